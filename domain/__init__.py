@@ -1,0 +1,1 @@
+"""Values, units, clock, settings and refusals. Pure; standard library only."""

@@ -1,0 +1,104 @@
+"""Applications, their versions, and what a version needs of a host. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NewType
+
+from domain.units import AppId, AppVersionId, Instant, VolunteerId
+
+ProcessorType = NewType("ProcessorType", str)
+CPU = ProcessorType("cpu")  # every other value is the client's name of a coprocessor type
+NVIDIA = ProcessorType("NVIDIA")
+ATI = ProcessorType("ATI")
+INTEL_GPU = ProcessorType("intel_gpu")
+
+ANONYMOUS = "anonymous"  # the platform a client names when its user brings an own executable
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An application: what batches are made for."""
+
+    app_id: AppId
+    name: str
+    user_friendly_name: str = ""
+    beta: bool = False  # only for volunteers who opted in
+    deprecated: bool = False
+    # Adaptive replication: a host without a record gets its jobs checked by this many copies. 0 = off.
+    adaptive_copies: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanClass:
+    """What a kind of app version uses and needs. One processor type per plan class.
+
+    `gpu_type` None means a CPU version. `gpu_count` may be a fraction (two jobs share a GPU at 0.5).
+    """
+
+    name: str
+    ncpus: float = 1.0
+    gpu_type: ProcessorType | None = None
+    gpu_count: float = 1.0
+    min_gpu_ram_bytes: float = 0.0
+    min_driver_version: int = 0
+    min_host_ncpus: int = 1
+    min_host_ram_bytes: float = 0.0
+    os_pattern: str = ""  # a regular expression searched in "os_name os_version"; empty = any
+    cpu_speed_fraction: float = 1.0  # of the host's benchmark, per CPU used
+    gpu_speed_fraction: float = 0.1  # of the device's peak
+
+    @property
+    def processor_type(self) -> ProcessorType:
+        return self.gpu_type if self.gpu_type is not None else CPU
+
+
+DEFAULT_PLAN_CLASS = PlanClass("")
+
+
+@dataclass(frozen=True, slots=True)
+class AppFile:
+    """One signed file of an app version."""
+
+    name: str  # its identity for every client, for ever
+    nbytes: int
+    md5: str
+    signature: str  # text form, PROTOCOL part 6.2
+    main_program: bool = False
+    open_name: str = ""  # empty: the file's own name
+    copy_file: bool = False
+    executable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AppVersion:
+    """An app for one platform and plan class."""
+
+    app_version_id: AppVersionId
+    app_id: AppId
+    platform: str
+    version_num: int
+    plan_class: PlanClass = DEFAULT_PLAN_CLASS
+    api_version: str = ""
+    files: tuple[AppFile, ...] = ()
+    deprecated: bool = False
+    created_at: Instant = Instant(0.0)
+
+    @property
+    def processor_type(self) -> ProcessorType:
+        return self.plan_class.processor_type
+
+
+@dataclass(frozen=True, slots=True)
+class Volunteer:
+    """A person whose computers do the work."""
+
+    volunteer_id: VolunteerId
+    name: str
+    created_at: Instant
+    email_hash: str = ""  # md5 of the lower-case e-mail: what clients identify an account by
+    cross_project_id: str = ""
+    beta: bool = False
+    no_gpu: bool = False
+    max_jobs: int = 0  # most jobs in progress per host; 0 = no wish
+    apps: tuple[AppId, ...] = ()  # chosen apps; empty = all

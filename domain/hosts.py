@@ -1,0 +1,118 @@
+"""Volunteers' computers, and what is known of each (host, app version). Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from domain.apps import ProcessorType
+from domain.units import AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+
+STATS_HALF_LIFE_S = Seconds(14 * 86400.0)  # decayed sums lose half their weight in 14 days
+
+
+@dataclass(frozen=True, slots=True)
+class Coprocessor:
+    """The GPUs of one type in a host."""
+
+    type: ProcessorType
+    count: int
+    peak_flop_per_s: FlopPerSecond = FlopPerSecond(0.0)
+    ram_bytes: float = 0.0
+    driver_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A computer as it described itself last, clamped to sane ranges."""
+
+    host_id: HostId
+    volunteer_id: VolunteerId
+    host_cpid: str = ""
+    rpc_seqno: int = 0
+    created_at: Instant = Instant(0.0)
+    last_rpc_at: Instant = Instant(0.0)
+    domain_name: str = ""
+    ncpus: int = 1
+    flop_per_s: FlopPerSecond = FlopPerSecond(1e9)  # Whetstone, per CPU
+    ram_bytes: float = 0.0  # what the owner lets the client use
+    disk_free_bytes: float = 0.0  # what the project may still use
+    on_fraction: float = 1.0
+    active_fraction: float = 1.0
+    gpu_active_fraction: float = 1.0
+    platforms: tuple[str, ...] = ()  # in the client's order of preference
+    os_name: str = ""
+    os_version: str = ""
+    cpu_vendor: str = ""
+    cpu_model: str = ""
+    client_version: int = 0  # 7.20.5 -> 72005
+    coprocessors: tuple[Coprocessor, ...] = ()
+
+    @property
+    def cpu_availability_fraction(self) -> float:
+        """Share of wall-clock time in which a CPU job makes progress."""
+        return self.on_fraction * self.active_fraction
+
+    @property
+    def gpu_availability_fraction(self) -> float:
+        """Share of wall-clock time in which a GPU job makes progress."""
+        return self.on_fraction * self.gpu_active_fraction
+
+
+@dataclass(frozen=True, slots=True)
+class DecayedSums:
+    """n, sum of x and sum of x squared of a sample, decaying with STATS_HALF_LIFE_S; stamped `at`.
+
+    >>> s = DecayedSums(n=4.0, total=8.0, total_sq=20.0, at=Instant(0.0))
+    >>> s.mean, s.variance
+    (2.0, 1.0)
+    """
+
+    n: float = 0.0
+    total: float = 0.0
+    total_sq: float = 0.0
+    at: Instant = Instant(0.0)
+
+    def at_time(self, now: Instant) -> DecayedSums:
+        """The same sums read at `now`: each times 2^(-(now - at) / half-life).
+
+        >>> DecayedSums(n=4.0, total=8.0, total_sq=20.0, at=Instant(0.0)).at_time(Instant(14 * 86400.0)).n
+        2.0
+        """
+        weight = math.exp2(-max(0.0, now - self.at) / STATS_HALF_LIFE_S)
+        return DecayedSums(self.n * weight, self.total * weight, self.total_sq * weight, now)
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.n if self.n > 0 else 0.0
+
+    @property
+    def variance(self) -> float:
+        if self.n <= 0:
+            return 0.0
+        return max(0.0, self.total_sq / self.n - self.mean**2)
+
+
+@dataclass(frozen=True, slots=True)
+class HostAppVersion:
+    """HAV: one (host, app version) with its statistics.
+
+    `tight` and `relaxed` hold ln(turnaround / R) of instances whose due date came from the host's own
+    speed, and of all others. `speed` holds elapsed seconds per estimated flop.
+    `quota_per_day` is the most instances per processor and day; `sent_today` counts those of `day`.
+    """
+
+    host_id: HostId
+    app_version_id: AppVersionId
+    consecutive_valid: int = 0
+    quota_per_day: int = 0  # 0: no row yet, the setting's start value holds
+    day: int = 0  # days since the epoch of `sent_today`
+    sent_today: int = 0
+    speed: DecayedSums = DecayedSums()
+    tight: DecayedSums = DecayedSums()
+    relaxed: DecayedSums = DecayedSums()
+    n_valid: int = 0
+    n_error: int = 0
+    n_timeout: int = 0
+    n_due: int = 0
+    inherited_from: AppVersionId | None = None

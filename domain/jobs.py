@@ -1,0 +1,169 @@
+"""Jobs and their instances. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.units import (
+    AppVersionId,
+    BatchId,
+    Flop,
+    HostId,
+    Instant,
+    InstanceId,
+    JobClassId,
+    JobId,
+    Seconds,
+    VolunteerId,
+)
+
+
+class InstanceState(StrEnum):
+    """Where an instance is. The steps between them are lifecycle/states.py."""
+
+    UNSENT = "unsent"
+    IN_PROGRESS = "in_progress"
+    REPORTED = "reported"  # success claimed, not compared yet
+    INCONCLUSIVE = "inconclusive"  # compared, no consensus yet
+    VALID = "valid"
+    INVALID = "invalid"
+    FAILED = "failed"  # an error on the host, or its output is not here
+    TIMED_OUT = "timed_out"  # due date and grace passed in silence; may still report
+    ABORTED = "aborted"  # by the user, by us, or the host left: not the job's fault
+    CANCELLED = "cancelled"  # never sent, no longer needed
+    TOO_LATE = "too_late"  # came back after the job was over without a canonical result
+
+
+class JobState(StrEnum):
+    OPEN = "open"
+    VALID = "valid"  # has a canonical instance
+    FAILED = "failed"  # gave up, `failure` says why
+    CANCELLED = "cancelled"  # its batch was aborted
+
+
+class ValidatorKind(StrEnum):
+    BITWISE = "bitwise"
+    TOLERANCE = "tolerance"  # numbers in JSON or CSV agree within a relative tolerance
+    ACCEPT = "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file a job reads. `name` is its identity for every client."""
+
+    name: str
+    open_name: str
+    nbytes: int
+    md5: str
+    sticky: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A file a job writes: its name in the slot directory and the most it may weigh."""
+
+    name: str
+    max_bytes: int
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobClass:
+    """What the jobs of a batch have in common: decisions are made once per class and request.
+
+    Sizes are of one instance. `delay_bound_s` is what the job allows from sending to return.
+    """
+
+    job_class_id: JobClassId
+    batch_id: BatchId
+    fpops_est_flop: Flop
+    fpops_bound_flop: Flop
+    memory_bytes: float
+    disk_bytes: float
+    delay_bound_s: Seconds
+    ncpus: float = 1.0
+    quorum: int = 1
+    max_errors: int = 3
+    max_instances: int = 10
+    hr_type: int = 0
+    validator: ValidatorKind = ValidatorKind.BITWISE
+    tolerance: float = 0.0
+    inputs: tuple[Input, ...] = ()  # files every job of the class reads
+    outputs: tuple[Output, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An unsent instance as the feeder keeps it: the least that orders it and tells it apart."""
+
+    instance_id: InstanceId
+    job_id: JobId
+    batch_id: BatchId
+    job_class_id: JobClassId
+    retries: int = 0
+    sibling_returned: bool = False  # another instance of the job is back: this one completes a quorum
+    hr_class: int = 0
+
+    @property
+    def urgent(self) -> bool:
+        return self.retries > 0 or self.sibling_returned
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An instance a host has in progress, as the server knows it."""
+
+    instance_id: InstanceId
+    name: str
+    job_id: JobId
+    batch_id: BatchId
+    job_class_id: JobClassId
+    app_version_id: AppVersionId
+    host_id: HostId
+    volunteer_id: VolunteerId
+    sent_at: Instant
+    due_at: Instant
+    est_runtime_s: Seconds  # R at dispatch, availability included
+    tight: bool
+    no_longer_needed: bool = False  # its job is over
+
+
+def job_name(app_name: str, batch_id: BatchId, job_id: JobId) -> str:
+    """The client's workunit name of a job.
+
+    >>> job_name("pi", BatchId(3), JobId(41))
+    'pi_3_41'
+    """
+    return f"{app_name}_{batch_id}_{job_id}"
+
+
+def instance_name(app_name: str, batch_id: BatchId, job_id: JobId, instance_id: InstanceId) -> str:
+    """The client's result name of an instance.
+
+    >>> instance_name("pi", BatchId(3), JobId(41), InstanceId(77))
+    'pi_3_41_77'
+    """
+    return f"{job_name(app_name, batch_id, job_id)}_{instance_id}"
+
+
+def instance_id_of(name: str) -> InstanceId | None:
+    """The instance a result name belongs to; None for names we never gave.
+
+    >>> instance_id_of("pi_3_41_77")
+    77
+    >>> instance_id_of("fake_0x")
+    """
+    digits = name.rpartition("_")[2]
+    if digits.isascii() and digits.isdigit() and len(digits) <= 18:
+        return InstanceId(int(digits))
+    return None
+
+
+def output_file_name(instance: str, position: int) -> str:
+    """The name under which output number `position` (from 0) of an instance is uploaded.
+
+    >>> output_file_name("pi_3_41_77", 0)
+    'pi_3_41_77_r0'
+    """
+    return f"{instance}_r{position}"

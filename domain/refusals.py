@@ -1,0 +1,47 @@
+"""Why something was not given: a code for machines and a sentence for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RefusalCode(StrEnum):
+    """Every reason for which a job is not sent to a host, or a host gets no work at all."""
+
+    # about the whole request
+    NO_WORK_WANTED = "no_work_wanted"
+    NO_NEW_TASKS = "no_new_tasks"
+    NO_SLOTS = "no_slots"
+    PROJECT_DOWN = "project_down"
+    DAILY_QUOTA = "daily_quota"
+    IN_PROGRESS_LIMIT = "in_progress_limit"
+    REQUEST_LIMIT = "request_limit"
+    ANONYMOUS_PLATFORM = "anonymous_platform"
+    # about an app
+    NO_APP_VERSION = "no_app_version"
+    PLATFORM = "platform"
+    PLAN_CLASS = "plan_class"
+    APP_NOT_SELECTED = "app_not_selected"
+    BETA = "beta"
+    # about a class of jobs
+    MEMORY = "memory"
+    DISK = "disk"
+    CPUS = "cpus"
+    TOO_SLOW = "too_slow"
+    BELOW_GATE = "below_gate"
+    URGENT_SHARE = "urgent_share"
+    NEWCOMER_SHARE = "newcomer_share"
+    # about one job
+    SAME_HOST = "same_host"
+    SAME_VOLUNTEER = "same_volunteer"
+    HR_CLASS = "hr_class"
+    LOST_RACE = "lost_race"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why not: `code` labels metrics and console columns, `detail` is the sentence with both numbers."""
+
+    code: RefusalCode
+    detail: str

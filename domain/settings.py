@@ -1,0 +1,210 @@
+"""Settings: every knob with its default, unit, range and meaning. Pure.
+
+A setting's key is "section.name". Values come from the database's setting table at run time;
+`Settings.from_mapping` checks them and names the key, what was expected and what came.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any, get_type_hints
+
+from domain.errors import InvalidInputError
+from domain.units import DAY_S, HOUR_S, Seconds
+
+
+class DeadlineRule(StrEnum):
+    MUSTER = "muster"  # DESIGN's table
+    PROPOSAL = "proposal"  # the proposal's pseudo-code word for word
+    FIXED = "fixed"  # now + delay bound
+
+
+def knob(default: Any, meaning: str, *, low: float | None = None, high: float | None = None) -> Any:
+    """A settings field: its default, what it means, and its range (both ends allowed)."""
+    return field(default=default, metadata={"meaning": meaning, "low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    name: str = knob("Muster", "the project's name as volunteers see it")
+    url: str = knob("http://127.0.0.1:8080/", "the master URL; ends in a slash")
+    min_password_length: int = knob(6, "characters a volunteer's password must have", low=1, high=64)
+    down: bool = knob(False, "answer every client that the project is down")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineSettings:
+    rule: DeadlineRule = knob(DeadlineRule.MUSTER, "how due dates are chosen: muster, proposal or fixed")
+    p_afap: float = knob(0.5, "least percentile for AFAP batches without an estimate", low=0, high=1)
+    p_late: float = knob(0.5, "least percentile when the host would finish close to C(B)", low=0, high=1)
+    p_retry: float = knob(0.5, "least percentile for a retry", low=0, high=1)
+    p_tight: float = knob(0.9, "least percentile when the host would finish after C(B)", low=0, high=1)
+    min_slack_s: Seconds = knob(Seconds(3600.0), "least slack of a computed due date over the runtime", low=0)
+    slack_factor: float = knob(2.5, "R_q over R until a host and its app have data", low=1, high=20)
+    reliability_quantile_z: float = knob(1.2816, "z of the turnaround quantile R_q stands for", low=0, high=4)
+
+
+@dataclass(frozen=True, slots=True)
+class FeederSettings:
+    slots: int = knob(1000, "slots of each worker's job array", low=10, high=1_000_000)
+    interval_s: Seconds = knob(Seconds(1.0), "seconds between refills; an emptied array refills at once", low=0.01)
+    refusals_to_rotate: int = knob(50, "hosts that refuse a slot in a row before it rotates out", low=1)
+    cool_off_s: Seconds = knob(Seconds(300.0), "seconds a rotated slot stays out", low=1)
+    gated_share_fraction: float = knob(0.5, "most of a partition that gated jobs may take", low=0, high=1)
+    batch_share_fraction: float = knob(0.5, "most of a partition that one batch may take", low=0, high=1)
+    tail_fraction: float = knob(0.05, "last share of a batch that every worker holds", low=0, high=1)
+    tail_jobs: int = knob(20, "last jobs of a batch that every worker holds, at least", low=0)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    request_delay_s: Seconds = knob(Seconds(60.0), "seconds before a client calls again", low=1)
+    no_work_delay_s: Seconds = knob(Seconds(300.0), "the same when there was no work for it", low=1)
+    refused_delay_s: Seconds = knob(DAY_S, "the same when the account or platform is wrong", low=1)
+    next_contact_s: Seconds = knob(DAY_S, "a client calls at the latest after this", low=60)
+    jobs_per_request: int = knob(8, "most jobs per request and processor", low=1, high=1000)
+    in_progress_per_cpu: int = knob(16, "most jobs in progress per CPU", low=1, high=10_000)
+    in_progress_per_gpu: int = knob(16, "most jobs in progress per GPU", low=1, high=10_000)
+    daily_quota: int = knob(500, "most jobs a day per processor and app version for a good host", low=1)
+    daily_quota_start: int = knob(50, "the same for a host without a record", low=1)
+    newcomer_fraction: float = knob(0.05, "share of ungated first instances for newcomers", low=0, high=1)
+    urgent_share_fraction: float = knob(0.5, "most of a host's jobs that may be urgent", low=0, high=1)
+    one_per_volunteer: bool = knob(True, "one instance of a job per volunteer, not only per host")
+    clone_grace_s: Seconds = knob(Seconds(0.0), "seconds after host creation in which clones are not sought", low=0)
+    max_request_bytes: int = knob(8_000_000, "largest scheduler request taken", low=10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleSettings:
+    grace_fraction: float = knob(0.1, "grace after due_at, share of the interval given", low=0, high=2)
+    min_grace_s: Seconds = knob(Seconds(300.0), "least grace", low=0)
+    max_grace_s: Seconds = knob(DAY_S, "most grace", low=0)
+    sweep_interval_s: Seconds = knob(Seconds(10.0), "seconds between sweeps for time-outs", low=0.05)
+    validate_interval_s: Seconds = knob(Seconds(0.5), "seconds between looks for jobs to settle", low=0.01)
+    outage_s: Seconds = knob(Seconds(600.0), "an outage at least this long moves open due dates", low=10)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSettings:
+    max_input_bytes: int = knob(1_000_000_000, "largest input or app file", low=1)
+    max_output_bytes: int = knob(1_000_000_000, "largest max_bytes an output may ask for", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingSettings:
+    policy: str = knob("logical_time", "whose batch goes first: logical_time or fifo")
+    let_rule: str = knob("design", "LET = LST + R (design) or LST + R / share (wfq)")
+
+
+@dataclass(frozen=True, slots=True)
+class RankingSettings:
+    min_rows: int = knob(20, "rows an (app, processor type) needs for percentiles", low=1)
+    min_samples: float = knob(3.0, "effective samples a row needs to be ranked", low=0)
+    active_s: Seconds = knob(Seconds(7 * DAY_S), "a host counts while it called within this", low=HOUR_S)
+    consecutive_valid_infinite: int = knob(10, "more valid results in a row than this rank as infinite", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All sections. `Settings()` is the default."""
+
+    project: ProjectSettings = ProjectSettings()
+    deadline: DeadlineSettings = DeadlineSettings()
+    feeder: FeederSettings = FeederSettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    lifecycle: LifecycleSettings = LifecycleSettings()
+    files: FileSettings = FileSettings()
+    ordering: OrderingSettings = OrderingSettings()
+    ranking: RankingSettings = RankingSettings()
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, object]) -> Settings:
+        """Defaults changed by `values` ("section.name" -> value). Raises InvalidInputError.
+
+        >>> Settings.from_mapping({"deadline.p_tight": 0.85}).deadline.p_tight
+        0.85
+        """
+        settings = cls()
+        for key, value in sorted(values.items()):
+            settings = settings.changed(key, value)
+        return settings
+
+    def changed(self, key: str, value: object) -> Settings:
+        """The same settings with one value changed. Raises InvalidInputError.
+
+        >>> Settings().changed("deadline.p_tight", 2)
+        Traceback (most recent call last):
+        domain.errors.InvalidInputError: deadline.p_tight: expected a number from 0 to 1, got 2
+        """
+        section_name, _, name = key.partition(".")
+        sections = {f.name for f in fields(self)}
+        if section_name not in sections or name not in _knobs(type(getattr(self, section_name))):
+            raise InvalidInputError(key, "the name of a setting (see `muster setting list`)", key)
+        section = getattr(self, section_name)
+        checked = _checked(key, type(section), name, value)
+        # Any: the section's type is known only by name here; _checked made the value fit its field.
+        changes: dict[str, Any] = {section_name: replace(section, **{name: checked})}
+        return replace(self, **changes)
+
+    def as_mapping(self) -> dict[str, object]:
+        """Every setting by key."""
+        return {
+            f"{section.name}.{knob_.name}": getattr(getattr(self, section.name), knob_.name)
+            for section in fields(self)
+            for knob_ in fields(getattr(self, section.name))
+        }
+
+
+def meaning_of(key: str) -> str:
+    """One sentence on what a setting does.
+
+    >>> meaning_of("feeder.slots")
+    "slots of each worker's job array"
+    """
+    section_name, _, name = key.partition(".")
+    return str(_knobs(type(getattr(Settings(), section_name)))[name].metadata["meaning"])
+
+
+def _knobs(section: type) -> dict[str, Any]:
+    return {f.name: f for f in fields(section)}
+
+
+def _checked(key: str, section: type, name: str, value: object) -> object:
+    metadata = _knobs(section)[name].metadata
+    kind = get_type_hints(section)[name]
+    kind = getattr(kind, "__supertype__", kind)  # Seconds is a float
+    low, high = metadata["low"], metadata["high"]
+    expected = _expected(kind, low, high)
+    if issubclass(kind, StrEnum):
+        if value not in list(kind):
+            raise InvalidInputError(key, expected, value)
+        return kind(value)
+    if kind in (bool, str):
+        if not isinstance(value, kind):
+            raise InvalidInputError(key, expected, value)
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInputError(key, expected, value)
+    if not math.isfinite(value) or (kind is int and value != int(value)):
+        raise InvalidInputError(key, expected, value)
+    if (low is not None and value < low) or (high is not None and value > high):
+        raise InvalidInputError(key, expected, value)
+    return kind(value)
+
+
+def _expected(kind: type, low: float | None, high: float | None) -> str:
+    if issubclass(kind, StrEnum):
+        return "one of " + ", ".join(kind)
+    if kind is bool:
+        return "true or false"
+    if kind is str:
+        return "text"
+    noun = "a whole number" if kind is int else "a number"
+    if low is not None and high is not None:
+        return f"{noun} from {low:g} to {high:g}"
+    if low is not None:
+        return f"{noun} of at least {low:g}"
+    return noun

@@ -1,0 +1,1 @@
+"""Services around the life-cycle: submission, validation, time-outs."""

@@ -1,0 +1,1 @@
+"""What may happen to an instance and a job. Pure."""

@@ -1,0 +1,1 @@
+"""Where concrete things meet and people look."""

@@ -1,0 +1,1 @@
+"""Which batch goes first. Pure."""

@@ -1,0 +1,1 @@
+"""Answers a host: which jobs it gets, and by when they must be back."""

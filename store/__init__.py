@@ -1,0 +1,1 @@
+"""PostgreSQL through asyncpg, and the same ports over dictionaries."""

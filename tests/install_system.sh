@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Installs what the tests need from Debian's packages; does nothing where it is already there.
+set -euo pipefail
+missing=()
+command -v boinc >/dev/null || missing+=(boinc-client)
+command -v gcc >/dev/null || missing+=(gcc libc6-dev)
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing+=(postgresql)
+[ ${#missing[@]} -eq 0 ] && exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+  echo "the tests need: ${missing[*]} (install them, or run as root on Debian)" >&2
+  exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+apt-get install -y -q --no-install-recommends "${missing[@]}"

@@ -1,0 +1,1 @@
+"""Files: downloads, uploads, signing."""

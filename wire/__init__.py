@@ -1,0 +1,1 @@
+"""The BOINC client protocol: bytes to messages and back. Pure."""

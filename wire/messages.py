@@ -1,0 +1,295 @@
+"""The messages of the client protocol, as values. Pure.
+
+Units are the protocol's own (seconds, bytes, flop/s), names are ours. A request is what a client said:
+nothing in it is trusted, and numbers are finite but otherwise unchecked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from domain.units import Instant, Seconds
+
+# States of a reported result, PROTOCOL part 4.
+STATE_COMPUTE_ERROR = 3
+STATE_UPLOADED = 5
+STATE_ABORTED = 6
+
+EXIT_ABORTED_BY_USER = 203
+EXIT_ABORTED_BY_SERVER = 202
+EXIT_UNSTARTED_LATE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedFile:
+    """An output the client says it uploaded."""
+
+    name: str
+    nbytes: float
+    md5: str
+    error: str = ""  # "permanent upload error" and the like
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedResult:
+    """A finished result, as the client tells it."""
+
+    name: str
+    state: int
+    exit_status: int
+    elapsed_s: Seconds = Seconds(0.0)
+    cpu_s: Seconds = Seconds(0.0)
+    version_num: int = 0
+    plan_class: str = ""
+    stderr: str = ""
+    files: tuple[ReportedFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CoprocRequest:
+    """The GPUs of one type, and how much work is wanted for them."""
+
+    type: str
+    count: int
+    peak_flop_per_s: float = 0.0
+    ram_bytes: float = 0.0
+    driver_version: int = 0
+    usable: bool = True  # False: declared, but the client found no driver for it
+    req_s: Seconds = Seconds(0.0)
+    req_instances: float = 0.0
+    estimated_delay_s: Seconds = Seconds(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldResult:
+    """An unfinished result the client has (other_result)."""
+
+    name: str
+    plan_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InProgress:
+    """An unfinished job of any project in the client's queue (ip_result)."""
+
+    name: str
+    report_deadline: Instant
+    remaining_s: Seconds
+    ncpus: float = 1.0
+    gpu_type: str = ""
+    gpu_count: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostInfo:
+    """The host as it describes itself; fields the client left out keep their defaults."""
+
+    domain_name: str = ""
+    ip_addr: str = ""
+    host_cpid: str = ""
+    timezone_s: int = 0
+    ncpus: int = 1
+    cpu_vendor: str = ""
+    cpu_model: str = ""
+    cpu_features: str = ""
+    flop_per_s: float = 0.0
+    iop_per_s: float = 0.0
+    ram_bytes: float = 0.0
+    swap_bytes: float = 0.0
+    disk_total_bytes: float = 0.0
+    disk_free_bytes: float = 0.0
+    os_name: str = ""
+    os_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerRequest:
+    """One scheduler RPC of a client."""
+
+    authenticator: str
+    host_id: int = 0
+    rpc_seqno: int = 0
+    client_version: tuple[int, int, int] = (0, 0, 0)
+    dont_send_work: bool = False
+    duration_correction_factor: float = 1.0
+    resource_share_fraction: float = 1.0
+    cpu_req_s: Seconds = Seconds(0.0)
+    cpu_req_instances: float = 0.0
+    estimated_delay_s: Seconds = Seconds(0.0)
+    platforms: tuple[str, ...] = ()  # platform_name first, then the alternatives in order
+    code_sign_key: str = ""
+    on_fraction: float = 1.0
+    active_fraction: float = 1.0
+    gpu_active_fraction: float = 1.0
+    ram_max_used_busy_fraction: float = 1.0
+    ram_max_used_idle_fraction: float = 1.0
+    max_ncpus_fraction: float = 1.0
+    work_buf_min_s: Seconds = Seconds(0.0)
+    disk_project_share_bytes: float | None = None
+    disk_project_used_bytes: float = 0.0
+    host: HostInfo = field(default_factory=HostInfo)
+    coprocs: tuple[CoprocRequest, ...] = ()
+    results: tuple[ReportedResult, ...] = ()
+    other_results: tuple[HeldResult, ...] = ()
+    in_progress: tuple[InProgress, ...] | None = None  # None: the client does not send this list yet
+    sticky_files: tuple[str, ...] = ()  # names of sticky files it holds
+
+
+# ------------------------------------------------------------------ reply
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Text for the client's log (low, high) or for its user (notice)."""
+
+    text: str
+    priority: str = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class AppElement:
+    name: str
+    user_friendly_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadElement:
+    """A file the client fetches. App files carry `signature`, inputs `md5`."""
+
+    name: str
+    urls: tuple[str, ...]
+    nbytes: int
+    md5: str = ""
+    signature: str = ""
+    executable: bool = False
+    sticky: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UploadElement:
+    """A file the client will upload; `token` is echoed in xml_signature."""
+
+    name: str
+    url: str
+    max_bytes: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    file_name: str
+    open_name: str = ""
+    main_program: bool = False
+    copy_file: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AppVersionElement:
+    app_name: str
+    version_num: int
+    platform: str
+    plan_class: str = ""
+    avg_ncpus: float = 1.0
+    flop_per_s: float = 1e9
+    api_version: str = ""
+    coproc_type: str = ""
+    coproc_count: float = 0.0
+    file_refs: tuple[FileRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkunitElement:
+    name: str
+    app_name: str
+    fpops_est: float
+    fpops_bound: float
+    memory_bytes: float
+    disk_bytes: float
+    command_line: str = ""
+    file_refs: tuple[FileRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResultElement:
+    name: str
+    wu_name: str
+    report_deadline: Instant  # written in whole seconds, rounded down
+    platform: str
+    version_num: int
+    plan_class: str = ""
+    file_refs: tuple[FileRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerReply:
+    """One answer. Elements are written in the order the client needs them."""
+
+    master_url: str
+    request_delay_s: Seconds
+    project_name: str = ""
+    project_is_down: bool = False
+    messages: tuple[Message, ...] = ()
+    user_name: str = ""
+    user_create_at: Instant | None = None
+    email_hash: str = ""
+    cross_project_id: str = ""
+    host_id: int | None = None  # only when newly created
+    host_create_at: Instant | None = None
+    next_rpc_delay_s: Seconds | None = None
+    send_full_workload: bool = False
+    dont_use_dcf: bool = False
+    code_sign_key: str = ""
+    code_sign_key_signature: str = ""
+    acks: tuple[str, ...] = ()
+    aborts: tuple[str, ...] = ()
+    aborts_if_not_started: tuple[str, ...] = ()
+    delete_files: tuple[str, ...] = ()
+    apps: tuple[AppElement, ...] = ()
+    downloads: tuple[DownloadElement, ...] = ()
+    uploads: tuple[UploadElement, ...] = ()
+    app_versions: tuple[AppVersionElement, ...] = ()
+    workunits: tuple[WorkunitElement, ...] = ()
+    results: tuple[ResultElement, ...] = ()
+
+
+# ------------------------------------------------------------------ uploads
+
+
+@dataclass(frozen=True, slots=True)
+class SizeQuery:
+    """How much of a file is here?"""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class UploadHeader:
+    """What precedes the bytes of an upload."""
+
+    name: str
+    token: str
+    max_bytes: int
+    nbytes: int  # full size of the file
+    md5: str  # of the full file
+    offset: int  # where the following bytes start
+
+
+@dataclass(frozen=True, slots=True)
+class UploadReply:
+    """status 0 done, 1 try again, -1 never again."""
+
+    status: int
+    message: str = ""
+    file_size: int | None = None
+
+
+# ------------------------------------------------------------------ web RPCs of the attach flow
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectConfig:
+    name: str
+    master_url: str
+    min_password_length: int
+    platforms: tuple[str, ...]
