@@ -1,0 +1,126 @@
+"""One valid value of each kind; a test says only what matters to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from domain.apps import App, AppFile, AppVersion, PlanClass, Volunteer
+from domain.batches import Batch, BatchCounts, BatchState, QoS
+from domain.hosts import Host, HostAppVersion
+from domain.jobs import Held, JobClass, Output, Ready
+from domain.units import (
+    AccountId,
+    AppId,
+    AppVersionId,
+    BatchId,
+    Flop,
+    FlopPerSecond,
+    HostId,
+    Instant,
+    InstanceId,
+    JobClassId,
+    JobId,
+    Seconds,
+    SubmitterId,
+    VolunteerId,
+)
+
+NOW = Instant(1_800_000_000.0)
+LINUX = "x86_64-pc-linux-gnu"
+
+
+def an_app(**changes: Any) -> App:
+    return replace(App(AppId(1), "pi", "Digits of pi"), **changes)
+
+
+def a_plan_class(**changes: Any) -> PlanClass:
+    return replace(PlanClass("mt", ncpus=2.0), **changes)
+
+
+def an_app_version(**changes: Any) -> AppVersion:
+    main = AppFile("pi_1.00_linux", 1000, "0" * 32, "signature\n.\n", main_program=True)
+    version = AppVersion(AppVersionId(1), AppId(1), LINUX, 100, api_version="7.5.0", files=(main,))
+    return replace(version, **changes)
+
+
+def a_volunteer(**changes: Any) -> Volunteer:
+    return replace(Volunteer(VolunteerId(1), "Ada", Instant(NOW - 1e6)), **changes)
+
+
+def a_host(**changes: Any) -> Host:
+    host = Host(
+        HostId(1),
+        VolunteerId(1),
+        host_cpid="1" * 32,
+        rpc_seqno=5,
+        created_at=Instant(NOW - 1e6),
+        last_rpc_at=Instant(NOW - 3600.0),
+        ncpus=2,
+        flop_per_s=FlopPerSecond(1e9),
+        ram_bytes=8e9,
+        disk_free_bytes=1e11,
+        platforms=(LINUX,),
+        os_name="Linux Debian",
+        os_version="12",
+        client_version=72005,
+    )
+    return replace(host, **changes)
+
+
+def a_hav(**changes: Any) -> HostAppVersion:
+    return replace(HostAppVersion(HostId(1), AppVersionId(1)), **changes)
+
+
+def a_job_class(**changes: Any) -> JobClass:
+    job_class = JobClass(
+        JobClassId(1),
+        BatchId(1),
+        fpops_est_flop=Flop(3.6e12),
+        fpops_bound_flop=Flop(3.6e13),
+        memory_bytes=1e8,
+        disk_bytes=1e8,
+        delay_bound_s=Seconds(7 * 86400.0),
+        outputs=(Output("out", 100_000),),
+    )
+    return replace(job_class, **changes)
+
+
+def a_batch(**changes: Any) -> Batch:
+    batch = Batch(
+        BatchId(1),
+        SubmitterId(1),
+        AccountId(1),
+        AppId(1),
+        "a batch",
+        QoS.THROUGHPUT,
+        BatchState.ACTIVE,
+        created_at=Instant(NOW - 1000.0),
+        order_tier=0,
+        order_key=NOW + 1000.0,
+        logical_end_at=Instant(NOW + 1000.0),
+        counts=BatchCounts(jobs_total=100, unsent=100),
+    )
+    return replace(batch, **changes)
+
+
+def a_ready(**changes: Any) -> Ready:
+    return replace(Ready(InstanceId(1), JobId(1), BatchId(1), JobClassId(1)), **changes)
+
+
+def a_held(**changes: Any) -> Held:
+    held = Held(
+        InstanceId(1),
+        "pi_1_1_1",
+        JobId(1),
+        BatchId(1),
+        JobClassId(1),
+        AppVersionId(1),
+        HostId(1),
+        VolunteerId(1),
+        sent_at=Instant(NOW - 3600.0),
+        due_at=Instant(NOW + 86400.0),
+        est_runtime_s=Seconds(3600.0),
+        tight=False,
+    )
+    return replace(held, **changes)
