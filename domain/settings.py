@@ -72,7 +72,6 @@ class SchedulerSettings:
     daily_quota_start: int = knob(50, "the same for a host without a record", low=1)
     newcomer_fraction: float = knob(0.05, "share of ungated first instances for newcomers", low=0, high=1)
     urgent_share_fraction: float = knob(0.5, "most of a host's jobs that may be urgent", low=0, high=1)
-    one_per_volunteer: bool = knob(True, "one instance of a job per volunteer, not only per host")
     clone_grace_s: Seconds = knob(Seconds(0.0), "seconds after host creation in which clones are not sought", low=0)
     max_request_bytes: int = knob(8_000_000, "largest scheduler request taken", low=10_000)
 

@@ -1,0 +1,54 @@
+"""What the request handler needs to know besides the host: apps, versions, cut points. Pure.
+
+A catalogue is a snapshot that is replaced as a whole every few seconds; nothing in it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from domain.apps import App, AppVersion, ProcessorType
+from domain.ranking import CutPoints
+from domain.settings import Settings
+from domain.units import AppId, AppVersionId
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Apps, their current versions, and where hosts stand.
+
+    `versions` holds every version that instances may still refer to; `current` only those that new
+    work is given for: not deprecated, the highest number of its (app, platform, plan class).
+    """
+
+    apps: Mapping[AppId, App] = field(default_factory=dict)
+    versions: Mapping[AppVersionId, AppVersion] = field(default_factory=dict)
+    current: Mapping[AppId, tuple[AppVersion, ...]] = field(default_factory=dict)
+    cut_points: Mapping[tuple[AppId, ProcessorType], CutPoints] = field(default_factory=dict)
+    settings: Settings = Settings()
+
+    def processor_types(self, app_id: AppId) -> frozenset[ProcessorType]:
+        """The processor types an app has current versions for."""
+        return frozenset(version.processor_type for version in self.current.get(app_id, ()))
+
+
+def current_versions(versions: Mapping[AppVersionId, AppVersion]) -> dict[AppId, tuple[AppVersion, ...]]:
+    """Per app, the version new work is given for, one per (platform, plan class): the highest number.
+
+    >>> a = AppVersion(AppVersionId(1), AppId(1), "linux", 100)
+    >>> b = AppVersion(AppVersionId(2), AppId(1), "linux", 101)
+    >>> [v.version_num for v in current_versions({1: a, 2: b})[1]]
+    [101]
+    """
+    newest: dict[tuple[AppId, str, str], AppVersion] = {}
+    for version in versions.values():
+        if version.deprecated:
+            continue
+        key = (version.app_id, version.platform, version.plan_class.name)
+        if key not in newest or version.version_num > newest[key].version_num:
+            newest[key] = version
+    by_app: dict[AppId, tuple[AppVersion, ...]] = {}
+    for key in sorted(newest):
+        by_app[key[0]] = (*by_app.get(key[0], ()), newest[key])
+    return by_app

@@ -1,0 +1,159 @@
+"""What one scheduler request reads and writes, as values. Pure.
+
+A request is one read, one decision, one write. `RequestKey` names what to read, `RequestView` is what
+was found, `RequestWrites` is what the decision changes, `WriteOutcome` what of it was committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from domain.apps import Volunteer
+from domain.havs import HavEvent
+from domain.hosts import Host, HostAppVersion
+from domain.jobs import Held, Input, InstanceState, Output
+from domain.units import (
+    AppId,
+    AppVersionId,
+    BatchId,
+    Flop,
+    HostId,
+    InstanceId,
+    Instant,
+    JobClassId,
+    JobId,
+    Seconds,
+    VolunteerId,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """What to look up for a request. `authenticator_hash` is the SHA-256 of the account key.
+
+    `host_id` 0 asks for the volunteer's newest host of that `host_cpid` instead.
+    `instance_ids` are the instances named in the request's reports.
+    """
+
+    authenticator_hash: bytes
+    host_id: HostId
+    host_cpid: str = ""
+    instance_ids: tuple[InstanceId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An output that is whole on the server."""
+
+    name: str
+    nbytes: int
+    md5: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """An instance a host reports about, as the server knows it."""
+
+    held: Held
+    state: InstanceState
+    app_name: str
+    fpops_est_flop: Flop
+    outputs: tuple[Output, ...]
+    uploads: tuple[Upload, ...]
+    turnaround_sample: float | None = None  # the censored sample its time-out left
+
+
+@dataclass(frozen=True, slots=True)
+class RequestView:
+    """What the server knows about who is asking. `volunteer` None: no such account key.
+
+    `host` is None when there is no such host or it belongs to somebody else. `havs` are the host's
+    rows; `held` what it has in progress; `reported` the instances asked for that belong to the host.
+    """
+
+    volunteer: Volunteer | None = None
+    host: Host | None = None
+    havs: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
+    held: tuple[Held, ...] = ()
+    reported: Mapping[InstanceId, Reported] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One instance's end as judged: its step and what is recorded with it."""
+
+    instance_id: InstanceId
+    job_id: JobId
+    from_state: InstanceState
+    to_state: InstanceState
+    reported_at: Instant
+    elapsed_s: Seconds = Seconds(0.0)
+    cpu_s: Seconds = Seconds(0.0)
+    exit_status: int = 0
+    reason: str = ""
+    stderr: str = ""
+    turnaround_sample: float | None = None
+    hav_event: HavEvent | None = None  # counts only if this step is really made
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One instance for one host, and by when it must be back."""
+
+    instance_id: InstanceId
+    job_id: JobId
+    batch_id: BatchId
+    job_class_id: JobClassId
+    app_id: AppId
+    app_version_id: AppVersionId
+    host_id: HostId
+    volunteer_id: VolunteerId
+    sent_at: Instant
+    due_at: Instant
+    timeout_at: Instant
+    est_runtime_s: Seconds
+    tight: bool
+    because: str
+    hr_class: int = 0  # fixed for the job by its first dispatch; 0 = none
+    copies: int = 0  # adaptive replication: copies the job now needs; 0 = leave
+
+
+class AssignmentFate(StrEnum):
+    """What became of an assignment when it was written."""
+
+    SENT = "sent"
+    LOST = "lost"  # somebody else has it, or it is no longer needed
+    SIBLING = "sibling"  # the host or its volunteer had an instance of this job
+
+
+@dataclass(frozen=True, slots=True)
+class SentJob:
+    """What a reply needs of a job that was sent, read in the transaction that sent it."""
+
+    instance_id: InstanceId
+    command_line: str
+    inputs: tuple[Input, ...] | None  # of this job alone; None = only its class's
+
+
+@dataclass(frozen=True, slots=True)
+class RequestWrites:
+    """Everything one request changes, in one transaction.
+
+    `host` holds the new description (with rpc_seqno and last_rpc_at).
+    `detach`: the host lost everything it held; those instances end as aborted.
+    """
+
+    host: Host
+    reports: tuple[Report, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    detach: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOutcome:
+    """What was committed. `fates` has one entry per assignment; `sent` one per SENT."""
+
+    fates: Mapping[InstanceId, AssignmentFate] = field(default_factory=dict)
+    sent: Mapping[InstanceId, SentJob] = field(default_factory=dict)

@@ -1,0 +1,54 @@
+"""A batch as it is submitted, checked and ready to be stored. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.batches import BatchState, QoS
+from domain.jobs import Input
+from domain.units import AccountId, AppId, Flop, Instant, JobClassId, Seconds, SubmitterId
+
+MAX_JOBS = 1_000_000  # of one batch
+
+
+@dataclass(frozen=True, slots=True)
+class NewBatch:
+    """The batch row to be written. `charged_s` is what the submitter's logical time advances."""
+
+    submitter_id: SubmitterId
+    account_id: AccountId
+    app_id: AppId
+    name: str
+    qos: QoS
+    jobs_total: int
+    created_at: Instant
+    order_tier: int
+    order_key: float
+    logical_start_at: Instant
+    logical_end_at: Instant
+    charged_s: Seconds
+    batch_flop: Flop
+    deadline_at: Instant | None = None
+    user_priority: int = 0
+    state: BatchState = BatchState.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """One job to be written; `copies` unsent instances are made with it."""
+
+    job_class_id: JobClassId
+    command_line: str = ""
+    inputs: tuple[Input, ...] | None = None  # of this job alone
+    copies: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitterStanding:
+    """What the order of a new batch depends on, read under the submitter's row lock."""
+
+    submitter_id: SubmitterId
+    account_id: AccountId
+    logical_at: Instant
+    share_fraction: float  # of the shares of submitters active in the last 30 days, this one included
+    pool_flop_per_s: float  # 0 when no host is known yet

@@ -1,0 +1,67 @@
+"""What the feeder needs from the database, in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from domain.batches import Batch
+from domain.catalogue import Catalogue
+from domain.jobs import JobClass, Ready
+from domain.units import BatchId, HostId, InstanceId, JobClassId, VolunteerId
+
+
+@dataclass(frozen=True, slots=True)
+class FreshRange:
+    """The next `limit` fresh instances of a (batch, shard) behind `after_instance_id`."""
+
+    batch_id: BatchId
+    shard: int
+    after_instance_id: InstanceId
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An unsent instance and who had its siblings."""
+
+    ready: Ready
+    sibling_hosts: tuple[HostId, ...] = ()
+    sibling_volunteers: tuple[VolunteerId, ...] = ()
+
+
+class WaitingWork(Protocol):
+    """The unsent instances, read in order and never scanned."""
+
+    async def ready_batches(self, limit: int) -> Sequence[Batch]:
+        """Active batches with unsent instances by (order_tier, order_key, batch_id), counts included."""
+        ...
+
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]: ...
+
+    async def fresh(self, ranges: Sequence[FreshRange]) -> Sequence[Candidate]:
+        """Fresh instances of every range, ascending id within a range."""
+        ...
+
+    async def urgent(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
+        """Urgent instances of each batch from the start of its range: retries descending, id."""
+        ...
+
+    async def tail(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
+        """Fresh instances of each batch over all shards, ascending id within a shard."""
+        ...
+
+    async def still_unsent(self, instance_ids: Sequence[InstanceId]) -> Collection[InstanceId]: ...
+
+
+class Shards(Protocol):
+    """Which shards this worker feeds."""
+
+    def owned(self) -> frozenset[int]:
+        """The shards whose locks this worker holds now; empty while its lock connection is in doubt."""
+        ...
+
+
+class CatalogueSource(Protocol):
+    def catalogue(self) -> Catalogue: ...

@@ -1,0 +1,136 @@
+"""What the request handler needs from elsewhere, in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from domain.apps import ProcessorType
+from domain.batches import Batch
+from domain.catalogue import Catalogue
+from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, WriteOutcome
+from domain.hosts import Host
+from domain.jobs import JobClass, Ready
+from domain.refusals import RefusalCode
+from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, VolunteerId
+
+
+class Ledger(Protocol):
+    """The database as one request sees it. Every call is durable when it returns."""
+
+    async def read(self, key: RequestKey) -> RequestView:
+        """Who is asking, and what is known of the host and of the instances it reports."""
+        ...
+
+    async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
+        """A new host record; `host.host_id` is ignored."""
+        ...
+
+    async def write(self, writes: RequestWrites) -> WriteOutcome:
+        """Commit everything a request changes, in one transaction.
+
+        A report or assignment that lost a race is left out and the rest is committed.
+        Raises UnavailableError when nothing was written.
+        """
+        ...
+
+    async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
+        """What a reply needs to send these instances once more."""
+        ...
+
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
+        """Job classes by id, for instances whose class is not in the array."""
+        ...
+
+
+class SlotGroup(Protocol):
+    """Slots that are alike for every decision: one class of one batch, retries apart from the rest."""
+
+    @property
+    def batch(self) -> Batch: ...
+
+    @property
+    def job_class(self) -> JobClass: ...
+
+    @property
+    def urgent(self) -> bool: ...
+
+    @property
+    def sticky_files(self) -> frozenset[str]:
+        """Names of the sticky input files its jobs share."""
+        ...
+
+    def slots(self) -> Sequence[Ready]:
+        """The group's slots in order: retries descending, a sibling returned first, then id."""
+        ...
+
+
+class JobArray(Protocol):
+    """The feeder's job array, as a request walks it."""
+
+    def groups(self) -> Sequence[SlotGroup]:
+        """Groups with at least one slot, in order: (tier, key, retries descending, id)."""
+        ...
+
+    def may_have(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:
+        """SAME_HOST or SAME_VOLUNTEER when an instance of the job is known to be there already."""
+        ...
+
+    def take(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> None:
+        """Remove the slot for a host that is getting it."""
+        ...
+
+    def give_back(self, slot: Ready) -> None:
+        """Put a slot back whose dispatch was not committed."""
+        ...
+
+    def note_refusal(self, group: SlotGroup, host_id: HostId, code: RefusalCode) -> None:
+        """Count that a host could not take the group; groups all refuse are rotated out."""
+        ...
+
+    def note_request(self, wanted: Sequence[ProcessorType]) -> None:
+        """Count what a request asked for; partitions follow this mix."""
+        ...
+
+    async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
+        """Look in the database for work of these kinds the array does not hold.
+
+        True when slots were added: walk the groups once more before answering "no work".
+        """
+        ...
+
+
+class CatalogueSource(Protocol):
+    """Apps, versions, cut points and settings of the moment."""
+
+    def catalogue(self) -> Catalogue: ...
+
+
+class Uploads(Protocol):
+    """The names and tokens under which a host may upload."""
+
+    def token(self, file_name: str, max_bytes: int) -> str:
+        """What the client must show with the upload of this file."""
+        ...
+
+    def upload_url(self) -> str: ...
+
+    def download_url(self, file_name: str) -> str: ...
+
+
+class CodeSigning(Protocol):
+    """The public key clients check app files with."""
+
+    def public_key_text(self) -> str: ...
+
+    def rotation_signature(self, client_key_text: str) -> str | None:
+        """The new key signed by the key the client holds; None when we never had that key."""
+        ...
+
+
+class Pauses(Protocol):
+    """Whether this node may hand out work now."""
+
+    def refuse_work_because(self, now: Instant) -> str | None:
+        """A sentence when it may not (its clock or its locks are in doubt); None when it may."""
+        ...
