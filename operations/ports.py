@@ -1,0 +1,209 @@
+"""What administration needs from the database: one small protocol per kind of thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from domain.apps import App, AppFile, AppVersion, PlanClass, Volunteer
+from domain.batches import Account, Batch, Submitter
+from domain.catalogue import Catalogue
+from domain.dispatch import Upload
+from domain.hosts import Host, HostAppVersion
+from domain.jobs import InstanceState, JobClass, JobState
+from domain.units import (
+    AccountId,
+    AppId,
+    AppVersionId,
+    BatchId,
+    HostId,
+    InstanceId,
+    Instant,
+    JobClassId,
+    JobId,
+    Seconds,
+    SubmitterId,
+    VolunteerId,
+)
+
+
+class People(Protocol):
+    """Accounts, submitters and volunteers. Names are unique: AlreadyExistsError, NotFoundError."""
+
+    async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account: ...
+
+    async def accounts(self) -> Sequence[Account]: ...
+
+    async def set_account(self, name: str, *, shares: float) -> Account: ...
+
+    async def add_submitter(self, name: str, *, account: str, shares: float, now: Instant) -> Submitter: ...
+
+    async def submitters(self) -> Sequence[Submitter]: ...
+
+    async def submitter(self, name: str) -> Submitter: ...
+
+    async def set_submitter(self, name: str, *, shares: float) -> Submitter: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What is stored of a volunteer's secrets: never the account key, never the password."""
+
+    authenticator_nonce: bytes
+    authenticator_hash: bytes  # SHA-256 of the account key
+    password_salt: bytes | None = None
+    password_hash: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VolunteerRecord:
+    volunteer: Volunteer
+    email: str
+    credentials: Credentials
+
+
+class Volunteers(Protocol):
+    async def add_volunteer(
+        self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
+    ) -> VolunteerId:
+        """AlreadyExistsError when the e-mail (lower case) is known."""
+        ...
+
+    async def volunteer_by_email(self, email: str) -> VolunteerRecord | None: ...
+
+    async def volunteers(self) -> Sequence[VolunteerRecord]: ...
+
+    async def set_volunteer(self, volunteer: Volunteer) -> None:
+        """Write name, beta, no_gpu, max_jobs and apps. NotFoundError."""
+        ...
+
+
+class Applications(Protocol):
+    async def add_app(self, app: App) -> App:
+        """`app.app_id` is ignored. AlreadyExistsError."""
+        ...
+
+    async def apps(self) -> Sequence[App]: ...
+
+    async def app(self, name: str) -> App: ...
+
+    async def set_app(self, app: App) -> None: ...
+
+    async def put_plan_class(self, plan_class: PlanClass) -> None:
+        """Insert or replace."""
+        ...
+
+    async def plan_classes(self) -> Mapping[str, PlanClass]: ...
+
+    async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
+        """Idempotent for equal contents; AlreadyExistsError when the name stands for others."""
+        ...
+
+    async def add_files(self, files: Sequence[tuple[str, int, str]], *, now: Instant) -> None:
+        """Many unsigned files (name, nbytes, md5), as add_file."""
+        ...
+
+    async def add_app_version(self, version: AppVersion) -> AppVersionId:
+        """With its files, which must be registered. AlreadyExistsError for the same
+        (app, platform, version_num, plan class). The predecessor's HAV rows are inherited (POLICY 4.3)."""
+        ...
+
+    async def sign_file(self, name: str, signature: str) -> None:
+        """Replace the signature of an app file, after a change of the signing key."""
+        ...
+
+    async def app_files(self) -> Sequence[AppFile]: ...
+
+    async def load_catalogue(self) -> Catalogue:
+        """Everything of it, settings included."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    key: str
+    from_value: object
+    to_value: object
+    changed_at: Instant
+    changed_by: str
+    why: str
+
+
+class SettingStore(Protocol):
+    async def settings(self) -> Mapping[str, object]:
+        """Changed settings only, by key."""
+        ...
+
+    async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
+        """Write and audit in one transaction; None takes the default back."""
+        ...
+
+    async def setting_changes(self, limit: int) -> Sequence[SettingChange]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """An instance as people look at it."""
+
+    instance_id: InstanceId
+    job_id: JobId
+    state: InstanceState
+    retries: int
+    tight: bool
+    host_id: HostId | None
+    app_version_id: AppVersionId | None
+    sent_at: Instant | None
+    due_at: Instant | None
+    reported_at: Instant | None
+    est_runtime_s: Seconds | None
+    elapsed_s: Seconds | None
+    exit_status: int | None
+    reason: str
+    because: str
+    stderr: str
+    uploads: tuple[Upload, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as people look at it."""
+
+    job_id: JobId
+    batch_id: BatchId
+    job_class_id: JobClassId
+    state: JobState
+    command_line: str
+    failure: str
+    canonical_instance_id: InstanceId | None
+    instances: tuple[InstanceRow, ...] = ()
+
+
+class Views(Protocol):
+    """Read-only looks at batches, jobs and hosts."""
+
+    async def batch(self, batch_id: BatchId) -> Batch: ...
+
+    async def batches(self, *, limit: int, before: BatchId | None = None) -> Sequence[Batch]:
+        """Newest first; `before` continues a listing."""
+        ...
+
+    async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]: ...
+
+    async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
+        """Without instances, ascending id."""
+        ...
+
+    async def job(self, job_id: JobId) -> JobRow:
+        """With its instances."""
+        ...
+
+    async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]: ...
+
+    async def host(self, host_id: HostId) -> tuple[Host, Sequence[HostAppVersion]]: ...
+
+    async def account_name(self, account_id: AccountId) -> str: ...
+
+    async def submitter_name(self, submitter_id: SubmitterId) -> str: ...
+
+    async def app_name(self, app_id: AppId) -> str: ...
