@@ -1,0 +1,19 @@
+"""A 1024-bit key pair for tests; it signs nothing else."""
+
+from __future__ import annotations
+
+from wire.signing import PrivateKey
+
+_MODULUS = (
+    "f2d0c641b12c3281fe3e7847b9d937924bd20d411089402b7052f0aa737b9a8d"
+    "cc98b5ea4980601415a7b6450513f87426218819c4a6aa2b5abe7626dc59e71d"
+    "6017568dbe00f41b9d56e3c6e54e15f90579123648c255af8fc064089a0b6582"
+    "d509e5288be15f4ef7e2c8de24fc0d5e0070c4506546cdeb626e1bba61055d97"
+)
+_PRIVATE_EXPONENT = (
+    "4cd972c5fbd32731294c9038f34322697501c81c1da5b2df8caf53683f2091ab"
+    "eb6331c032ff246976e91bb100886f8c233d5d9bfa375d8857320ca703fa9840"
+    "80055181e3e4b3e3111546c8c35ae89c07a48f472784aa2562117e5521ec452d"
+    "0f9ef49d8336f5897ffd53f2ad838918aba73dac4f4012b2b71a76f0ee4bc4d1"
+)
+TEST_KEY = PrivateKey(int(_MODULUS, 16), 65537, int(_PRIVATE_EXPONENT, 16))
