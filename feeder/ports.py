@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from domain.batches import Batch
 from domain.catalogue import Catalogue
-from domain.jobs import JobClass, Ready
-from domain.units import BatchId, HostId, InstanceId, JobClassId, VolunteerId
+from domain.jobs import JobClass
+from domain.units import BatchId, InstanceId, JobClassId
+from domain.waiting import Candidate, FreshRange
 
-
-@dataclass(frozen=True, slots=True)
-class FreshRange:
-    """The next `limit` fresh instances of a (batch, shard) behind `after_instance_id`."""
-
-    batch_id: BatchId
-    shard: int
-    after_instance_id: InstanceId
-    limit: int
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An unsent instance and who had its siblings."""
-
-    ready: Ready
-    sibling_hosts: tuple[HostId, ...] = ()
-    sibling_volunteers: tuple[VolunteerId, ...] = ()
+__all__ = ["Candidate", "CatalogueSource", "FreshRange", "Shards", "WaitingWork"]
 
 
 class WaitingWork(Protocol):

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
 from domain.batches import Batch
-from domain.dispatch import Upload
-from domain.havs import HavEvent
-from domain.jobs import Held, InstanceState, JobClass, JobState
+from domain.jobs import JobClass
+from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement, Overdue
 from domain.submission import NewBatch, NewJob, SubmitterStanding
-from domain.units import (
-    AppVersionId,
-    BatchId,
-    Flop,
-    HostId,
-    InstanceId,
-    Instant,
-    JobClassId,
-    JobId,
-    Seconds,
-    SubmitterId,
-)
+from domain.units import BatchId, Instant, JobClassId, Seconds, SubmitterId
+
+__all__ = [
+    "BatchWriter",
+    "InstanceFacts",
+    "InstanceStep",
+    "JobFacts",
+    "JobSettlement",
+    "Outages",
+    "OutputReader",
+    "Overdue",
+    "OverdueWork",
+    "Submissions",
+    "UnsettledJobs",
+]
 
 # ------------------------------------------------------------------ submission
 
@@ -31,7 +32,7 @@ from domain.units import (
 class BatchWriter(Protocol):
     """One batch being written, inside one transaction: all of it or nothing."""
 
-    async def standing(self, submitter_id: SubmitterId) -> SubmitterStanding:
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
         """The submitter's standing, its row locked until the transaction ends."""
         ...
 
@@ -64,74 +65,6 @@ class Submissions(Protocol):
 # ------------------------------------------------------------------ settling jobs
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceFacts:
-    """One instance of a job that is being settled."""
-
-    instance_id: InstanceId
-    name: str
-    state: InstanceState
-    host_id: HostId | None
-    app_version_id: AppVersionId | None
-    sent_at: Instant | None
-    due_at: Instant | None
-    reported_at: Instant | None
-    est_runtime_s: Seconds | None
-    elapsed_s: Seconds | None
-    tight: bool
-    uploads: tuple[Upload, ...]
-    turnaround_sample: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JobFacts:
-    """A job something happened to. `serial` tells whether more has happened since it was read."""
-
-    job_id: JobId
-    batch_id: BatchId
-    serial: int
-    state: JobState
-    job_class: JobClass
-    copies: int
-    canonical_instance_id: InstanceId | None
-    batch_aborted: bool
-    app_name: str
-    instances: tuple[InstanceFacts, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceStep:
-    """A guarded change of one instance: applied only while it is still in `from_state`."""
-
-    instance_id: InstanceId
-    from_state: InstanceState
-    to_state: InstanceState
-    turnaround_sample: float | None = None
-    hav_event: HavEvent | None = None  # counts only if this step is really made
-
-
-@dataclass(frozen=True, slots=True)
-class JobSettlement:
-    """What settling a job changes, all in one transaction.
-
-    Applied only while the job's `serial` is unchanged; otherwise it is looked at again.
-    `new_instances` are made unsent and urgent when `retries` > 0 or a sibling is back; `hasten` marks the
-    job's unsent instances urgent because a sibling is back. When the last open job of a batch ends, the
-    batch is complete.
-    """
-
-    job_id: JobId
-    serial: int
-    state: JobState
-    settled_at: Instant
-    canonical_instance_id: InstanceId | None = None
-    failure: str = ""
-    steps: tuple[InstanceStep, ...] = ()
-    new_instances: int = 0
-    retries: int = 0
-    hasten: bool = False
-
-
 class UnsettledJobs(Protocol):
     async def unsettled(self, limit: int) -> Sequence[JobFacts]:
         """Jobs in the order in which something happened to them."""
@@ -151,14 +84,6 @@ class OutputReader(Protocol):
 
 
 # ------------------------------------------------------------------ the sweeper
-
-
-@dataclass(frozen=True, slots=True)
-class Overdue:
-    """An instance whose due date and grace have passed in silence."""
-
-    held: Held
-    fpops_est_flop: Flop
 
 
 class OverdueWork(Protocol):

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from domain.apps import App, AppFile, AppVersion, PlanClass, Volunteer
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
-from domain.dispatch import Upload
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import InstanceState, JobClass, JobState
-from domain.units import (
-    AccountId,
-    AppId,
-    AppVersionId,
-    BatchId,
-    HostId,
-    InstanceId,
-    Instant,
-    JobClassId,
-    JobId,
-    Seconds,
-    SubmitterId,
-    VolunteerId,
-)
+from domain.jobs import JobClass
+from domain.units import AccountId, AppId, AppVersionId, BatchId, HostId, Instant, JobId, SubmitterId, VolunteerId
+from domain.views import InstanceRow, JobRow, SettingChange
+from domain.volunteers import Credentials, VolunteerRecord
+
+__all__ = [
+    "Applications",
+    "Credentials",
+    "InstanceRow",
+    "JobRow",
+    "People",
+    "SettingChange",
+    "SettingStore",
+    "Views",
+    "VolunteerRecord",
+    "Volunteers",
+]
 
 
 class People(Protocol):
@@ -44,23 +44,6 @@ class People(Protocol):
     async def submitter(self, name: str) -> Submitter: ...
 
     async def set_submitter(self, name: str, *, shares: float) -> Submitter: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """What is stored of a volunteer's secrets: never the account key, never the password."""
-
-    authenticator_nonce: bytes
-    authenticator_hash: bytes  # SHA-256 of the account key
-    password_salt: bytes | None = None
-    password_hash: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class VolunteerRecord:
-    volunteer: Volunteer
-    email: str
-    credentials: Credentials
 
 
 class Volunteers(Protocol):
@@ -120,16 +103,6 @@ class Applications(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SettingChange:
-    key: str
-    from_value: object
-    to_value: object
-    changed_at: Instant
-    changed_by: str
-    why: str
-
-
 class SettingStore(Protocol):
     async def settings(self) -> Mapping[str, object]:
         """Changed settings only, by key."""
@@ -140,43 +113,6 @@ class SettingStore(Protocol):
         ...
 
     async def setting_changes(self, limit: int) -> Sequence[SettingChange]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceRow:
-    """An instance as people look at it."""
-
-    instance_id: InstanceId
-    job_id: JobId
-    state: InstanceState
-    retries: int
-    tight: bool
-    host_id: HostId | None
-    app_version_id: AppVersionId | None
-    sent_at: Instant | None
-    due_at: Instant | None
-    reported_at: Instant | None
-    est_runtime_s: Seconds | None
-    elapsed_s: Seconds | None
-    exit_status: int | None
-    reason: str
-    because: str
-    stderr: str
-    uploads: tuple[Upload, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class JobRow:
-    """A job as people look at it."""
-
-    job_id: JobId
-    batch_id: BatchId
-    job_class_id: JobClassId
-    state: JobState
-    command_line: str
-    failure: str
-    canonical_instance_id: InstanceId | None
-    instances: tuple[InstanceRow, ...] = ()
 
 
 class Views(Protocol):
