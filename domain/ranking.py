@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from domain.apps import ProcessorType
 from domain.hosts import HostAppVersion
 from domain.settings import RankingSettings
-from domain.units import AppId, Instant
+from domain.units import AppId, Instant, Seconds
 
 SHRINKAGE = 2.0  # k0 of POLICY 4.5: two pseudo-samples at the population's mean
 
@@ -25,6 +25,8 @@ class CutPoints:
     (i + 0.5) / len; `consecutive_valid[k]` counts rows with exactly k valid results in a row, k from 0
     to `consecutive_valid_infinite` (rows above it are in `n` only); `n` counts all rows.
     `score_mean` is the population's mean score, towards which few samples are shrunk.
+    `tight_n`, `tight_mean` and `tight_sd` describe ln(turnaround / R) of tight instances over all rows.
+    `retry_turnaround_s` is the time a retry on a good host needs, validation included; None until known.
     """
 
     app_id: AppId
@@ -34,6 +36,10 @@ class CutPoints:
     turnaround: tuple[float, ...]
     consecutive_valid: tuple[int, ...]
     score_mean: float = 0.0
+    tight_n: float = 0.0
+    tight_mean: float = 0.0
+    tight_sd: float = 0.0
+    retry_turnaround_s: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)
