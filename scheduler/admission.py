@@ -1,0 +1,214 @@
+"""Who is asking, as which host, and for what. Pure. PROTOCOL 3 and 5.3, POLICY 3."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from domain.apps import CPU, ProcessorType, Volunteer
+from domain.catalogue import Catalogue
+from domain.dispatch import RequestKey, RequestView
+from domain.hosts import Host
+from domain.jobs import Held
+from domain.settings import SchedulerSettings
+from domain.units import AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+from scheduler import sanity
+from scheduler.asking import Asking, HeldElsewhere, Want
+from scheduler.reports import reported_ids
+from wire.messages import InProgress, SchedulerRequest
+
+NO_HOST = HostId(0)
+
+
+class HostCase(StrEnum):
+    """How a request was matched with a host record."""
+
+    KNOWN = "known"  # the volunteer's host, its serial number going on
+    FIRST_CONTACT = "first_contact"  # a client without a host id, never seen
+    STATE_LOST = "state_lost"  # a client without a host id that we know by its CPID
+    NOT_THEIRS = "not_theirs"  # a host id that does not exist or is somebody else's
+    CLONE = "clone"  # a serial number behind the stored one: a copied or restored client
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The host of a request, as it describes itself now.
+
+    `create`: a record is to be made, `host.host_id` is 0 until then. `tell_id`: the client must be told
+    the id, and will count its requests from 0. `detach`: what the host held is lost.
+    """
+
+    volunteer: Volunteer
+    host: Host
+    case: HostCase
+    because: str
+    detach: bool = False
+
+    @property
+    def create(self) -> bool:
+        return self.host.host_id == NO_HOST
+
+    @property
+    def tell_id(self) -> bool:
+        return self.case is not HostCase.KNOWN
+
+
+def key_of(request: SchedulerRequest) -> RequestKey:
+    """What to look up for a request. A host id no client can have been given counts as none."""
+    sane_id = request.host_id if 0 < request.host_id <= sanity.MOST_INT else NO_HOST
+    return RequestKey(
+        authenticator_hash=hashlib.sha256(request.authenticator.encode("utf-8", "replace")).digest(),
+        host_id=HostId(sane_id),
+        host_cpid=sanity.text(request.host.host_cpid),
+        instance_ids=reported_ids(request.results),
+    )
+
+
+def admit(
+    request: SchedulerRequest, view: RequestView, volunteer: Volunteer, *, settings: SchedulerSettings, now: Instant
+) -> Admission:
+    """Match a request of `volunteer` with a host record.
+
+    Without a host id: the volunteer's newest host of the same CPID, when there is one, or a new one; if
+    such a client has no results at all, whatever its host held is gone. With the id of no host of the
+    volunteer, or a serial number below the stored one: a new host; the statistics stay with the old one.
+    An equal serial number is the same request again, after its reply was lost.
+    """
+    case = _case(request, view, settings, now)
+    because = _because(case, request, view)
+    if case is HostCase.KNOWN or case is HostCase.STATE_LOST:
+        assert view.host is not None
+        host = sanity.described(view.host, request, now=now)
+        if case is HostCase.KNOWN:
+            return Admission(volunteer, host, case, because)
+        has_none = not request.results and not request.other_results
+        return Admission(volunteer, replace(host, rpc_seqno=0), case, because, detach=has_none)
+    blank = Host(NO_HOST, VolunteerId(volunteer.volunteer_id), created_at=now)
+    return Admission(volunteer, replace(sanity.described(blank, request, now=now), rpc_seqno=0), case, because)
+
+
+def _case(request: SchedulerRequest, view: RequestView, settings: SchedulerSettings, now: Instant) -> HostCase:
+    key = key_of(request)
+    if key.host_id == NO_HOST:
+        return HostCase.STATE_LOST if view.host is not None and key.host_cpid else HostCase.FIRST_CONTACT
+    if view.host is None:
+        return HostCase.NOT_THEIRS
+    settled = now - view.host.created_at >= settings.clone_grace_s
+    if settled and sanity.seqno(request) < view.host.rpc_seqno:
+        return HostCase.CLONE
+    return HostCase.KNOWN
+
+
+def _because(case: HostCase, request: SchedulerRequest, view: RequestView) -> str:
+    match case:
+        case HostCase.KNOWN:
+            return f"host {request.host_id}"
+        case HostCase.FIRST_CONTACT:
+            return "first contact"
+        case HostCase.STATE_LOST:
+            return f"no host id; CPID {request.host.host_cpid[:64]} is host {view.host.host_id if view.host else 0}"
+        case HostCase.NOT_THEIRS:
+            return f"host {request.host_id} is unknown or belongs to another volunteer"
+        case HostCase.CLONE:
+            stored = view.host.rpc_seqno if view.host else 0
+            return f"host {request.host_id} sent serial number {request.rpc_seqno}, {stored} was seen before"
+
+
+def asking_of(
+    request: SchedulerRequest,
+    admission: Admission,
+    view: RequestView,
+    *,
+    kept: tuple[Held, ...],
+    resent: Iterable[Held],
+    catalogue: Catalogue,
+    now: Instant,
+) -> Asking:
+    """What the decision depends on. `kept` is what the host has in progress, `resent` jobs included.
+
+    The record of a new host has no statistics; resent jobs count against what was asked for.
+    """
+    host = admission.host
+    known = admission.case in (HostCase.KNOWN, HostCase.STATE_LOST)
+    return Asking(
+        volunteer=admission.volunteer,
+        host=host,
+        now=now,
+        catalogue=catalogue,
+        wants=less_resent(wants_of(request, host), resent, catalogue),
+        ram_bytes=host.ram_bytes,
+        disk_bytes=host.disk_free_bytes,
+        seed=zlib.crc32(f"{host.host_id} {request.rpc_seqno} {now!r}".encode()),
+        havs=view.havs if known else {},
+        held=kept,
+        in_progress=_elsewhere(request.in_progress),
+        sticky_files=frozenset(request.sticky_files),
+    )
+
+
+def wants_of(request: SchedulerRequest, host: Host) -> tuple[Want, ...]:
+    """What is asked for, GPU types first, the CPU last; types without a wish are left out."""
+    if request.dont_send_work:
+        return ()
+    wants = [
+        Want(
+            ProcessorType(coproc.type),
+            coproc.count,
+            sanity.wanted_s(coproc.req_s, coproc.count),
+            sanity.clamped(coproc.req_instances, 0.0, coproc.count),
+            sanity.delay_s(coproc.estimated_delay_s),
+            FlopPerSecond(sanity.clamped(coproc.peak_flop_per_s, 0.0, sanity.MOST_GPU_FLOP_PER_S)),
+        )
+        for coproc in sanity.usable_coprocs(request.coprocs)
+    ]
+    wants.append(
+        Want(
+            CPU,
+            host.ncpus,
+            sanity.wanted_s(request.cpu_req_s, host.ncpus),
+            sanity.clamped(request.cpu_req_instances, 0.0, host.ncpus),
+            sanity.delay_s(request.estimated_delay_s),
+            host.flop_per_s,
+        )
+    )
+    return tuple(want for want in wants if want.req_s > 0)
+
+
+def less_resent(wants: tuple[Want, ...], resent: Iterable[Held], catalogue: Catalogue) -> tuple[Want, ...]:
+    """What is still wanted after lost jobs were sent again: req_s less R times the instances each uses."""
+    left = {want.processor_type: want for want in wants}
+    for held in resent:
+        processor_type, instances = _use(held.app_version_id, catalogue)
+        want = left.get(processor_type)
+        if want is not None:
+            req_s = Seconds(max(0.0, want.req_s - held.est_runtime_s * instances))
+            idle = max(0.0, want.req_instances - instances)
+            left[processor_type] = replace(want, req_s=req_s, req_instances=idle)
+    return tuple(want for want in left.values() if want.req_s > 0)
+
+
+def _use(app_version_id: AppVersionId, catalogue: Catalogue) -> tuple[ProcessorType, float]:
+    version = catalogue.versions.get(app_version_id)
+    if version is None:
+        return CPU, 1.0
+    plan_class = version.plan_class
+    return plan_class.processor_type, plan_class.ncpus if plan_class.gpu_type is None else plan_class.gpu_count
+
+
+def _elsewhere(queue: tuple[InProgress, ...] | None) -> tuple[HeldElsewhere, ...] | None:
+    if queue is None:
+        return None
+    return tuple(
+        HeldElsewhere(
+            job.name,
+            job.report_deadline,
+            Seconds(max(0.0, job.remaining_s)),
+            sanity.clamped(job.ncpus, 0.0, sanity.MOST_CPUS),
+            ProcessorType(job.gpu_type) if job.gpu_type else None,
+            sanity.clamped(job.gpu_count, 0.0, sanity.MOST_GPUS),
+        )
+        for job in queue
+    )

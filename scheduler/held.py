@@ -1,0 +1,121 @@
+"""What a host was given beside what its client says it has: lost jobs, and jobs better dropped. Pure. PROTOCOL 3.
+
+A client lists every unfinished result. One we gave and it neither lists nor reports was lost, most likely
+with our reply; one it lists and nobody needs only keeps it busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from domain.catalogue import Catalogue
+from domain.dispatch import Report, Reported
+from domain.hosts import Host
+from domain.jobs import Held, InstanceState, instance_id_of
+from domain.units import AppVersionId, InstanceId, Instant
+from lifecycle.machine import advance
+from lifecycle.states import Event
+from scheduler.reports import is_dead
+
+MOST_STRAYS = 1000  # looked up per request; a client lists more only when something is badly wrong
+
+
+@dataclass(frozen=True, slots=True)
+class HeldReview:
+    """`resend` goes to the client once more with the due dates it had; `ended` are lost for good.
+
+    `abort` and `abort_if_not_started` name results the client should drop. `kept` is what the host has
+    in progress after this request, resent jobs included.
+    """
+
+    resend: tuple[Held, ...] = ()
+    ended: tuple[Report, ...] = ()
+    abort: tuple[str, ...] = ()
+    abort_if_not_started: tuple[str, ...] = ()
+    kept: tuple[Held, ...] = ()
+
+
+def stray_ids(listed: Collection[str], held: Iterable[Held]) -> tuple[InstanceId, ...]:
+    """Instances the client lists that it does not have in progress as far as we know."""
+    known = {entry.instance_id for entry in held}
+    ids = (instance_id_of(name) for name in listed)
+    return tuple(dict.fromkeys(i for i in ids if i is not None and i not in known))[:MOST_STRAYS]
+
+
+def runnable_versions(catalogue: Catalogue, host: Host) -> frozenset[AppVersionId]:
+    """The app versions a lost job may be sent with again: known here, for a platform the host has."""
+    return frozenset(i for i, version in catalogue.versions.items() if version.platform in host.platforms)
+
+
+def review_held(
+    listed: Collection[str],
+    reported: Collection[str],
+    held: Iterable[Held],
+    strays: Mapping[InstanceId, Reported],
+    *,
+    runnable: Collection[AppVersionId],
+    wants_no_work: bool,
+    hold_back: bool,
+    now: Instant,
+) -> HeldReview:
+    """Compare what the client lists and reports with what the host has in progress (`held`).
+
+    A lost job is resent while it is needed, the host can still run it (`runnable`) and now + R <= due_at;
+    else it ends at once, so that a retry is made now and not when it times out. A client that wants no
+    work (`wants_no_work`) is not sent it again either. `hold_back`: nothing may be sent now for reasons
+    of our own, so lost jobs wait for the next request.
+    """
+    listed, reported = frozenset(listed), frozenset(reported)
+    resend: list[Held] = []
+    ended: list[Report] = []
+    kept: list[Held] = []
+    for entry in held:
+        if entry.name in reported:
+            continue
+        if entry.name in listed or hold_back:
+            kept.append(entry)
+        elif wants_no_work or not _worth_resending(entry, runnable, now):
+            ended.append(_lost(entry, now))
+        else:
+            resend.append(entry)
+            kept.append(entry)
+    useless = [entry.name for entry in kept if entry.name in listed and entry.no_longer_needed]
+    abort, late = _strays(sorted(listed - reported - {entry.name for entry in kept}), strays)
+    return HeldReview(tuple(resend), tuple(ended), abort, (*useless, *late), tuple(kept))
+
+
+def _worth_resending(entry: Held, runnable: Collection[AppVersionId], now: Instant) -> bool:
+    if entry.no_longer_needed or entry.app_version_id not in runnable:
+        return False
+    return now + entry.est_runtime_s <= entry.due_at
+
+
+def _lost(entry: Held, now: Instant) -> Report:
+    step = advance(InstanceState.IN_PROGRESS, Event.DETACHED, instance_id=entry.instance_id)
+    return Report(
+        entry.instance_id,
+        entry.job_id,
+        from_state=InstanceState.IN_PROGRESS,
+        to_state=step.state,
+        reported_at=now,
+        reason="the client no longer has it",
+    )
+
+
+def _strays(names: Iterable[str], known: Mapping[InstanceId, Reported]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of results listed that are not in progress here: those to abort, and those to abort unless started.
+
+    A timed-out instance may still bring its result. Names we never gave are none of our business.
+    """
+    abort, late = [], []
+    for name in names:
+        instance_id = instance_id_of(name)
+        if instance_id is None:
+            continue
+        stray = known.get(instance_id)
+        if stray is None or stray.held.name != name or is_dead(stray.state):
+            abort.append(name)
+        elif stray.held.no_longer_needed:
+            late.append(name)
+    return tuple(abort), tuple(late)

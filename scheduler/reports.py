@@ -1,0 +1,144 @@
+"""What the reports of a request change, and which of them are acknowledged. Pure. PROTOCOL 4.
+
+Every reported result is acknowledged, also one we do not know: a client repeats a result until it is.
+Only an instance that the asking host was given takes a step, so a result slipped into a request through
+an application's output changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from domain.dispatch import Report, Reported
+from domain.havs import HavEvent, HavEventKind
+from domain.hosts import Host
+from domain.jobs import InstanceState, instance_id_of
+from domain.units import InstanceId, Instant
+from lifecycle.machine import advance, allows, host_record
+from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
+from lifecycle.states import Event
+from scheduler import sanity
+from wire.messages import ReportedResult
+
+MOST_STDERR_CHARS = 65_536  # the client sends the last 63 KB
+MOST_REASON_CHARS = 500
+NO_INSTANCE = InstanceId(0)
+LEAST_CENSORED_RATIO = 10.0  # a time-out counts as at least ten times R (POLICY 4.5)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsTaken:
+    """`reports` are the steps to be written; `acks` the names to acknowledge once they are."""
+
+    reports: tuple[Report, ...] = ()
+    acks: tuple[str, ...] = ()
+
+
+def reported_ids(results: Iterable[ReportedResult]) -> tuple[InstanceId, ...]:
+    """The instances that results name, each once; names we never gave are left out.
+
+    >>> reported_ids([ReportedResult("pi_3_41_77", 5, 0), ReportedResult("fake_0x", 5, 0)])
+    (77,)
+    """
+    ids = (instance_id_of(result.name) for result in results)
+    return tuple(dict.fromkeys(i for i in ids if i is not None))
+
+
+def take_reports(
+    results: Iterable[ReportedResult], reported: Mapping[InstanceId, Reported], host: Host, *, now: Instant
+) -> ReportsTaken:
+    """Judge every result of a request that came at `now` from `host`.
+
+    A repeated report, and one after which nothing can change any more, is acknowledged and makes no step.
+    """
+    by_name: dict[str, ReportedResult] = {}
+    for result in results:
+        if result.name:
+            by_name.setdefault(result.name, result)
+    reports = []
+    for name, result in by_name.items():
+        known = reported.get(instance_id_of(name) or NO_INSTANCE)
+        if known is None or known.held.name != name:
+            continue
+        report = _report(result, known, host, now)
+        if report is not None:
+            reports.append(report)
+    return ReportsTaken(tuple(reports), tuple(by_name))
+
+
+def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -> Report | None:
+    judgement = judge_report(_facts(result, known))
+    held = known.held
+    if not allows(known.state, judgement.event):
+        return None
+    step = advance(known.state, judgement.event, instance_id=held.instance_id)
+    event = _hav_event(known, host_record(step.instructions), now)
+    elapsed_s, cpu_s = sanity.run_times(result, turnaround_s=now - held.sent_at, ncpus=host.ncpus)
+    return Report(
+        held.instance_id,
+        held.job_id,
+        from_state=known.state,
+        to_state=step.state,
+        reported_at=now,
+        elapsed_s=elapsed_s,
+        cpu_s=cpu_s,
+        exit_status=int(sanity.clamped(result.exit_status, -sanity.MOST_INT, sanity.MOST_INT)),
+        reason=sanity.text(judgement.reason, MOST_REASON_CHARS),
+        stderr=sanity.text(result.stderr, MOST_STDERR_CHARS),
+        turnaround_sample=_sample_left(known, event),
+        hav_event=event,
+    )
+
+
+def _facts(result: ReportedResult, known: Reported) -> ReportFacts:
+    return ReportFacts(
+        known.held.name,
+        result.state,
+        result.exit_status,
+        outputs=known.outputs,
+        uploaded={upload.name: upload for upload in known.uploads},
+        claimed={file.name: ClaimedFile(file.nbytes, file.md5, file.error) for file in result.files},
+    )
+
+
+def _hav_event(known: Reported, kind: HavEventKind | None, now: Instant) -> HavEvent | None:
+    """What the host's statistics are told now; a success is told once it is validated.
+
+    An error takes back the censored sample a time-out left. A job given up unstarted is a time-out the
+    client noticed before we did, and leaves such a sample.
+    """
+    if kind is None:
+        return None
+    held = known.held
+    sample = None
+    if kind is HavEventKind.TIMED_OUT:
+        ratio = max(0.0, now - held.sent_at) / max(1.0, held.est_runtime_s)
+        sample = math.log(max(LEAST_CENSORED_RATIO, ratio))
+    return HavEvent(
+        held.host_id,
+        held.app_version_id,
+        kind,
+        now,
+        tight=held.tight,
+        ln_turnaround_ratio=sample,
+        replaces=known.turnaround_sample,
+    )
+
+
+def _sample_left(known: Reported, event: HavEvent | None) -> float | None:
+    """The sample that stays on the instance.
+
+    A late success keeps the time-out's, for the validation that will replace it.
+    """
+    return known.turnaround_sample if event is None else event.ln_turnaround_ratio
+
+
+def is_dead(state: InstanceState) -> bool:
+    """Whether an instance in `state` can no longer be of use, whatever its host reports.
+
+    >>> is_dead(InstanceState.TIMED_OUT), is_dead(InstanceState.VALID)
+    (False, True)
+    """
+    return not allows(state, Event.SUCCEEDED)

@@ -1,0 +1,174 @@
+"""What of a host's own description is believed: every number in a sane range, every text cut. Pure. POLICY 3.
+
+All of it feeds runtimes and due dates, and none of it can be checked; so nothing absurd gets past here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from domain.apps import CPU, ProcessorType
+from domain.hosts import Coprocessor, Host
+from domain.units import DAY_S, FlopPerSecond, Instant, Seconds
+from wire.messages import CoprocRequest, ReportedResult, SchedulerRequest
+
+LEAST_FRACTION = 0.01  # a host that says it never runs would never be given a runtime
+MOST_CPUS = 4096
+MOST_GPUS = 64  # of one type
+MOST_COPROC_TYPES = 8
+LEAST_FLOP_PER_S = 1e6
+MOST_FLOP_PER_S = 1e12  # per CPU
+DEFAULT_FLOP_PER_S = 1e9
+MOST_GPU_FLOP_PER_S = 1e16
+LEAST_RAM_BYTES = 64 * 2.0**20
+MOST_BYTES = 2.0**60
+MOST_WANTED_S = 28 * DAY_S  # per processor instance
+MOST_DELAY_S = 365 * DAY_S
+MOST_PLATFORMS = 16
+MOST_TEXT_CHARS = 255
+MOST_INT = 2**31 - 1
+
+
+def clamped(value: float, low: float, high: float) -> float:
+    """`value`, moved into [low, high].
+
+    >>> clamped(-3.0, 0.0, 1.0), clamped(0.5, 0.0, 1.0)
+    (0.0, 0.5)
+    """
+    return min(high, max(low, value))
+
+
+def text(value: str, most_chars: int = MOST_TEXT_CHARS) -> str:
+    """`value` as the database can keep it: no NUL, no broken surrogates, at most `most_chars` long."""
+    return value.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")[:most_chars]
+
+
+def seqno(request: SchedulerRequest) -> int:
+    """The request's serial number, 0 to 2^31 - 1."""
+    return min(MOST_INT, max(0, request.rpc_seqno))
+
+
+def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
+    """`host` as it describes itself in this request, which came at `now`.
+
+    Ids, the creation time and the volunteer stay; everything else is the request's, made sane:
+    fractions in [0.01, 1], 1 to 4096 CPUs of which the owner's share counts, 1e6 to 1e12 flop/s per CPU
+    (1e9 when not measured), RAM = size * max(busy, idle) share and at least 64 MB, disk = the project's
+    share less what it uses.
+    """
+    info = request.host
+    return replace(
+        host,
+        host_cpid=text(info.host_cpid),
+        rpc_seqno=seqno(request),
+        last_rpc_at=now,
+        domain_name=text(info.domain_name),
+        ncpus=usable_cpus(info.ncpus, request.max_ncpus_fraction),
+        flop_per_s=speed_of(info.flop_per_s),
+        ram_bytes=usable_ram_bytes(request),
+        disk_free_bytes=usable_disk_bytes(request),
+        on_fraction=clamped(request.on_fraction, LEAST_FRACTION, 1.0),
+        active_fraction=clamped(request.active_fraction, LEAST_FRACTION, 1.0),
+        gpu_active_fraction=clamped(request.gpu_active_fraction, LEAST_FRACTION, 1.0),
+        platforms=tuple(dict.fromkeys(text(name) for name in request.platforms[:MOST_PLATFORMS] if name)),
+        os_name=text(info.os_name),
+        os_version=text(info.os_version),
+        cpu_vendor=text(info.cpu_vendor),
+        cpu_model=text(info.cpu_model),
+        client_version=version_number(request.client_version),
+        coprocessors=coprocessors(request.coprocs),
+    )
+
+
+def usable_cpus(ncpus: int, max_ncpus_fraction: float) -> int:
+    """The CPUs the owner lets the client use, at least one; a share of 0 or less means no limit.
+
+    >>> usable_cpus(8, 0.5), usable_cpus(1, 0.1), usable_cpus(10**9, 1.0), usable_cpus(4, 0.0)
+    (4, 1, 4096, 4)
+    """
+    sane = min(MOST_CPUS, max(1, ncpus))
+    share = clamped(max_ncpus_fraction, 0.0, 1.0) or 1.0
+    return max(1, int(sane * share))
+
+
+def speed_of(flop_per_s: float) -> FlopPerSecond:
+    """A CPU's benchmark in [1e6, 1e12]; 1e9 when there is none.
+
+    >>> speed_of(0.0), speed_of(5e20), speed_of(3e9)
+    (1000000000.0, 1000000000000.0, 3000000000.0)
+    """
+    if flop_per_s <= 0:
+        return FlopPerSecond(DEFAULT_FLOP_PER_S)
+    return FlopPerSecond(clamped(flop_per_s, LEAST_FLOP_PER_S, MOST_FLOP_PER_S))
+
+
+def usable_ram_bytes(request: SchedulerRequest) -> float:
+    """RAM the client may use: size * max(busy, idle) share, at least 64 MB."""
+    share = max(request.ram_max_used_busy_fraction, request.ram_max_used_idle_fraction)
+    return clamped(request.host.ram_bytes * clamped(share, 0.0, 1.0), LEAST_RAM_BYTES, MOST_BYTES)
+
+
+def usable_disk_bytes(request: SchedulerRequest) -> float:
+    """What the project may still use: its share less what it uses; free disk for clients without shares."""
+    share = request.disk_project_share_bytes
+    if share is None:
+        return clamped(request.host.disk_free_bytes, 0.0, MOST_BYTES)
+    return clamped(share - max(0.0, request.disk_project_used_bytes), 0.0, MOST_BYTES)
+
+
+def version_number(version: tuple[int, int, int]) -> int:
+    """A client's version as one number.
+
+    >>> version_number((7, 20, 5))
+    72005
+    """
+    major, minor, release = (min(99, max(0, part)) for part in version)
+    return major * 10_000 + minor * 100 + release
+
+
+def usable_coprocs(coprocs: tuple[CoprocRequest, ...]) -> tuple[CoprocRequest, ...]:
+    """The coprocessors that work can be given for: usable, at least one, each type once."""
+    by_type: dict[str, CoprocRequest] = {}
+    for coproc in coprocs:
+        name = text(coproc.type, 64)
+        if coproc.usable and coproc.count > 0 and name and name != CPU:
+            by_type.setdefault(name, replace(coproc, type=name, count=min(MOST_GPUS, coproc.count)))
+    return tuple(by_type.values())[:MOST_COPROC_TYPES]
+
+
+def coprocessors(coprocs: tuple[CoprocRequest, ...]) -> tuple[Coprocessor, ...]:
+    """The host's GPUs, one entry per type."""
+    return tuple(
+        Coprocessor(
+            ProcessorType(coproc.type),
+            coproc.count,
+            FlopPerSecond(clamped(coproc.peak_flop_per_s, 0.0, MOST_GPU_FLOP_PER_S)),
+            ram_bytes=clamped(coproc.ram_bytes, 0.0, MOST_BYTES),
+            driver_version=min(MOST_INT, max(0, coproc.driver_version)),
+        )
+        for coproc in usable_coprocs(coprocs)
+    )
+
+
+def wanted_s(req_s: float, instances: int) -> Seconds:
+    """Instance-seconds of work asked for, 0 to 28 days for each of the host's instances.
+
+    >>> wanted_s(-5.0, 2), wanted_s(360.0, 2), wanted_s(1e12, 2)
+    (0.0, 360.0, 4838400.0)
+    """
+    return Seconds(clamped(req_s, 0.0, MOST_WANTED_S * instances))
+
+
+def delay_s(estimated_delay_s: float) -> Seconds:
+    """Seconds until an instance is free of endangered work, 0 to a year; clients say -1 for "not known"."""
+    return Seconds(clamped(estimated_delay_s, 0.0, MOST_DELAY_S))
+
+
+def run_times(result: ReportedResult, *, turnaround_s: float, ncpus: int) -> tuple[Seconds, Seconds]:
+    """(elapsed, CPU) seconds of a result as believed: elapsed in [0, turnaround], CPU in [0, elapsed * ncpus].
+
+    >>> run_times(ReportedResult("pi_1_1_1", 5, 0, Seconds(9e9), Seconds(-1.0)), turnaround_s=600.0, ncpus=2)
+    (600.0, 0.0)
+    """
+    elapsed = clamped(result.elapsed_s, 0.0, max(0.0, turnaround_s))
+    return Seconds(elapsed), Seconds(clamped(result.cpu_s, 0.0, elapsed * ncpus))
