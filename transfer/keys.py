@@ -1,0 +1,194 @@
+"""The project's keys: what signs app files, what vouches for uploads, what account keys derive from.
+
+    keys/code_sign_public.json   the public key clients check app files with, and how older ones lead to it
+    keys/upload_secret           32 random bytes, as hex
+    keys/account_secret          the same
+    keys/signing/0001.pem, …     private signing keys, oldest first; one for every rotation
+
+Serving needs everything but `signing/`: keep that folder on another machine and bring it only to add app
+versions or to rotate. All files are readable by the owner alone, the public key apart.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from transfer.files import write_atomically
+from wire.errors import ProtocolError
+from wire.signing import KEY_BITS, PrivateKey, PublicKey, parse_public_key_text, public_key_text, sign_bytes
+
+SECRET_BYTES = 32
+PUBLIC_EXPONENT = 65537
+
+_PUBLIC = "code_sign_public.json"
+_UPLOAD_SECRET = "upload_secret"  # noqa: S105 - the name of a file
+_ACCOUNT_SECRET = "account_secret"  # noqa: S105 - the name of a file
+_SIGNING = "signing"
+
+
+@dataclass(frozen=True, slots=True)
+class ServingKeys:
+    """What a serving process holds: no private signing key.
+
+    `rotation_signatures` maps each retired public key to the present key's text signed by it.
+    """
+
+    public_key: PublicKey
+    rotation_signatures: Mapping[PublicKey, str]
+    upload_secret: bytes = field(repr=False)
+    account_secret: bytes = field(repr=False)
+
+
+def create_keys(keys_dir: Path) -> None:
+    """Make whatever keys a project lacks; those it has are never touched."""
+    keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name in (_UPLOAD_SECRET, _ACCOUNT_SECRET):
+        path = keys_dir / name
+        if not path.exists():
+            write_atomically(path, secrets.token_hex(SECRET_BYTES).encode(), mode=0o600)
+    if not (keys_dir / _PUBLIC).exists():
+        key = _add_signing_key(keys_dir / _SIGNING)
+        _write_public(keys_dir, key.public, {})
+
+
+def load_keys(keys_dir: Path) -> ServingKeys:
+    """The keys a serving process needs. Raises NotFoundError, InvalidInputError."""
+    public_key, rotation_signatures = _read_public(keys_dir)
+    return ServingKeys(
+        public_key,
+        rotation_signatures,
+        _read_secret(keys_dir / _UPLOAD_SECRET),
+        _read_secret(keys_dir / _ACCOUNT_SECRET),
+    )
+
+
+def load_signing_key(keys_dir: Path, *, signing_dir: Path | None = None) -> PrivateKey:
+    """The private key that belongs to the present public key. NotFoundError when it is kept elsewhere.
+
+    `signing_dir` is where the private keys are, when not in the key folder.
+    """
+    public_key, _ = _read_public(keys_dir)
+    for key in _signing_keys(signing_dir or keys_dir / _SIGNING):
+        if key.public == public_key:
+            return key
+    raise NotFoundError("private signing key for", keys_dir / _PUBLIC)
+
+
+def rotate(keys_dir: Path, *, signing_dir: Path | None = None) -> PrivateKey:
+    """Put a new signing key in place of the present one, and return it.
+
+    Every older key signs the new one, so that clients follow however long they were away (PROTOCOL 6.4).
+    All app files must be signed again with the new key. Raises NotFoundError when the present private
+    key is not at hand.
+    """
+    folder = signing_dir or keys_dir / _SIGNING
+    load_signing_key(keys_dir, signing_dir=folder)
+    older = _signing_keys(folder)
+    _, retired = _read_public(keys_dir)
+    missing = set(retired) - {key.public for key in older}
+    if missing:
+        raise NotFoundError("private key for each retired public key in", f"{folder}: {len(missing)} missing")
+    new = _add_signing_key(folder)
+    content = public_key_text(new.public).strip().encode()
+    _write_public(keys_dir, new.public, {key.public: sign_bytes(key, content) for key in older})
+    return new
+
+
+class CodeSigner:
+    """What the scheduler says about the signing key."""
+
+    def __init__(self, keys: ServingKeys) -> None:
+        self._text = public_key_text(keys.public_key)
+        self._rotation_signatures = dict(keys.rotation_signatures)
+
+    def public_key_text(self) -> str:
+        """The present public key, as clients hold it."""
+        return self._text
+
+    def rotation_signature(self, client_key_text: str) -> str | None:
+        """The present key signed by the key the client holds; None when that key was never retired here."""
+        try:
+            held = parse_public_key_text(client_key_text)
+        except ProtocolError:
+            return None
+        return self._rotation_signatures.get(held)
+
+
+def _add_signing_key(folder: Path) -> PrivateKey:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # 1024 bits is what clients have room for (PROTOCOL 6); TLS protects the first contact.
+    made = rsa.generate_private_key(public_exponent=PUBLIC_EXPONENT, key_size=KEY_BITS)
+    pem = made.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    number = max((int(path.stem) for path in folder.glob("[0-9]*.pem")), default=0) + 1
+    path = folder / f"{number:04d}.pem"
+    if path.exists():
+        raise AlreadyExistsError("signing key", str(path))
+    write_atomically(path, pem, mode=0o600)
+    return _private_key(made)
+
+
+def _signing_keys(folder: Path) -> list[PrivateKey]:
+    keys = []
+    for path in sorted(folder.glob("[0-9]*.pem")):
+        loaded = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        if not isinstance(loaded, rsa.RSAPrivateKey) or loaded.key_size != KEY_BITS:
+            raise InvalidInputError(str(path), f"an RSA key of {KEY_BITS} bits", type(loaded).__name__)
+        keys.append(_private_key(loaded))
+    return keys
+
+
+def _private_key(key: rsa.RSAPrivateKey) -> PrivateKey:
+    numbers = key.private_numbers()
+    return PrivateKey(numbers.public_numbers.n, numbers.public_numbers.e, numbers.d)
+
+
+def _read_secret(path: Path) -> bytes:
+    text = _read(path).strip()
+    try:
+        secret = bytes.fromhex(text)
+    except ValueError:
+        secret = b""
+    if len(secret) != SECRET_BYTES:
+        raise InvalidInputError(str(path), f"{2 * SECRET_BYTES} hexadecimal digits", f"{len(text)} characters")
+    return secret
+
+
+def _write_public(keys_dir: Path, public_key: PublicKey, rotation_signatures: Mapping[PublicKey, str]) -> None:
+    content = {
+        "public_key": public_key_text(public_key),
+        "retired": [
+            {"public_key": public_key_text(retired), "rotation_signature": signature}
+            for retired, signature in rotation_signatures.items()
+        ],
+    }
+    write_atomically(keys_dir / _PUBLIC, json.dumps(content, indent=2).encode(), mode=0o644)
+
+
+def _read_public(keys_dir: Path) -> tuple[PublicKey, dict[PublicKey, str]]:
+    path = keys_dir / _PUBLIC
+    try:
+        content = json.loads(_read(path))
+        present = parse_public_key_text(content["public_key"])
+        retired = {
+            parse_public_key_text(entry["public_key"]): str(entry["rotation_signature"]) for entry in content["retired"]
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, ProtocolError) as error:
+        raise InvalidInputError(str(path), "a public key and its retired predecessors in JSON", str(error)) from None
+    return present, retired
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        raise NotFoundError("key file", path) from None
