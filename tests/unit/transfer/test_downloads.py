@@ -1,0 +1,110 @@
+"""Clients get a file's own bytes, all of them or the part they lack."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from yarl import URL
+
+from transfer.download_folder import DownloadFolder
+from transfer.downloads import ROUTE, Downloads
+from transfer.names import shard
+
+CONTENT = bytes(range(256)) * 40
+ADDRESS = f"/download/{shard('app')}/app"
+Client = TestClient[web.Request, web.Application]
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Client]:
+    folder = DownloadFolder(tmp_path / "download", max_bytes=1_000_000)
+    folder.register_file(CONTENT, "app")
+    (folder.path("app").parent / "app.gz").write_bytes(b"another file")
+    (tmp_path / "secret").write_bytes(b"secret")
+    application = web.Application()
+    application.router.add_get(ROUTE, Downloads(folder).answer)
+    async with TestClient(TestServer(application)) as client:
+        yield client
+
+
+async def test_a_file_is_sent_whole_and_may_be_kept_for_ever(client: Client) -> None:
+    async with client.get(ADDRESS) as response:
+        assert response.status == 200
+        assert await response.read() == CONTENT
+        assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        assert response.headers["Content-Type"] == "application/octet-stream"
+
+
+async def test_an_interrupted_download_goes_on_where_it_stopped(client: Client) -> None:
+    async with client.get(ADDRESS, headers={"Range": "bytes=5000-"}) as response:
+        assert response.status == 206
+        assert response.headers["Content-Range"] == f"bytes 5000-{len(CONTENT) - 1}/{len(CONTENT)}"
+        assert await response.read() == CONTENT[5000:]
+
+
+async def test_a_part_is_sent_under_the_files_own_tag(client: Client) -> None:
+    async with client.head(ADDRESS) as response:
+        tag = response.headers["ETag"]
+    async with client.get(ADDRESS, headers={"Range": "bytes=0-9", "If-Range": tag}) as response:
+        assert response.status == 206
+        assert await response.read() == CONTENT[:10]
+
+
+async def test_a_part_is_sent_under_the_files_own_date(client: Client) -> None:
+    async with client.head(ADDRESS) as response:
+        date = response.headers["Last-Modified"]
+    async with client.get(ADDRESS, headers={"Range": "bytes=0-9", "If-Range": date}) as response:
+        assert response.status == 206
+
+
+@pytest.mark.parametrize("condition", ['"another-tag"', "Mon, 01 Jan 2001 00:00:00 GMT"])
+async def test_under_another_condition_the_whole_file_is_sent(client: Client, condition: str) -> None:
+    async with client.get(ADDRESS, headers={"Range": "bytes=0-9", "If-Range": condition}) as response:
+        assert response.status == 200
+        assert await response.read() == CONTENT
+
+
+async def test_a_range_past_the_end_cannot_be_satisfied(client: Client) -> None:
+    async with client.get(ADDRESS, headers={"Range": f"bytes={len(CONTENT)}-"}) as response:
+        assert response.status == 416
+
+
+async def test_head_tells_the_size_without_the_file(client: Client) -> None:
+    async with client.head(ADDRESS) as response:
+        assert response.status == 200
+        assert response.headers["Content-Length"] == str(len(CONTENT))
+        assert await response.read() == b""
+
+
+async def test_a_neighbour_named_gz_is_not_taken_for_a_compressed_form(client: Client) -> None:
+    headers = {"Accept-Encoding": "deflate, gzip, br, zstd"}
+    async with client.get(ADDRESS, headers=headers) as response:
+        assert "Content-Encoding" not in response.headers
+        assert await response.read() == CONTENT
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/download/00/app",
+        f"/download/{shard('none')}/none",
+        "/download/%2e%2e/secret",
+        "/download/00/..%2f..%2f..%2fsecret",
+        "/download/00/%2e%2e%2fsecret",
+        "/download/00/a%00b",
+        "/download/..%2f/secret",
+    ],
+)
+async def test_what_is_not_there_is_not_found(client: Client, address: str) -> None:
+    async with client.get(URL(address, encoded=True)) as response:
+        assert response.status == 404
+        assert b"secret" not in await response.read()
+
+
+async def test_a_file_that_is_not_there_says_so_in_text(client: Client) -> None:
+    async with client.get("/download/00/none") as response:
+        assert await response.text() == "no such file\n"
