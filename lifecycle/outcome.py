@@ -1,0 +1,130 @@
+"""Did a reported result succeed, and if not, why? Pure.
+
+States and exit statuses are the client's (PROTOCOL part 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from domain.dispatch import Upload
+from domain.jobs import Output, output_file_name
+from lifecycle.states import Event
+
+STATE_DOWNLOADING = 1
+STATE_UPLOADED = 5
+STATE_ABORTED = 6
+STATE_UPLOAD_FAILED = 7
+
+EXIT_DOWNLOAD_FAILED = -186
+EXIT_TOO_MANY_RESTARTS = -226
+
+# The client's own numbers from 196 to 203 count in state 6 only: in state 3 they are a program's exit code.
+_GIVEN_UP: Mapping[int, tuple[Event, str]] = MappingProxyType(
+    {
+        200: (Event.UNSTARTED, "its due date passed before the client started it"),
+        202: (Event.SERVER_ABORTED, "aborted by the server"),
+        203: (Event.USER_ABORTED, "aborted by the user"),
+    }
+)
+_STOPPED: Mapping[int, str] = MappingProxyType(
+    {
+        196: "it used more disk than the job allows (exit status 196)",
+        197: "it ran longer than the job's fpops_bound allows (exit status 197)",
+        198: "it used more memory than the job allows (exit status 198)",
+        201: "the GPU it needs is missing (exit status 201)",
+    }
+)
+_CAUSES: Mapping[int, str] = MappingProxyType(
+    {
+        EXIT_DOWNLOAD_FAILED: "the client could not download its files (exit status -186)",
+        EXIT_TOO_MANY_RESTARTS: "the program ended too often without a finish file (exit status -226)",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedFile:
+    """An output as the client reports it. `error` is why it could not be uploaded; empty: it was."""
+
+    nbytes: float
+    md5: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFacts:
+    """A report, beside what the server knows. `uploaded` and `claimed` are keyed by upload file name."""
+
+    name: str  # of the instance
+    state: int
+    exit_status: int
+    outputs: tuple[Output, ...] = ()
+    uploaded: Mapping[str, Upload] = field(default_factory=dict)
+    claimed: Mapping[str, ClaimedFile] = field(default_factory=dict)
+
+
+class Judgement(NamedTuple):
+    """The event a report is, and the cause in words; empty for a success."""
+
+    event: Event
+    reason: str
+
+
+def judge_report(report: ReportFacts) -> Judgement:
+    """What a report means for its instance.
+
+    A success is state 5, exit status 0, and every output that is not optional here, with the MD5 and
+    size the client claims and within its max_bytes. An optional output the client says it uploaded is
+    held to the same.
+
+    >>> judge_report(ReportFacts("pi_1_1_1", state=3, exit_status=3)).reason
+    'the program ended with exit status 3'
+    """
+    if report.state == STATE_ABORTED and report.exit_status in _GIVEN_UP:
+        return Judgement(*_GIVEN_UP[report.exit_status])
+    reason = _failure(report)
+    return Judgement(Event.FAILED, reason) if reason else Judgement(Event.SUCCEEDED, "")
+
+
+def _failure(report: ReportFacts) -> str:
+    if report.state == STATE_ABORTED and report.exit_status in _STOPPED:
+        return _STOPPED[report.exit_status]
+    if report.exit_status in _CAUSES:
+        return _CAUSES[report.exit_status]
+    if report.exit_status != 0:
+        return f"the program ended with exit status {report.exit_status}"
+    for position, output in enumerate(report.outputs):
+        fault = _output_fault(report, output, output_file_name(report.name, position))
+        if fault:
+            return fault
+    if report.state == STATE_UPLOADED:
+        return ""
+    if report.state == STATE_DOWNLOADING:
+        return "the client could not download its files (state 1)"
+    if report.state == STATE_UPLOAD_FAILED:
+        return "the client could not upload its outputs (state 7)"
+    return f"the client ended it in state {report.state} with exit status 0, not in state {STATE_UPLOADED} (uploaded)"
+
+
+def _output_fault(report: ReportFacts, output: Output, file_name: str) -> str:
+    """What is wrong with one output, in words; empty when nothing is."""
+    claimed = report.claimed.get(file_name)
+    if claimed is None:
+        missing = f"output {output.name} was not produced, or is larger than {output.max_bytes} bytes"
+        return "" if output.optional else missing
+    if claimed.error:
+        return "" if output.optional else f"output {output.name} was not uploaded: {claimed.error}"
+    uploaded = report.uploaded.get(file_name)
+    if uploaded is None:
+        return f"output {output.name} ({file_name}) is not on the server"
+    if uploaded.md5.lower() != claimed.md5.lower():
+        return f"output {output.name} has MD5 {uploaded.md5} on the server, the client claims {claimed.md5 or 'none'}"
+    if uploaded.nbytes != claimed.nbytes:
+        return f"output {output.name} has {uploaded.nbytes} bytes on the server, the client claims {claimed.nbytes:.0f}"
+    if uploaded.nbytes > output.max_bytes:
+        return f"output {output.name} has {uploaded.nbytes} bytes, the job allows {output.max_bytes}"
+    return ""

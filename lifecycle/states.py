@@ -1,0 +1,133 @@
+"""What may happen to an instance, in one table: (state, event) -> (state, instructions). Pure.
+
+Everything absent from TRANSITIONS is no step. `docs/lifecycle.md` is drawn from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from domain.jobs import InstanceState
+
+
+class Event(StrEnum):
+    """Something that happens to one instance."""
+
+    SENT = "sent"  # told to a host
+    NOT_NEEDED = "not_needed"  # its job is over or has enough without it
+    SUCCEEDED = "succeeded"  # reported, every output is here
+    FAILED = "failed"  # reported an error, or an output is missing
+    USER_ABORTED = "user_aborted"
+    SERVER_ABORTED = "server_aborted"  # the client confirms an abort we asked for
+    UNSTARTED = "unstarted"  # the client gave it up at its due date, never started
+    DETACHED = "detached"  # the host lost everything it held
+    TIMED_OUT = "timed_out"  # due date and grace passed in silence
+    VALIDATED = "validated"  # agrees with the canonical result, or is it
+    REJECTED = "rejected"  # disagrees with the canonical result, or cannot be read
+    UNDECIDED = "undecided"  # compared, too few agree
+    TOO_LATE = "too_late"  # its job is over without a result to compare it with
+
+
+class Instruction(StrEnum):
+    """What a service does because of a step, in the step's transaction."""
+
+    SETTLE_JOB = "settle_job"  # the job needs a look
+    RECORD_VALID = "record_valid"  # in the statistics of its (host, app version)
+    RECORD_INVALID = "record_invalid"
+    RECORD_ERROR = "record_error"
+    RECORD_TIME_OUT = "record_time_out"
+
+
+S, E, DO = InstanceState, Event, Instruction
+
+# A host is never blamed for a user's or the server's abort. A late report takes back what the time-out did to
+# the job: the instance is usable again and the job is settled anew. After a time-out a report that is no success
+# changes nothing for the job: it has been looked at.
+TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Instruction, ...]]] = MappingProxyType(
+    {
+        (S.UNSENT, E.SENT): (S.IN_PROGRESS, ()),
+        (S.UNSENT, E.NOT_NEEDED): (S.CANCELLED, ()),
+        (S.IN_PROGRESS, E.SUCCEEDED): (S.REPORTED, (DO.SETTLE_JOB,)),
+        (S.IN_PROGRESS, E.FAILED): (S.FAILED, (DO.SETTLE_JOB, DO.RECORD_ERROR)),
+        (S.IN_PROGRESS, E.USER_ABORTED): (S.ABORTED, (DO.SETTLE_JOB,)),
+        (S.IN_PROGRESS, E.SERVER_ABORTED): (S.ABORTED, (DO.SETTLE_JOB,)),
+        (S.IN_PROGRESS, E.UNSTARTED): (S.ABORTED, (DO.SETTLE_JOB, DO.RECORD_TIME_OUT)),
+        (S.IN_PROGRESS, E.DETACHED): (S.ABORTED, (DO.SETTLE_JOB,)),
+        (S.IN_PROGRESS, E.TIMED_OUT): (S.TIMED_OUT, (DO.SETTLE_JOB, DO.RECORD_TIME_OUT)),
+        (S.TIMED_OUT, E.SUCCEEDED): (S.REPORTED, (DO.SETTLE_JOB,)),
+        (S.TIMED_OUT, E.FAILED): (S.FAILED, (DO.RECORD_ERROR,)),
+        (S.TIMED_OUT, E.USER_ABORTED): (S.ABORTED, ()),
+        (S.TIMED_OUT, E.SERVER_ABORTED): (S.ABORTED, ()),
+        (S.TIMED_OUT, E.UNSTARTED): (S.ABORTED, ()),
+        (S.ABORTED, E.SUCCEEDED): (S.REPORTED, (DO.SETTLE_JOB,)),
+        (S.REPORTED, E.VALIDATED): (S.VALID, (DO.RECORD_VALID,)),
+        (S.REPORTED, E.REJECTED): (S.INVALID, (DO.RECORD_INVALID,)),
+        (S.REPORTED, E.UNDECIDED): (S.INCONCLUSIVE, ()),
+        (S.REPORTED, E.TOO_LATE): (S.TOO_LATE, ()),
+        (S.INCONCLUSIVE, E.VALIDATED): (S.VALID, (DO.RECORD_VALID,)),
+        (S.INCONCLUSIVE, E.REJECTED): (S.INVALID, (DO.RECORD_INVALID,)),
+        (S.INCONCLUSIVE, E.TOO_LATE): (S.TOO_LATE, ()),
+    }
+)
+
+REPORTS = frozenset({E.SUCCEEDED, E.FAILED, E.USER_ABORTED, E.SERVER_ABORTED, E.UNSTARTED})  # said by the host itself
+
+OUTSTANDING = frozenset({S.UNSENT, S.IN_PROGRESS})  # a result may still be expected
+USABLE = frozenset({S.REPORTED, S.INCONCLUSIVE, S.VALID})
+UNDECIDED = frozenset({S.REPORTED, S.INCONCLUSIVE})  # usable, verdict pending
+OVER = frozenset(S) - OUTSTANDING
+RETRY_CAUSES = OVER - USABLE - {S.CANCELLED}
+JOB_ERRORS = frozenset({S.FAILED, S.INVALID, S.TIMED_OUT})
+
+
+def is_retry_cause(state: InstanceState) -> bool:
+    """Whether an instance in this state counts in its job's `retries`: over and unusable.
+
+    A cancelled instance does not: no host ever had it.
+
+    >>> is_retry_cause(InstanceState.ABORTED), is_retry_cause(InstanceState.CANCELLED)
+    (True, False)
+    """
+    return state in RETRY_CAUSES
+
+
+def is_job_error(state: InstanceState) -> bool:
+    """Whether an instance in this state speaks against its job (counted up to max_errors).
+
+    Aborts and detaches do not: the volunteer left, the job may be sound.
+
+    >>> is_job_error(InstanceState.TIMED_OUT), is_job_error(InstanceState.ABORTED)
+    (True, False)
+    """
+    return state in JOB_ERRORS
+
+
+@dataclass(frozen=True, slots=True)
+class StateShape:
+    """Which instants an instance in a state has. `reported` None: with or without.
+
+    `sent` stands for sent_at, due_at and the host, which are set together.
+    """
+
+    sent: bool
+    reported: bool | None
+
+
+SHAPES: Mapping[InstanceState, StateShape] = MappingProxyType(
+    {
+        S.UNSENT: StateShape(sent=False, reported=False),
+        S.IN_PROGRESS: StateShape(sent=True, reported=False),
+        S.REPORTED: StateShape(sent=True, reported=True),
+        S.INCONCLUSIVE: StateShape(sent=True, reported=True),
+        S.VALID: StateShape(sent=True, reported=True),
+        S.INVALID: StateShape(sent=True, reported=True),
+        S.FAILED: StateShape(sent=True, reported=True),
+        S.TIMED_OUT: StateShape(sent=True, reported=False),
+        S.ABORTED: StateShape(sent=True, reported=None),  # a detached host says nothing
+        S.CANCELLED: StateShape(sent=False, reported=False),
+        S.TOO_LATE: StateShape(sent=True, reported=True),
+    }
+)

@@ -1,0 +1,130 @@
+"""What a client's report means for its instance, case by case of PROTOCOL part 4."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from domain.dispatch import Upload
+from domain.jobs import Output
+from lifecycle import outcome
+from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
+from lifecycle.states import Event
+from wire import messages
+
+MD5 = "45a804651bec17a5f7fe070302aa2ce7"
+FILE = "pi_1_1_7_r0"
+
+
+def a_report(**changes: Any) -> ReportFacts:
+    report = ReportFacts(
+        "pi_1_1_7",
+        state=5,
+        exit_status=0,
+        outputs=(Output("out", 100),),
+        uploaded={FILE: Upload(FILE, 30, MD5)},
+        claimed={FILE: ClaimedFile(30.0, MD5)},
+    )
+    return replace(report, **changes)
+
+
+def test_an_uploaded_result_with_all_outputs_succeeds() -> None:
+    assert judge_report(a_report()) == (Event.SUCCEEDED, "")
+
+
+def test_md5_is_compared_without_regard_to_case() -> None:
+    assert judge_report(a_report(claimed={FILE: ClaimedFile(30.0, MD5.upper())})).event is Event.SUCCEEDED
+
+
+def test_a_result_without_outputs_succeeds() -> None:
+    assert judge_report(a_report(outputs=(), uploaded={}, claimed={})) == (Event.SUCCEEDED, "")
+
+
+@pytest.mark.parametrize(
+    ("state", "exit_status", "event", "words"),
+    [
+        (6, 203, Event.USER_ABORTED, "aborted by the user"),
+        (6, 202, Event.SERVER_ABORTED, "aborted by the server"),
+        (6, 200, Event.UNSTARTED, "due date passed before the client started it"),
+        (6, 197, Event.FAILED, "longer than the job's fpops_bound"),
+        (6, 196, Event.FAILED, "more disk than the job allows"),
+        (6, 198, Event.FAILED, "more memory than the job allows"),
+        (6, 201, Event.FAILED, "GPU it needs is missing"),
+        (6, -226, Event.FAILED, "without a finish file"),
+        (1, -186, Event.FAILED, "could not download its files"),
+        (1, 0, Event.FAILED, "could not download its files"),
+        (3, 3, Event.FAILED, "exit status 3"),
+        (3, 11, Event.FAILED, "exit status 11"),
+        (5, 4, Event.FAILED, "exit status 4"),
+        (7, 0, Event.FAILED, "could not upload"),
+        (6, 0, Event.FAILED, "state 6 with exit status 0"),
+        (2, 0, Event.FAILED, "state 2"),
+    ],
+)
+def test_the_cause_is_named(state: int, exit_status: int, event: Event, words: str) -> None:
+    judgement = judge_report(a_report(state=state, exit_status=exit_status))
+    assert judgement.event is event
+    assert words in judgement.reason
+
+
+@pytest.mark.parametrize("exit_status", [196, 197, 198, 200, 202, 203])
+def test_a_programs_own_exit_code_is_not_taken_for_the_clients(exit_status: int) -> None:
+    assert judge_report(a_report(state=3, exit_status=exit_status)) == (
+        Event.FAILED,
+        f"the program ended with exit status {exit_status}",
+    )
+
+
+def test_an_output_that_was_not_produced_is_named_with_its_limit() -> None:
+    judgement = judge_report(a_report(state=3, claimed={}, uploaded={}))
+    assert judgement == (Event.FAILED, "output out was not produced, or is larger than 100 bytes")
+
+
+def test_an_output_refused_at_upload_fails_though_the_client_says_uploaded() -> None:
+    claimed = {FILE: ClaimedFile(30.0, MD5, error="permanent upload error")}
+    judgement = judge_report(a_report(claimed=claimed, uploaded={}))
+    assert judgement == (Event.FAILED, "output out was not uploaded: permanent upload error")
+
+
+def test_an_output_the_server_does_not_have_fails() -> None:
+    assert judge_report(a_report(uploaded={})).reason == f"output out ({FILE}) is not on the server"
+
+
+def test_a_different_md5_names_both() -> None:
+    reason = judge_report(a_report(uploaded={FILE: Upload(FILE, 30, "0" * 32)})).reason
+    assert reason == f"output out has MD5 {'0' * 32} on the server, the client claims {MD5}"
+
+
+def test_a_different_size_names_both() -> None:
+    reason = judge_report(a_report(claimed={FILE: ClaimedFile(31.0, MD5)})).reason
+    assert reason == "output out has 30 bytes on the server, the client claims 31"
+
+
+def test_an_output_over_its_limit_names_both_sizes() -> None:
+    reason = judge_report(a_report(outputs=(Output("out", 29),))).reason
+    assert reason == "output out has 30 bytes, the job allows 29"
+
+
+@pytest.mark.parametrize("claimed", [{}, {FILE: ClaimedFile(0.0, "", error="not found")}])
+def test_an_optional_output_may_be_absent(claimed: dict[str, ClaimedFile]) -> None:
+    report = a_report(outputs=(Output("out", 100, optional=True),), uploaded={}, claimed=claimed)
+    assert judge_report(report).event is Event.SUCCEEDED
+
+
+def test_an_optional_output_the_client_claims_must_be_here() -> None:
+    report = a_report(outputs=(Output("out", 100, optional=True),), uploaded={})
+    assert judge_report(report).reason == f"output out ({FILE}) is not on the server"
+
+
+def test_the_second_output_is_looked_for_under_its_own_name() -> None:
+    report = a_report(outputs=(Output("out", 100), Output("log", 50)))
+    assert judge_report(report).reason == "output log was not produced, or is larger than 50 bytes"
+
+
+def test_states_are_those_of_the_codec() -> None:
+    assert outcome.STATE_UPLOADED == messages.STATE_UPLOADED
+    assert outcome.STATE_ABORTED == messages.STATE_ABORTED
+    report = a_report(state=messages.STATE_ABORTED, exit_status=messages.EXIT_ABORTED_BY_USER)
+    assert judge_report(report).event is Event.USER_ABORTED

@@ -1,0 +1,260 @@
+"""What becomes of a job, one situation at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.errors import InvalidInputError
+from domain.jobs import InstanceState, JobState
+from domain.units import InstanceId
+from lifecycle.settle import UNREADABLE, InstanceView, JobView, Settlement, needs_comparison, settle
+from lifecycle.states import Event
+
+S, E = InstanceState, Event
+
+
+def a_job(*states: InstanceState, **limits: Any) -> JobView:
+    """A job whose instances 1, 2, 3, ... are in `states`."""
+    instances = tuple(InstanceView(InstanceId(n), state) for n, state in enumerate(states, start=1))
+    return JobView(**{"quorum": 1, "max_errors": 3, "max_instances": 10, **limits, "instances": instances})
+
+
+def settled(job: JobView, **groups: int) -> Settlement:
+    """Settle with groups given as i1=0, i2=1, ..."""
+    return settle(job, {InstanceId(int(name[1:])): group for name, group in groups.items()})
+
+
+# ------------------------------------------------------------------ comparing
+
+
+def test_nothing_is_compared_below_the_quorum() -> None:
+    assert needs_comparison(a_job(S.REPORTED, S.IN_PROGRESS, quorum=2)) == ()
+
+
+def test_all_usable_results_are_compared_once_there_are_enough() -> None:
+    job = a_job(S.INCONCLUSIVE, S.FAILED, S.REPORTED, S.IN_PROGRESS, quorum=2)
+    assert needs_comparison(job) == (1, 3)
+
+
+def test_a_late_result_is_compared_with_the_canonical_one() -> None:
+    job = a_job(S.INVALID, S.VALID, S.REPORTED, state=JobState.VALID, canonical_instance_id=InstanceId(2))
+    assert needs_comparison(job) == (2, 3)
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
+def test_nothing_is_compared_for_a_job_that_is_over_without_a_result(state: JobState) -> None:
+    assert needs_comparison(a_job(S.REPORTED, S.REPORTED, state=state)) == ()
+
+
+def test_nothing_is_compared_when_a_valid_job_has_no_new_result() -> None:
+    job = a_job(S.VALID, S.IN_PROGRESS, state=JobState.VALID, canonical_instance_id=InstanceId(1))
+    assert needs_comparison(job) == ()
+
+
+def test_groups_of_other_instances_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"groups: expected a group for each of \[1\], got \{\}"):
+        settled(a_job(S.REPORTED))
+
+
+# ------------------------------------------------------------------ a quorum
+
+
+def test_a_single_result_makes_a_job_of_quorum_one_valid() -> None:
+    assert settled(a_job(S.REPORTED), i1=0) == Settlement(
+        JobState.VALID, InstanceId(1), events=((InstanceId(1), E.VALIDATED),)
+    )
+
+
+def test_a_quorum_validates_its_members_rejects_others_and_cancels_the_unsent() -> None:
+    job = a_job(S.INCONCLUSIVE, S.INCONCLUSIVE, S.REPORTED, S.UNSENT, S.IN_PROGRESS, quorum=2)
+    settlement = settled(job, i1=0, i2=1, i3=1)
+    assert settlement.state is JobState.VALID
+    assert settlement.canonical_instance_id == 2
+    assert settlement.events == ((1, E.REJECTED), (2, E.VALIDATED), (3, E.VALIDATED), (4, E.NOT_NEEDED))
+    assert settlement.new_instances == 0
+    assert settlement.retries == 1  # the rejected one
+
+
+def test_of_two_groups_that_reach_the_quorum_the_larger_wins() -> None:
+    job = a_job(*[S.REPORTED] * 5, quorum=2)
+    assert settled(job, i1=0, i2=0, i3=1, i4=1, i5=1).canonical_instance_id == 3
+
+
+def test_of_two_equal_groups_the_one_with_the_smallest_instance_wins() -> None:
+    job = a_job(*[S.REPORTED] * 4, quorum=2)
+    assert settled(job, i1=7, i2=3, i3=3, i4=7).canonical_instance_id == 1
+
+
+def test_a_quorum_wins_over_errors() -> None:
+    job = a_job(S.FAILED, S.FAILED, S.REPORTED, max_errors=2)
+    assert settled(job, i3=0).state is JobState.VALID
+
+
+def test_copies_raise_what_must_agree() -> None:
+    waiting = settled(a_job(S.REPORTED, copies=2))
+    assert (waiting.state, waiting.new_instances, waiting.hasten) == (JobState.OPEN, 1, True)
+    assert settled(a_job(S.REPORTED, S.REPORTED, copies=2), i1=0, i2=0).state is JobState.VALID
+
+
+def test_copies_never_ask_for_more_than_max_instances() -> None:
+    job = a_job(S.REPORTED, copies=5, max_instances=1)
+    assert settled(job, i1=0).state is JobState.VALID
+
+
+# ------------------------------------------------------------------ no quorum yet
+
+
+def test_a_new_job_gets_its_quorum_of_instances() -> None:
+    settlement = settled(a_job(quorum=3))
+    assert (settlement.new_instances, settlement.retries, settlement.hasten) == (3, 0, False)
+    assert settlement.new_because == "3 results must agree, 0 usable, 0 outstanding"
+
+
+def test_disagreement_is_undecided_and_asks_for_one_more() -> None:
+    settlement = settled(a_job(S.REPORTED, S.REPORTED, quorum=2), i1=0, i2=1)
+    assert settlement.state is JobState.OPEN
+    assert settlement.events == ((1, E.UNDECIDED), (2, E.UNDECIDED))
+    assert (settlement.new_instances, settlement.retries, settlement.hasten) == (1, 0, True)
+    assert settlement.new_because == "2 results must agree, 1 agree, 0 outstanding"
+
+
+def test_disagreement_of_three_asks_for_what_the_largest_group_lacks() -> None:
+    job = a_job(*[S.REPORTED] * 3, quorum=3)
+    assert settled(job, i1=0, i2=1, i3=1).new_instances == 1
+    assert settled(job, i1=0, i2=1, i3=2).new_instances == 2
+
+
+def test_an_outstanding_sibling_counts_towards_the_quorum() -> None:
+    settlement = settled(a_job(S.REPORTED, S.REPORTED, S.IN_PROGRESS, quorum=2), i1=0, i2=1)
+    assert settlement.new_instances == 0
+
+
+def test_an_undecided_pair_asks_again_when_its_third_fails() -> None:
+    job = a_job(S.INCONCLUSIVE, S.INCONCLUSIVE, S.TIMED_OUT, quorum=2)
+    settlement = settled(job, i1=0, i2=1)
+    assert settlement.events == ()
+    assert (settlement.new_instances, settlement.retries) == (1, 1)
+
+
+def test_an_unreadable_result_is_rejected_and_replaced() -> None:
+    settlement = settled(a_job(S.REPORTED), i1=UNREADABLE)
+    assert settlement.events == ((1, E.REJECTED),)
+    assert (settlement.state, settlement.new_instances, settlement.retries) == (JobState.OPEN, 1, 1)
+
+
+def test_a_readable_result_beside_an_unreadable_one_waits_uncompared() -> None:
+    settlement = settled(a_job(S.REPORTED, S.REPORTED, quorum=2), i1=UNREADABLE, i2=0)
+    assert settlement.events == ((1, E.REJECTED),)
+    assert settlement.new_instances == 1
+
+
+@pytest.mark.parametrize("lost", [S.FAILED, S.TIMED_OUT, S.ABORTED])
+def test_a_lost_instance_is_replaced_by_a_retry(lost: InstanceState) -> None:
+    settlement = settled(a_job(lost))
+    assert (settlement.new_instances, settlement.retries, settlement.hasten) == (1, 1, False)
+
+
+def test_an_unsent_replacement_is_not_made_twice() -> None:
+    settlement = settled(a_job(S.TIMED_OUT, S.UNSENT))
+    assert (settlement.new_instances, settlement.events) == (0, ())
+
+
+def test_a_late_result_takes_back_the_unsent_retry() -> None:
+    job = a_job(S.REPORTED, S.IN_PROGRESS, S.UNSENT, quorum=2)  # 1 had timed out, 3 replaced it
+    settlement = settled(job)
+    assert settlement.events == ((3, E.NOT_NEEDED),)
+    assert settlement.new_instances == 0
+    assert not settlement.hasten
+
+
+def test_of_surplus_unsent_instances_the_newest_are_cancelled() -> None:
+    job = a_job(S.REPORTED, S.UNSENT, S.UNSENT, S.UNSENT, quorum=2)
+    settlement = settled(job)
+    assert settlement.events == ((3, E.NOT_NEEDED), (4, E.NOT_NEEDED))
+    assert settlement.hasten
+
+
+# ------------------------------------------------------------------ giving up
+
+
+def test_too_many_errors_end_the_job_with_a_sentence() -> None:
+    job = a_job(S.FAILED, S.TIMED_OUT, S.FAILED, S.UNSENT, S.REPORTED, S.IN_PROGRESS, quorum=2)
+    settlement = settled(job)
+    assert settlement.state is JobState.FAILED
+    assert settlement.failure == "too many errors: 3 (2 failed, 1 timed out), 3 end the job"
+    assert settlement.events == ((4, E.NOT_NEEDED), (5, E.TOO_LATE))
+    assert settlement.new_instances == 0
+
+
+def test_aborts_do_not_end_a_job() -> None:
+    settlement = settled(a_job(*[S.ABORTED] * 5, max_errors=1))
+    assert (settlement.state, settlement.new_instances, settlement.retries) == (JobState.OPEN, 1, 5)
+
+
+def test_an_unreadable_result_counts_as_an_error_at_once() -> None:
+    settlement = settled(a_job(S.INVALID, S.REPORTED, max_errors=2), i2=UNREADABLE)
+    assert settlement.state is JobState.FAILED
+    assert settlement.failure == "too many errors: 2 (2 invalid), 2 end the job"
+    assert settlement.events == ((2, E.REJECTED),)
+
+
+def test_a_job_out_of_instances_fails_with_a_sentence() -> None:
+    settlement = settled(a_job(*[S.ABORTED] * 3, max_instances=3))
+    assert settlement.state is JobState.FAILED
+    assert settlement.failure == (
+        "no instances left: 1 results must agree, 0 usable, 0 outstanding, 3 instances allowed in all"
+    )
+
+
+def test_a_disagreement_that_no_instance_is_left_to_settle_is_too_late() -> None:
+    settlement = settled(a_job(S.INCONCLUSIVE, S.REPORTED, quorum=2, max_instances=2), i1=0, i2=1)
+    assert settlement.state is JobState.FAILED
+    assert settlement.events == ((1, E.TOO_LATE), (2, E.TOO_LATE))
+
+
+def test_cancelled_instances_do_not_use_up_max_instances() -> None:
+    settlement = settled(a_job(S.CANCELLED, S.CANCELLED, S.ABORTED, max_instances=2))
+    assert (settlement.state, settlement.new_instances, settlement.retries) == (JobState.OPEN, 1, 1)
+
+
+def test_the_job_of_an_aborted_batch_is_cancelled() -> None:
+    job = a_job(S.UNSENT, S.IN_PROGRESS, S.REPORTED, batch_aborted=True)
+    settlement = settled(job)
+    assert settlement.state is JobState.CANCELLED
+    assert settlement.events == ((1, E.NOT_NEEDED), (3, E.TOO_LATE))
+
+
+# ------------------------------------------------------------------ after the end
+
+
+def test_a_latecomer_is_judged_by_the_canonical_result() -> None:
+    job = a_job(S.VALID, S.REPORTED, S.REPORTED, state=JobState.VALID, canonical_instance_id=InstanceId(1))
+    settlement = settled(job, i1=0, i2=0, i3=1)
+    assert settlement.events == ((2, E.VALIDATED), (3, E.REJECTED))
+    assert (settlement.state, settlement.canonical_instance_id) == (JobState.VALID, 1)
+
+
+def test_a_latecomer_is_too_late_when_the_canonical_files_are_gone() -> None:
+    job = a_job(S.VALID, S.REPORTED, S.REPORTED, state=JobState.VALID, canonical_instance_id=InstanceId(1))
+    settlement = settled(job, i1=UNREADABLE, i2=0, i3=UNREADABLE)
+    assert settlement.events == ((2, E.TOO_LATE), (3, E.REJECTED))
+
+
+def test_a_valid_job_replaces_nothing() -> None:
+    job = a_job(S.VALID, S.TIMED_OUT, S.UNSENT, state=JobState.VALID, canonical_instance_id=InstanceId(1))
+    settlement = settled(job)
+    assert (settlement.new_instances, settlement.events) == (0, ((3, E.NOT_NEEDED),))
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
+def test_a_result_after_the_end_is_too_late(state: JobState) -> None:
+    settlement = settled(a_job(S.FAILED, S.REPORTED, state=state))
+    assert settlement.events == ((2, E.TOO_LATE),)
+    assert (settlement.state, settlement.failure) == (state, "")
+
+
+def test_a_valid_job_without_a_canonical_instance_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="canonical_instance_id: expected an instance id"):
+        needs_comparison(a_job(S.REPORTED, state=JobState.VALID))

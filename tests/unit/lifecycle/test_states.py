@@ -1,0 +1,99 @@
+"""The table of states: which instants each state has, and which states count as what."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.jobs import InstanceState
+from lifecycle.states import (
+    JOB_ERRORS,
+    OUTSTANDING,
+    OVER,
+    REPORTS,
+    RETRY_CAUSES,
+    SHAPES,
+    TRANSITIONS,
+    USABLE,
+    Event,
+    Instruction,
+    StateShape,
+    is_job_error,
+    is_retry_cause,
+)
+
+S = InstanceState
+
+
+def reachable_shapes() -> dict[InstanceState, set[tuple[bool, bool]]]:
+    """Every (sent, reported) an instance can have in each state, found by walking the table from unsent."""
+    found: dict[InstanceState, set[tuple[bool, bool]]] = {state: set() for state in S}
+    walk = [(S.UNSENT, False, False)]
+    while walk:
+        state, sent, reported = walk.pop()
+        if (sent, reported) in found[state]:
+            continue
+        found[state].add((sent, reported))
+        for (source, event), (target, _) in TRANSITIONS.items():
+            if source is state:
+                walk.append((target, sent or event is Event.SENT, reported or event in REPORTS))
+    return found
+
+
+def test_shapes_are_what_the_table_leads_to() -> None:
+    expected = {}
+    for state, pairs in reachable_shapes().items():
+        (sent,) = {pair[0] for pair in pairs}
+        reports = {pair[1] for pair in pairs}
+        expected[state] = StateShape(sent, reports.pop() if len(reports) == 1 else None)
+    assert dict(SHAPES) == expected
+
+
+def test_every_state_and_event_and_instruction_occurs() -> None:
+    assert {target for target, _ in TRANSITIONS.values()} | {S.UNSENT} == set(S)
+    assert {event for _, event in TRANSITIONS} == set(Event)
+    assert {instruction for _, done in TRANSITIONS.values() for instruction in done} == set(Instruction)
+
+
+def test_states_are_divided_into_outstanding_and_over() -> None:
+    assert {S.UNSENT, S.IN_PROGRESS} == OUTSTANDING
+    assert set(S) - OUTSTANDING == OVER
+    assert {S.REPORTED, S.INCONCLUSIVE, S.VALID} == USABLE
+
+
+@pytest.mark.parametrize(
+    ("state", "retry_cause", "job_error"),
+    [
+        (S.UNSENT, False, False),
+        (S.IN_PROGRESS, False, False),
+        (S.REPORTED, False, False),
+        (S.INCONCLUSIVE, False, False),
+        (S.VALID, False, False),
+        (S.INVALID, True, True),
+        (S.FAILED, True, True),
+        (S.TIMED_OUT, True, True),
+        (S.ABORTED, True, False),
+        (S.CANCELLED, False, False),
+        (S.TOO_LATE, True, False),
+    ],
+)
+def test_what_counts_as_retry_and_as_job_error(state: InstanceState, retry_cause: bool, job_error: bool) -> None:
+    assert is_retry_cause(state) is retry_cause
+    assert is_job_error(state) is job_error
+
+
+def test_job_errors_are_retry_causes() -> None:
+    assert JOB_ERRORS < RETRY_CAUSES
+
+
+def test_a_step_that_changes_what_an_open_job_has_in_hand_asks_to_settle_it() -> None:
+    verdicts = {Event.VALIDATED, Event.REJECTED, Event.UNDECIDED, Event.TOO_LATE, Event.NOT_NEEDED}  # by settling
+    for (source, event), (target, instructions) in TRANSITIONS.items():
+        if event in verdicts:
+            continue
+        changed = (source in USABLE) != (target in USABLE) or (source in OUTSTANDING) != (target in OUTSTANDING)
+        assert (Instruction.SETTLE_JOB in instructions) is changed, (source, event)
+
+
+def test_verdicts_and_cancelled_instances_are_final() -> None:
+    sources = {source for source, _ in TRANSITIONS}
+    assert set(S) - sources == {S.VALID, S.INVALID, S.FAILED, S.CANCELLED, S.TOO_LATE}
