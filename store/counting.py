@@ -27,31 +27,26 @@ def step_counts(
     to_state: InstanceState,
     *,
     due_at: Instant | None = None,
+    reported_before_at: Instant | None = None,
     reported_at: Instant | None = None,
 ) -> BatchCounts:
     """What to add when an instance goes from one state to another; `from_state` None: it is made.
 
-    `reported_at` is given with the step in which its host reports it. A deadline is missed once: when
-    the instance times out, or when it is reported after `due_at` without having timed out.
+    `reported_at` is given with a step in which its host reports it, `reported_before_at` is what its row
+    said before the step. An instance that times out and is reported late misses one deadline, not two.
 
     >>> step_counts(InstanceState.UNSENT, InstanceState.IN_PROGRESS)
     BatchCounts(jobs_total=0, jobs_validated=0, jobs_failed=0, unsent=-1, in_progress=1, retries=0, \
 sent=1, reported=0, deadlines_missed=0)
     """
-    timed_out = to_state is InstanceState.TIMED_OUT
-    late = (
-        reported_at is not None
-        and due_at is not None
-        and reported_at > due_at
-        and from_state is InstanceState.IN_PROGRESS
-    )
+    reported_after_at = reported_before_at if reported_at is None else reported_at
     return BatchCounts(
         unsent=(to_state is InstanceState.UNSENT) - (from_state is InstanceState.UNSENT),
         in_progress=(to_state is InstanceState.IN_PROGRESS) - (from_state is InstanceState.IN_PROGRESS),
         retries=(to_state in UNUSABLE) - (from_state in UNUSABLE),
         sent=int(to_state is InstanceState.IN_PROGRESS),
-        reported=int(reported_at is not None),
-        deadlines_missed=int(timed_out or late),
+        reported=(reported_after_at is not None) - (reported_before_at is not None),
+        deadlines_missed=_missed(to_state, due_at, reported_after_at) - _missed(from_state, due_at, reported_before_at),
     )
 
 
@@ -94,13 +89,16 @@ def instance_counts(
     >>> instance_counts(InstanceState.FAILED, sent_at=1.0, due_at=5.0, reported_at=6.0).deadlines_missed
     1
     """
-    timed_out = state is InstanceState.TIMED_OUT
-    late = reported_at is not None and due_at is not None and reported_at > due_at
     return BatchCounts(
         unsent=int(state is InstanceState.UNSENT),
         in_progress=int(state is InstanceState.IN_PROGRESS),
         retries=int(state in UNUSABLE),
         sent=int(sent_at is not None),
         reported=int(reported_at is not None),
-        deadlines_missed=int(timed_out or late),
+        deadlines_missed=int(_missed(state, due_at, reported_at)),
     )
+
+
+def _missed(state: InstanceState | None, due_at: Instant | None, reported_at: Instant | None) -> bool:
+    late = reported_at is not None and due_at is not None and reported_at > due_at
+    return late or state is InstanceState.TIMED_OUT

@@ -41,6 +41,24 @@ def test_a_late_result_takes_the_retry_back_but_not_the_missed_deadline() -> Non
     assert change == BatchCounts(retries=-1, reported=1)
 
 
+def test_a_success_after_a_reported_abort_is_not_reported_twice() -> None:
+    change = step_counts(
+        InstanceState.ABORTED,
+        InstanceState.REPORTED,
+        due_at=DUE_AT,
+        reported_before_at=Instant(50.0),
+        reported_at=Instant(60.0),
+    )
+
+    assert change == BatchCounts(retries=-1)
+
+
+def test_a_success_after_a_detach_is_reported_and_may_be_late() -> None:
+    change = step_counts(InstanceState.ABORTED, InstanceState.REPORTED, due_at=DUE_AT, reported_at=Instant(160.0))
+
+    assert change == BatchCounts(retries=-1, reported=1, deadlines_missed=1)
+
+
 def test_a_job_that_fails_is_counted() -> None:
     assert job_counts(JobState.OPEN, JobState.FAILED) == BatchCounts(jobs_failed=1)
     assert job_counts(JobState.OPEN, JobState.CANCELLED) == BatchCounts()
@@ -67,10 +85,13 @@ def test_the_steps_of_an_instance_add_up_to_what_its_row_says(
 ) -> None:
     total = BatchCounts()
     ends = (InstanceState.REPORTED, InstanceState.FAILED, InstanceState.TOO_LATE)
+    reported_before_at = None
     for before, after in pairwise(path):
         assert after is not None
         back_at = reported_at if before is RUNNING and after in ends else None
-        total = added(total, step_counts(before, after, due_at=DUE_AT, reported_at=back_at))
+        change = step_counts(before, after, due_at=DUE_AT, reported_before_at=reported_before_at, reported_at=back_at)
+        total = added(total, change)
+        reported_before_at = back_at or reported_before_at
 
     state = path[-1]
     assert state is not None
