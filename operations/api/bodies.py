@@ -1,0 +1,84 @@
+"""What callers of the API send, and how it is read."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+import msgspec
+from aiohttp import web
+
+from domain.errors import InvalidInputError
+from domain.units import BatchId, JobId
+
+MAX_BODY_BYTES = 256 * 1024 * 1024  # a batch of a million unlike jobs
+
+T = TypeVar("T")
+_AT = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?$", re.DOTALL)
+
+
+class NewAccountBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    parent: str | None = None
+    shares: float = 1.0
+
+
+class NewSubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    account: str = "default"
+    shares: float = 1.0
+
+
+class NewVolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
+    email: str
+    name: str = ""
+    password: str | None = None
+
+
+class NewAppBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    user_friendly_name: str = ""
+    beta: bool = False
+    adaptive_copies: int = 0
+
+
+class SettingBody(msgspec.Struct, forbid_unknown_fields=True):
+    value: object
+    why: str = ""
+
+
+async def read_body(request: web.Request, kind: type[T]) -> T:
+    """The JSON body as `kind`. Raises InvalidInputError naming the field."""
+    raw = await request.read()
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        match = _AT.match(str(error))
+        assert match is not None
+        raise InvalidInputError(match["where"] or "body", match["what"], "something else") from None
+    except msgspec.DecodeError as error:
+        raise InvalidInputError("body", "JSON", str(error)) from None
+
+
+def limit_of(request: web.Request, *, default: int = 100, most: int = 1000) -> int:
+    """The `limit` of a listing. Raises InvalidInputError."""
+    return whole_number(request.query.get("limit", str(default)), "limit", 1, most)
+
+
+def whole_number(text: str, field: str, low: int, high: int) -> int:
+    """A whole number in a range. Raises InvalidInputError.
+
+    >>> whole_number("7", "limit", 1, 10)
+    7
+    """
+    if text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high:
+        return int(text)
+    raise InvalidInputError(field, f"a whole number from {low} to {high}", text)
+
+
+def batch_id_of(request: web.Request) -> BatchId:
+    return BatchId(whole_number(request.match_info["batch_id"], "batch_id", 1, 2**62))
+
+
+def job_id_of(request: web.Request) -> JobId:
+    return JobId(whole_number(request.match_info["job_id"], "job_id", 1, 2**62))

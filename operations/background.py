@@ -1,0 +1,30 @@
+"""The background process: time-outs, validation and the other duties that must not stall a request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from domain.clock import Clock
+from operations.compose import build_background
+from operations.project import Project
+from operations.worker import run_until
+
+log = structlog.get_logger()
+
+
+class Background:
+    """One process per node; each duty runs once per cluster, under its own lock."""
+
+    def __init__(self, project: Project, clock: Clock) -> None:
+        self._project = project
+        self._clock = clock
+
+    async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
+        """Do the duties until `stop` is set."""
+        async with build_background(self._project, self._clock) as duties:
+            say_ready()
+            log.info("background duties run", duties=sorted(duties))
+            await run_until(stop, duties)

@@ -1,0 +1,40 @@
+"""The command line `muster`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from domain.errors import MusterError
+from operations.cli.accounts import account, submitter
+from operations.cli.apps import app
+from operations.cli.batches import batch, job
+from operations.cli.node import demo, init, migrate, up
+from operations.cli.settings import setting
+from operations.cli.volunteers import volunteer
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="muster")
+def muster() -> None:
+    """Decides which job a volunteer's computer gets next, and by when it must be back."""
+
+
+for command in (init, up, demo, migrate, volunteer, account, submitter, app, batch, job, setting):
+    muster.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; what went wrong is told in one line."""
+    try:
+        muster(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except MusterError as error:
+        click.secho(f"muster: {error}", err=True, fg="red")
+        sys.exit(1)

@@ -1,0 +1,121 @@
+"""`muster init`, `up`, `demo` and `migrate`: a project and its node."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from pathlib import Path
+
+import click
+
+from domain.clock import SystemClock
+from domain.errors import InvalidInputError
+from operations.cli.context import DEFAULT_DATA_DIR, Run, command, to_json
+from operations.compose import database_dsn, open_store_at, release_database
+from operations.demo.run import run_demo
+from operations.logs import configure_logs
+from operations.project import create_project, open_project
+from operations.supervisor import Child, Supervisor, check_port_free
+from store.migrate import migrate as migrate_database
+from transfer.keys import create_keys
+
+
+def checked_url(url: str) -> str:
+    """A master URL as clients need it. Raises InvalidInputError.
+
+    >>> checked_url("http://127.0.0.1:8080/")
+    'http://127.0.0.1:8080/'
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("http", "https") or not rest or not url.endswith("/") or len(url) > 200 or " " in url:
+        raise InvalidInputError("url", "an http or https URL of at most 200 characters that ends in /", url)
+    return url
+
+
+@click.command()
+@click.option("--url", required=True, help="The master URL volunteers attach to; ends in /.")
+@click.option("--name", default=None, help="The project's name as volunteers see it.")
+@command
+async def init(run: Run, url: str, name: str | None) -> None:
+    """Create a project: its folder, keys and database. Safe to repeat."""
+    url = checked_url(url)
+    project = create_project(run.data_dir, run.database_url)
+    create_keys(project.keys_dir)
+    dsn = await database_dsn(project)
+    await migrate_database(dsn, now=run.clock.now())
+    store = await open_store_at(dsn, run.clock)
+    try:
+        for key, value in (("project.url", url), ("project.name", name)):
+            if value is not None:
+                now, who = run.clock.now(), getpass.getuser()
+                await store.settings.set_setting(key, value, now=now, who=who, why="muster init")
+    finally:
+        await store.close()
+        release_database(project)
+    run.show(
+        {"data_dir": str(project.data_dir), "url": url},
+        f"project created in {project.data_dir}\n"
+        f"next: muster volunteer add EMAIL --data-dir {run.data_dir}\n"
+        f"      muster up --data-dir {run.data_dir} --port PORT",
+    )
+
+
+@click.command()
+@command
+async def migrate(run: Run) -> None:
+    """Bring the database to this version's schema."""
+    project = run.project()
+    try:
+        applied = await migrate_database(await database_dsn(project), now=run.clock.now())
+    finally:
+        release_database(project)
+    run.show({"applied": list(applied)}, "\n".join(applied) or "nothing to do")
+
+
+@click.command()
+@click.option("--data-dir", type=click.Path(path_type=Path), default=DEFAULT_DATA_DIR, envvar="MUSTER_DATA_DIR")
+@click.option("--database-url", envvar="MUSTER_DATABASE_URL", help="A PostgreSQL instead of the embedded one.")
+@click.option("--host", default="0.0.0.0", show_default=True, help="The address to listen on.")  # noqa: S104  a public server
+@click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True)
+@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Request workers.")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
+def up(data_dir: Path, database_url: str | None, host: str, port: int, workers: int, log_level: str) -> None:
+    """Run all services until SIGTERM or Ctrl-C."""
+    configure_logs(log_level)
+    asyncio.run(_up(data_dir, database_url, host, port, workers, log_level))
+
+
+async def _up(data_dir: Path, database_url: str | None, host: str, port: int, workers: int, log_level: str) -> None:
+    project = open_project(data_dir, database_url)
+    check_port_free(host, port)
+    dsn = await database_dsn(project)
+    try:
+        common = ["--data-dir", str(project.data_dir), "--database-url", dsn, "--log-level", log_level]
+        children = [Child("background", [*common, "background"])]
+        for number in range(workers):
+            where = ["--host", host, "--port", str(port), "--number", str(number)]
+            children.append(Child(f"worker {number}", [*common, "worker", *where]))
+        supervisor = Supervisor(children, SystemClock())
+        running = asyncio.create_task(supervisor.run())
+        ready = asyncio.create_task(supervisor.wait_ready())
+        await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
+        if ready.done():
+            click.echo(f"serving on http://{host}:{port}/ with {workers} worker(s); Ctrl-C stops", err=True)
+        ready.cancel()
+        await running
+    finally:
+        release_database(project)
+
+
+@click.command()
+@click.option("--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Size of the crowd.")
+@click.option("--seed", "--seeds", "seed", type=int, default=1, show_default=True, help="Makes the crowd repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
+def demo(volunteers: int, seed: int, as_json: bool) -> None:
+    """Run the main job end to end on a fresh embedded database, and end."""
+    configure_logs("error")
+    outcome = asyncio.run(run_demo(volunteers=volunteers, seed=seed, quiet=as_json))
+    if as_json:
+        click.echo(to_json(outcome.as_json()))
+    if not outcome.complete:
+        raise SystemExit(1)

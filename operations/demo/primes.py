@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Counts the primes of an interval: `primes.py FIRST LENGTH`. Reads `limits` if there, writes `out`.
+
+A volunteer's client runs this file as it is: it needs no library, works in its own folder, and tells the
+client that it has ended by making the file `boinc_finish_called`.
+"""
+
+import sys
+
+
+def primes_between(first: int, length: int) -> int:
+    """How many primes lie in [first, first + length), by a sieve of the interval."""
+    last = first + length
+    is_prime = bytearray([1]) * length
+    for number in range(first, min(last, 2)):
+        is_prime[number - first] = 0
+    divisor = 2
+    while divisor * divisor < last:
+        start = max(divisor * divisor, (first + divisor - 1) // divisor * divisor)
+        if start < last:
+            is_prime[start - first :: divisor] = bytes(len(range(start, last, divisor)))
+        divisor += 1
+    return sum(is_prime)
+
+
+def main() -> int:
+    """Compute one job; 3 when it was asked to fail."""
+    if sys.argv[1] == "--fail":
+        print("asked to fail", file=sys.stderr)
+        return 3
+    first, length = int(sys.argv[1]), int(sys.argv[2])
+    with open("out", "w") as out:
+        out.write(f"{first} {length} {primes_between(first, length)}\n")
+    print(f"counted primes from {first}", file=sys.stderr)
+    with open("boinc_finish_called", "w") as finished:
+        finished.write("0\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""One process of a node: a request worker or the background process. Started by the supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import click
+import structlog
+import uvloop
+
+from domain.clock import SystemClock
+from operations.background import Background
+from operations.logs import configure_logs
+from operations.project import Project, open_project
+from operations.worker import Worker
+
+log = structlog.get_logger()
+
+
+@click.group()
+@click.option("--data-dir", type=click.Path(path_type=Path), required=True)
+@click.option("--database-url", required=True)
+@click.option("--log-level", default="info")
+@click.pass_context
+def main(context: click.Context, data_dir: Path, database_url: str, log_level: str) -> None:
+    """Run one process of a node. Use `muster up` instead."""
+    configure_logs(log_level)
+    context.obj = open_project(data_dir, database_url)
+
+
+@main.command()
+@click.option("--host", required=True)
+@click.option("--port", type=int, required=True)
+@click.option("--number", type=int, required=True)
+@click.pass_obj
+def worker(project: Project, host: str, port: int, number: int) -> None:
+    """Answer clients."""
+    _run(lambda stop: Worker(project, SystemClock(), host=host, port=port, number=number).run(stop, _say_ready))
+
+
+@main.command()
+@click.pass_obj
+def background(project: Project) -> None:
+    """Run the duties that must not stall a request."""
+    _run(lambda stop: Background(project, SystemClock()).run(stop, _say_ready))
+
+
+def _say_ready() -> None:
+    print("ready", flush=True)
+
+
+def _run(service: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    async def main_task() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+        loop.add_signal_handler(signal.SIGINT, stop.set)
+        watcher = asyncio.create_task(_stop_with_supervisor(stop))
+        try:
+            await service(stop)
+        finally:
+            watcher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watcher
+
+    uvloop.run(main_task())
+
+
+async def _stop_with_supervisor(stop: asyncio.Event) -> None:
+    """Set `stop` when standard input closes: the supervisor is gone."""
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await reader.read()
+    log.warning("the supervisor is gone, stopping")
+    stop.set()
+
+
+if __name__ == "__main__":
+    main()

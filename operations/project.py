@@ -1,0 +1,81 @@
+"""Where a project lives on disk: its database, keys and files.
+
+DATA_DIR/project.toml     the database URL, when it is not the embedded database
+DATA_DIR/postgres/        the embedded database
+DATA_DIR/keys/            signing keys and secrets, readable by the owner alone
+DATA_DIR/files/download/  what clients fetch
+DATA_DIR/files/upload/    what they bring
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from domain.errors import InvalidInputError, MusterError
+
+
+class NotInitialisedError(MusterError):
+    """There is no project in that folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A data directory and the database it uses; `database_url` None means the embedded one."""
+
+    data_dir: Path
+    database_url: str | None = None
+
+    @property
+    def postgres_dir(self) -> Path:
+        return self.data_dir / "postgres"
+
+    @property
+    def keys_dir(self) -> Path:
+        return self.data_dir / "keys"
+
+    @property
+    def download_dir(self) -> Path:
+        return self.data_dir / "files" / "download"
+
+    @property
+    def upload_dir(self) -> Path:
+        return self.data_dir / "files" / "upload"
+
+    @property
+    def config_file(self) -> Path:
+        return self.data_dir / "project.toml"
+
+
+def create_project(data_dir: Path, database_url: str | None) -> Project:
+    """Make the folders and the configuration file. An existing project is left as it is."""
+    project = Project(data_dir.resolve(), database_url)
+    for folder in (project.data_dir, project.download_dir, project.upload_dir):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not project.config_file.exists():
+        url = f"database_url = {json.dumps(database_url)}\n" if database_url else ""
+        project.config_file.write_text(f"# Muster project\n{url}")
+    return project
+
+
+def open_project(data_dir: Path, database_url: str | None) -> Project:
+    """The project in a folder; a `database_url` given here goes before the configured one.
+
+    Raises NotInitialisedError, InvalidInputError.
+    """
+    data_dir = data_dir.resolve()
+    config = data_dir / "project.toml"
+    if not config.exists():
+        raise NotInitialisedError(
+            f"no project in {data_dir}: make one with `muster init --data-dir {data_dir} --url …`"
+        )
+    try:
+        values = tomllib.loads(config.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInputError(str(config), "a TOML file", str(error)) from None
+    for key in values:
+        if key != "database_url":
+            raise InvalidInputError(f"{config}: {key}", "only the key database_url", values[key])
+    return Project(data_dir, database_url or values.get("database_url"))

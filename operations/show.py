@@ -1,0 +1,106 @@
+"""Things as JSON and as text: the same keys in the API, the command line and the console."""
+
+from __future__ import annotations
+
+from domain.apps import App
+from domain.batches import Account, Batch, Submitter
+from domain.catalogue import Catalogue
+from operations.ports import InstanceRow, JobRow
+
+
+def batch_as_json(batch: Batch, *, app: str, submitter: str, account: str) -> dict[str, object]:
+    """A batch with its counters. Instants are seconds since the epoch, None = not yet."""
+    counts = batch.counts
+    return {
+        "batch_id": batch.batch_id,
+        "name": batch.name,
+        "app": app,
+        "submitter": submitter,
+        "account": account,
+        "qos": batch.qos.value,
+        "state": batch.state.value,
+        "jobs_total": counts.jobs_total,
+        "jobs_validated": counts.jobs_validated,
+        "jobs_failed": counts.jobs_failed,
+        "unsent": counts.unsent,
+        "in_progress": counts.in_progress,
+        "retries": counts.retries,
+        "sent": counts.sent,
+        "reported": counts.reported,
+        "deadlines_missed": counts.deadlines_missed,
+        "created_at": batch.created_at,
+        "ended_at": batch.ended_at,
+        "deadline_at": batch.deadline_at,
+        "logical_end_at": batch.logical_end_at,
+        "completion_at": batch.completion_at,
+        "order_tier": batch.order_tier,
+        "order_key": batch.order_key,
+        "user_priority": batch.user_priority,
+    }
+
+
+def job_as_json(job: JobRow) -> dict[str, object]:
+    """A job with its instances."""
+    return {
+        "job_id": job.job_id,
+        "batch_id": job.batch_id,
+        "state": job.state.value,
+        "command_line": job.command_line,
+        "failure": job.failure,
+        "canonical_instance_id": job.canonical_instance_id,
+        "instances": [instance_as_json(instance) for instance in job.instances],
+    }
+
+
+def instance_as_json(instance: InstanceRow) -> dict[str, object]:
+    """An instance; `because` says how its due date came about."""
+    return {
+        "instance_id": instance.instance_id,
+        "state": instance.state.value,
+        "retries": instance.retries,
+        "tight": instance.tight,
+        "host_id": instance.host_id,
+        "app_version_id": instance.app_version_id,
+        "sent_at": instance.sent_at,
+        "due_at": instance.due_at,
+        "reported_at": instance.reported_at,
+        "est_runtime_s": instance.est_runtime_s,
+        "elapsed_s": instance.elapsed_s,
+        "exit_status": instance.exit_status,
+        "reason": instance.reason,
+        "because": instance.because,
+        "stderr": instance.stderr,
+        "uploads": [{"name": u.name, "nbytes": u.nbytes, "md5": u.md5} for u in instance.uploads],
+    }
+
+
+def account_as_json(account: Account, names: dict[int, str]) -> dict[str, object]:
+    parent = names.get(account.parent_id) if account.parent_id is not None else None
+    return {"account_id": account.account_id, "name": account.name, "parent": parent, "shares": account.shares}
+
+
+def submitter_as_json(submitter: Submitter, accounts: dict[int, str]) -> dict[str, object]:
+    return {
+        "submitter_id": submitter.submitter_id,
+        "name": submitter.name,
+        "account": accounts[submitter.account_id],
+        "shares": submitter.shares,
+        "logical_at": submitter.logical_at,
+    }
+
+
+def app_as_json(app: App, catalogue: Catalogue) -> dict[str, object]:
+    """An application with its current versions."""
+    versions = [
+        f"{version.version_num / 100:.2f} {version.platform} {version.plan_class.name}".rstrip()
+        for version in catalogue.current.get(app.app_id, ())
+    ]
+    return {
+        "app_id": app.app_id,
+        "name": app.name,
+        "user_friendly_name": app.user_friendly_name,
+        "beta": app.beta,
+        "deprecated": app.deprecated,
+        "adaptive_copies": app.adaptive_copies,
+        "versions": versions,
+    }

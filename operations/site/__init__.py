@@ -1,0 +1,1 @@
+"""What volunteers and their clients see besides work: the master page and the attach flow."""

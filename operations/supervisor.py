@@ -1,0 +1,143 @@
+"""Keeps a node's processes alive: N request workers and one background process.
+
+A child that dies is started again, with a growing pause while it keeps dying. Children watch their
+standard input: when the supervisor is gone, however it went, the pipe closes and they stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from domain.clock import Clock
+from domain.errors import MusterError
+from domain.units import Seconds
+
+RESTART_PAUSE_S = Seconds(0.5)  # doubled for each death in a row
+RESTART_PAUSE_MOST_S = Seconds(30.0)
+HEALTHY_S = Seconds(60.0)  # a child that lived this long starts with the first pause again
+STOP_S = Seconds(20.0)  # after SIGTERM a child has this long before it is killed
+
+log = structlog.get_logger()
+
+
+class PortInUseError(MusterError):
+    """The port is taken by another program."""
+
+
+@dataclass(slots=True)
+class Child:
+    """One process of the node and how often it died in a row."""
+
+    name: str
+    arguments: Sequence[str]
+    process: asyncio.subprocess.Process | None = None
+    deaths: int = 0
+    started_s: Seconds = Seconds(0.0)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def check_port_free(host: str, port: int) -> None:
+    """Raise PortInUseError when another program listens there.
+
+    Workers share the port among themselves, so the system would not complain by itself.
+    """
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise PortInUseError(f"cannot listen on {host} port {port}: {error.strerror}") from None
+
+
+class Supervisor:
+    """Runs children until it is told to stop."""
+
+    def __init__(self, children: Sequence[Child], clock: Clock) -> None:
+        self._children = children
+        self._clock = clock
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Start every child, restart those that die, and stop them all when told to."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        keepers = [asyncio.create_task(self._keep(child)) for child in self._children]
+        waiter = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([waiter, *keepers], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._stopping.set()
+            waiter.cancel()
+            await asyncio.gather(*(self._end(child) for child in self._children))
+            for keeper in keepers:
+                keeper.cancel()
+            results = await asyncio.gather(*keepers, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def wait_ready(self) -> None:
+        """Return when every child has said that it is ready."""
+        for child in self._children:
+            await child.ready.wait()
+
+    async def _keep(self, child: Child) -> None:
+        while not self._stopping.is_set():
+            await self._start(child)
+            assert child.process is not None
+            code = await child.process.wait()
+            if self._stopping.is_set():
+                return
+            lived_s = self._clock.monotonic() - child.started_s
+            child.deaths = 1 if lived_s > HEALTHY_S else child.deaths + 1
+            pause_s = min(RESTART_PAUSE_S * 2 ** (child.deaths - 1), RESTART_PAUSE_MOST_S)
+            log.error("process died", process=child.name, exit_code=code, lived_s=lived_s, restart_in_s=pause_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause_s)
+
+    async def _start(self, child: Child) -> None:
+        child.started_s = self._clock.monotonic()
+        child.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "operations.process",
+            *child.arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # a terminal's Ctrl-C reaches the supervisor alone
+        )
+        asyncio.get_running_loop().create_task(_watch_output(child, child.process))
+
+    async def _end(self, child: Child) -> None:
+        process = child.process
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_S)
+        except TimeoutError:
+            log.error("process did not stop, killing it", process=child.name)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+async def _watch_output(child: Child, process: asyncio.subprocess.Process) -> None:
+    """A child writes one line, "ready", when it serves; nothing else goes to its standard output."""
+    assert process.stdout is not None
+    async for line in process.stdout:
+        if line.strip() == b"ready":
+            child.ready.set()

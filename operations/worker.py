@@ -1,0 +1,61 @@
+"""A request worker: answers clients, and keeps its job array filled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+
+import structlog
+from aiohttp import web
+
+from domain.clock import Clock
+from domain.errors import MusterError
+from operations.compose import WorkerParts, build_worker
+from operations.project import Project
+
+SHUTDOWN_S = 10.0  # requests under way have this long to end
+
+log = structlog.get_logger()
+
+
+class TaskEndedError(MusterError):
+    """A task that runs for ever ended."""
+
+
+class Worker:
+    """One process that clients talk to. Several share a port."""
+
+    def __init__(self, project: Project, clock: Clock, *, host: str, port: int, number: int) -> None:
+        self._project = project
+        self._clock = clock
+        self._host = host
+        self._port = port
+        self._number = number
+
+    async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
+        """Serve until `stop` is set. A background task that breaks ends the worker, and it is started anew."""
+        async with AsyncExitStack() as stack:
+            parts: WorkerParts = await stack.enter_async_context(build_worker(self._project, self._clock))
+            runner = web.AppRunner(parts.application, access_log=None, shutdown_timeout=SHUTDOWN_S)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            await web.TCPSite(runner, self._host, self._port, reuse_port=True, backlog=1024).start()
+            say_ready()
+            log.info("worker serves", worker=self._number, port=self._port)
+            await run_until(stop, parts.tasks)
+
+
+async def run_until(stop: asyncio.Event, loops: dict[str, Callable[[], Coroutine[None, None, None]]]) -> None:
+    """Run the loops until `stop` is set; raise what breaks one of them."""
+    tasks = {asyncio.create_task(loop(), name=name) for name, loop in loops.items()}
+    waiter = asyncio.create_task(stop.wait())
+    try:
+        done, _ = await asyncio.wait({waiter, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (waiter, *tasks):
+            task.cancel()
+        await asyncio.gather(waiter, *tasks, return_exceptions=True)
+    for task in done - {waiter}:
+        error = task.exception()
+        raise error if error is not None else TaskEndedError(f"{task.get_name()} ended")

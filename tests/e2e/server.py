@@ -1,0 +1,117 @@
+"""A Muster server as an operator runs it: `muster init`, `muster up`, and the commands beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.stock_client import free_port, wait_for
+
+MUSTER = [sys.executable, "-m", "operations.cli.run"]
+
+
+@dataclass
+class Server:
+    """One project in a folder of its own."""
+
+    data_dir: Path
+    port: int = field(default_factory=free_port)
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def muster(self, *arguments: str) -> str:
+        """Run a command on the project; returns what it printed."""
+        command = [*MUSTER, *arguments, "--data-dir", str(self.data_dir)]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert run.returncode == 0, f"muster {' '.join(arguments)}: {run.stdout}{run.stderr}"
+        return run.stdout
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.muster(*arguments, "--json"))
+
+    def init(self, **settings: object) -> None:
+        self.muster("init", "--url", self.url)
+        quick = {
+            "scheduler.request_delay_s": 1,
+            "scheduler.no_work_delay_s": 1,
+            "lifecycle.sweep_interval_s": 0.5,
+            "lifecycle.validate_interval_s": 0.1,
+            "feeder.interval_s": 0.2,
+        }
+        for key, value in {**quick, **{k.replace("__", "."): v for k, v in settings.items()}}.items():
+            self.muster("setting", "set", key, str(value))
+
+    def start(self) -> None:
+        with (self.data_dir / "up.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*MUSTER, "up", "--data-dir", str(self.data_dir), "--host", "127.0.0.1", "--port", str(self.port)],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        wait_for(self.answers, 30, f"the server: {self.log()}")
+
+    def answers(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AssertionError(f"the server ended: {self.log()}")
+        try:
+            with urllib.request.urlopen(self.url, timeout=2) as reply:
+                return bool(reply.status == 200)
+        except OSError:
+            return False
+
+    def log(self) -> str:
+        path = self.data_dir / "up.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def stop(self) -> None:
+        """SIGTERM, as a service manager would."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            assert self._process.wait(30) == 0, self.log()
+
+    def kill(self) -> None:
+        """SIGKILL the whole process group: no goodbye."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    # ------------------------------------------------------------------ what tests do with it
+
+    def add_volunteer(self, email: str = "ada@example.org") -> str:
+        return str(self.json("volunteer", "add", email)["authenticator"])
+
+    def add_app(self, name: str, main: Path, **options: str) -> None:
+        self.muster("app", "add", name)
+        self.add_version(name, main, **options)
+
+    def add_version(self, name: str, main: Path, *, version: int = 100, **options: str) -> None:
+        extra = [part for key, value in options.items() for part in (f"--{key.replace('_', '-')}", value)]
+        platform = ["--platform", "x86_64-pc-linux-gnu", "--version", str(version), "--main", str(main)]
+        self.muster("app", "version", "add", name, *platform, *extra)
+
+    def submit(self, text: str, name: str = "batch.toml") -> int:
+        path = self.data_dir / name
+        path.write_text(text)
+        return int(self.json("batch", "submit", str(path))["batch_id"])
+
+    def batch(self, batch_id: int) -> dict[str, Any]:
+        shown = self.json("batch", "show", str(batch_id))
+        assert isinstance(shown, dict)
+        return shown
+
+    def instances(self, batch_id: int) -> list[dict[str, Any]]:
+        """Every instance of a batch, by job and id."""
+        jobs = self.json("job", "list", str(batch_id))
+        return [i for job in jobs for i in self.json("job", "show", str(job["job_id"]))["instances"]]

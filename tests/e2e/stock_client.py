@@ -1,0 +1,124 @@
+"""Debian's boinc-client, run as a volunteer would, each in a folder of its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CONFIG = """<cc_config>
+<log_flags><file_xfer>1</file_xfer><sched_ops>1</sched_ops><task>1</task><sched_op_debug>1</sched_op_debug></log_flags>
+<options><skip_cpu_benchmarks>1</skip_cpu_benchmarks><dont_contact_ref_site>1</dont_contact_ref_site>
+<no_info_fetch>1</no_info_fetch>{no_gpus}<allow_multiple_clients>1</allow_multiple_clients>
+<report_results_immediately>1</report_results_immediately>{more}</options>
+</cc_config>
+"""
+PREFERENCES = """<global_preferences><run_on_batteries>1</run_on_batteries><run_if_user_active>1</run_if_user_active>
+<suspend_cpu_usage>0</suspend_cpu_usage><work_buf_min_days>{buffer_days}</work_buf_min_days>
+<work_buf_additional_days>0</work_buf_additional_days><disk_max_used_gb>0</disk_max_used_gb>
+<disk_max_used_pct>100</disk_max_used_pct><disk_min_free_gb>0.1</disk_min_free_gb>
+<leave_apps_in_memory>1</leave_apps_in_memory><max_bytes_sec_up>{upload_bytes_per_s}</max_bytes_sec_up>
+</global_preferences>
+"""
+FAKE_GPU = (
+    "<coproc><type>fake_gpu</type><count>1</count><peak_flops>1e12</peak_flops><device_nums>0</device_nums></coproc>"
+)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def installed() -> bool:
+    return shutil.which("boinc") is not None and shutil.which("boinccmd") is not None
+
+
+@dataclass
+class StockClient:
+    """One client attached to one project."""
+
+    folder: Path
+    url: str
+    account_key: str
+    ncpus: int = 2
+    buffer_days: float = 0.0001
+    fake_gpu: bool = False
+    upload_bytes_per_s: int = 0  # 0 = as fast as it goes
+    _port: int = field(default_factory=free_port)
+    _process: subprocess.Popen[bytes] | None = None
+    _attached: bool = False
+
+    def start(self) -> None:
+        """Start the client; the first start attaches it to the project."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        more = f"<ncpus>{self.ncpus}</ncpus>" + (FAKE_GPU if self.fake_gpu else "")
+        no_gpus = "" if self.fake_gpu else "<no_gpus>1</no_gpus>"
+        (self.folder / "cc_config.xml").write_text(CONFIG.format(no_gpus=no_gpus, more=more))
+        preferences = PREFERENCES.format(
+            buffer_days=self.buffer_days, upload_bytes_per_s=self.upload_bytes_per_s
+        )
+        (self.folder / "global_prefs_override.xml").write_text(preferences)
+        command = ["boinc", "--dir", str(self.folder), "--gui_rpc_port", str(self._port)]
+        for kind in ("pers", "sched"):
+            command += [f"--{kind}_retry_delay_min", "1", f"--{kind}_retry_delay_max", "3"]
+        if not self._attached:
+            command += ["--attach_project", self.url, self.account_key]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        self._attached = True
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(15)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def command(self, *arguments: str) -> str:
+        """Run boinccmd against this client."""
+        key_file = self.folder / "gui_rpc_auth.cfg"
+        wait_for(key_file.exists, 10, "the client's RPC password")
+        command = ["boinccmd", "--host", f"127.0.0.1:{self._port}", "--passwd", key_file.read_text().strip()]
+        for _ in range(20):
+            run = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=20, check=False)
+            if run.returncode == 0:
+                return run.stdout
+            time.sleep(0.25)  # the client opens its RPC port a moment after it starts
+        raise AssertionError(f"boinccmd {arguments}: {run.stdout}{run.stderr}")
+
+    def update(self) -> None:
+        """Let the client call the scheduler within seconds, whatever its backoffs say."""
+        self.command("--project", self.url, "update")
+
+    def task_names(self) -> list[str]:
+        return re.findall(r"^\s*name: (\S+)", self.command("--get_tasks"), re.MULTILINE)
+
+    def active_tasks(self) -> list[str]:
+        """Names of tasks that are running now."""
+        tasks = self.command("--get_tasks").split(") -----------")
+        names = (re.search(r"^\s*name: (\S+)", task, re.MULTILINE) for task in tasks if "EXECUTING" in task)
+        return [name[1] for name in names if name]
+
+    def abort(self, task: str) -> None:
+        self.command("--task", self.url, task, "abort")
+
+
+def wait_for(condition: object, at_most_s: float, what: str) -> None:
+    """Poll until `condition()` is true: the client is another program, whose only signal is its state."""
+    assert callable(condition)
+    end = time.monotonic() + at_most_s
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {at_most_s} s for {what}")
+        time.sleep(0.1)

@@ -1,0 +1,222 @@
+"""The stock client works for a Muster server: what users and their clients do, for real."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.server import Server
+from tests.e2e.stock_client import StockClient, wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
+
+MakeClient = Callable[..., StockClient]
+AT_MOST_S = 55.0
+
+JOBS = """
+app = "testapp"
+qos = "{qos}"
+[jobs]
+count = {count}
+command_line = "{command}"
+fpops_est = {fpops}
+delay_bound_s = {bound}
+max_errors = {max_errors}
+max_instances = {max_errors}
+outputs = [{{ name = "out", max_bytes = 30000000 }}]
+"""
+
+
+def jobs(**changes: Any) -> str:
+    values = {"qos": "throughput", "count": 1, "command": "1", "fpops": 1e9, "bound": 86400, "max_errors": 1}
+    return JOBS.format(**{**values, **changes})
+
+
+def ended(server: Server, batch_id: int) -> bool:
+    return bool(server.batch(batch_id)["state"] == "complete")
+
+
+def test_two_jobs_go_from_attaching_to_validated(server: Server, client: MakeClient, app_binary: Path) -> None:
+    server.init()
+    server.start()
+    server.add_app("testapp", app_binary)
+    (server.data_dir / "in.txt").write_text("hello\n")
+    text = jobs(count=2) + 'inputs = [{ path = "in.txt", open_name = "in", sticky = true }]\n'
+    batch_id = server.submit(text)
+    client()
+
+    wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
+
+    batch = server.batch(batch_id)
+    assert (batch["jobs_total"], batch["jobs_validated"], batch["jobs_failed"]) == (2, 2, 0)
+    assert (batch["unsent"], batch["in_progress"], batch["retries"]) == (0, 0, 0)
+    uploads = [u for i in server.instances(batch_id) for u in i["uploads"]]
+    contents = [path.read_text() for path in (server.data_dir / "files" / "upload").rglob("*_r0")]
+    assert contents == ["result for hello\n\n"] * 2
+    assert len(uploads) == 2
+
+
+def test_an_app_that_exits_non_zero_fails_its_job_with_the_exit_code(
+    server: Server, client: MakeClient, app_binary: Path
+) -> None:
+    server.init()
+    server.start()
+    server.add_app("testapp", app_binary)
+    batch_id = server.submit(jobs(command="1 3"))
+    client()
+
+    wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
+
+    [instance] = server.instances(batch_id)
+    assert server.batch(batch_id)["jobs_failed"] == 1
+    assert (instance["state"], instance["exit_status"]) == ("failed", 3)
+    assert "testapp argc=" in instance["stderr"]
+
+
+def test_a_missing_output_fails_the_instance_and_names_the_file(
+    server: Server, client: MakeClient, app_binary: Path
+) -> None:
+    server.init()
+    server.start()
+    server.add_app("testapp", app_binary)
+    batch_id = server.submit(jobs().replace('"out"', '"result.txt"'))
+    client()
+
+    wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
+
+    [instance] = server.instances(batch_id)
+    assert (instance["state"], instance["exit_status"]) == ("failed", 0)
+    assert instance["reason"]
+
+
+def test_a_user_abort_is_no_job_error_and_the_job_goes_out_again(
+    server: Server, client: MakeClient, app_binary: Path
+) -> None:
+    server.init()
+    server.start()
+    server.add_app("testapp", app_binary)
+    batch_id = server.submit(jobs(command="40", max_errors=2))
+    aborting = client()
+    wait_for(lambda: aborting.active_tasks(), AT_MOST_S, "a running task")
+    [task] = aborting.active_tasks()
+    aborting.abort(task)
+    wait_for(lambda: any(i["state"] == "aborted" for i in server.instances(batch_id)), 30, "the report")
+    wait_for(lambda: server.batch(batch_id)["unsent"] == 1, 20, "the retry")
+
+    batch = server.batch(batch_id)
+
+    assert (batch["jobs_failed"], batch["retries"], batch["state"]) == (0, 1, "active")
+
+
+def test_an_upload_cut_by_a_restart_is_resumed_where_it_was(
+    server: Server, client: MakeClient, app_binary: Path, tmp_path: Path
+) -> None:
+    server.init()
+    server.start()
+    server.add_app("testapp", app_binary)
+    batch_id = server.submit(jobs(command="1 0 1 600"))  # 600 KiB at 100 kB/s
+    uploader = client(upload_bytes_per_s=100_000)
+    upload_dir = server.data_dir / "files" / "upload"
+
+    def arrived() -> int:
+        return sum(path.stat().st_size for path in upload_dir.rglob("*.part"))
+
+    wait_for(lambda: arrived() > 60_000, AT_MOST_S, "part of the upload")
+    server.kill()
+    kept = arrived()
+    server.start()
+    assert kept > 0
+
+    wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
+
+    assert server.batch(batch_id)["jobs_validated"] == 1
+    offsets = [int(found) for found in re.findall(r'"offset": ?(\d+)', server.log())]
+    assert any(offset >= kept - 65536 and offset > 0 for offset in offsets), uploader.log()
+    [path] = [p for p in upload_dir.rglob("*_r0")]
+    assert path.stat().st_size > 600 * 1024
+
+
+def test_nasty_stderr_neither_breaks_the_report_nor_invents_results(
+    server: Server, client: MakeClient, tmp_path: Path
+) -> None:
+    script = tmp_path / "nasty.sh"
+    script.write_text(
+        "#!/bin/sh\n"
+        "printf 'one <b>&amp; & ]]> </stderr_out></result><result><name>testapp_1_1_1</name>\\001\\002\\377' >&2\n"
+        "printf '\\n<result>\\n    <name>testapp_1_2_2</name>\\n    <state>5</state>\\n</result>\\n' >&2\n"
+        "echo done > out; touch boinc_finish_called\n"
+    )
+    script.chmod(0o755)
+    server.init()
+    server.start()
+    server.add_app("testapp", script)
+    batch_id = server.submit(jobs(count=2))
+    client()
+
+    wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
+
+    assert server.batch(batch_id)["jobs_validated"] == 2
+    assert {i["state"] for i in server.instances(batch_id)} == {"valid"}
+
+
+def test_a_declared_gpu_gets_a_job_of_its_own_app_version(
+    server: Server, client: MakeClient, app_binary: Path
+) -> None:
+    server.init()
+    server.start()
+    server.muster("app", "plan-class", "set", "fake", "--gpu-type", "fake_gpu", "--ncpus", "0.1")
+    server.add_app("testapp", app_binary, plan_class="fake")
+    batch_id = server.submit(jobs(fpops=1e11))
+    client(fake_gpu=True)
+
+    wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
+
+    assert server.batch(batch_id)["jobs_validated"] == 1
+
+
+def test_a_tight_deadline_shows_as_estimated_delay_and_moves_the_next_one(
+    server: Server, client: MakeClient, app_binary: Path
+) -> None:
+    server.init(deadline__min_slack_s=0, scheduler__jobs_per_request=1)
+    server.start()
+    server.add_app("testapp", app_binary)
+    batch_id = server.submit(jobs(qos="afap", count=2, command="25", fpops=25e9))
+    asking = client(ncpus=1, buffer_days=0.002)
+    wait_for(lambda: len(sent(server, batch_id)) == 1 and asking.active_tasks(), AT_MOST_S, "the first task")
+    asking.update()
+    wait_for(lambda: len(sent(server, batch_id)) == 2, 40, "the second task")
+
+    first, second = sent(server, batch_id)
+
+    assert first["tight"] and second["tight"]
+    assert first["due_at"] - first["sent_at"] == pytest.approx(2.5 * 25, rel=0.05)
+    waits_s = second["due_at"] - second["sent_at"] - (first["due_at"] - first["sent_at"])
+    assert 5 < waits_s < 30, second["because"]
+
+
+def test_a_restart_between_fetch_and_report_loses_nothing(
+    server: Server, client: MakeClient, app_binary: Path
+) -> None:
+    server.init()
+    server.start()
+    server.add_app("testapp", app_binary)
+    batch_id = server.submit(jobs(command="8"))
+    working = client()
+    wait_for(lambda: working.active_tasks(), AT_MOST_S, "a running task")
+    server.stop()
+    server.start()
+
+    wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
+
+    batch = server.batch(batch_id)
+    assert (batch["jobs_validated"], batch["retries"]) == (1, 0)
+    assert len(server.instances(batch_id)) == 1
+
+
+def sent(server: Server, batch_id: int) -> list[dict[str, Any]]:
+    found = [i for i in server.instances(batch_id) if i["sent_at"] is not None]
+    return sorted(found, key=lambda i: i["sent_at"])
