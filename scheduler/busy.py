@@ -1,0 +1,247 @@
+"""When are a host's processors free: of endangered work, and of all work? Pure.
+
+List scheduling: a vector of one free time per processor instance, in seconds from now. A job of k
+instances starts when the k least busy ones are free and keeps all k (POLICY D3 to D5). `start` holds
+work that runs first because it is endangered or tight, `queue` everything the host has to do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from domain.apps import CPU, AppVersion, PlanClass, ProcessorType
+from domain.hosts import Host
+from domain.jobs import Held
+from domain.units import AppVersionId, Instant, Seconds
+from scheduler.asking import HeldElsewhere, Want
+
+MOST_PARTS = 12  # a device is divided in at most this many equal parts for jobs that share it
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Free times of the instances of one processor type, in seconds from now.
+
+    Every instance has the same number of equal parts (1 unless jobs share a device), each with its free
+    time, ascending; instances are in ascending order of the time at which they are wholly free.
+    """
+
+    instances: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, free_s: Iterable[float]) -> Timeline:
+        """Whole instances with these free times."""
+        return cls(tuple((time_s,) for time_s in sorted(free_s)))
+
+    def start_s(self, usage: float) -> Seconds:
+        """When a job that uses `usage` instances could start; the last instance's time if there are fewer.
+
+        >>> four = Timeline.of([0.0, 10.0, 20.0, 30.0])
+        >>> four.start_s(1), four.start_s(3), four.start_s(9)
+        (0.0, 20.0, 30.0)
+        >>> Timeline.of([]).start_s(1)
+        0.0
+        """
+        if not self.instances:
+            return Seconds(0.0)
+        if usage <= 0.5:
+            shared, part = self._divided(usage), self._parts_used(usage) - 1
+            return Seconds(min(times[part] for times in shared.instances))
+        needed = min(max(1, math.ceil(usage)), len(self.instances))
+        return Seconds(self.instances[needed - 1][-1])
+
+    def after(self, usage: float, runtime_s: float, not_before_s: float = -math.inf) -> Timeline:
+        """The timeline once a job of `runtime_s` is queued on the `usage` least busy instances.
+
+        >>> Timeline.of([0.0, 10.0, 20.0]).after(2, 5.0).instances
+        ((15.0,), (15.0,), (20.0,))
+        >>> Timeline.of([0.0]).after(0.5, 5.0).instances
+        ((0.0, 5.0),)
+        """
+        if not self.instances:
+            return self
+        if usage <= 0.5:
+            return self._shared_after(usage, runtime_s, not_before_s)
+        needed = min(max(1, math.ceil(usage)), len(self.instances))
+        end_s = max(self.instances[needed - 1][-1], not_before_s) + runtime_s
+        taken = ((end_s,) * self.parts,) * needed
+        return Timeline(tuple(sorted((*self.instances[needed:], *taken), key=_wholly_free_s)))
+
+    def at_least(self, other: Timeline) -> Timeline:
+        """Both in order of free time, the later of each pair: whichever knows of more work is right.
+
+        >>> Timeline.of([0.0, 9.0]).at_least(Timeline.of([4.0, 5.0])).instances
+        ((4.0,), (9.0,))
+        """
+        parts = math.lcm(self.parts, other.parts)
+        pairs = zip(self.in_parts(parts).instances, other.in_parts(parts).instances, strict=True)
+        return Timeline(tuple(tuple(map(max, mine, theirs)) for mine, theirs in pairs))
+
+    def clamped(self) -> Timeline:
+        """The same with every free time in the past moved to now."""
+        return Timeline(tuple(tuple(max(0.0, time_s) for time_s in parts) for parts in self.instances))
+
+    def with_idle(self, idle: int) -> Timeline:
+        """The same with `idle` more instances that are free now."""
+        return Timeline(((0.0,) * self.parts,) * idle + self.instances)
+
+    @property
+    def parts(self) -> int:
+        """In how many parts every instance is divided."""
+        return len(self.instances[0]) if self.instances else 1
+
+    def in_parts(self, parts: int) -> Timeline:
+        """The same free times with every instance in `parts` parts, a multiple of what it has."""
+        times = parts // self.parts
+        if times == 1:
+            return self
+        return Timeline(tuple(tuple(t for t in part for _ in range(times)) for part in self.instances))
+
+    def _parts_used(self, usage: float) -> int:
+        """Parts of one device a sharing job occupies, when it is divided in as many as the job allows."""
+        return max(1, self._divided(usage).parts // _sharers(usage))
+
+    def _divided(self, usage: float) -> Timeline:
+        """The same free times with every instance in parts of which some make up one sharing job's share."""
+        wanted = math.lcm(self.parts, _sharers(usage))
+        return self.in_parts(wanted if wanted <= MOST_PARTS else self.parts)
+
+    def _shared_after(self, usage: float, runtime_s: float, not_before_s: float) -> Timeline:
+        divided, used = self._divided(usage), self._parts_used(usage)
+        chosen = min(range(len(divided.instances)), key=lambda i: (divided.instances[i][used - 1], i))
+        parts = divided.instances[chosen]
+        end_s = max(parts[used - 1], not_before_s) + runtime_s
+        after = tuple(sorted((*parts[used:], *((end_s,) * used))))
+        others = (*divided.instances[:chosen], *divided.instances[chosen + 1 :])
+        return Timeline(tuple(sorted((*others, after), key=_wholly_free_s)))
+
+
+def _sharers(usage: float) -> int:
+    """Jobs that share one device: m = floor(1 / usage) (POLICY D4)."""
+    return min(MOST_PARTS, math.floor(1.0 / usage + 1e-9)) if usage > 0 else MOST_PARTS
+
+
+def _wholly_free_s(parts: tuple[float, ...]) -> float:
+    return parts[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A host's busy time per processor type, as two timelines each."""
+
+    start: Mapping[ProcessorType, Timeline]
+    queue: Mapping[ProcessorType, Timeline]
+
+    def start_s(self, plan: PlanClass) -> Seconds:
+        """Seconds from now until a tight job of this plan class could start."""
+        return self.start[plan.processor_type].start_s(usage_of(plan))
+
+    def queue_s(self, plan: PlanClass) -> Seconds:
+        """Seconds from now until it could start behind everything the host has to do."""
+        return self.queue[plan.processor_type].start_s(usage_of(plan))
+
+    def with_job(self, plan: PlanClass, runtime_s: float, *, tight: bool) -> Busy:
+        """Busy times once this job is sent, too. Only a tight job delays later tight ones."""
+        queue = _charged(self.queue, plan, runtime_s)
+        return replace(self, queue=queue, start=_charged(self.start, plan, runtime_s) if tight else self.start)
+
+
+def usage_of(plan: PlanClass) -> float:
+    """Instances of its own processor type that a job of this plan class occupies; a CPU job at least one."""
+    return plan.gpu_count if plan.gpu_type is not None else max(1.0, plan.ncpus)
+
+
+def _charged(
+    timelines: Mapping[ProcessorType, Timeline], plan: PlanClass, runtime_s: float, not_before_s: float = -math.inf
+) -> Mapping[ProcessorType, Timeline]:
+    """Timelines with a job; a GPU job occupies CPUs only if it uses at least a whole one (POLICY D5)."""
+    after = dict(timelines)
+    kind = plan.processor_type
+    if kind in after:
+        after[kind] = after[kind].after(usage_of(plan), runtime_s, not_before_s)
+    if plan.gpu_type is not None and plan.ncpus >= 1.0:
+        after[CPU] = after[CPU].after(plan.ncpus, runtime_s, not_before_s)
+    return after
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A job a host has: what it occupies, for how long, and since when it may run (seconds from now)."""
+
+    plan: PlanClass
+    runtime_s: float
+    since_s: float
+    tight: bool
+
+
+def held_work(held: Iterable[Held], versions: Mapping[AppVersionId, AppVersion], *, now: Instant) -> tuple[Work, ...]:
+    """What the server knows the host holds, oldest first: each R long, from its dispatch at the earliest."""
+    return tuple(
+        Work(
+            versions[one.app_version_id].plan_class if one.app_version_id in versions else PlanClass(""),
+            one.est_runtime_s,
+            one.sent_at - now,
+            one.tight,
+        )
+        for one in sorted(held, key=lambda one: (one.sent_at, one.instance_id))
+    )
+
+
+def told_work(in_progress: Iterable[HeldElsewhere], held: Iterable[Held], host: Host) -> tuple[Work, ...]:
+    """What the client says it has, earliest report deadline first; remaining time over availability."""
+    tight_names = frozenset(one.name for one in held if one.tight)
+    works = []
+    for one in sorted(in_progress, key=lambda one: (one.report_deadline, one.name)):
+        plan = PlanClass("", ncpus=one.ncpus, gpu_type=one.gpu_type, gpu_count=one.gpu_count)
+        share = host.cpu_availability_fraction if one.gpu_type is None else host.gpu_availability_fraction
+        works.append(Work(plan, max(0.0, one.remaining_s) / max(0.01, share), 0.0, one.name in tight_names))
+    return tuple(works)
+
+
+def busy_of(wants: Iterable[Want], host: Host, work: Iterable[Work]) -> Busy:
+    """A host's busy time at the start of its request.
+
+    `start`: idle instances are free now, the others at the client's `estimated_delay` (its least busy
+    instance, a lower bound) or when the tight work the host holds is done, if that is later.
+    `queue`: all the work it holds, list-scheduled, and never less than `start`.
+    A job that was sent before may have run since: its free time is counted from then.
+
+    >>> from domain.jobs import Held
+    >>> want = Want(CPU, 2, Seconds(1.0), req_instances=1.0, estimated_delay_s=Seconds(600.0))
+    >>> works = (Work(PlanClass(""), 3600.0, -600.0, False),)
+    >>> busy = busy_of((want,), Host(1, 1, ncpus=2), works)
+    >>> busy.start[CPU].instances, busy.queue[CPU].instances
+    (((0.0,), (600.0,)), ((0.0,), (3000.0,)))
+    """
+    by_type = {want.processor_type: want for want in wants}
+    counts = {CPU: host.ncpus} | {gpu.type: gpu.count for gpu in host.coprocessors}
+    counts |= {kind: want.count for kind, want in by_type.items()}
+    idle = {kind: min(count, _idle(by_type.get(kind))) for kind, count in counts.items()}
+    works = tuple(work)
+    told = {kind: _told(by_type.get(kind), counts[kind], idle[kind]) for kind in counts}
+    tight = _scheduled({kind: counts[kind] - idle[kind] for kind in counts}, (one for one in works if one.tight))
+    start = {kind: told[kind].at_least(tight[kind].with_idle(idle[kind])) for kind in counts}
+    queue = _scheduled(counts, works)
+    return Busy(start, {kind: queue[kind].at_least(start[kind]) for kind in counts})
+
+
+def _idle(want: Want | None) -> int:
+    """Whole idle instances; 1.9 idle CPUs are one to rely on."""
+    return int(max(0.0, want.req_instances)) if want is not None else 0
+
+
+def _told(want: Want | None, count: int, idle: int) -> Timeline:
+    delay_s = max(0.0, want.estimated_delay_s) if want is not None else 0.0
+    return Timeline.of([0.0] * idle + [delay_s] * (count - idle))
+
+
+def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[Work]) -> Mapping[ProcessorType, Timeline]:
+    """Free times of `counts` instances, from now, after this work in this order."""
+    timelines: Mapping[ProcessorType, Timeline] = {
+        kind: Timeline.of([-math.inf] * count) for kind, count in counts.items()
+    }
+    for work in works:
+        timelines = _charged(timelines, work.plan, work.runtime_s, work.since_s)
+    return {kind: timeline.clamped() for kind, timeline in timelines.items()}

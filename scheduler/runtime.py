@@ -1,0 +1,145 @@
+"""How long would a host take for a job with an app version: on average, and safely? Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from domain.apps import AppVersion
+from domain.hosts import DecayedSums, Host, HostAppVersion
+from domain.ranking import CutPoints
+from domain.settings import DeadlineSettings
+from domain.units import Flop, FlopPerSecond, Instant, Seconds
+
+LEAST_AVAILABILITY_FRACTION = 0.01
+LEAST_FLOP_PER_S = 1e6  # a host that tells nonsense about itself still gets a finite runtime
+MOST_MEASURED_OVER_A_PRIORI = 250.0  # POLICY 3: a faster measurement is not believed
+A_PRIORI_SAMPLES = 1.0  # the a-priori speed weighs as much as this many measurements
+POPULATION_SAMPLES = 10.0  # POLICY D1: the app's slack weighs as much as this many of the host's own
+LEAST_POPULATION_SAMPLES = 50.0  # POLICY D1: until then the app's slack is the setting's
+ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured (POLICY 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast a host is with an app version. `flop_per_s` is what the client is told, too.
+
+    R = fpops_est / `effective_flop_per_s`, which includes the share of time the host computes.
+    R_q = R * `slack_factor`, before the least slack. `samples` says how many effective measurements
+    `flop_per_s` rests on, `tight_samples` how many of the host's own the slack factor rests on.
+    """
+
+    flop_per_s: FlopPerSecond
+    a_priori_flop_per_s: FlopPerSecond
+    availability_fraction: float
+    effective_flop_per_s: FlopPerSecond
+    slack_factor: float
+    samples: float = 0.0
+    tight_samples: float = 0.0
+
+    def runtime_s(self, fpops_est_flop: Flop) -> Seconds:
+        """R = fpops_est / flop_per_s / availability, in wall-clock seconds.
+
+        >>> Speed(FlopPerSecond(1e9), FlopPerSecond(1e9), 0.5, FlopPerSecond(5e8), 2.5).runtime_s(Flop(3.6e12))
+        7200.0
+        """
+        return Seconds(fpops_est_flop / self.effective_flop_per_s)
+
+    def safe_runtime_s(self, runtime_s: Seconds, min_slack_s: Seconds) -> Seconds:
+        """R_q = max(R * slack_factor, R + min_slack): what the host needs in nine cases of ten.
+
+        >>> speed = Speed(FlopPerSecond(1e9), FlopPerSecond(1e9), 1.0, FlopPerSecond(1e9), 2.5)
+        >>> speed.safe_runtime_s(Seconds(7200.0), Seconds(3600.0)), speed.safe_runtime_s(Seconds(60.0), Seconds(3600.0))
+        (18000.0, 3660.0)
+        """
+        return Seconds(max(runtime_s * self.slack_factor, runtime_s + min_slack_s))
+
+
+def speed_of(
+    version: AppVersion,
+    host: Host,
+    hav: HostAppVersion | None,
+    cuts: CutPoints | None,
+    *,
+    now: Instant,
+    settings: DeadlineSettings,
+) -> Speed:
+    """The speed of a host with an app version, from its own record as far as there is one."""
+    a_priori = a_priori_flop_per_s(version, host)
+    measured = hav.speed.at_time(now) if hav is not None else DecayedSums()
+    tight = hav.tight.at_time(now) if hav is not None else DecayedSums()
+    projected = projected_flop_per_s(measured, a_priori)
+    gpu = version.plan_class.gpu_type is not None
+    share = host.gpu_availability_fraction if gpu else host.cpu_availability_fraction
+    availability = min(1.0, max(LEAST_AVAILABILITY_FRACTION, share))
+    return Speed(
+        flop_per_s=projected,
+        a_priori_flop_per_s=a_priori,
+        availability_fraction=availability,
+        effective_flop_per_s=FlopPerSecond(projected * availability),
+        slack_factor=slack_factor(tight, cuts, settings=settings),
+        samples=measured.n,
+        tight_samples=tight.n,
+    )
+
+
+def a_priori_flop_per_s(version: AppVersion, host: Host) -> FlopPerSecond:
+    """ncpus * benchmark * cpu_speed_fraction + gpu_count * peak * gpu_speed_fraction (POLICY 3).
+
+    A plan class of 2 CPUs and one GPU of 1e12 at a tenth, on CPUs of 1e9: 2e9 + 1e11 = 1.02e11.
+
+    >>> from domain.apps import NVIDIA, AppVersion, PlanClass
+    >>> from domain.hosts import Coprocessor, Host
+    >>> version = AppVersion(1, 1, "linux", 100, PlanClass("cuda", ncpus=2.0, gpu_type=NVIDIA))
+    >>> a_priori_flop_per_s(version, Host(1, 1, coprocessors=(Coprocessor(NVIDIA, 1, 1e12),)))
+    102000000000.0
+    """
+    plan = version.plan_class
+    total = plan.ncpus * host.flop_per_s * plan.cpu_speed_fraction
+    if plan.gpu_type is not None:
+        peak = max((gpu.peak_flop_per_s for gpu in host.coprocessors if gpu.type == plan.gpu_type), default=0.0)
+        total += plan.gpu_count * peak * plan.gpu_speed_fraction
+    return FlopPerSecond(max(LEAST_FLOP_PER_S, total))
+
+
+def projected_flop_per_s(measured: DecayedSums, a_priori: FlopPerSecond) -> FlopPerSecond:
+    """The measured speed, drawn to the a-priori one while there are few measurements.
+
+    exp((n ln m + k ln a) / (n + k)) with k = 1, m = 1 / mean(elapsed seconds per estimated flop) but at
+    most 250 a. The geometric mean: an a-priori value 100 times off, either way, is a factor of 1.5 off
+    after ten results.
+
+    >>> projected_flop_per_s(DecayedSums(n=3.0, total=3.0 / 1.6e10), FlopPerSecond(1e9)) / 8e9
+    1.0
+    """
+    if measured.n <= 0.0 or measured.total <= 0.0:
+        return a_priori
+    speed = min(measured.n / measured.total, MOST_MEASURED_OVER_A_PRIORI * a_priori)
+    weight = measured.n / (measured.n + A_PRIORI_SAMPLES)
+    return FlopPerSecond(a_priori * (speed / a_priori) ** weight)
+
+
+def slack_factor(tight: DecayedSums, cuts: CutPoints | None, *, settings: DeadlineSettings) -> float:
+    """R_q / R = exp(mean + z sd) of ln(turnaround / R) while tight; `slack_factor` until there is data.
+
+    The host's n samples are pooled with 10 pseudo-samples that are distributed as the app's tight
+    instances, or, while there are fewer than 50 of those, around the setting (POLICY D1, DESIGN
+    section 5): mean = (sum + 10 M) / (n + 10), mean square = (sum_sq + 10 (S^2 + M^2)) / (n + 10).
+
+    >>> round(slack_factor(DecayedSums(), None, settings=DeadlineSettings()), 6)
+    2.5
+    >>> host = DecayedSums(n=30.0, total=9.0, total_sq=2.7)  # always 1.35 R
+    >>> app = CutPoints(1, "cpu", 0.0, 60, (), (), tight_n=100.0, tight_mean=0.3, tight_sd=0.2)
+    >>> round(slack_factor(host, app, settings=DeadlineSettings()), 3)  # sd = 0.1: exp(0.3 + 0.12816)
+    1.534
+    """
+    z = settings.reliability_quantile_z
+    if cuts is not None and cuts.tight_n >= LEAST_POPULATION_SAMPLES:
+        mean, sd = cuts.tight_mean, cuts.tight_sd
+    else:
+        sd = ASSUMED_LN_RATIO_SD
+        mean = math.log(settings.slack_factor) - z * sd
+    n = tight.n + POPULATION_SAMPLES
+    pooled_mean = (tight.total + POPULATION_SAMPLES * mean) / n
+    pooled_square = (tight.total_sq + POPULATION_SAMPLES * (sd * sd + mean * mean)) / n
+    return math.exp(pooled_mean + z * math.sqrt(max(0.0, pooled_square - pooled_mean**2)))
