@@ -1,0 +1,3 @@
+-- Ask the server whether the connection is alive.
+-- returns alive
+SELECT true AS alive;
