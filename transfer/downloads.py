@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from aiohttp import hdrs, web
+from aiohttp.abc import AbstractStreamWriter
 
 from domain.errors import InvalidInputError
 from transfer.download_folder import DownloadFolder
@@ -31,25 +32,27 @@ class Downloads:
             return _not_found()
         if path.parent.name != shard or not await asyncio.to_thread(path.is_file):
             return _not_found()
-        response = web.FileResponse(
-            path, headers={hdrs.CACHE_CONTROL: _FOR_EVER, hdrs.CONTENT_TYPE: "application/octet-stream"}
-        )
-        await response.prepare(await _plain(request, path))
-        return response
+        return _OwnBytes(path, headers={hdrs.CACHE_CONTROL: _FOR_EVER, hdrs.CONTENT_TYPE: "application/octet-stream"})
 
 
-async def _plain(request: web.Request, path: Path) -> web.Request:
-    """The request without what would make the answer differ from the file's own bytes.
+class _OwnBytes(web.FileResponse):
+    """A file's own bytes, or the part asked for.
 
     Accept-Encoding would serve NAME.gz in place of NAME, which is a different file here. A Range given
     under the condition of a tag that is not this file's asks for the whole file.
     """
-    headers = request.headers.copy()
-    headers.popall(hdrs.ACCEPT_ENCODING, None)
-    condition = headers.get(hdrs.IF_RANGE, "")
-    if condition.endswith('"') and condition != await asyncio.to_thread(_entity_tag, path):
-        headers.popall(hdrs.RANGE, None)
-    return request.clone(headers=headers)
+
+    def __init__(self, path: Path, *, headers: dict[str, str]) -> None:
+        super().__init__(path, headers=headers)
+        self._own_path = path
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        headers = request.headers.copy()
+        headers.popall(hdrs.ACCEPT_ENCODING, None)
+        condition = headers.get(hdrs.IF_RANGE, "")
+        if condition.endswith('"') and condition != await asyncio.to_thread(_entity_tag, self._own_path):
+            headers.popall(hdrs.RANGE, None)
+        return await super().prepare(request.clone(headers=headers))
 
 
 def _entity_tag(path: Path) -> str:
