@@ -1,0 +1,63 @@
+"""The page docs/lifecycle.md, drawn from the transition table. Pure.
+
+`python -m lifecycle.diagram > docs/lifecycle.md` writes it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from domain.jobs import InstanceState
+from lifecycle.states import SHAPES, TRANSITIONS, Event, StateShape, is_job_error, is_retry_cause
+
+_HEAD = """\
+# The life of an instance
+
+Drawn from `lifecycle/states.py` by `python -m lifecycle.diagram > docs/lifecycle.md`; a test fails when this page
+is stale. Every step that is not here is refused.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_HEAD, _diagram(), "## Steps\n", _steps(), "## States\n", _states()])
+
+
+def _diagram() -> str:
+    events: dict[tuple[InstanceState, InstanceState], list[Event]] = {}
+    for (source, event), (target, _) in TRANSITIONS.items():
+        events.setdefault((source, target), []).append(event)
+    arrows = [f"    {source} --> {target}: {', '.join(named)}" for (source, target), named in events.items()]
+    sources = {source for source, _ in TRANSITIONS}
+    ends = [f"    {state} --> [*]" for state in InstanceState if state not in sources]
+    return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {InstanceState.UNSENT}", *arrows, *ends, "```\n"])
+
+
+def _steps() -> str:
+    rows = [
+        f"| {source} | {event} | {target} | {', '.join(instructions)} |"
+        for (source, event), (target, instructions) in TRANSITIONS.items()
+    ]
+    return "\n".join(["| from | event | to | instructions |", "|---|---|---|---|", *rows, ""])
+
+
+def _states() -> str:
+    rows = [
+        f"| {state} | {_yes(SHAPES[state].sent)} | {_reported(SHAPES[state])} "
+        f"| {_yes(is_retry_cause(state))} | {_yes(is_job_error(state))} |"
+        for state in InstanceState
+    ]
+    head = "| state | has a host, sent_at, due_at | has reported_at | counts in retries | counts to max_errors |"
+    return "\n".join([head, "|---|---|---|---|---|", *rows, ""])
+
+
+def _yes(answer: bool) -> str:
+    return "yes" if answer else ""
+
+
+def _reported(shape: StateShape) -> str:
+    return "perhaps" if shape.reported is None else _yes(shape.reported)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,149 @@
+"""When two instances' outputs are the same result."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.jobs import ValidatorKind
+from domain.units import InstanceId
+from lifecycle.compare import AcceptAll, Bitwise, NumericTolerance, OutputCopy, comparer_for, group_outputs
+from lifecycle.leaves import MalformedOutputError, read_leaves
+from lifecycle.settle import UNREADABLE
+
+
+def an_output(content: bytes | None, name: str = "out", md5: str = "0" * 32) -> OutputCopy:
+    return OutputCopy(name, len(content or b""), md5, content)
+
+
+def grouped(tolerance: float, *contents: bytes | None, name: str = "out", around: int | None = None) -> list[int]:
+    """The groups of instances 1, 2, 3, ... with one output each."""
+    outputs = {InstanceId(n): [an_output(content, name)] for n, content in enumerate(contents, start=1)}
+    canonical = None if around is None else InstanceId(around)
+    groups = group_outputs(NumericTolerance(tolerance), outputs, around=canonical)
+    return [groups[InstanceId(n)] for n in range(1, len(contents) + 1)]
+
+
+# ------------------------------------------------------------------ bitwise and accept
+
+
+def test_bitwise_tells_by_md5_and_size() -> None:
+    outputs = {
+        InstanceId(1): [OutputCopy("out", 3, "a" * 32)],
+        InstanceId(2): [OutputCopy("out", 3, "A" * 32)],
+        InstanceId(3): [OutputCopy("out", 4, "a" * 32)],
+        InstanceId(4): [OutputCopy("out", 3, "b" * 32)],
+    }
+    assert group_outputs(Bitwise(), outputs) == {1: 0, 2: 0, 3: 1, 4: 2}
+
+
+def test_bitwise_does_not_mind_the_order_of_outputs_but_an_absent_one() -> None:
+    a, b = OutputCopy("a", 1, "1" * 32), OutputCopy("b", 1, "2" * 32)
+    outputs = {InstanceId(1): [a, b], InstanceId(2): [b, a], InstanceId(3): [a]}
+    assert group_outputs(Bitwise(), outputs) == {1: 0, 2: 0, 3: 1}
+
+
+def test_accept_all_takes_everything_for_the_same() -> None:
+    outputs = {InstanceId(1): [an_output(b"x")], InstanceId(2): []}
+    assert group_outputs(AcceptAll(), outputs) == {1: 0, 2: 0}
+
+
+@pytest.mark.parametrize(
+    ("validator", "expected", "needs_content"),
+    [
+        (ValidatorKind.BITWISE, Bitwise(), False),
+        (ValidatorKind.ACCEPT, AcceptAll(), False),
+        (ValidatorKind.TOLERANCE, NumericTolerance(0.01), True),
+    ],
+)
+def test_each_validator_has_its_comparer(validator: ValidatorKind, expected: object, needs_content: bool) -> None:
+    comparer = comparer_for(validator, 0.01)
+    assert comparer == expected
+    assert comparer.needs_content is needs_content
+
+
+# ------------------------------------------------------------------ numbers within a tolerance
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (b'{"e": 1000.0}', b'{"e": 1000.9}', True),
+        (b'{"e": 1000.0}', b'{"e": 1001.1}', False),
+        (b'{"e": 1000}', b'{"e": 1000.5}', True),  # a whole number is a number
+        (b'{"a": 1, "b": 2}', b'{"b": 2, "a": 1}', True),  # the order of keys says nothing
+        (b"[1, 2]", b"[2, 1]", False),  # the order of a list does
+        (b"[1, 2]", b"[1, 2, 3]", False),
+        (b'["x"]', b'["y"]', False),
+        (b"[1]", b'["1"]', False),
+        (b"[true]", b"[1]", False),
+        (b"[null]", b"[null]", True),
+        (b"[null]", b"[0]", False),
+        (b"[]", b"{}", False),
+        (b"[[]]", b"[[]]", True),
+        (b"[[1], 2]", b"[1, [2]]", False),
+        (b"[1e-14]", b"[-1e-14]", True),  # below the floor
+        (b"[NaN]", b"[NaN]", False),
+        (b"[Infinity]", b"[Infinity]", True),
+        (b"[Infinity]", b"[-Infinity]", False),
+        (b"[Infinity]", b"[1e300]", False),
+        (b"t,x\n0,1.0\n", b"t,x\r\n0,1.0005\r\n\r\n", True),  # CSV, line ends and blank lines aside
+        (b"t,x\n0,1.0\n", b"t,x\n0,1.01\n", False),
+        (b"t,x\n0,1.0\n", b"t,y\n0,1.0\n", False),
+        (b"1,2\n", b"1\n2\n", False),
+        (b"nan\n", b"nan\n", False),
+        (b"1_0\n", b"10\n", False),
+        (b'"a,b",1', b'"a,b", 1.0001', True),
+    ],
+)
+def test_numbers_may_differ_a_little_and_texts_not_at_all(one: bytes, other: bytes, same: bool) -> None:
+    assert grouped(1e-3, one, other) == ([0, 0] if same else [0, 1])
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        None,  # not on the server
+        b"",
+        b"\n\n",
+        b"[1, 2",
+        b'{"a": }',
+        b"\xff\xfe\x00",
+        b'"open quote',
+        b"[" * 100_000,
+        b"[1" + b"0" * 400 + b"]",
+    ],
+)
+def test_a_malformed_output_is_unreadable(malformed: bytes | None) -> None:
+    assert grouped(1e-3, b"[1, 2]", malformed) == [0, UNREADABLE]
+
+
+def test_one_malformed_output_makes_the_instance_unreadable() -> None:
+    outputs = {InstanceId(1): [an_output(b"1", "a"), an_output(b"[", "b")]}
+    assert group_outputs(NumericTolerance(0.1), outputs) == {1: UNREADABLE}
+
+
+def test_a_name_decides_the_format_where_it_can() -> None:
+    assert read_leaves("out.json", b"5") == (((), 5.0),)
+    assert read_leaves("out.csv", b"[1") == (((0, 0), "[1"),)
+    with pytest.raises(MalformedOutputError, match=r"out\.JSON is not JSON"):
+        read_leaves("out.JSON", b"1,2")
+
+
+def test_a_malformed_output_says_what_is_wrong() -> None:
+    with pytest.raises(MalformedOutputError, match="out is not UTF-8: byte 2 is 0xff"):
+        read_leaves("out", b"1,\xff")
+    with pytest.raises(MalformedOutputError, match="out is empty"):
+        read_leaves("out", b"")
+
+
+# ------------------------------------------------------------------ groups
+
+
+def test_a_group_is_what_agrees_with_its_first_member() -> None:
+    """1.0 ~ 1.05 ~ 1.10, but not 1.0 ~ 1.10."""
+    assert grouped(0.06, b"1.0", b"1.05", b"1.10") == [0, 0, 1]
+    assert grouped(0.06, b"1.05", b"1.0", b"1.10") == [0, 0, 0]
+
+
+def test_latecomers_are_compared_with_the_canonical_result() -> None:
+    assert grouped(0.06, b"1.0", b"1.05", b"1.10", around=3) == [1, 0, 0]

@@ -1,0 +1,16 @@
+"""The examples in the docstrings hold."""
+
+from __future__ import annotations
+
+import doctest
+from types import ModuleType
+
+import pytest
+
+from lifecycle import compare, grace, leaves, machine, outcome, replication, states
+
+
+@pytest.mark.parametrize("module", [compare, grace, leaves, machine, outcome, replication, states])
+def test_examples_hold(module: ModuleType) -> None:
+    failed, tried = doctest.testmod(module)
+    assert (failed, tried > 0) == (0, True)
