@@ -24,6 +24,7 @@ class RefusalCode(StrEnum):
     PLAN_CLASS = "plan_class"
     APP_NOT_SELECTED = "app_not_selected"
     BETA = "beta"
+    NO_GPU = "no_gpu"
     # about a class of jobs
     MEMORY = "memory"
     DISK = "disk"

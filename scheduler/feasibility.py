@@ -1,0 +1,141 @@
+"""May this host have this work? Small checks, cheapest first; the first refusal ends the row. Pure.
+
+Checks of an app are asked once per app and processor type, checks of a class once per class and state of
+the disk, checks of a job for every job. A refusal names both numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from domain.apps import CPU, App, ProcessorType
+from domain.hosts import Host
+from domain.jobs import JobClass, Ready
+from domain.refusals import Refusal, RefusalCode
+from scheduler.asking import Asking, Want
+
+AppCheck = Callable[[App, ProcessorType, Asking], Refusal | None]
+ClassCheck = Callable[[JobClass, Asking, float], Refusal | None]  # the last: disk bytes still free
+
+
+# ------------------------------------------------------------------ of a processor type
+
+
+def device_refusal(want: Want, asking: Asking) -> Refusal | None:
+    """Why no work is given for these processors at all; None when some may be."""
+    kind = want.processor_type
+    if kind == CPU:
+        return None
+    if asking.volunteer.no_gpu:
+        return Refusal(RefusalCode.NO_GPU, f"{kind}: the volunteer wants no GPU work")
+    if want.count < 1:
+        return Refusal(RefusalCode.PLAN_CLASS, f"{kind}: needs at least 1 device, the client has {want.count}")
+    if not want.usable:
+        return Refusal(RefusalCode.PLAN_CLASS, f"{kind}: the client found no driver for its {want.count} devices")
+    return None
+
+
+# ------------------------------------------------------------------ of an app
+
+
+def is_offered(app: App, _kind: ProcessorType, _asking: Asking) -> Refusal | None:
+    """A deprecated app gets no new work."""
+    if not app.deprecated:
+        return None
+    return Refusal(RefusalCode.NO_APP_VERSION, f"app {app.name} is deprecated")
+
+
+def is_selected(app: App, _kind: ProcessorType, asking: Asking) -> Refusal | None:
+    """The volunteer chose this app, or none in particular."""
+    chosen = asking.volunteer.apps
+    if not chosen or app.app_id in chosen:
+        return None
+    return Refusal(
+        RefusalCode.APP_NOT_SELECTED, f"app {app.name} is not among the {len(chosen)} apps the volunteer selected"
+    )
+
+
+def is_beta_wanted(app: App, _kind: ProcessorType, asking: Asking) -> Refusal | None:
+    """A beta app is only for volunteers who opted in."""
+    if not app.beta or asking.volunteer.beta:
+        return None
+    return Refusal(RefusalCode.BETA, f"app {app.name} is being tested; the volunteer did not opt in")
+
+
+# ------------------------------------------------------------------ of a class of jobs
+
+
+def fits_memory(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refusal | None:
+    """The job's memory bound against what the owner lets the client use."""
+    if job_class.memory_bytes <= asking.ram_bytes:
+        return None
+    return Refusal(
+        RefusalCode.MEMORY,
+        f"job needs {job_class.memory_bytes:.0f} bytes of RAM, host offers {asking.ram_bytes:.0f}",
+    )
+
+
+def fits_cpus(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refusal | None:
+    """The CPUs of one instance against the host's."""
+    if job_class.ncpus <= asking.host.ncpus:
+        return None
+    return Refusal(RefusalCode.CPUS, f"job needs {job_class.ncpus:g} CPUs, host has {asking.host.ncpus}")
+
+
+def fits_disk(job_class: JobClass, _asking: Asking, disk_bytes: float) -> Refusal | None:
+    """The job's disk bound against what is free after the jobs of this reply."""
+    if job_class.disk_bytes <= disk_bytes:
+        return None
+    return Refusal(
+        RefusalCode.DISK, f"job needs {job_class.disk_bytes:.0f} bytes of disk, project may use {disk_bytes:.0f} more"
+    )
+
+
+def fits_hr(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refusal | None:
+    """Homogeneous redundancy: the host's class must be known where jobs ask for one."""
+    if job_class.hr_type == 0 or hr_class_of(asking.host, job_class.hr_type):
+        return None
+    return Refusal(
+        RefusalCode.HR_CLASS,
+        f"job asks for hosts alike (type {job_class.hr_type}), this one's system {asking.host.os_name!r} "
+        f"and CPU {asking.host.cpu_vendor!r} are not known",
+    )
+
+
+# ------------------------------------------------------------------ of one job
+
+
+def hr_refusal(slot: Ready, host_hr_class: int) -> Refusal | None:
+    """A job whose first instance fixed a class goes to hosts of that class only."""
+    if slot.hr_class in (0, host_hr_class):
+        return None
+    return Refusal(RefusalCode.HR_CLASS, f"job is for hosts of class {slot.hr_class}, this one is {host_hr_class}")
+
+
+# Hosts are alike for homogeneous redundancy when these agree: the system, and the CPU vendor for type 1.
+SYSTEMS = (("windows", 1), ("linux", 2), ("darwin", 3), ("mac", 3), ("android", 4), ("freebsd", 5))
+VENDORS = (("intel", 1), ("amd", 2), ("apple", 3), ("arm", 4), ("power", 5))
+BY_SYSTEM_ONLY = 2  # hr_type; every other type but 0 compares the CPU vendor, too
+
+
+def hr_class_of(host: Host, hr_type: int) -> int:
+    """The host's class for homogeneous redundancy: 10 * system + vendor; 0 where it cannot be told.
+
+    Type 2 compares the system only.
+
+    >>> linux = Host(1, 1, os_name="Linux Debian", cpu_vendor="GenuineIntel")
+    >>> hr_class_of(linux, 1), hr_class_of(linux, 2), hr_class_of(linux, 0), hr_class_of(Host(1, 1), 1)
+    (21, 20, 0, 0)
+    """
+    if hr_type == 0:
+        return 0
+    system = _numbered(SYSTEMS, host.os_name)
+    vendor = 0 if hr_type == BY_SYSTEM_ONLY else _numbered(VENDORS, host.cpu_vendor)
+    if system == 0 or (vendor == 0 and hr_type != BY_SYSTEM_ONLY):
+        return 0
+    return 10 * system + vendor
+
+
+def _numbered(names: tuple[tuple[str, int], ...], told: str) -> int:
+    lowered = told.lower()
+    return next((number for name, number in names if name in lowered), 0)

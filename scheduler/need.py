@@ -1,0 +1,101 @@
+"""How much work does a host still want of one processor type, and how much may it have? Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from domain.apps import CPU, ProcessorType
+from domain.jobs import Held
+from domain.refusals import Refusal, RefusalCode
+from domain.units import Seconds
+from scheduler.asking import Asking, Want
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What is still wanted: instance-seconds, idle instances, and jobs the limits still allow.
+
+    `had` and `had_urgent` count the jobs of this type on the host, those of this reply included.
+    """
+
+    seconds: float
+    instances: float
+    jobs: int
+    had: int = 0
+    had_urgent: int = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether another job is wanted and allowed.
+
+        >>> Need(1.0, 0.0, 8).open, Need(0.0, 2.0, 8).open, Need(0.0, 0.0, 8).open, Need(9.0, 2.0, 0).open
+        (True, True, False, False)
+        """
+        return self.jobs > 0 and (self.seconds > 0.0 or self.instances > 0.0)
+
+    def after(self, usage: float, runtime_s: Seconds, *, urgent: bool) -> Need:
+        """What is wanted once a job on `usage` instances was sent.
+
+        >>> Need(1.0, 2.0, 8).after(1.0, Seconds(3600.0), urgent=False)
+        Need(seconds=-3599.0, instances=1.0, jobs=7, had=1, had_urgent=0)
+        """
+        return Need(
+            self.seconds - usage * runtime_s,
+            self.instances - usage,
+            self.jobs - 1,
+            self.had + 1,
+            self.had_urgent + urgent,
+        )
+
+    def has_room_for_urgent(self, usage: float, runtime_s: Seconds, fraction: float) -> bool:
+        """Whether one more urgent job keeps within its share of what the host will have (POLICY D11).
+
+        urgent + 1 <= ceil(fraction * (jobs it has + jobs still to be sent)), the latter as many jobs of
+        this length as are wanted.
+
+        >>> need = Need(seconds=4 * 3600.0, instances=0.0, jobs=8)
+        >>> one = need.after(1.0, Seconds(3600.0), urgent=True)
+        >>> two = one.after(1.0, Seconds(3600.0), urgent=True)
+        >>> [n.has_room_for_urgent(1.0, Seconds(3600.0), 0.5) for n in (need, one, two)]
+        [True, True, False]
+        """
+        by_seconds = self.seconds / (usage * runtime_s) if usage * runtime_s > 0 else self.seconds
+        to_send = min(float(self.jobs), max(1.0, by_seconds, self.instances / usage))
+        return self.had_urgent + 1 <= math.ceil(fraction * (self.had + math.ceil(to_send)))
+
+
+def need_of(want: Want, asking: Asking, *, sent: int) -> Need | Refusal:
+    """What may be sent for one processor type, or which limit is already reached.
+
+    Limits: jobs per request and processor, jobs in progress per processor, and the volunteer's own wish
+    for the whole host. `sent` jobs of other types are in this reply.
+    """
+    settings = asking.catalogue.settings.scheduler
+    kind, count = want.processor_type, max(1, want.count)
+    held = [one for one in asking.held if _type_of(one, asking) == kind]
+    per_processor = settings.in_progress_per_cpu if kind == CPU else settings.in_progress_per_gpu
+    most = per_processor * count
+    if len(held) >= most:
+        return _limit_reached(f"{kind}: {len(held)} jobs in progress, the limit is {most}")
+    jobs = min(settings.jobs_per_request * count, most - len(held))
+    wish, total = asking.volunteer.max_jobs, len(asking.held) + sent
+    if wish and total >= wish:
+        return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer wants at most {wish}")
+    if wish:
+        jobs = min(jobs, wish - total)
+    return Need(want.req_s, want.req_instances, jobs, len(held), _urgent(held))
+
+
+def _limit_reached(detail: str) -> Refusal:
+    return Refusal(RefusalCode.IN_PROGRESS_LIMIT, detail)
+
+
+def _type_of(held: Held, asking: Asking) -> ProcessorType:
+    version = asking.catalogue.versions.get(held.app_version_id)
+    return version.processor_type if version is not None else CPU
+
+
+def _urgent(held: Iterable[Held]) -> int:
+    return sum(1 for one in held if one.tight)
