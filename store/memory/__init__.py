@@ -1,0 +1,47 @@
+"""The ports of the services over plain dictionaries, without input or output: for tests and the simulator."""
+
+from __future__ import annotations
+
+from store.memory.applications import MemoryApplications
+from store.memory.ledger import MemoryLedger
+from store.memory.people import MemoryPeople, MemoryVolunteers
+from store.memory.registry import Registry
+from store.memory.settings import MemorySettings
+from store.memory.settling import MemoryUnsettled
+from store.memory.submissions import MemorySubmissions
+from store.memory.sweeping import MemoryOutages, MemoryOverdue, MemoryUploads
+from store.memory.views import MemoryViews
+from store.memory.waiting import AllShards, MemoryWaiting
+from store.memory.work import Work
+
+__all__ = ["AllShards", "MemoryStore"]
+
+
+class MemoryStore:
+    """Everything in this process; gone with it. One attribute per port, as store.postgres.PostgresStore."""
+
+    def __init__(self) -> None:
+        registry = Registry()
+        work = Work(registry)
+        self.people = MemoryPeople(registry)
+        self.volunteers = MemoryVolunteers(registry)
+        self.applications = MemoryApplications(registry, work)
+        self.settings = MemorySettings(registry)
+        self.submissions = MemorySubmissions(registry, work)
+        self.waiting = MemoryWaiting(work)
+        self.ledger = MemoryLedger(registry, work)
+        self.unsettled = MemoryUnsettled(work)
+        self.overdue = MemoryOverdue(registry, work)
+        self.outages = MemoryOutages(registry, work)
+        self.uploads = MemoryUploads(work)
+        self.views = MemoryViews(registry, work)
+
+    def shards(self) -> AllShards:
+        return AllShards()
+
+    async def check_counters(self) -> list[str]:
+        """A sentence for each batch whose counters differ from what its rows add up to; empty when right."""
+        return self.views.miscounts()
+
+    async def close(self) -> None:
+        """There is nothing to close."""

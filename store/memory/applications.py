@@ -1,0 +1,164 @@
+"""Applications, plan classes, files and app versions over dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from domain.apps import App, AppFile, AppVersion, PlanClass
+from domain.catalogue import Catalogue, current_versions
+from domain.errors import AlreadyExistsError, NotFoundError
+from domain.hosts import DecayedSums, HostAppVersion
+from domain.units import AppId, AppVersionId, Instant
+from store.memory.registry import Registry, StoredFile
+from store.memory.work import Work
+
+INHERITED_SAMPLES = 5.0  # most a new version starts with, of each kind of sums (POLICY 4.3)
+INHERITED_VALID = 11  # most consecutive valid results a new version starts with
+
+
+class MemoryApplications:
+    def __init__(self, registry: Registry, work: Work) -> None:
+        self._registry = registry
+        self._work = work
+
+    async def add_app(self, app: App) -> App:
+        registry = self._registry
+        if app.name in registry.app_ids:
+            raise AlreadyExistsError("app", app.name)
+        app = replace(app, app_id=AppId(len(registry.apps) + 1))
+        registry.apps[app.app_id] = app
+        registry.app_ids[app.name] = app.app_id
+        return app
+
+    async def apps(self) -> Sequence[App]:
+        return list(self._registry.apps.values())
+
+    async def app(self, name: str) -> App:
+        return self._registry.app(name)
+
+    async def set_app(self, app: App) -> None:
+        """Everything but the name: files are named after it."""
+        known = self._registry.apps.get(app.app_id)
+        if known is None:
+            raise NotFoundError("app", app.app_id)
+        self._registry.apps[app.app_id] = replace(app, name=known.name)
+
+    async def put_plan_class(self, plan_class: PlanClass) -> None:
+        self._registry.plan_classes[plan_class.name] = plan_class
+
+    async def plan_classes(self) -> Mapping[str, PlanClass]:
+        return dict(sorted(self._registry.plan_classes.items()))
+
+    async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
+        self._add_files([StoredFile(name, nbytes, md5, signature)], now)
+
+    async def add_files(self, files: Sequence[tuple[str, int, str]], *, now: Instant) -> None:
+        self._add_files([StoredFile(*file) for file in files], now)
+
+    def _add_files(self, files: Sequence[StoredFile], now: Instant) -> None:
+        del now  # when a file came is asked by nobody here
+        registered = self._registry.files
+        new: dict[str, StoredFile] = {}
+        for file in files:
+            known = new.get(file.name) or registered.get(file.name) or file
+            if (known.nbytes, known.md5) != (file.nbytes, file.md5):
+                raise AlreadyExistsError("file", file.name)
+            new[file.name] = known if known.signature else file
+        registered.update(new)
+
+    async def add_app_version(self, version: AppVersion) -> AppVersionId:
+        registry = self._registry
+        if version.app_id not in registry.apps:
+            raise NotFoundError("app", version.app_id)
+        if version.plan_class.name not in registry.plan_classes:
+            raise NotFoundError("plan class", version.plan_class.name)
+        if any(_identity(known) == _identity(version) for known in registry.versions.values()):
+            raise AlreadyExistsError("app version", f"{version.platform} {version.version_num}")
+        for file in version.files:
+            if file.name not in registry.files:
+                raise NotFoundError("file", file.name)
+        app_version_id = AppVersionId(len(registry.versions) + 1)
+        self._inherit(app_version_id, version)
+        registry.versions[app_version_id] = replace(version, app_version_id=app_version_id)
+        return app_version_id
+
+    def _inherit(self, app_version_id: AppVersionId, version: AppVersion) -> None:
+        """Give the new version its predecessor's statistics, of little weight (POLICY 4.3)."""
+        older = [
+            known
+            for known in self._registry.versions.values()
+            if _line(known) == _line(version) and known.version_num < version.version_num
+        ]
+        if not older:
+            return
+        predecessor = max(older, key=lambda known: known.version_num).app_version_id
+        for host in self._work.hosts.values():
+            if predecessor in host.havs:
+                host.havs[app_version_id] = _inherited(host.havs[predecessor], app_version_id)
+
+    async def sign_file(self, name: str, signature: str) -> None:
+        file = self._registry.files.get(name)
+        if file is None:
+            raise NotFoundError("file", name)
+        self._registry.files[name] = replace(file, signature=signature)
+
+    async def app_files(self) -> Sequence[AppFile]:
+        """Every file of every app version, by version and position; each name once."""
+        by_name: dict[str, AppFile] = {}
+        for version in self._versions().values():
+            for file in version.files:
+                by_name.setdefault(file.name, file)
+        return list(by_name.values())
+
+    async def load_catalogue(self) -> Catalogue:
+        versions = self._versions()
+        return Catalogue(
+            apps=dict(self._registry.apps),
+            versions=versions,
+            current=current_versions(versions),
+            cut_points={},
+            settings=self._registry.settings,
+        )
+
+    def _versions(self) -> dict[AppVersionId, AppVersion]:
+        """The versions with the files and plan classes of the moment."""
+        registry = self._registry
+        return {
+            app_version_id: replace(
+                version,
+                plan_class=registry.plan_classes[version.plan_class.name],
+                files=tuple(_as_registered(file, registry.files[file.name]) for file in version.files),
+            )
+            for app_version_id, version in registry.versions.items()
+        }
+
+
+def _line(version: AppVersion) -> tuple[AppId, str, str]:
+    return (version.app_id, version.platform, version.plan_class.name)
+
+
+def _identity(version: AppVersion) -> tuple[AppId, str, str, int]:
+    return (*_line(version), version.version_num)
+
+
+def _as_registered(file: AppFile, registered: StoredFile) -> AppFile:
+    return replace(file, nbytes=registered.nbytes, md5=registered.md5, signature=registered.signature)
+
+
+def _inherited(row: HostAppVersion, app_version_id: AppVersionId) -> HostAppVersion:
+    return HostAppVersion(
+        row.host_id,
+        app_version_id,
+        consecutive_valid=min(row.consecutive_valid, INHERITED_VALID),
+        quota_per_day=row.quota_per_day,
+        speed=_lightened(row.speed),
+        tight=_lightened(row.tight),
+        relaxed=_lightened(row.relaxed),
+        inherited_from=row.app_version_id,
+    )
+
+
+def _lightened(sums: DecayedSums) -> DecayedSums:
+    kept = min(1.0, INHERITED_SAMPLES / sums.n) if sums.n > 0 else 1.0
+    return DecayedSums(sums.n * kept, sums.total * kept, sums.total_sq * kept, sums.at)

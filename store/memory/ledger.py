@@ -1,0 +1,165 @@
+"""What one scheduler request reads and writes, over the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from domain.dispatch import (
+    Assignment,
+    AssignmentFate,
+    Report,
+    Reported,
+    RequestKey,
+    RequestView,
+    RequestWrites,
+    SentJob,
+    WriteOutcome,
+)
+from domain.errors import InvalidInputError, NotFoundError
+from domain.hosts import Host
+from domain.jobs import InstanceState, JobClass
+from domain.units import HostId, InstanceId, JobClassId, VolunteerId
+from store.memory.registry import Registry
+from store.memory.rows import StoredHost, StoredInstance
+from store.memory.work import Work
+
+DETACHED = "the host lost everything it held"
+
+
+class MemoryLedger:
+    def __init__(self, registry: Registry, work: Work) -> None:
+        self._registry = registry
+        self._work = work
+
+    async def read(self, key: RequestKey) -> RequestView:
+        volunteer_id = self._registry.volunteer_ids_by_hash.get(key.authenticator_hash)
+        if volunteer_id is None:
+            return RequestView()
+        volunteer = self._registry.volunteers[volunteer_id].volunteer
+        stored = self._host(key, volunteer_id)
+        if stored is None:
+            return RequestView(volunteer)
+        return RequestView(
+            volunteer,
+            stored.host,
+            havs=dict(stored.havs),
+            held=tuple(stored.held[instance_id].as_held() for instance_id in sorted(stored.held)),
+            reported=self._reported(stored, key.instance_ids) if key.instance_ids else {},
+        )
+
+    def _host(self, key: RequestKey, volunteer_id: VolunteerId) -> StoredHost | None:
+        if key.host_id == 0:
+            return self._work.newest_host(volunteer_id, key.host_cpid)
+        stored = self._work.hosts.get(key.host_id)
+        return stored if stored is not None and stored.host.volunteer_id == volunteer_id else None
+
+    def _reported(self, stored: StoredHost, instance_ids: Sequence[InstanceId]) -> dict[InstanceId, Reported]:
+        reported: dict[InstanceId, Reported] = {}
+        for instance_id in instance_ids:
+            row = self._work.instance(instance_id)
+            if row is None or row.host_id != stored.host.host_id:
+                continue
+            job = row.job
+            reported[instance_id] = Reported(
+                row.as_held(),
+                row.state,
+                job.batch.app_name,
+                job.job_class.fpops_est_flop,
+                job.job_class.outputs,
+                row.uploads,
+                row.turnaround_sample,
+            )
+        return reported
+
+    async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
+        """Raises NotFoundError when there is no such volunteer."""
+        if volunteer_id not in self._registry.volunteers:
+            raise NotFoundError("volunteer", volunteer_id)
+        host_id = HostId(len(self._work.hosts) + 1)
+        self._work.put_host(replace(host, host_id=host_id, volunteer_id=volunteer_id))
+        return host_id
+
+    async def write(self, writes: RequestWrites) -> WriteOutcome:
+        """Raises NotFoundError for an unknown host, InvalidInputError for instants out of order."""
+        if writes.host.host_id not in self._work.hosts:
+            raise NotFoundError("host", writes.host.host_id)
+        for assignment in writes.assignments:
+            _check_instants(assignment)
+        stored = self._work.put_host(writes.host)
+        made = [report for report in writes.reports if self._report(stored, report)]
+        self._work.apply_events(report.hav_event for report in made if report.hav_event is not None)
+        if writes.detach:
+            self._detach(stored)
+        if not writes.assignments:
+            return WriteOutcome()
+        return self._assign(writes.assignments)
+
+    def _report(self, stored: StoredHost, report: Report) -> bool:
+        """Make the step if the instance is still this host's and in the state the report was judged by."""
+        row = self._work.instance(report.instance_id)
+        if row is None or row.host_id != stored.host.host_id or row.state is not report.from_state:
+            return False
+        self._work.step(row, report.to_state, reported_at=report.reported_at)
+        row.elapsed_s = report.elapsed_s
+        row.cpu_s = report.cpu_s
+        row.exit_status = report.exit_status
+        row.reason = report.reason
+        row.stderr = report.stderr
+        row.turnaround_sample = report.turnaround_sample
+        self._work.mark(row.job)
+        return True
+
+    def _detach(self, stored: StoredHost) -> None:
+        for instance_id in sorted(stored.held):
+            row = stored.held[instance_id]
+            self._work.step(row, InstanceState.ABORTED)
+            row.reason = DETACHED
+            self._work.mark(row.job)
+
+    def _assign(self, assignments: Sequence[Assignment]) -> WriteOutcome:
+        fates: dict[InstanceId, AssignmentFate] = {}
+        sent: dict[InstanceId, SentJob] = {}
+        for assignment in assignments:
+            row = self._work.instance(assignment.instance_id)
+            fate = _fate(row, assignment)
+            fates[assignment.instance_id] = fate
+            if row is None or fate is not AssignmentFate.SENT:
+                continue
+            self._work.send(row, assignment)
+            if assignment.copies > row.job.copies:
+                row.job.copies = assignment.copies
+                self._work.mark(row.job)
+            sent[assignment.instance_id] = _sent_job(row)
+        return WriteOutcome(fates, sent)
+
+    async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
+        rows = (self._work.instance(instance_id) for instance_id in instance_ids)
+        return {row.instance_id: _sent_job(row) for row in rows if row is not None and row.sent_at is not None}
+
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
+        classes = self._work.classes
+        return {job_class_id: classes[job_class_id] for job_class_id in ids if job_class_id in classes}
+
+
+def _check_instants(assignment: Assignment) -> None:
+    if not assignment.sent_at < assignment.due_at <= assignment.timeout_at:
+        got = (assignment.sent_at, assignment.due_at, assignment.timeout_at)
+        raise InvalidInputError("assignment", "sent_at < due_at <= timeout_at", got)
+
+
+def _fate(row: StoredInstance | None, assignment: Assignment) -> AssignmentFate:
+    """What an assignment comes to: a job of another homogeneous-redundancy class by now is lost, too."""
+    if row is None or row.state is not InstanceState.UNSENT:
+        return AssignmentFate.LOST
+    job = row.job
+    if job.hr_class not in (0, assignment.hr_class):
+        return AssignmentFate.LOST
+    for sibling in job.instances:
+        if sibling.host_id == assignment.host_id or sibling.volunteer_id == assignment.volunteer_id:
+            return AssignmentFate.SIBLING
+    return AssignmentFate.SENT
+
+
+def _sent_job(row: StoredInstance) -> SentJob:
+    return SentJob(row.instance_id, row.job.command_line, row.job.inputs)

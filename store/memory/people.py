@@ -1,0 +1,108 @@
+"""Accounts, submitters and volunteers over dictionaries."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from domain.apps import Volunteer
+from domain.batches import Account, Submitter
+from domain.errors import AlreadyExistsError, NotFoundError
+from domain.units import AccountId, Instant, SubmitterId, VolunteerId
+from domain.volunteers import Credentials, VolunteerRecord
+from store.memory.registry import Registry
+
+
+class MemoryPeople:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
+        registry = self._registry
+        parent_id = None if parent is None else registry.account(parent).account_id
+        if name in registry.account_ids:
+            raise AlreadyExistsError("account", name)
+        account = Account(AccountId(len(registry.accounts) + 1), name, parent_id, shares)
+        registry.accounts[account.account_id] = account
+        registry.account_ids[name] = account.account_id
+        return account
+
+    async def accounts(self) -> Sequence[Account]:
+        return list(self._registry.accounts.values())
+
+    async def set_account(self, name: str, *, shares: float) -> Account:
+        account = replace(self._registry.account(name), shares=shares)
+        self._registry.accounts[account.account_id] = account
+        return account
+
+    async def add_submitter(self, name: str, *, account: str, shares: float, now: Instant) -> Submitter:
+        """`now` is when the submitter came to be; no question of this store depends on it."""
+        del now
+        registry = self._registry
+        account_id = registry.account(account).account_id
+        if name in registry.submitter_ids:
+            raise AlreadyExistsError("submitter", name)
+        submitter = Submitter(SubmitterId(len(registry.submitters) + 1), name, account_id, shares)
+        registry.submitters[submitter.submitter_id] = submitter
+        registry.submitter_ids[name] = submitter.submitter_id
+        return submitter
+
+    async def submitters(self) -> Sequence[Submitter]:
+        return list(self._registry.submitters.values())
+
+    async def submitter(self, name: str) -> Submitter:
+        return self._registry.submitter(name)
+
+    async def set_submitter(self, name: str, *, shares: float) -> Submitter:
+        submitter = replace(self._registry.submitter(name), shares=shares)
+        self._registry.submitters[submitter.submitter_id] = submitter
+        return submitter
+
+
+class MemoryVolunteers:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def add_volunteer(
+        self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
+    ) -> VolunteerId:
+        registry = self._registry
+        email = email.lower()
+        if email in registry.volunteer_ids_by_email:
+            raise AlreadyExistsError("volunteer", email)
+        if credentials.authenticator_hash in registry.volunteer_ids_by_hash:
+            raise AlreadyExistsError("volunteer with the account key of", email)
+        volunteer = Volunteer(
+            VolunteerId(len(registry.volunteers) + 1),
+            name,
+            now,
+            email_hash=hashlib.md5(email.encode(), usedforsecurity=False).hexdigest(),
+            cross_project_id=cross_project_id,
+            beta=beta,
+        )
+        registry.volunteers[volunteer.volunteer_id] = VolunteerRecord(volunteer, email, credentials)
+        registry.volunteer_ids_by_email[email] = volunteer.volunteer_id
+        registry.volunteer_ids_by_hash[credentials.authenticator_hash] = volunteer.volunteer_id
+        return volunteer.volunteer_id
+
+    async def volunteer_by_email(self, email: str) -> VolunteerRecord | None:
+        volunteer_id = self._registry.volunteer_ids_by_email.get(email.lower())
+        return None if volunteer_id is None else self._registry.volunteers[volunteer_id]
+
+    async def volunteers(self) -> Sequence[VolunteerRecord]:
+        return list(self._registry.volunteers.values())
+
+    async def set_volunteer(self, volunteer: Volunteer) -> None:
+        record = self._registry.volunteers.get(volunteer.volunteer_id)
+        if record is None:
+            raise NotFoundError("volunteer", volunteer.volunteer_id)
+        changed = replace(
+            record.volunteer,
+            name=volunteer.name,
+            beta=volunteer.beta,
+            no_gpu=volunteer.no_gpu,
+            max_jobs=volunteer.max_jobs,
+            apps=volunteer.apps,
+        )
+        self._registry.volunteers[volunteer.volunteer_id] = replace(record, volunteer=changed)

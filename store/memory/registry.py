@@ -1,0 +1,63 @@
+"""What changes seldom: people, applications, files and settings, by id and by their unique names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.apps import App, AppVersion, PlanClass
+from domain.batches import Account, Submitter
+from domain.errors import NotFoundError
+from domain.settings import Settings
+from domain.units import AccountId, AppId, AppVersionId, Instant, SubmitterId, VolunteerId
+from domain.views import SettingChange
+from domain.volunteers import VolunteerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file a client may fetch; its contents never change under its name."""
+
+    name: str
+    nbytes: int
+    md5: str
+    signature: str = ""
+
+
+class Registry:
+    """The tables, with the rows a fresh database has: the default account, submitter and plan class."""
+
+    def __init__(self) -> None:
+        account = Account(AccountId(1), "default")
+        submitter = Submitter(SubmitterId(1), "default", account.account_id)
+        self.accounts: dict[AccountId, Account] = {account.account_id: account}
+        self.account_ids: dict[str, AccountId] = {account.name: account.account_id}
+        self.submitters: dict[SubmitterId, Submitter] = {submitter.submitter_id: submitter}
+        self.submitter_ids: dict[str, SubmitterId] = {submitter.name: submitter.submitter_id}
+        self.last_submission_at: dict[SubmitterId, Instant] = {}
+        self.volunteers: dict[VolunteerId, VolunteerRecord] = {}
+        self.volunteer_ids_by_email: dict[str, VolunteerId] = {}
+        self.volunteer_ids_by_hash: dict[bytes, VolunteerId] = {}
+        self.apps: dict[AppId, App] = {}
+        self.app_ids: dict[str, AppId] = {}
+        self.plan_classes: dict[str, PlanClass] = {"": PlanClass("")}
+        self.files: dict[str, StoredFile] = {}
+        self.versions: dict[AppVersionId, AppVersion] = {}
+        self.changed_settings: dict[str, object] = {}
+        self.setting_changes: list[SettingChange] = []
+        self.duty_done_at: dict[str, Instant] = {}
+        self.settings = Settings()
+
+    def account(self, name: str) -> Account:
+        if name not in self.account_ids:
+            raise NotFoundError("account", name)
+        return self.accounts[self.account_ids[name]]
+
+    def submitter(self, name: str) -> Submitter:
+        if name not in self.submitter_ids:
+            raise NotFoundError("submitter", name)
+        return self.submitters[self.submitter_ids[name]]
+
+    def app(self, name: str) -> App:
+        if name not in self.app_ids:
+            raise NotFoundError("app", name)
+        return self.apps[self.app_ids[name]]

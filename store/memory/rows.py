@@ -1,0 +1,146 @@
+"""The rows of the memory store that change, as slotted objects that know their neighbours.
+
+Only `tables.Tables` changes what an index depends on (states, hosts, urgency); everything else may read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from domain.batches import Batch, BatchCounts, BatchState
+from domain.dispatch import Upload
+from domain.hosts import Host, HostAppVersion
+from domain.jobs import Held, Input, InstanceState, JobClass, JobState, instance_name
+from domain.submission import NewBatch
+from domain.units import (
+    AppVersionId,
+    BatchId,
+    HostId,
+    InstanceId,
+    Instant,
+    JobId,
+    Seconds,
+    VolunteerId,
+)
+from store.memory.queues import WaitingQueues
+
+
+@dataclass(slots=True, eq=False)
+class StoredHost:
+    """A host, its statistics, and what it has in progress."""
+
+    host: Host
+    havs: dict[AppVersionId, HostAppVersion] = field(default_factory=dict)
+    held: dict[InstanceId, StoredInstance] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class StoredBatch:
+    """A batch with its counters; `job_ids` are consecutive."""
+
+    batch_id: BatchId
+    new: NewBatch
+    app_name: str
+    state: BatchState
+    counts: BatchCounts
+    job_ids: range = range(0)
+    classes: list[JobClass] = field(default_factory=list)
+    waiting: WaitingQueues = field(default_factory=WaitingQueues)
+    last_first_dispatch_at: Instant | None = None
+    ended_at: Instant | None = None
+
+    @property
+    def order(self) -> tuple[int, float, BatchId]:
+        return (self.new.order_tier, self.new.order_key, self.batch_id)
+
+    def as_batch(self) -> Batch:
+        new = self.new
+        return Batch(
+            self.batch_id,
+            new.submitter_id,
+            new.account_id,
+            new.app_id,
+            new.name,
+            new.qos,
+            self.state,
+            new.created_at,
+            new.order_tier,
+            new.order_key,
+            new.logical_end_at,
+            deadline_at=new.deadline_at,
+            last_first_dispatch_at=self.last_first_dispatch_at,
+            user_priority=new.user_priority,
+            ended_at=self.ended_at,
+            counts=self.counts,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class StoredJob:
+    job_id: JobId
+    batch: StoredBatch
+    job_class: JobClass
+    command_line: str
+    inputs: tuple[Input, ...] | None
+    copies: int = 0  # what adaptive replication asks for; 0 = the quorum
+    state: JobState = JobState.OPEN
+    hr_class: int = 0
+    first_sent_at: Instant | None = None
+    canonical_instance_id: InstanceId | None = None
+    failure: str = ""
+    ended_at: Instant | None = None
+    instances: tuple[StoredInstance, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class StoredInstance:
+    """An instance; what is None is known from its dispatch or its report on."""
+
+    instance_id: InstanceId
+    job: StoredJob
+    retries: int = 0
+    urgent: bool = False
+    state: InstanceState = InstanceState.UNSENT
+    tight: bool = False
+    host_id: HostId | None = None
+    volunteer_id: VolunteerId | None = None
+    app_version_id: AppVersionId | None = None
+    sent_at: Instant | None = None
+    due_at: Instant | None = None
+    timeout_at: Instant | None = None
+    est_runtime_s: Seconds | None = None
+    because: str = ""
+    reported_at: Instant | None = None
+    elapsed_s: Seconds | None = None
+    cpu_s: Seconds | None = None
+    exit_status: int | None = None
+    reason: str = ""
+    stderr: str = ""
+    turnaround_sample: float | None = None
+    uploads: tuple[Upload, ...] = ()
+
+    @property
+    def name(self) -> str:
+        job = self.job
+        return instance_name(job.batch.app_name, job.batch.batch_id, job.job_id, self.instance_id)
+
+    def as_held(self) -> Held:
+        """The instance as its host has it; it must have been sent."""
+        job = self.job
+        assert self.host_id is not None and self.volunteer_id is not None and self.app_version_id is not None
+        assert self.sent_at is not None and self.due_at is not None and self.est_runtime_s is not None
+        return Held(
+            self.instance_id,
+            self.name,
+            job.job_id,
+            job.batch.batch_id,
+            job.job_class.job_class_id,
+            self.app_version_id,
+            self.host_id,
+            self.volunteer_id,
+            self.sent_at,
+            self.due_at,
+            self.est_runtime_s,
+            self.tight,
+            no_longer_needed=job.state is not JobState.OPEN,
+        )

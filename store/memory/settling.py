@@ -1,0 +1,104 @@
+"""Jobs to settle, in the order in which something happened to them, and what settling changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from domain.batches import BatchCounts, BatchState
+from domain.havs import HavEvent
+from domain.jobs import JobState
+from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
+from domain.units import JobId
+from store.memory.rows import StoredInstance, StoredJob
+from store.memory.work import Work
+
+
+class MemoryUnsettled:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    async def unsettled(self, limit: int) -> Sequence[JobFacts]:
+        todo = islice(self._work.todo.items(), limit)
+        return [_job_facts(self._work.jobs[job_id - 1], serial) for job_id, serial in todo]
+
+    async def settle(self, settlements: Sequence[JobSettlement]) -> int:
+        settled = 0
+        events: list[HavEvent] = []
+        for settlement in settlements:
+            if self._work.todo.get(settlement.job_id) == settlement.serial:
+                events.extend(self._settle(settlement))
+                settled += 1
+        self._work.apply_events(events)
+        return settled
+
+    def _settle(self, settlement: JobSettlement) -> list[HavEvent]:
+        """Apply one; the events of the steps that were really made."""
+        del self._work.todo[settlement.job_id]
+        job = self._job(settlement.job_id)
+        made = [step for step in settlement.steps if make_step(self._work, step)]
+        urgent = settlement.retries > 0 or settlement.hasten
+        for _ in range(settlement.new_instances):
+            self._work.add_instance(job, retries=settlement.retries, urgent=urgent)
+        if settlement.new_instances:
+            self._work.count(job.batch, BatchCounts(unsent=settlement.new_instances))
+        if settlement.hasten:
+            for row in job.instances:
+                self._work.hasten(row)
+        self._note_state(job, settlement)
+        return [step.hav_event for step in made if step.hav_event is not None]
+
+    def _note_state(self, job: StoredJob, settlement: JobSettlement) -> None:
+        if settlement.state is job.state:
+            return
+        job.canonical_instance_id = settlement.canonical_instance_id
+        job.failure = settlement.failure
+        if settlement.state is not JobState.OPEN:
+            self._work.end_job(job, settlement.state, now=settlement.settled_at)
+
+    def _job(self, job_id: JobId) -> StoredJob:
+        return self._work.jobs[job_id - 1]
+
+
+def make_step(work: Work, step: InstanceStep) -> bool:
+    """Make a guarded step; False when the instance is in another state by now."""
+    row = work.instance(step.instance_id)
+    if row is None or row.state is not step.from_state:
+        return False
+    work.step(row, step.to_state)
+    if step.turnaround_sample is not None:
+        row.turnaround_sample = step.turnaround_sample
+    return True
+
+
+def _job_facts(job: StoredJob, serial: int) -> JobFacts:
+    return JobFacts(
+        job.job_id,
+        job.batch.batch_id,
+        serial,
+        job.state,
+        job.job_class,
+        job.copies,
+        job.canonical_instance_id,
+        batch_aborted=job.batch.state is BatchState.ABORTED,
+        app_name=job.batch.app_name,
+        instances=tuple(_instance_facts(row) for row in job.instances),
+    )
+
+
+def _instance_facts(row: StoredInstance) -> InstanceFacts:
+    return InstanceFacts(
+        row.instance_id,
+        row.name,
+        row.state,
+        row.host_id,
+        row.app_version_id,
+        row.sent_at,
+        row.due_at,
+        row.reported_at,
+        row.est_runtime_s,
+        row.elapsed_s,
+        row.tight,
+        row.uploads,
+        row.turnaround_sample,
+    )

@@ -1,0 +1,182 @@
+"""Batches as they come in, all of one or nothing, and as they are aborted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from domain.batches import Batch, BatchCounts, BatchState, Submitter
+from domain.errors import NotFoundError
+from domain.jobs import InstanceState, JobClass, JobState
+from domain.submission import NewBatch, NewJob, SubmitterStanding
+from domain.units import DAY_S, BatchId, Instant, JobClassId, JobId, SubmitterId
+from store.memory.registry import Registry
+from store.memory.rows import StoredBatch, StoredJob
+from store.memory.work import Work
+
+ACTIVE_SUBMITTER_S = 30 * DAY_S
+ACTIVE_HOST_S = 7 * DAY_S
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A batch that is not committed yet."""
+
+    new: NewBatch
+    classes: list[JobClass] = field(default_factory=list)
+    jobs: list[NewJob] = field(default_factory=list)
+
+
+class MemoryBatchWriter:
+    """Collects in memory; `commit` writes. Ids are given at once and lost with a roll-back."""
+
+    def __init__(self, submissions: MemorySubmissions) -> None:
+        self._submissions = submissions
+        self._registry = submissions.registry
+        self._drafts: dict[BatchId, _Draft] = {}
+        self._logical_at: dict[SubmitterId, Instant] = {}
+        self._locks: dict[SubmitterId, asyncio.Lock] = {}
+
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
+        """Raises NotFoundError."""
+        if submitter_id not in self._registry.submitters:
+            raise NotFoundError("submitter", submitter_id)
+        if submitter_id not in self._locks:
+            lock = self._submissions.lock(submitter_id)
+            await lock.acquire()
+            self._locks[submitter_id] = lock
+        submitter = self._registry.submitters[submitter_id]
+        return SubmitterStanding(
+            submitter_id,
+            submitter.account_id,
+            self._logical_at.get(submitter_id, submitter.logical_at),
+            share_fraction=self._submissions.share_fraction(submitter, now),
+            pool_flop_per_s=self._submissions.pool_flop_per_s(now),
+        )
+
+    async def add_batch(self, batch: NewBatch) -> BatchId:
+        if batch.submitter_id not in self._registry.submitters:
+            raise NotFoundError("submitter", batch.submitter_id)
+        if batch.app_id not in self._registry.apps:
+            raise NotFoundError("app", batch.app_id)
+        batch_id = self._submissions.next_batch_id()
+        self._drafts[batch_id] = _Draft(batch)
+        self._logical_at[batch.submitter_id] = Instant(batch.logical_start_at + batch.charged_s)
+        return batch_id
+
+    async def add_class(self, batch_id: BatchId, job_class: JobClass) -> JobClassId:
+        job_class_id = self._submissions.next_class_id()
+        self._draft(batch_id).classes.append(replace(job_class, job_class_id=job_class_id, batch_id=batch_id))
+        return job_class_id
+
+    async def add_jobs(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:
+        self._draft(batch_id).jobs.extend(jobs)
+
+    def _draft(self, batch_id: BatchId) -> _Draft:
+        if batch_id not in self._drafts:
+            raise NotFoundError("batch of this submission", batch_id)
+        return self._drafts[batch_id]
+
+    def commit(self) -> None:
+        for batch_id, draft in self._drafts.items():
+            self._submissions.write(batch_id, draft)
+        for submitter_id, logical_at in self._logical_at.items():
+            submitter = self._registry.submitters[submitter_id]
+            self._registry.submitters[submitter_id] = replace(submitter, logical_at=logical_at)
+
+    def release(self) -> None:
+        for lock in self._locks.values():
+            lock.release()
+
+
+class MemorySubmissions:
+    def __init__(self, registry: Registry, work: Work) -> None:
+        self.registry = registry
+        self._work = work
+        self._locks: dict[SubmitterId, asyncio.Lock] = {}
+        self._last_batch_id = 0
+        self._last_class_id = 0
+
+    def submission(self) -> AbstractAsyncContextManager[MemoryBatchWriter]:
+        return self._submission()
+
+    @asynccontextmanager
+    async def _submission(self) -> AsyncIterator[MemoryBatchWriter]:
+        writer = MemoryBatchWriter(self)
+        try:
+            yield writer
+            writer.commit()
+        finally:
+            writer.release()
+
+    async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
+        batch = self._work.batches.get(batch_id)
+        if batch is None:
+            raise NotFoundError("batch", batch_id)
+        if batch.state is not BatchState.ACTIVE:
+            return batch.as_batch()
+        self._work.end_batch(batch, BatchState.ABORTED, now=now)
+        for job_id in batch.job_ids:
+            job = self._work.jobs[job_id - 1]
+            if job.state is JobState.OPEN:
+                self._work.end_job(job, JobState.CANCELLED, now=now)
+                for row in job.instances:
+                    if row.state is InstanceState.UNSENT:
+                        self._work.step(row, InstanceState.CANCELLED)
+        return batch.as_batch()
+
+    # ------------------------------------------------------------ for the writer
+
+    def lock(self, submitter_id: SubmitterId) -> asyncio.Lock:
+        return self._locks.setdefault(submitter_id, asyncio.Lock())
+
+    def next_batch_id(self) -> BatchId:
+        self._last_batch_id += 1
+        return BatchId(self._last_batch_id)
+
+    def next_class_id(self) -> JobClassId:
+        self._last_class_id += 1
+        return JobClassId(self._last_class_id)
+
+    def share_fraction(self, submitter: Submitter, now: Instant) -> float:
+        """The submitter's shares over those of all who submitted within 30 days, itself included."""
+        registry = self.registry
+        total = submitter.shares + sum(
+            other.shares
+            for submitter_id, other in registry.submitters.items()
+            if submitter_id != submitter.submitter_id
+            and registry.last_submission_at.get(submitter_id, -ACTIVE_SUBMITTER_S) > now - ACTIVE_SUBMITTER_S
+        )
+        return submitter.shares / total if total > 0 else 1.0
+
+    def pool_flop_per_s(self, now: Instant) -> float:
+        """The speed of the CPUs of all hosts that called within 7 days, while they may compute."""
+        return sum(
+            host.ncpus * host.flop_per_s * host.cpu_availability_fraction
+            for host in (stored.host for stored in self._work.hosts.values())
+            if host.last_rpc_at > now - ACTIVE_HOST_S
+        )
+
+    def write(self, batch_id: BatchId, draft: _Draft) -> None:
+        """Make the batch real, with its classes, jobs and first instances."""
+        work, new = self._work, draft.new
+        batch = StoredBatch(
+            batch_id, new, self.registry.apps[new.app_id].name, new.state, BatchCounts(jobs_total=new.jobs_total)
+        )
+        work.batches[batch_id] = batch
+        batch.classes.extend(draft.classes)
+        classes = {job_class.job_class_id: job_class for job_class in draft.classes}
+        work.classes.update(classes)
+        first_job = len(work.jobs) + 1
+        batch.job_ids = range(first_job, first_job + len(draft.jobs))
+        for job_id, new_job in zip(batch.job_ids, draft.jobs, strict=True):
+            job_class = classes[new_job.job_class_id]
+            job = StoredJob(JobId(job_id), batch, job_class, new_job.command_line, new_job.inputs)
+            work.jobs.append(job)
+            for _ in range(new_job.copies):
+                work.add_instance(job, retries=0, urgent=False)
+        work.count(batch, BatchCounts(unsent=sum(new_job.copies for new_job in draft.jobs)))
+        last_at = self.registry.last_submission_at.get(new.submitter_id, new.created_at)
+        self.registry.last_submission_at[new.submitter_id] = max(last_at, new.created_at)

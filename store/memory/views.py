@@ -1,0 +1,132 @@
+"""Batches, jobs and hosts as people look at them; and a recount of what is counted as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from domain.batches import Batch, BatchCounts
+from domain.errors import NotFoundError
+from domain.hosts import Host, HostAppVersion
+from domain.jobs import JobClass, JobState
+from domain.units import AccountId, AppId, BatchId, HostId, JobId, SubmitterId
+from domain.views import InstanceRow, JobRow
+from store.counting import added, instance_counts, job_counts
+from store.memory.registry import Registry
+from store.memory.rows import StoredBatch, StoredInstance, StoredJob
+from store.memory.work import Work
+
+
+class MemoryViews:
+    def __init__(self, registry: Registry, work: Work) -> None:
+        self._registry = registry
+        self._work = work
+
+    async def batch(self, batch_id: BatchId) -> Batch:
+        return self._batch(batch_id).as_batch()
+
+    async def batches(self, *, limit: int, before: BatchId | None = None) -> Sequence[Batch]:
+        ids = sorted((id_ for id_ in self._work.batches if before is None or id_ < before), reverse=True)
+        return [self._work.batches[batch_id].as_batch() for batch_id in ids[:limit]]
+
+    async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]:
+        batch = self._work.batches.get(batch_id)
+        return list(batch.classes) if batch else []
+
+    async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
+        batch = self._work.batches.get(batch_id)
+        if batch is None:
+            return []
+        first = batch.job_ids.start if after is None else max(batch.job_ids.start, after + 1)
+        ids = range(first, min(batch.job_ids.stop, first + limit))
+        return [_job_row(self._work.jobs[job_id - 1], ()) for job_id in ids]
+
+    async def job(self, job_id: JobId) -> JobRow:
+        job = self._work.job(job_id)
+        if job is None:
+            raise NotFoundError("job", job_id)
+        return _job_row(job, tuple(_instance_row(row) for row in job.instances))
+
+    async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]:
+        first = 1 if after is None else after + 1
+        ids = range(first, min(len(self._work.hosts) + 1, first + limit))
+        return [self._work.hosts[HostId(host_id)].host for host_id in ids]
+
+    async def host(self, host_id: HostId) -> tuple[Host, Sequence[HostAppVersion]]:
+        stored = self._work.hosts.get(host_id)
+        if stored is None:
+            raise NotFoundError("host", host_id)
+        return stored.host, [stored.havs[app_version_id] for app_version_id in sorted(stored.havs)]
+
+    async def account_name(self, account_id: AccountId) -> str:
+        if account_id not in self._registry.accounts:
+            raise NotFoundError("account", account_id)
+        return self._registry.accounts[account_id].name
+
+    async def submitter_name(self, submitter_id: SubmitterId) -> str:
+        if submitter_id not in self._registry.submitters:
+            raise NotFoundError("submitter", submitter_id)
+        return self._registry.submitters[submitter_id].name
+
+    async def app_name(self, app_id: AppId) -> str:
+        if app_id not in self._registry.apps:
+            raise NotFoundError("app", app_id)
+        return self._registry.apps[app_id].name
+
+    def miscounts(self) -> list[str]:
+        """A sentence for each batch whose counters differ from its rows."""
+        return [
+            f"batch {batch.batch_id}: counters say {batch.counts}, rows say {recounted}"
+            for batch in self._work.batches.values()
+            if (recounted := self._recounted(batch)) != batch.counts
+        ]
+
+    def _recounted(self, batch: StoredBatch) -> BatchCounts:
+        total = BatchCounts(jobs_total=batch.new.jobs_total)
+        for job_id in batch.job_ids:
+            job = self._work.jobs[job_id - 1]
+            total = added(total, job_counts(JobState.OPEN, job.state))
+            for row in job.instances:
+                counts = instance_counts(row.state, sent_at=row.sent_at, due_at=row.due_at, reported_at=row.reported_at)
+                total = added(total, counts)
+        return total
+
+    def _batch(self, batch_id: BatchId) -> StoredBatch:
+        batch = self._work.batches.get(batch_id)
+        if batch is None:
+            raise NotFoundError("batch", batch_id)
+        return batch
+
+
+def _job_row(job: StoredJob, instances: tuple[InstanceRow, ...]) -> JobRow:
+    return JobRow(
+        job.job_id,
+        job.batch.batch_id,
+        job.job_class.job_class_id,
+        job.state,
+        job.command_line,
+        job.failure,
+        job.canonical_instance_id,
+        instances,
+    )
+
+
+def _instance_row(row: StoredInstance) -> InstanceRow:
+    return InstanceRow(
+        row.instance_id,
+        row.job.job_id,
+        row.state,
+        row.retries,
+        row.tight,
+        row.host_id,
+        row.app_version_id,
+        row.sent_at,
+        row.due_at,
+        row.reported_at,
+        row.est_runtime_s,
+        row.elapsed_s,
+        row.exit_status,
+        row.reason,
+        row.because,
+        row.stderr,
+        row.uploads,
+    )

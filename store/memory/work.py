@@ -1,0 +1,206 @@
+"""Hosts, batches, jobs and instances with their indexes, and the steps that keep those in tune.
+
+Every change of an instance's state goes through here, so that counters, queues, the sets of what hosts
+hold and the two calendars (time-outs, due dates) cannot disagree with the rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import replace
+from heapq import heappush
+
+from domain.batches import BatchCounts, BatchState
+from domain.dispatch import Assignment
+from domain.havs import HavEvent, applied, combine
+from domain.hosts import Host, HostAppVersion
+from domain.jobs import InstanceState, JobClass, JobState
+from domain.units import (
+    DAY_S,
+    AppVersionId,
+    BatchId,
+    HostId,
+    InstanceId,
+    Instant,
+    JobClassId,
+    JobId,
+    VolunteerId,
+    shard_of,
+)
+from store.counting import added, job_counts, step_counts
+from store.memory.registry import Registry
+from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
+
+
+class Work:
+    """Ids count from 1 without gaps, so jobs and instances are lists."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.hosts: dict[HostId, StoredHost] = {}
+        self._hosts_by_cpid: dict[tuple[VolunteerId, str], list[HostId]] = {}
+        self.batches: dict[BatchId, StoredBatch] = {}
+        self.classes: dict[JobClassId, JobClass] = {}
+        self.jobs: list[StoredJob] = []
+        self.instances: list[StoredInstance] = []
+        self.ready: list[tuple[int, float, BatchId]] = []  # active batches with unsent instances, in order
+        self.todo: OrderedDict[JobId, int] = OrderedDict()  # job -> serial, in the order of serials
+        self._last_serial = 0
+        self.timeouts: list[tuple[Instant, InstanceId]] = []  # heap; an entry holds while the row agrees
+        self.dues: list[tuple[Instant, InstanceId]] = []  # the same of due dates
+
+    # ------------------------------------------------------------ look-up
+
+    def job(self, job_id: JobId) -> StoredJob | None:
+        return self.jobs[job_id - 1] if 0 < job_id <= len(self.jobs) else None
+
+    def instance(self, instance_id: InstanceId) -> StoredInstance | None:
+        return self.instances[instance_id - 1] if 0 < instance_id <= len(self.instances) else None
+
+    def is_fresh(self, instance_id: InstanceId) -> bool:
+        row = self.instances[instance_id - 1]
+        return row.state is InstanceState.UNSENT and not row.urgent
+
+    def newest_host(self, volunteer_id: VolunteerId, host_cpid: str) -> StoredHost | None:
+        """The volunteer's host of that cpid that was made last; an empty cpid is nobody's."""
+        ids = self._hosts_by_cpid.get((volunteer_id, host_cpid)) if host_cpid else None
+        return self.hosts[max(ids)] if ids else None
+
+    # ------------------------------------------------------------ hosts
+
+    def put_host(self, host: Host) -> StoredHost:
+        """Insert the host, or write its new description; its volunteer and creation stay."""
+        stored = self.hosts.get(host.host_id)
+        if stored is None:
+            stored = self.hosts[host.host_id] = StoredHost(host)
+            self._hosts_by_cpid.setdefault((host.volunteer_id, host.host_cpid), []).append(host.host_id)
+            return stored
+        old = stored.host
+        if (old.volunteer_id, old.created_at) != (host.volunteer_id, host.created_at):
+            host = replace(host, volunteer_id=old.volunteer_id, created_at=old.created_at)
+        if old.host_cpid != host.host_cpid:
+            self._hosts_by_cpid[(old.volunteer_id, old.host_cpid)].remove(host.host_id)
+            self._hosts_by_cpid.setdefault((host.volunteer_id, host.host_cpid), []).append(host.host_id)
+        stored.host = host
+        return stored
+
+    def apply_events(self, events: Iterable[HavEvent]) -> None:
+        """Change the statistics of hosts as domain.havs says."""
+        scheduler = self._registry.settings.scheduler
+        for delta in combine(events):
+            havs = self.hosts[delta.host_id].havs
+            row = havs.get(delta.app_version_id) or HostAppVersion(delta.host_id, delta.app_version_id)
+            havs[delta.app_version_id] = applied(
+                row, delta, quota_start=scheduler.daily_quota_start, quota_most=scheduler.daily_quota
+            )
+
+    def _count_sent_today(self, host: StoredHost, app_version_id: AppVersionId, sent_at: Instant) -> None:
+        day = int(sent_at // DAY_S)
+        row = host.havs.get(app_version_id) or HostAppVersion(host.host.host_id, app_version_id)
+        sent_today = row.sent_today + 1 if row.day == day else 1
+        host.havs[app_version_id] = replace(row, day=day, sent_today=sent_today)
+
+    # ------------------------------------------------------------ batches and jobs
+
+    def count(self, batch: StoredBatch, change: BatchCounts) -> None:
+        """Change a batch's counters; it is among the ready ones while it is active with unsent instances."""
+        had_unsent = batch.counts.unsent > 0
+        batch.counts = added(batch.counts, change)
+        has_unsent = batch.counts.unsent > 0
+        if had_unsent != has_unsent and batch.state is BatchState.ACTIVE:
+            if has_unsent:
+                insort(self.ready, batch.order)
+            else:
+                self._drop_ready(batch)
+
+    def _drop_ready(self, batch: StoredBatch) -> None:
+        del self.ready[bisect_left(self.ready, batch.order)]
+
+    def end_batch(self, batch: StoredBatch, state: BatchState, *, now: Instant) -> None:
+        if batch.counts.unsent > 0:
+            self._drop_ready(batch)
+        batch.state = state
+        batch.ended_at = now
+
+    def end_job(self, job: StoredJob, state: JobState, *, now: Instant) -> None:
+        """Note that the job is over; with the last open job of an active batch the batch is complete."""
+        batch = job.batch
+        change = job_counts(job.state, state)
+        job.state = state
+        job.ended_at = now
+        self.count(batch, change)
+        if batch.state is BatchState.ACTIVE and batch.counts.jobs_open == 0:
+            self.end_batch(batch, BatchState.COMPLETE, now=now)
+
+    def mark(self, job: StoredJob) -> None:
+        """Something happened to the job: it is looked at after all others, by a new serial."""
+        self._last_serial += 1
+        self.todo[job.job_id] = self._last_serial
+        self.todo.move_to_end(job.job_id)
+
+    # ------------------------------------------------------------ instances
+
+    def add_instance(self, job: StoredJob, *, retries: int, urgent: bool) -> None:
+        row = StoredInstance(InstanceId(len(self.instances) + 1), job, retries, urgent)
+        self.instances.append(row)
+        job.instances = (*job.instances, row)
+        if urgent:
+            job.batch.waiting.add_urgent(retries, row.instance_id)
+        else:
+            job.batch.waiting.add_fresh(shard_of(job.job_id), row.instance_id)
+
+    def hasten(self, row: StoredInstance) -> None:
+        """Move an unsent instance from the fresh range to the urgent one."""
+        if row.state is InstanceState.UNSENT and not row.urgent:
+            row.urgent = True
+            row.job.batch.waiting.add_urgent(row.retries, row.instance_id)
+
+    def send(self, row: StoredInstance, assignment: Assignment) -> None:
+        """Give an unsent instance to a host."""
+        job, batch, host = row.job, row.job.batch, self.hosts[assignment.host_id]
+        self.step(row, InstanceState.IN_PROGRESS)
+        row.host_id = assignment.host_id
+        row.volunteer_id = assignment.volunteer_id
+        row.app_version_id = assignment.app_version_id
+        row.sent_at = assignment.sent_at
+        row.est_runtime_s = assignment.est_runtime_s
+        row.tight = assignment.tight
+        row.because = assignment.because
+        self.set_due(row, due_at=assignment.due_at, timeout_at=assignment.timeout_at)
+        host.held[row.instance_id] = row
+        self._count_sent_today(host, assignment.app_version_id, assignment.sent_at)
+        if job.first_sent_at is None:
+            job.first_sent_at = assignment.sent_at
+            latest = batch.last_first_dispatch_at
+            batch.last_first_dispatch_at = max(latest or assignment.sent_at, assignment.sent_at)
+        if job.hr_class == 0:
+            job.hr_class = assignment.hr_class
+
+    def set_due(self, row: StoredInstance, *, due_at: Instant, timeout_at: Instant) -> None:
+        """Write both instants and enter them in the calendars."""
+        row.due_at = due_at
+        row.timeout_at = timeout_at
+        heappush(self.dues, (due_at, row.instance_id))
+        heappush(self.timeouts, (timeout_at, row.instance_id))
+
+    def step(self, row: StoredInstance, to_state: InstanceState, *, reported_at: Instant | None = None) -> None:
+        """Change an instance's state with everything that depends on it; the caller has checked the guard."""
+        from_state = row.state
+        row.state = to_state
+        if from_state is InstanceState.IN_PROGRESS:
+            assert row.host_id is not None
+            del self.hosts[row.host_id].held[row.instance_id]
+        elif from_state is InstanceState.UNSENT and row.urgent:
+            row.job.batch.waiting.remove_urgent(row.retries, row.instance_id)
+        change = step_counts(
+            from_state,
+            to_state,
+            due_at=row.due_at,
+            reported_before_at=row.reported_at,
+            reported_at=reported_at,
+        )
+        self.count(row.job.batch, change)
+        if reported_at is not None:
+            row.reported_at = reported_at
