@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the primes of an interval: `primes.py FIRST LENGTH`. Reads `limits` if there, writes `out`.
+"""Counts the primes of an interval: `primes.py FIRST LENGTH INDEX`, the one of that index; writes `out`.
 
 A volunteer's client runs this file as it is: it needs no library, works in its own folder, and tells the
 client that it has ended by making the file `boinc_finish_called`.
@@ -28,7 +28,8 @@ def main() -> int:
     if sys.argv[1] == "--fail":
         print("asked to fail", file=sys.stderr)
         return 3
-    first, length = int(sys.argv[1]), int(sys.argv[2])
+    length, index = int(sys.argv[2]), int(sys.argv[3])
+    first = int(sys.argv[1]) + index * length
     with open("out", "w") as out:
         out.write(f"{first} {length} {primes_between(first, length)}\n")
     print(f"counted primes from {first}", file=sys.stderr)

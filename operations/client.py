@@ -1,0 +1,87 @@
+"""A typed client of the JSON API, for users' own scripts; the package `muster` re-exports it.
+
+    async with muster.Client("http://127.0.0.1:8080/", token) as client:
+        batch_id = await client.submit({"app": "double", "qos": "afap", "jobs": {...}})
+        print(await client.batch(batch_id))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import msgspec
+
+from domain.errors import MusterError
+
+TIMEOUT_S = 600.0  # a batch of a million jobs is one request
+
+
+class ApiError(MusterError):
+    """The server refused. `status` is the HTTP status, `problem` the problem document."""
+
+    def __init__(self, status: int, problem: Mapping[str, object]) -> None:
+        self.status = status
+        self.problem = problem
+        super().__init__(str(problem.get("detail") or problem.get("title") or f"HTTP status {status}"))
+
+
+class Client:
+    """One project's API. Raises ApiError for every refusal."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = f"{url.rstrip('/')}/api/v1"
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            headers=self._headers, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def submit(self, batch: Mapping[str, object]) -> int:
+        """Submit a batch: the keys of a batch file, inputs by the name of a registered file."""
+        return int((await self._call("POST", "batches", batch))["batch_id"])
+
+    async def batch(self, batch_id: int) -> dict[str, Any]:
+        """A batch with its counters."""
+        return await self._call("GET", f"batches/{batch_id}")
+
+    async def batches(self, *, limit: int = 100, before: int | None = None) -> list[dict[str, Any]]:
+        """Batches, newest first."""
+        more = f"&before={before}" if before is not None else ""
+        found: list[dict[str, Any]] = (await self._call("GET", f"batches?limit={limit}{more}"))["batches"]
+        return found
+
+    async def abort(self, batch_id: int) -> dict[str, Any]:
+        """End a batch; returns it."""
+        return await self._call("POST", f"batches/{batch_id}/abort")
+
+    async def job(self, job_id: int) -> dict[str, Any]:
+        """A job with its instances."""
+        return await self._call("GET", f"jobs/{job_id}")
+
+    async def _call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        assert self._session is not None, "use the client in an `async with`"
+        data = msgspec.json.encode(body) if body is not None else None
+        async with self._session.request(method, f"{self._url}/{path}", data=data) as response:
+            content = await response.read()
+            if response.status >= 400:
+                raise ApiError(response.status, _document(content))
+            return msgspec.json.decode(content, type=dict[str, Any])
+
+
+def _document(content: bytes) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(content, type=dict[str, object])
+    except msgspec.DecodeError:
+        return {"title": content[:200].decode(errors="replace")}

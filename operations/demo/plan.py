@@ -1,0 +1,55 @@
+"""What the demonstration submits: one batch of each kind. Pure."""
+
+from __future__ import annotations
+
+APP = "primes"
+FPOPS_EST = 2e9  # 2 s on a host of 1 Gflop/s
+FIRST = 10_000_000
+LENGTH = 200_000
+
+# Quick: a project whose jobs take seconds, not hours.
+SETTINGS: dict[str, object] = {
+    "project.name": "Muster demonstration",
+    "deadline.min_slack_s": 2.0,
+    "lifecycle.min_grace_s": 1.0,
+    "lifecycle.sweep_interval_s": 0.5,
+    "lifecycle.validate_interval_s": 0.2,
+    "feeder.interval_s": 0.2,
+    "scheduler.request_delay_s": 1.0,
+    "scheduler.no_work_delay_s": 2.0,
+}
+
+
+def batches(scale: float = 1.0) -> list[dict[str, object]]:
+    """Batch specifications in the order of submission; `scale` stretches the counts.
+
+    >>> [batch["qos"] for batch in batches()]
+    ['throughput', 'long_deadline', 'afap', 'short_deadline']
+    """
+    return [
+        _batch("survey", "throughput", int(60 * scale), quorum=1),
+        _batch("census", "long_deadline", int(40 * scale), quorum=2),
+        _batch("rush", "afap", int(40 * scale), quorum=1),
+        {**_batch("tonight", "short_deadline", int(30 * scale), quorum=1), "deadline_s": 60},
+    ]
+
+
+def _batch(name: str, qos: str, count: int, *, quorum: int) -> dict[str, object]:
+    return {
+        "app": APP,
+        "name": name,
+        "qos": qos,
+        "jobs": {
+            "count": count,
+            "command_line": f"{FIRST} {LENGTH} {{i}}",
+            "fpops_est": FPOPS_EST,
+            "memory_bytes": 5e7,
+            "disk_bytes": 1e7,
+            "delay_bound_s": 25.0,
+            "quorum": quorum,
+            "max_errors": 8,
+            "max_instances": 16,
+            "outputs": [{"name": "out", "max_bytes": 10_000}],
+            "inputs": [],
+        },
+    }
