@@ -57,9 +57,9 @@ CREATE TABLE host (
     flop_per_s           double precision NOT NULL CHECK (flop_per_s > 0),
     ram_bytes            double precision NOT NULL CHECK (ram_bytes >= 0),
     disk_free_bytes      double precision NOT NULL CHECK (disk_free_bytes >= 0),
-    on_fraction          real NOT NULL CHECK (on_fraction BETWEEN 0 AND 1),
-    active_fraction      real NOT NULL CHECK (active_fraction BETWEEN 0 AND 1),
-    gpu_active_fraction  real NOT NULL CHECK (gpu_active_fraction BETWEEN 0 AND 1),
+    on_fraction          double precision NOT NULL CHECK (on_fraction BETWEEN 0 AND 1),
+    active_fraction      double precision NOT NULL CHECK (active_fraction BETWEEN 0 AND 1),
+    gpu_active_fraction  double precision NOT NULL CHECK (gpu_active_fraction BETWEEN 0 AND 1),
     platforms            text[] NOT NULL,
     os_name              text NOT NULL DEFAULT '',
     os_version           text NOT NULL DEFAULT '',
@@ -68,7 +68,7 @@ CREATE TABLE host (
     client_version       int NOT NULL DEFAULT 0,
     coprocessors         jsonb NOT NULL DEFAULT '[]'
 ) WITH (fillfactor = 80);
-CREATE INDEX host_by_volunteer ON host (volunteer_id, host_cpid);
+CREATE INDEX host_by_volunteer ON host (volunteer_id, host_cpid, host_id);
 
 -- ---------------------------------------------------------------- applications
 
@@ -152,12 +152,12 @@ CREATE TABLE batch (
     completion_q50_at       double precision,
     completion_q90_at       double precision,
     median_turnaround_s     double precision,
-    last_first_dispatch_at  double precision,
     ended_at                double precision,
     CHECK ((qos = 'short_deadline') = (deadline_at IS NOT NULL)),
     CHECK ((state = 'active') = (ended_at IS NULL))
 );
 CREATE INDEX batch_in_order ON batch (order_tier, order_key, batch_id) WHERE state = 'active';
+CREATE INDEX batch_by_submitter ON batch (submitter_id, created_at);
 
 -- What jobs of a batch have in common; decisions are made once per class.
 CREATE TABLE job_class (
@@ -244,17 +244,17 @@ CREATE TABLE instance (
     CHECK (due_at > sent_at AND timeout_at >= due_at),
     CHECK (state NOT IN ('unsent', 'in_progress', 'timed_out', 'cancelled') OR reported_at IS NULL),
     CHECK (state NOT IN ('reported', 'inconclusive', 'valid', 'invalid', 'failed', 'too_late') OR reported_at IS NOT NULL)
-) WITH (fillfactor = 85);
+) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02);
 -- The feeder's two ranges per (batch, shard).
 CREATE INDEX instance_fresh ON instance (batch_id, shard, instance_id) WHERE state = 'unsent' AND NOT urgent;
 CREATE INDEX instance_urgent ON instance (batch_id, retries DESC, instance_id) WHERE state = 'unsent' AND urgent;
 CREATE INDEX instance_on_host ON instance (host_id) WHERE state = 'in_progress';
 CREATE INDEX instance_by_timeout ON instance (timeout_at, instance_id) WHERE state = 'in_progress';
 CREATE INDEX instance_by_due ON instance (due_at) WHERE due_at IS NOT NULL;
--- One instance of a job per host and per volunteer.
-CREATE UNIQUE INDEX instance_job_host ON instance (job_id, host_id) WHERE host_id IS NOT NULL;
+-- One instance of a job per host and per volunteer; unsent instances have neither. The first also finds all
+-- instances of a job.
+CREATE UNIQUE INDEX instance_job_host ON instance (job_id, host_id);
 CREATE UNIQUE INDEX instance_job_volunteer ON instance (job_id, volunteer_id) WHERE volunteer_id IS NOT NULL;
-CREATE INDEX instance_by_job ON instance (job_id) WHERE host_id IS NULL;
 
 CREATE TABLE instance_stderr (
     instance_id  bigint PRIMARY KEY,
@@ -286,6 +286,25 @@ CREATE TABLE batch_count (
     last_first_dispatch_at double precision,
     PRIMARY KEY (batch_id, shard)
 ) WITH (fillfactor = 70);
+
+-- A batch with its totals.
+CREATE VIEW batch_with_counts AS
+SELECT batch.*, total.*
+FROM batch
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(sum(jobs_validated), 0)::bigint AS jobs_validated,
+        coalesce(sum(jobs_failed), 0)::bigint AS jobs_failed,
+        coalesce(sum(unsent), 0)::bigint AS unsent,
+        coalesce(sum(in_progress), 0)::bigint AS in_progress,
+        coalesce(sum(retries), 0)::bigint AS retries,
+        coalesce(sum(sent), 0)::bigint AS sent,
+        coalesce(sum(reported), 0)::bigint AS reported,
+        coalesce(sum(deadlines_missed), 0)::bigint AS deadlines_missed,
+        max(last_first_dispatch_at) AS last_first_dispatch_at
+    FROM batch_count
+    WHERE batch_count.batch_id = batch.batch_id
+) AS total;
 
 -- ---------------------------------------------------------------- what is known of hosts
 

@@ -1,0 +1,179 @@
+"""Apps, plan classes, files and app versions in PostgreSQL, and the catalogue they make."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+
+import asyncpg
+
+from domain.apps import App, AppFile, AppVersion, PlanClass
+from domain.catalogue import Catalogue, current_versions
+from domain.errors import AlreadyExistsError, NotFoundError
+from domain.settings import Settings
+from domain.units import AppVersionId, Instant
+from store import rows
+from store.pool import Connection, Database
+from store.queries import load
+
+
+class PostgresApplications:
+    """Satisfies operations' Applications. `noted` is told the settings of each catalogue that is loaded."""
+
+    def __init__(self, database: Database, noted: Callable[[Settings], None]) -> None:
+        self._database = database
+        self._noted = noted
+
+    async def add_app(self, app: App) -> App:
+        row = await self._database.fetch_one(
+            "insert_app", app.name, app.user_friendly_name, app.beta, app.deprecated, app.adaptive_copies
+        )
+        if row is None:
+            raise AlreadyExistsError("app", app.name)
+        return rows.app(row)
+
+    async def apps(self) -> Sequence[App]:
+        return [rows.app(row) for row in await self._database.fetch("list_apps")]
+
+    async def app(self, name: str) -> App:
+        row = await self._database.fetch_one("app_by_name", name)
+        if row is None:
+            raise NotFoundError("app", name)
+        return rows.app(row)
+
+    async def set_app(self, app: App) -> None:
+        row = await self._database.fetch_one(
+            "update_app", app.app_id, app.user_friendly_name, app.beta, app.deprecated, app.adaptive_copies
+        )
+        if row is None:
+            raise NotFoundError("app", app.app_id)
+
+    async def put_plan_class(self, plan_class: PlanClass) -> None:
+        await self._database.fetch(
+            "upsert_plan_class",
+            plan_class.name,
+            plan_class.ncpus,
+            plan_class.gpu_type,
+            plan_class.gpu_count,
+            plan_class.min_gpu_ram_bytes,
+            plan_class.min_driver_version,
+            plan_class.min_host_ncpus,
+            plan_class.min_host_ram_bytes,
+            plan_class.os_pattern,
+            plan_class.cpu_speed_fraction,
+            plan_class.gpu_speed_fraction,
+        )
+
+    async def plan_classes(self) -> Mapping[str, PlanClass]:
+        return {row["name"]: rows.plan_class(row) for row in await self._database.fetch("list_plan_classes")}
+
+    async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
+        async def write(connection: Connection) -> None:
+            await _add_files(connection, [(name, nbytes, md5)], now)
+            await connection.execute(load("sign_unsigned_file"), name, signature)
+
+        await self._database.in_transaction(write)
+
+    async def add_files(self, files: Sequence[tuple[str, int, str]], *, now: Instant) -> None:
+        async def write(connection: Connection) -> None:
+            await _add_files(connection, files, now)
+
+        await self._database.in_transaction(write)
+
+    async def add_app_version(self, version: AppVersion) -> AppVersionId:
+        async def write(connection: Connection) -> AppVersionId:
+            version_id = await _insert_version(connection, version)
+            await _insert_version_files(connection, version_id, version.files)
+            await connection.execute(load("inherit_statistics"), version_id)
+            return version_id
+
+        return await self._database.in_transaction(write)
+
+    async def sign_file(self, name: str, signature: str) -> None:
+        if await self._database.fetch_one("sign_file", name, signature) is None:
+            raise NotFoundError("file", name)
+
+    async def app_files(self) -> Sequence[AppFile]:
+        found = [rows.app_file(row) for row in await self._database.fetch("list_app_version_files")]
+        return list({file.name: file for file in found}.values())
+
+    async def load_catalogue(self) -> Catalogue:
+        async with self._database.transaction() as connection:
+            apps = [rows.app(row) for row in await connection.fetch(load("list_apps"))]
+            versions = await _versions(connection)
+            cuts = [rows.cut_points(row) for row in await connection.fetch(load("current_cut_points"))]
+            changed = {row["key"]: rows.decoded(row["value"]) for row in await connection.fetch(load("list_settings"))}
+        settings = Settings.from_mapping(changed)
+        self._noted(settings)
+        return Catalogue(
+            apps={app.app_id: app for app in apps},
+            versions=versions,
+            current=current_versions(versions),
+            cut_points={(cut.app_id, cut.processor_type): cut for cut in cuts},
+            settings=settings,
+        )
+
+
+async def _add_files(connection: Connection, files: Sequence[tuple[str, int, str]], now: Instant) -> None:
+    """Register unsigned files. Raises AlreadyExistsError for the first name that stands for other contents."""
+    distinct: dict[str, tuple[str, int, str]] = {}
+    for file in files:
+        if distinct.setdefault(file[0], file) != file:
+            raise AlreadyExistsError("file", file[0])
+    columns = [[file[column] for file in distinct.values()] for column in range(3)]
+    await connection.execute(load("insert_files"), *columns, [""] * len(distinct), now)
+    differs = await connection.fetchval(load("files_that_differ"), *columns)
+    if differs is not None:
+        raise AlreadyExistsError("file", differs)
+
+
+async def _insert_version(connection: Connection, version: AppVersion) -> AppVersionId:
+    try:
+        version_id = await connection.fetchval(
+            load("insert_app_version"),
+            version.app_id,
+            version.platform,
+            version.version_num,
+            version.plan_class.name,
+            version.api_version,
+            version.deprecated,
+            version.created_at,
+        )
+    except asyncpg.ForeignKeyViolationError as error:
+        if "plan_class" in str(error.constraint_name):
+            raise NotFoundError("plan class", version.plan_class.name) from error
+        raise NotFoundError("app", version.app_id) from error
+    if version_id is None:
+        shown = f"{version.version_num} for {version.platform} {version.plan_class.name}".strip()
+        raise AlreadyExistsError("app version", shown)
+    return AppVersionId(version_id)
+
+
+async def _insert_version_files(connection: Connection, version_id: AppVersionId, files: Sequence[AppFile]) -> None:
+    found = await connection.fetch(load("file_ids"), [file.name for file in files])
+    ids = {row["name"]: row["file_id"] for row in found}
+    for file in files:
+        if file.name not in ids:
+            raise NotFoundError("file", file.name)
+    await connection.execute(
+        load("insert_app_version_files"),
+        version_id,
+        [ids[file.name] for file in files],
+        [file.main_program for file in files],
+        [file.open_name for file in files],
+        [file.copy_file for file in files],
+        [file.executable for file in files],
+    )
+
+
+async def _versions(connection: Connection) -> dict[AppVersionId, AppVersion]:
+    plan_classes = {row["name"]: rows.plan_class(row) for row in await connection.fetch(load("list_plan_classes"))}
+    files: dict[int, list[AppFile]] = defaultdict(list)
+    found = await connection.fetch(load("list_app_version_files"))
+    for version_id, group in groupby(found, key=lambda row: int(row["app_version_id"])):
+        files[version_id] = [rows.app_file(row) for row in group]
+    return {
+        row["app_version_id"]: rows.app_version(row, plan_classes, files[row["app_version_id"]])
+        for row in await connection.fetch(load("list_app_versions"))
+    }

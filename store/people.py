@@ -1,0 +1,110 @@
+"""Accounts, submitters and volunteers in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from domain.apps import Volunteer
+from domain.batches import Account, Submitter
+from domain.errors import AlreadyExistsError, NotFoundError
+from domain.units import Instant, VolunteerId
+from domain.volunteers import Credentials, VolunteerRecord
+from store import rows
+from store.pool import Database
+
+
+class PostgresPeople:
+    """Satisfies operations' People."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
+        parent_id = None if parent is None else (await self._account(parent)).account_id
+        try:
+            row = await self._database.fetch_one("insert_account", name, parent_id, shares)
+        except asyncpg.UniqueViolationError as error:
+            raise AlreadyExistsError("account", name) from error
+        return rows.account(_present(row, "account", name))
+
+    async def accounts(self) -> Sequence[Account]:
+        return [rows.account(row) for row in await self._database.fetch("list_accounts")]
+
+    async def set_account(self, name: str, *, shares: float) -> Account:
+        row = await self._database.fetch_one("update_account_shares", name, shares)
+        return rows.account(_present(row, "account", name))
+
+    async def add_submitter(self, name: str, *, account: str, shares: float, now: Instant) -> Submitter:
+        account_id = (await self._account(account)).account_id
+        try:
+            row = await self._database.fetch_one("insert_submitter", name, account_id, shares, now)
+        except asyncpg.UniqueViolationError as error:
+            raise AlreadyExistsError("submitter", name) from error
+        return rows.submitter(_present(row, "submitter", name))
+
+    async def submitters(self) -> Sequence[Submitter]:
+        return [rows.submitter(row) for row in await self._database.fetch("list_submitters")]
+
+    async def submitter(self, name: str) -> Submitter:
+        row = await self._database.fetch_one("submitter_by_name", name)
+        return rows.submitter(_present(row, "submitter", name))
+
+    async def set_submitter(self, name: str, *, shares: float) -> Submitter:
+        row = await self._database.fetch_one("update_submitter_shares", name, shares)
+        return rows.submitter(_present(row, "submitter", name))
+
+    async def _account(self, name: str) -> Account:
+        return rows.account(_present(await self._database.fetch_one("account_by_name", name), "account", name))
+
+
+class PostgresVolunteers:
+    """Satisfies operations' Volunteers."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add_volunteer(
+        self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
+    ) -> VolunteerId:
+        row = await self._database.fetch_one(
+            "insert_volunteer",
+            email.lower(),
+            name,
+            credentials.authenticator_nonce,
+            credentials.authenticator_hash,
+            credentials.password_salt,
+            credentials.password_hash,
+            cross_project_id,
+            beta,
+            now,
+        )
+        if row is None:
+            raise AlreadyExistsError("volunteer", email.lower())
+        return VolunteerId(row["volunteer_id"])
+
+    async def volunteer_by_email(self, email: str) -> VolunteerRecord | None:
+        row = await self._database.fetch_one("volunteer_by_email", email.lower())
+        return None if row is None else rows.volunteer_record(row)
+
+    async def volunteers(self) -> Sequence[VolunteerRecord]:
+        return [rows.volunteer_record(row) for row in await self._database.fetch("list_volunteers")]
+
+    async def set_volunteer(self, volunteer: Volunteer) -> None:
+        row = await self._database.fetch_one(
+            "update_volunteer",
+            volunteer.volunteer_id,
+            volunteer.name,
+            volunteer.beta,
+            volunteer.no_gpu,
+            volunteer.max_jobs,
+            list(volunteer.apps),
+        )
+        _present(row, "volunteer", volunteer.volunteer_id)
+
+
+def _present(row: asyncpg.Record | None, kind: str, key: object) -> asyncpg.Record:
+    if row is None:
+        raise NotFoundError(kind, key)
+    return row

@@ -1,0 +1,49 @@
+"""The whole store on PostgreSQL: one object with one attribute per port."""
+
+from __future__ import annotations
+
+from domain.clock import Clock, SystemClock
+from domain.settings import Settings
+from store.applications import PostgresApplications
+from store.migrate import check_version
+from store.people import PostgresPeople, PostgresVolunteers
+from store.pool import Database, connect
+from store.settings import PostgresSettings
+from store.submissions import PostgresSubmissions
+from store.views import PostgresViews
+
+
+class PostgresStore:
+    """Everything services need of the database. Made by `open_store`; close it in the end."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._noted_settings = Settings()
+        self.submissions = PostgresSubmissions(database)
+        self.people = PostgresPeople(database)
+        self.volunteers = PostgresVolunteers(database)
+        self.applications = PostgresApplications(database, self._note_settings)
+        self.settings = PostgresSettings(database)
+        self.views = PostgresViews(database)
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of every connection."""
+        await self._database.close()
+
+    def _note_settings(self, settings: Settings) -> None:
+        self._noted_settings = settings
+
+
+async def open_store(dsn: str, *, clock: Clock | None = None, min_size: int = 2, max_size: int = 10) -> PostgresStore:
+    """A store on a migrated database, with between `min_size` and `max_size` connections in its pool.
+
+    Raises SchemaVersionError when the schema is of another version, UnavailableError when there is no database.
+    """
+    connection = await connect(dsn)
+    try:
+        await check_version(connection)
+    finally:
+        await connection.close()
+    database = await Database.open(dsn, min_size=min_size, max_size=max_size)
+    return PostgresStore(database, clock or SystemClock())

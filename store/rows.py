@@ -1,0 +1,257 @@
+"""How do rows of people, apps, batches and hosts become values, and back? Pure.
+
+A row is what asyncpg returns: a mapping from column to a value whose type only the query knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType, Volunteer
+from domain.batches import Account, Batch, BatchCounts, BatchState, QoS, Submitter
+from domain.hosts import Coprocessor, DecayedSums, Host, HostAppVersion
+from domain.ranking import CutPoints
+from domain.units import Instant
+from domain.views import SettingChange
+from domain.volunteers import Credentials, VolunteerRecord
+
+
+class Row(Protocol):
+    """What asyncpg returns."""
+
+    def __getitem__(self, column: str, /) -> Any:  # Any: only the query knows
+        ...
+
+
+def account(row: Row) -> Account:
+    return Account(row["account_id"], row["name"], row["parent_id"], row["shares"])
+
+
+def submitter(row: Row) -> Submitter:
+    return Submitter(row["submitter_id"], row["name"], row["account_id"], row["shares"], row["logical_at"])
+
+
+def volunteer(row: Row, prefix: str = "") -> Volunteer:
+    """`prefix` stands before each column where a join would make names meet."""
+    return Volunteer(
+        row[prefix + "volunteer_id"],
+        row[prefix + "name"],
+        row[prefix + "created_at"],
+        email_hash=hashlib.md5(row[prefix + "email"].encode(), usedforsecurity=False).hexdigest(),
+        cross_project_id=row[prefix + "cross_project_id"],
+        beta=row[prefix + "beta"],
+        no_gpu=row[prefix + "no_gpu"],
+        max_jobs=row[prefix + "max_jobs"],
+        apps=tuple(row[prefix + "app_ids"]),
+    )
+
+
+def volunteer_record(row: Row) -> VolunteerRecord:
+    credentials = Credentials(
+        row["authenticator_nonce"], row["authenticator_hash"], row["password_salt"], row["password_hash"]
+    )
+    return VolunteerRecord(volunteer(row), row["email"], credentials)
+
+
+def app(row: Row) -> App:
+    return App(
+        row["app_id"],
+        row["name"],
+        row["user_friendly_name"],
+        row["beta"],
+        row["deprecated"],
+        row["adaptive_copies"],
+    )
+
+
+def plan_class(row: Row) -> PlanClass:
+    gpu_type = row["gpu_type"]
+    return PlanClass(
+        row["name"],
+        ncpus=row["ncpus"],
+        gpu_type=None if gpu_type is None else ProcessorType(gpu_type),
+        gpu_count=row["gpu_count"],
+        min_gpu_ram_bytes=row["min_gpu_ram_bytes"],
+        min_driver_version=row["min_driver_version"],
+        min_host_ncpus=row["min_host_ncpus"],
+        min_host_ram_bytes=row["min_host_ram_bytes"],
+        os_pattern=row["os_pattern"],
+        cpu_speed_fraction=row["cpu_speed_fraction"],
+        gpu_speed_fraction=row["gpu_speed_fraction"],
+    )
+
+
+def app_file(row: Row) -> AppFile:
+    return AppFile(
+        row["name"],
+        row["nbytes"],
+        row["md5"],
+        row["signature"],
+        main_program=row["main_program"],
+        open_name=row["open_name"],
+        copy_file=row["copy_file"],
+        executable=row["executable"],
+    )
+
+
+def app_version(row: Row, plan_classes: Mapping[str, PlanClass], files: Iterable[AppFile]) -> AppVersion:
+    return AppVersion(
+        row["app_version_id"],
+        row["app_id"],
+        row["platform"],
+        row["version_num"],
+        plan_classes[row["plan_class"]],
+        row["api_version"],
+        tuple(files),
+        row["deprecated"],
+        row["created_at"],
+    )
+
+
+def cut_points(row: Row) -> CutPoints:
+    return CutPoints(
+        row["app_id"],
+        ProcessorType(row["processor_type"]),
+        row["computed_at"],
+        row["n"],
+        tuple(row["turnaround"]),
+        tuple(row["consecutive_valid"]),
+        row["score_mean"],
+    )
+
+
+def batch(row: Row) -> Batch:
+    """A row of batch_with_counts."""
+    return Batch(
+        row["batch_id"],
+        row["submitter_id"],
+        row["account_id"],
+        row["app_id"],
+        row["name"],
+        QoS(row["qos"]),
+        BatchState(row["state"]),
+        row["created_at"],
+        row["order_tier"],
+        row["order_key"],
+        row["logical_end_at"],
+        deadline_at=row["deadline_at"],
+        completion_at=row["completion_at"],
+        median_turnaround_s=row["median_turnaround_s"],
+        last_first_dispatch_at=row["last_first_dispatch_at"],
+        user_priority=row["user_priority"],
+        ended_at=row["ended_at"],
+        counts=BatchCounts(
+            row["jobs_total"],
+            row["jobs_validated"],
+            row["jobs_failed"],
+            row["unsent"],
+            row["in_progress"],
+            row["retries"],
+            row["sent"],
+            row["reported"],
+            row["deadlines_missed"],
+        ),
+    )
+
+
+def host(row: Row) -> Host:
+    return Host(
+        row["host_id"],
+        row["volunteer_id"],
+        row["host_cpid"],
+        row["rpc_seqno"],
+        row["created_at"],
+        row["last_rpc_at"],
+        row["domain_name"],
+        row["ncpus"],
+        row["flop_per_s"],
+        row["ram_bytes"],
+        row["disk_free_bytes"],
+        row["on_fraction"],
+        row["active_fraction"],
+        row["gpu_active_fraction"],
+        tuple(row["platforms"]),
+        row["os_name"],
+        row["os_version"],
+        row["cpu_vendor"],
+        row["cpu_model"],
+        row["client_version"],
+        msgspec.json.decode(row["coprocessors"], type=tuple[Coprocessor, ...]),
+    )
+
+
+def host_values(host: Host) -> tuple[object, ...]:
+    """The columns a request may change, in the order of sql/update_hosts.sql and sql/insert_host.sql."""
+    return (
+        host.host_cpid,
+        host.rpc_seqno,
+        host.last_rpc_at,
+        host.domain_name,
+        host.ncpus,
+        host.flop_per_s,
+        host.ram_bytes,
+        host.disk_free_bytes,
+        host.on_fraction,
+        host.active_fraction,
+        host.gpu_active_fraction,
+        list(host.platforms),
+        host.os_name,
+        host.os_version,
+        host.cpu_vendor,
+        host.cpu_model,
+        host.client_version,
+        encoded(host.coprocessors),
+    )
+
+
+def host_app_version(row: Row) -> HostAppVersion:
+    at = Instant(row["stats_at"])
+    return HostAppVersion(
+        row["host_id"],
+        row["app_version_id"],
+        row["consecutive_valid"],
+        row["quota_per_day"],
+        row["day"],
+        row["sent_today"],
+        speed=DecayedSums(row["speed_n"], row["speed_sum"], row["speed_sum_sq"], at),
+        tight=DecayedSums(row["tight_n"], row["tight_sum"], row["tight_sum_sq"], at),
+        relaxed=DecayedSums(row["relaxed_n"], row["relaxed_sum"], row["relaxed_sum_sq"], at),
+        n_valid=row["n_valid"],
+        n_error=row["n_error"],
+        n_timeout=row["n_timeout"],
+        n_due=row["n_due"],
+        inherited_from=row["inherited_from"],
+    )
+
+
+def setting_change(row: Row) -> SettingChange:
+    return SettingChange(
+        row["key"],
+        decoded(row["from_value"]),
+        decoded(row["to_value"]),
+        row["changed_at"],
+        row["changed_by"],
+        row["why"],
+    )
+
+
+def encoded(value: object) -> str:
+    """`value` as JSON text, for a jsonb column.
+
+    >>> encoded((1.5, "a"))
+    '[1.5,"a"]'
+    """
+    return msgspec.json.encode(value).decode()
+
+
+def decoded(text: str | None) -> object:
+    """What a jsonb column holds; None for null.
+
+    >>> decoded('"fifo"'), decoded(None)
+    ('fifo', None)
+    """
+    return None if text is None else msgspec.json.decode(text)

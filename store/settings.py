@@ -1,0 +1,37 @@
+"""Changed settings and who changed them, in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from domain.units import Instant
+from domain.views import SettingChange
+from store import rows
+from store.pool import Connection, Database
+from store.queries import load
+
+
+class PostgresSettings:
+    """Satisfies operations' SettingStore."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def settings(self) -> Mapping[str, object]:
+        return {row["key"]: rows.decoded(row["value"]) for row in await self._database.fetch("list_settings")}
+
+    async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
+        new = None if value is None else rows.encoded(value)
+
+        async def write(connection: Connection) -> None:
+            old = await connection.fetchval(load("lock_setting"), key)
+            if new is None:
+                await connection.execute(load("delete_setting"), key)
+            else:
+                await connection.execute(load("upsert_setting"), key, new)
+            await connection.execute(load("insert_setting_change"), key, old, new, now, who, why)
+
+        await self._database.in_transaction(write)
+
+    async def setting_changes(self, limit: int) -> Sequence[SettingChange]:
+        return [rows.setting_change(row) for row in await self._database.fetch("list_setting_changes", limit)]

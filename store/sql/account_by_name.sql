@@ -1,0 +1,4 @@
+-- Purpose: one account.
+-- Arguments: $1 name.
+-- Result: the account; no row when there is none.
+SELECT account_id, name, parent_id, shares FROM account WHERE name = $1;

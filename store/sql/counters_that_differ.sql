@@ -1,0 +1,37 @@
+-- Purpose: counters that differ from what the rows say; reads every job and instance.
+-- Arguments: none.
+-- Result: batch_id, shard, counted and expected (JSON), by batch and shard.
+WITH expected AS (
+    SELECT
+        batch_id, shard,
+        sum(jobs_validated)::bigint AS jobs_validated, sum(jobs_failed)::bigint AS jobs_failed,
+        sum(unsent)::bigint AS unsent, sum(in_progress)::bigint AS in_progress, sum(retries)::bigint AS retries,
+        sum(sent)::bigint AS sent, sum(reported)::bigint AS reported,
+        sum(deadlines_missed)::bigint AS deadlines_missed
+    FROM (
+        SELECT
+            batch_id, shard, 0 AS jobs_validated, 0 AS jobs_failed,
+            (state = 'unsent')::int AS unsent,
+            (state = 'in_progress')::int AS in_progress,
+            (state IN ('invalid', 'failed', 'timed_out', 'aborted', 'too_late'))::int AS retries,
+            (sent_at IS NOT NULL)::int AS sent,
+            (reported_at IS NOT NULL)::int AS reported,
+            (state = 'timed_out' OR coalesce(reported_at > due_at, false))::int AS deadlines_missed
+        FROM instance
+        UNION ALL
+        SELECT
+            batch_id, (job_id % 64)::smallint, (state = 'valid')::int, (state = 'failed')::int, 0, 0, 0, 0, 0, 0
+        FROM job
+    ) AS row
+    GROUP BY batch_id, shard
+),
+counted AS (
+    SELECT
+        batch_id, shard, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported, deadlines_missed
+    FROM batch_count
+)
+SELECT batch_id, shard, to_jsonb(counted) AS counted, to_jsonb(expected) AS expected
+FROM counted
+FULL JOIN expected USING (batch_id, shard)
+WHERE to_jsonb(counted) IS DISTINCT FROM to_jsonb(expected)
+ORDER BY batch_id, shard;

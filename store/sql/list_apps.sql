@@ -1,0 +1,4 @@
+-- Purpose: every app.
+-- Arguments: none.
+-- Result: apps by id.
+SELECT app_id, name, user_friendly_name, beta, deprecated, adaptive_copies FROM app ORDER BY app_id;

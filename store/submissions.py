@@ -1,0 +1,182 @@
+"""Batches written whole or not at all, and ended before their time, in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from domain.batches import Batch, BatchCounts
+from domain.errors import NotFoundError
+from domain.jobs import InstanceState, JobClass
+from domain.submission import NewBatch, NewJob, SubmitterStanding
+from domain.units import DAY_S, BatchId, Instant, JobClassId, JobId, SubmitterId, later, shard_of
+from store import rows
+from store.counters import CountChanges, Counted, change_counts
+from store.pool import Connection, Database
+from store.queries import load
+
+CHUNK: Final = 10_000  # jobs or instances per round trip
+ACTIVE_SUBMITTER_S = 30 * DAY_S  # who has submitted within this has a part in the shares
+ACTIVE_HOST_S = 7 * DAY_S
+LEAST_SHARES = 1e-9  # of a submitter with none: its logical time still moves
+
+
+class PostgresBatchWriter:
+    """Satisfies jobs' BatchWriter inside one transaction of PostgresSubmissions."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._changes = CountChanges()
+
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
+        row = await self._connection.fetchrow(load("lock_submitter"), submitter_id)
+        if row is None:
+            raise NotFoundError("submitter", submitter_id)
+        others = await self._connection.fetchval(load("active_shares"), submitter_id, later(now, -ACTIVE_SUBMITTER_S))
+        speed = await self._connection.fetchval(load("pool_speed"), later(now, -ACTIVE_HOST_S))
+        shares = max(row["shares"], LEAST_SHARES)
+        return SubmitterStanding(
+            submitter_id,
+            row["account_id"],
+            row["logical_at"],
+            share_fraction=shares / (shares + others),
+            pool_flop_per_s=speed,
+        )
+
+    async def add_batch(self, batch: NewBatch) -> BatchId:
+        batch_id = await self._connection.fetchval(
+            load("insert_batch"),
+            batch.submitter_id,
+            batch.account_id,
+            batch.app_id,
+            batch.name,
+            batch.qos,
+            batch.state,
+            batch.jobs_total,
+            batch.created_at,
+            batch.order_tier,
+            batch.order_key,
+            batch.logical_start_at,
+            batch.logical_end_at,
+            batch.charged_s,
+            batch.batch_flop,
+            batch.deadline_at,
+            batch.user_priority,
+        )
+        logical_at = later(batch.logical_start_at, batch.charged_s)
+        await self._connection.execute(load("advance_submitter"), batch.submitter_id, logical_at)
+        return BatchId(batch_id)
+
+    async def add_class(self, batch_id: BatchId, job_class: JobClass) -> JobClassId:
+        job_class_id = await self._connection.fetchval(
+            load("insert_job_class"),
+            batch_id,
+            job_class.fpops_est_flop,
+            job_class.fpops_bound_flop,
+            job_class.memory_bytes,
+            job_class.disk_bytes,
+            job_class.delay_bound_s,
+            job_class.ncpus,
+            job_class.quorum,
+            job_class.max_errors,
+            job_class.max_instances,
+            job_class.hr_type,
+            job_class.validator,
+            job_class.tolerance,
+            rows.encoded(job_class.inputs),
+            rows.encoded(job_class.outputs),
+        )
+        return JobClassId(job_class_id)
+
+    async def add_jobs(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:
+        created_at = await self._connection.fetchval(load("batch_created_at"), batch_id)
+        for start in range(0, len(jobs), CHUNK):
+            await self._add_chunk(batch_id, jobs[start : start + CHUNK], created_at)
+
+    async def finish(self) -> None:
+        """Write the counters, one row per shard."""
+        await self._changes.write(self._connection)
+
+    async def _add_chunk(self, batch_id: BatchId, jobs: Sequence[NewJob], created_at: Instant) -> None:
+        ids = [JobId(row["job_id"]) for row in await self._connection.fetch(load("take_job_ids"), len(jobs))]
+        await self._connection.copy_records_to_table(
+            "job",
+            columns=["job_id", "batch_id", "job_class_id", "command_line", "inputs"],
+            records=[
+                (job_id, batch_id, job.job_class_id, job.command_line, _own_inputs(job))
+                for job_id, job in zip(ids, jobs, strict=True)
+            ],
+        )
+        copies = [(job_id, job) for job_id, job in zip(ids, jobs, strict=True) for _ in range(job.copies)]
+        await self._connection.copy_records_to_table(
+            "instance",
+            columns=["job_id", "batch_id", "job_class_id", "shard", "created_at"],
+            records=[(job_id, batch_id, job.job_class_id, shard_of(job_id), created_at) for job_id, job in copies],
+        )
+        unsent = [0] * 64
+        for job_id, _ in copies:
+            unsent[shard_of(job_id)] += 1
+        for shard, count in enumerate(unsent):
+            if count:
+                self._changes.add(batch_id, shard, BatchCounts(unsent=count))
+
+
+class PostgresSubmissions:
+    """Satisfies jobs' Submissions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @asynccontextmanager
+    async def submission(self) -> AsyncIterator[PostgresBatchWriter]:
+        async with self._database.transaction() as connection:
+            writer = PostgresBatchWriter(connection)
+            yield writer
+            await writer.finish()
+
+    async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
+        """In small transactions: first the batch ends, then its jobs, then what is left unsent.
+
+        Broken off half-way, nothing of the batch is given out, and a second call finishes the work.
+        """
+        await self._database.fetch("end_batch_as_aborted", batch_id, now)
+        batch = await self._batch(batch_id)
+        if batch.state != "aborted":
+            return batch
+        await self._cancel_unsent(batch_id)
+        await self._cancel_jobs(batch_id, batch.ended_at or now)
+        await self._cancel_unsent(batch_id)  # made while the jobs were still open
+        return await self._batch(batch_id)
+
+    async def _cancel_unsent(self, batch_id: BatchId) -> None:
+        step = change_counts(Counted(InstanceState.UNSENT), Counted(InstanceState.CANCELLED))
+
+        async def cancel_some(connection: Connection) -> int:
+            cancelled = await connection.fetch(load("cancel_unsent_of_batch"), batch_id, CHUNK)
+            changes = CountChanges()
+            for row in cancelled:
+                changes.add(batch_id, row["shard"], step)
+            await changes.write(connection)
+            return len(cancelled)
+
+        while await self._database.in_transaction(cancel_some):
+            continue
+
+    async def _cancel_jobs(self, batch_id: BatchId, ended_at: Instant) -> None:
+        last = 0
+        while True:
+            found = await self._database.fetch("cancel_open_jobs_of_batch", batch_id, ended_at, last, CHUNK)
+            if not found:
+                return
+            last = max(row["job_id"] for row in found)
+
+    async def _batch(self, batch_id: BatchId) -> Batch:
+        row = await self._database.fetch_one("batch_by_id", batch_id)
+        if row is None:
+            raise NotFoundError("batch", batch_id)
+        return rows.batch(row)
+
+
+def _own_inputs(job: NewJob) -> str | None:
+    return None if job.inputs is None else rows.encoded(job.inputs)
