@@ -1,0 +1,104 @@
+"""The attach flow: what a client asks while its user joins the project (PROTOCOL 2), and the master page.
+
+Every answer has HTTP status 200, errors too: the client reads the error number in the body.
+"""
+
+from __future__ import annotations
+
+import re
+
+import structlog
+from aiohttp import web
+
+from domain.clock import Clock
+from domain.errors import AlreadyExistsError, InvalidInputError, UnavailableError
+from operations.accounts import AccountKeys, add_volunteer, password_matches
+from operations.catalogue import CatalogueCache
+from operations.ports import Volunteers
+from wire import attach
+from wire.messages import ProjectConfig
+
+PASSWORD_HASH = re.compile(r"[0-9a-f]{32}")
+
+log = structlog.get_logger()
+
+
+class AttachFlow:
+    """The handlers of the web RPCs and of the master page."""
+
+    def __init__(self, volunteers: Volunteers, keys: AccountKeys, catalogue: CatalogueCache, clock: Clock) -> None:
+        self._volunteers = volunteers
+        self._keys = keys
+        self._catalogue = catalogue
+        self._clock = clock
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/", self.master_page),
+            web.get("/get_project_config.php", self.project_config),
+            web.get("/lookup_account.php", self.lookup_account),
+            web.get("/create_account.php", self.create_account),
+        ]
+
+    async def master_page(self, request: web.Request) -> web.Response:
+        """The page at the master URL: tells clients where the scheduler is."""
+        project = self._catalogue.catalogue().settings.project
+        page = attach.encode_master_page(f"{project.url}scheduler", project.name)
+        return web.Response(body=page, content_type="text/html", charset="utf-8")
+
+    async def project_config(self, request: web.Request) -> web.Response:
+        catalogue = self._catalogue.catalogue()
+        project = catalogue.settings.project
+        platforms = {version.platform for versions in catalogue.current.values() for version in versions}
+        config = ProjectConfig(project.name, project.url, project.min_password_length, tuple(sorted(platforms)))
+        return _xml(attach.encode_project_config(config))
+
+    async def lookup_account(self, request: web.Request) -> web.Response:
+        """The account key for an e-mail and the client's hash of the password."""
+        email = request.query.get("email_addr", "").lower()
+        try:
+            record = await self._volunteers.volunteer_by_email(email)
+        except UnavailableError as error:
+            return _down(error)
+        if record is None:
+            return _error(attach.ERROR_NO_SUCH_ACCOUNT, "No account with that email")
+        if not password_matches(record, request.query.get("passwd_hash", "")):
+            return _error(attach.ERROR_BAD_PASSWORD, "Wrong password")
+        return _xml(attach.encode_account(self._keys.authenticator(record.credentials.authenticator_nonce)))
+
+    async def create_account(self, request: web.Request) -> web.Response:
+        """A new account; for an e-mail that has one, the right password gives that one."""
+        email, password = request.query.get("email_addr", ""), request.query.get("passwd_hash", "").lower()
+        if not PASSWORD_HASH.fullmatch(password):
+            return _error(attach.ERROR_BAD_PASSWORD, "passwd_hash: expected 32 hexadecimal digits")
+        name = request.query.get("user_name", "")
+        try:
+            account = await add_volunteer(
+                self._volunteers, self._keys, email, name=name, password_hash=password, now=self._clock.now()
+            )
+        except InvalidInputError as error:
+            return _error(attach.ERROR_BAD_EMAIL, str(error))
+        except AlreadyExistsError:
+            return await self._existing(email.lower(), password)
+        except UnavailableError as error:
+            return _down(error)
+        return _xml(attach.encode_account(account.authenticator))
+
+    async def _existing(self, email: str, password: str) -> web.Response:
+        record = await self._volunteers.volunteer_by_email(email)
+        if record is None or not password_matches(record, password):
+            return _error(attach.ERROR_ACCOUNT_EXISTS, "An account with that email exists")
+        return _xml(attach.encode_account(self._keys.authenticator(record.credentials.authenticator_nonce)))
+
+
+def _xml(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type="text/xml", charset="utf-8")
+
+
+def _error(number: int, message: str) -> web.Response:
+    return _xml(attach.encode_error(number, message))
+
+
+def _down(error: UnavailableError) -> web.Response:
+    log.warning("attach request not answered", why=str(error))
+    return _error(attach.ERROR_PROJECT_DOWN, "The project is temporarily unavailable")
