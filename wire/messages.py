@@ -91,7 +91,7 @@ class HostInfo:
     ncpus: int = 1
     cpu_vendor: str = ""
     cpu_model: str = ""
-    cpu_features: str = ""
+    cpu_features: str = ""  # written by the client side; the decoder leaves it out, nothing uses it
     flop_per_s: float = 0.0
     iop_per_s: float = 0.0
     ram_bytes: float = 0.0

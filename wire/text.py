@@ -17,6 +17,7 @@ from wire.errors import ProtocolError
 
 MAX_NAME_CHARS = 255  # of results, files, platforms, plan classes, and of the account key
 MAX_NUMBER_CHARS = 340  # "%f" of the largest double has 316
+MAX_NUMBER = 1e300  # so that a change of unit cannot overflow
 _SHOWN_CHARS = 60
 
 # Control characters other than tab, line feed and carriage return may not stand in XML 1.0 at all.
@@ -93,7 +94,7 @@ def block(raw: bytes) -> str:
 
 
 def number(raw: bytes, field: str) -> float:
-    """A finite number, else ProtocolError.
+    """A finite number between -MAX_NUMBER and MAX_NUMBER, else ProtocolError.
 
     >>> number(b"3e9", "rsc_fpops_est")
     3000000000.0
@@ -102,7 +103,7 @@ def number(raw: bytes, field: str) -> float:
         value = float(raw) if len(raw) <= MAX_NUMBER_CHARS and b"_" not in raw else math.nan
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
+    if not abs(value) <= MAX_NUMBER:  # false for NaN too
         raise unexpected(field, "a finite number", raw)
     return value
 

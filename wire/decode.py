@@ -1,0 +1,267 @@
+"""What a client's scheduler request says. Pure. PROTOCOL 3.
+
+A request looks like XML but need not be: an app's stderr stands in it raw. So structure is found, not
+parsed. First the reported results are fenced off (wire.reports says how, and how far that can be trusted);
+the rest holds nothing an app wrote, and is read part by part. What the server does not use is skipped.
+"""
+
+from __future__ import annotations
+
+from domain.apps import ATI, INTEL_GPU, NVIDIA
+from domain.units import DAY_S, Instant, Seconds
+from wire import text
+from wire.coprocs import decode_coprocs
+from wire.messages import HeldResult, HostInfo, InProgress, SchedulerRequest
+from wire.reports import decode_results, fence_results
+from wire.scan import Element, Kind, Part, Tag, names_in, span_of
+
+MAX_OTHER_RESULTS = 20_000
+MAX_IN_PROGRESS = 20_000
+MAX_STICKY_FILES = 20_000
+MAX_ALTERNATIVE_PLATFORMS = 16
+
+_OPEN = b"<scheduler_request>"
+_CLOSE = b"</scheduler_request>"
+
+_HEAD = Part(
+    "scheduler_request",
+    Element("authenticator", Kind.NAME, default=None),
+    Element("hostid", Kind.WHOLE, default=b"0"),
+    Element("rpc_seqno", Kind.WHOLE, default=b"0"),
+    Element("core_client_major_version", Kind.WHOLE, default=b"0"),
+    Element("core_client_minor_version", Kind.WHOLE, default=b"0"),
+    Element("core_client_release", Kind.WHOLE, default=b"0"),
+    Element("resource_share_fraction", Kind.NUMBER, default=b"1"),
+    Element("rrs_fraction"),
+    Element("prrs_fraction"),
+    Element("duration_correction_factor", Kind.NUMBER, default=b"1"),
+    Element("allow_multiple_clients"),
+    Element("sandbox"),
+    Element("dont_send_work", Kind.WHOLE, default=b"0"),
+    Element("work_req_seconds"),
+    Element("cpu_req_secs", Kind.NUMBER, default=b"0"),
+    Element("cpu_req_instances", Kind.NUMBER, default=b"0"),
+    Element("estimated_delay", Kind.NUMBER, default=b"0"),
+    Element("client_cap_plan_class"),
+    Element("platform_name", Kind.NAME),
+    Element("alt_platform", Kind.NAMES),
+    Element("code_sign_key", Kind.BLOCK, optional=True),
+    then=rb"[^<]*+(?=<working_global_preferences>)",
+)
+
+_HOST = Part(
+    "host_info",
+    Element("timezone", Kind.WHOLE, default=b"0"),
+    Element("domain_name", Kind.TEXT, optional=True),
+    Element("ip_addr", Kind.TEXT, optional=True),
+    Element("host_cpid", Kind.TEXT),
+    Element("p_ncpus", Kind.WHOLE, default=b"1"),
+    Element("p_vendor", Kind.TEXT),
+    Element("p_model", Kind.TEXT),
+    Element("p_features"),
+    Element("p_fpops", Kind.NUMBER, default=b"0"),
+    Element("p_iops", Kind.NUMBER, default=b"0"),
+    Element("p_membw"),
+    Element("p_calculated"),
+    Element("p_vm_extensions_disabled"),
+    Element("m_nbytes", Kind.NUMBER, default=b"0"),
+    Element("m_cache"),
+    Element("m_swap", Kind.NUMBER, default=b"0"),
+    Element("d_total", Kind.NUMBER, default=b"0"),
+    Element("d_free", Kind.NUMBER, default=b"0"),
+    Element("os_name", Kind.TEXT),
+    Element("os_version", Kind.TEXT),
+)
+
+_PREFERENCES = Part(
+    "working_global_preferences",
+    Element("work_buf_min_days", Kind.NUMBER, default=b"0"),
+    Element("work_buf_additional_days"),
+    Element("max_ncpus_pct", Kind.NUMBER, default=b"100"),
+    Element("cpu_scheduling_period_minutes"),
+    Element("disk_interval"),
+    Element("disk_max_used_gb"),
+    Element("disk_max_used_pct"),
+    Element("disk_min_free_gb"),
+    Element("vm_max_used_pct"),
+    Element("ram_max_used_busy_pct", Kind.NUMBER, default=b"100"),
+    Element("ram_max_used_idle_pct", Kind.NUMBER, default=b"100"),
+    begins_inside=True,
+)
+
+_TIME_STATS = Part(
+    "time_stats",
+    Element("on_frac", Kind.NUMBER, default=b"1"),
+    Element("connected_frac"),
+    Element("cpu_and_network_available_frac"),
+    Element("active_frac", Kind.NUMBER, default=b"1"),
+    Element("gpu_active_frac", Kind.NUMBER, default=b"1"),
+)
+
+_DISK_USAGE = Part(
+    "disk_usage",
+    Element("d_boinc_used_total"),
+    Element("d_boinc_used_project", Kind.NUMBER, default=b"0"),
+    Element("d_project_share", Kind.NUMBER),
+)
+
+_OTHER_RESULT = Part(
+    "other_result",
+    Element("name", Kind.NAME, default=None),
+    Element("app_version"),
+    Element("plan_class", Kind.NAME, optional=True),
+)
+
+_IN_PROGRESS = Part(
+    "ip_result",
+    Element("name", Kind.NAME, default=None),
+    Element("report_deadline", Kind.NUMBER, default=b"0"),
+    Element("time_remaining", Kind.NUMBER, default=b"0"),
+    Element("avg_ncpus", Kind.NUMBER, default=b"1"),
+    Element("ncudas", Kind.NUMBER, optional=True),
+    Element("natis", Kind.NUMBER, optional=True),
+    Element("nintel_gpus", Kind.NUMBER, optional=True),
+)
+
+_STICKY_FILE = Part(
+    "file_info",
+    Element("name", Kind.NAME, default=None),
+    Element("nbytes"),
+    Element("status", Kind.WHOLE, default=b"1"),
+)
+_STATUS_PRESENT = 1
+
+_COPROCS = Tag("coprocs")
+_OTHER_RESULTS = Tag("other_results")
+_IN_PROGRESS_RESULTS = Tag("in_progress_results")
+
+
+def decode_request(body: bytes) -> SchedulerRequest:
+    """What the client said.
+
+    ProtocolError: not a request, truncated, without account key, or with a wrong field; the message names
+    the field, what was expected and what came. Results beyond reports.MAX_RESULTS are left for the next
+    request: the client repeats what is not acknowledged.
+    """
+    start, end = _bounds(body)
+    fence = fence_results(body, start, end)
+    before, after = fence.opens_at, fence.closes_at  # everything but the lists of held work stands before the results
+    coprocs = span_of(body, _COPROCS, start, before)
+    head, at = _HEAD.read_next(body, start, before if coprocs is None else coprocs[0], start)
+    authenticator, host_id, rpc_seqno, major, minor, release, share_fraction, dcf = head[:8]
+    dont_send_work, cpu_req, cpu_instances, delay, platform, alternatives, code_sign_key = head[8:]
+    (buffer_days, ncpus_pct, busy_pct, idle_pct), at = _PREFERENCES.read_next(body, start, before, at)
+    (on, active, gpu_active), at = _TIME_STATS.read_next(body, start, before, at)
+    host_values, at = _HOST.read_next(body, start, before, at)
+    (used_bytes, share_bytes), at = _DISK_USAGE.read_next(body, start, before, at)
+    return SchedulerRequest(
+        authenticator=authenticator.decode(),
+        host_id=int(host_id),
+        rpc_seqno=int(rpc_seqno),
+        client_version=(int(major), int(minor), int(release)),
+        dont_send_work=int(dont_send_work) != 0,
+        duration_correction_factor=float(dcf),
+        resource_share_fraction=float(share_fraction),
+        cpu_req_s=Seconds(float(cpu_req)),
+        cpu_req_instances=float(cpu_instances),
+        estimated_delay_s=Seconds(float(delay)),
+        platforms=_platforms(platform, alternatives),
+        code_sign_key=code_sign_key.decode().strip() + "\n" if code_sign_key else "",
+        on_fraction=float(on),
+        active_fraction=float(active),
+        gpu_active_fraction=float(gpu_active),
+        ram_max_used_busy_fraction=float(busy_pct) / 100,
+        ram_max_used_idle_fraction=float(idle_pct) / 100,
+        max_ncpus_fraction=float(ncpus_pct) / 100,
+        work_buf_min_s=Seconds(float(buffer_days) * DAY_S),
+        disk_project_share_bytes=float(share_bytes) if share_bytes else None,
+        disk_project_used_bytes=float(used_bytes),
+        host=_host(host_values),
+        coprocs=() if coprocs is None else decode_coprocs(body, *coprocs),
+        results=decode_results(body, fence),
+        other_results=_other_results(body, after, end),
+        in_progress=_in_progress(body, after, end),
+        sticky_files=_sticky_files(body, after, end),
+    )
+
+
+def _bounds(body: bytes) -> tuple[int, int]:
+    """Where the request begins, and where its content ends."""
+    start = body.find(_OPEN)
+    if start < 0:
+        raise text.unexpected("scheduler request", _OPEN.decode(), body)
+    closed = body.rfind(_CLOSE, start)
+    if closed < 0 or body[closed + len(_CLOSE) :].strip():
+        raise text.unexpected("scheduler request", f"{_CLOSE.decode()} at its end", body[-60:])
+    return start, closed
+
+
+def _platforms(primary: bytes, alternatives: bytes) -> tuple[str, ...]:
+    names = [primary.decode()] if primary else []
+    if alternatives:
+        names += names_in(alternatives, "alt_platform", at_most=MAX_ALTERNATIVE_PLATFORMS)
+    return tuple(names)
+
+
+def _host(values: tuple[bytes, ...]) -> HostInfo:
+    """The host's description of itself, but for its list of CPU features: a kilobyte that nothing uses."""
+    timezone, domain_name, ip_addr, host_cpid, ncpus, vendor, model = values[:7]
+    fpops, iops, ram, swap, disk_total, disk_free, os_name, os_version = values[7:]
+    return HostInfo(
+        domain_name=domain_name.decode().strip(),
+        ip_addr=ip_addr.decode().strip(),
+        host_cpid=host_cpid.decode().strip(),
+        timezone_s=int(timezone),
+        ncpus=int(ncpus),
+        cpu_vendor=vendor.decode().strip(),
+        cpu_model=model.decode().strip(),
+        flop_per_s=float(fpops),
+        iop_per_s=float(iops),
+        ram_bytes=float(ram),
+        swap_bytes=float(swap),
+        disk_total_bytes=float(disk_total),
+        disk_free_bytes=float(disk_free),
+        os_name=os_name.decode().strip(),
+        os_version=os_version.decode().strip(),
+    )
+
+
+def _other_results(body: bytes, start: int, end: int) -> tuple[HeldResult, ...]:
+    inside = span_of(body, _OTHER_RESULTS, start, end)
+    if inside is None:
+        return ()
+    rows = _OTHER_RESULT.read_all(body, *inside, at_most=MAX_OTHER_RESULTS)
+    return tuple(HeldResult(name.decode(), plan_class.decode()) for name, plan_class in rows)
+
+
+def _in_progress(body: bytes, start: int, end: int) -> tuple[InProgress, ...] | None:
+    inside = span_of(body, _IN_PROGRESS_RESULTS, start, end)
+    if inside is None:
+        return None
+    rows = _IN_PROGRESS.read_all(body, *inside, at_most=MAX_IN_PROGRESS)
+    return tuple(_job_in_progress(row) for row in rows)
+
+
+def _job_in_progress(values: tuple[bytes, ...]) -> InProgress:
+    name, deadline, remaining, ncpus, cudas, atis, intel_gpus = values
+    gpu_type, gpu_count = "", b"0"
+    if cudas or atis or intel_gpus:
+        counts = ((NVIDIA, cudas), (ATI, atis), (INTEL_GPU, intel_gpus))
+        gpu_type, gpu_count = next((kind, count) for kind, count in counts if count)
+    return InProgress(
+        name=name.decode(),
+        report_deadline=Instant(float(deadline)),
+        remaining_s=Seconds(float(remaining)),
+        ncpus=float(ncpus),
+        gpu_type=gpu_type,
+        gpu_count=float(gpu_count),
+    )
+
+
+def _sticky_files(body: bytes, start: int, end: int) -> tuple[str, ...]:
+    """Names of the sticky files that are there; the client lists broken ones too."""
+    if body.rfind(_STICKY_FILE.open, start, end) < 0:
+        return ()
+    listed_until = body.find(b"<app_versions>", start, end)
+    rows = _STICKY_FILE.read_all(body, start, listed_until if listed_until >= 0 else end, at_most=MAX_STICKY_FILES)
+    return tuple(name.decode() for name, status in rows if int(status) == _STATUS_PRESENT)

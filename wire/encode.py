@@ -1,0 +1,173 @@
+"""The reply to a client, as bytes. Pure. PROTOCOL 5.
+
+Order: head, acknowledgements, control, key, apps, files, app versions, workunits, results; what is referred
+to stands before what refers to it. Credit is not part of this project, so its elements are left out. Text
+is escaped; numbers are written so that they are read back exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from domain.units import Instant
+from wire.messages import (
+    AppElement,
+    AppVersionElement,
+    DownloadElement,
+    FileRef,
+    ResultElement,
+    SchedulerReply,
+    UploadElement,
+    WorkunitElement,
+)
+from wire.text import escape
+
+SCHEDULER_VERSION = 708  # of the reference scheduler whose replies these look like; clients want >= 507
+
+
+def encode_reply(reply: SchedulerReply) -> bytes:
+    """The reply as the client reads it, in UTF-8."""
+    lines = [
+        "<scheduler_reply>\n",
+        *_head(reply),
+        *(f"<result_ack><name>{escape(name)}</name></result_ack>\n" for name in reply.acks),
+        *_control(reply),
+        *_key(reply),
+        *map(render_app, reply.apps),
+        *map(render_download, reply.downloads),
+        *map(render_upload, reply.uploads),
+        *map(render_app_version, reply.app_versions),
+        *map(render_workunit, reply.workunits),
+        *map(render_result, reply.results),
+        "</scheduler_reply>\n",
+    ]
+    return "".join(lines).encode("utf-8", "replace")
+
+
+def _head(reply: SchedulerReply) -> Iterable[str]:
+    yield f"<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n"
+    if reply.master_url:
+        yield f"<master_url>{escape(reply.master_url)}</master_url>\n"
+    yield f"<request_delay>{reply.request_delay_s!r}</request_delay>\n"
+    for message in reply.messages:
+        yield f'<message priority="{escape(message.priority)}">{escape(message.text)}</message>\n'
+    yield _text("project_name", reply.project_name)
+    yield _text("user_name", reply.user_name)
+    yield _instant("user_create_time", reply.user_create_at)
+    yield _text("email_hash", reply.email_hash)
+    yield _text("cross_project_id", reply.cross_project_id)
+    if reply.host_id is not None:
+        yield f"<hostid>{reply.host_id}</hostid>\n"
+    yield _instant("host_create_time", reply.host_create_at)
+
+
+def _control(reply: SchedulerReply) -> Iterable[str]:
+    yield _flag("project_is_down", reply.project_is_down)
+    if reply.next_rpc_delay_s is not None:
+        yield f"<next_rpc_delay>{reply.next_rpc_delay_s!r}</next_rpc_delay>\n"
+    yield _flag("send_full_workload", reply.send_full_workload)
+    yield _flag("dont_use_dcf", reply.dont_use_dcf)
+    for name in reply.aborts:
+        yield f"<result_abort><name>{escape(name)}</name></result_abort>\n"
+    for name in reply.aborts_if_not_started:
+        yield f"<result_abort_if_not_started><name>{escape(name)}</name></result_abort_if_not_started>\n"
+    for name in reply.delete_files:
+        yield f"<delete_file_info>{escape(name)}</delete_file_info>\n"
+
+
+def _key(reply: SchedulerReply) -> Iterable[str]:
+    yield _block("code_sign_key", reply.code_sign_key)
+    yield _block("code_sign_key_signature", reply.code_sign_key_signature)
+
+
+def render_app(app: AppElement) -> str:
+    """An `<app>`."""
+    return f"<app>\n<name>{escape(app.name)}</name>\n{_text('user_friendly_name', app.user_friendly_name)}</app>\n"
+
+
+def render_download(file: DownloadElement) -> str:
+    """The `<file_info>` of a file that the client fetches."""
+    urls = "".join([f"<download_url>{escape(url)}</download_url>\n" for url in file.urls])
+    return (
+        f"<file_info>\n<name>{escape(file.name)}</name>\n{urls}"
+        f"{_flag('executable', file.executable)}{_flag('sticky', file.sticky)}"
+        f"{_block('file_signature', file.signature)}{_text('md5_cksum', file.md5)}"
+        f"<nbytes>{file.nbytes}</nbytes>\n</file_info>\n"
+    )
+
+
+def render_upload(file: UploadElement) -> str:
+    """The `<file_info>` of a file that the client will upload."""
+    return (
+        f"<file_info>\n<name>{escape(file.name)}</name>\n<max_nbytes>{file.max_bytes}</max_nbytes>\n"
+        f"<upload_url>{escape(file.url)}</upload_url>\n"
+        f"<xml_signature>\n{escape(file.token)}\n</xml_signature>\n</file_info>\n"
+    )
+
+
+def render_app_version(version: AppVersionElement) -> str:
+    """An `<app_version>`; `coproc` only for GPU versions."""
+    coproc = (
+        f"<coproc>\n<type>{escape(version.coproc_type)}</type>\n<count>{version.coproc_count!r}</count>\n</coproc>\n"
+        if version.coproc_type
+        else ""
+    )
+    return (
+        f"<app_version>\n<app_name>{escape(version.app_name)}</app_name>\n"
+        f"<version_num>{version.version_num}</version_num>\n<platform>{escape(version.platform)}</platform>\n"
+        f"{_text('plan_class', version.plan_class)}<avg_ncpus>{version.avg_ncpus!r}</avg_ncpus>\n"
+        f"<flops>{version.flop_per_s!r}</flops>\n{_text('api_version', version.api_version)}{coproc}"
+        f"{_file_refs(version.file_refs)}</app_version>\n"
+    )
+
+
+def render_workunit(workunit: WorkunitElement) -> str:
+    """A `<workunit>`: the job, without a deadline (that is the result's)."""
+    return (
+        f"<workunit>\n<name>{escape(workunit.name)}</name>\n<app_name>{escape(workunit.app_name)}</app_name>\n"
+        f"<rsc_fpops_est>{workunit.fpops_est!r}</rsc_fpops_est>\n"
+        f"<rsc_fpops_bound>{workunit.fpops_bound!r}</rsc_fpops_bound>\n"
+        f"<rsc_memory_bound>{workunit.memory_bytes!r}</rsc_memory_bound>\n"
+        f"<rsc_disk_bound>{workunit.disk_bytes!r}</rsc_disk_bound>\n"
+        f"{_text('command_line', workunit.command_line)}{_file_refs(workunit.file_refs)}</workunit>\n"
+    )
+
+
+def render_result(result: ResultElement) -> str:
+    """A `<result>`; its deadline in whole seconds, rounded down."""
+    return (
+        f"<result>\n<name>{escape(result.name)}</name>\n<wu_name>{escape(result.wu_name)}</wu_name>\n"
+        f"<report_deadline>{math.floor(result.report_deadline)}</report_deadline>\n"
+        f"<platform>{escape(result.platform)}</platform>\n<version_num>{result.version_num}</version_num>\n"
+        f"{_text('plan_class', result.plan_class)}{_file_refs(result.file_refs)}</result>\n"
+    )
+
+
+def _file_refs(refs: tuple[FileRef, ...]) -> str:
+    return "".join([_file_ref(ref) for ref in refs])
+
+
+def _file_ref(ref: FileRef) -> str:
+    return (
+        f"<file_ref>\n<file_name>{escape(ref.file_name)}</file_name>\n{_text('open_name', ref.open_name)}"
+        f"{_flag('main_program', ref.main_program)}{_flag('copy_file', ref.copy_file)}"
+        f"{_flag('optional', ref.optional)}</file_ref>\n"
+    )
+
+
+def _flag(tag: str, value: bool) -> str:
+    return f"<{tag}/>\n" if value else ""
+
+
+def _text(tag: str, value: str) -> str:
+    return f"<{tag}>{escape(value)}</{tag}>\n" if value else ""
+
+
+def _instant(tag: str, at: Instant | None) -> str:
+    return "" if at is None else f"<{tag}>{math.floor(at)}</{tag}>\n"
+
+
+def _block(tag: str, value: str) -> str:
+    """A key or a signature on lines of its own."""
+    return f"<{tag}>\n{escape(value.strip())}\n</{tag}>\n" if value else ""

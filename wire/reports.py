@@ -1,0 +1,192 @@
+"""Which results a client reports, and where an app's own words end. Pure. PROTOCOL 4.
+
+An app's stderr stands in a result without escapes, so it may hold anything that looks like structure. What
+tells real structure apart: the stock client writes `<result>`, `</result>`, `<stderr_out>` and
+`</stderr_out>` alone on their lines, and nothing before the first `<result>` or after the last `</result>`
+comes from an app. So
+
+1. the results lie between the first `<result>` and the last `</result>` of the request;
+2. they are divided where the lines `</result>` and `<result>` follow each other;
+3. a piece whose `<stderr_out>` is not closed on a line of its own was cut inside stderr: it is joined with
+   what follows;
+4. within a result, stderr reaches from the first `<stderr_out>` to the last line `</stderr_out>`.
+
+Limit: an app that writes, on lines of their own, `</stderr_out>`, `</result>`, `<result>` and a whole
+result of its own making does forge one; no reader can tell. It can only name results of the host it runs
+on, and the scheduler takes reports only of results assigned to that host. Trickle messages, which apps
+write too and which follow the results, are not supported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from domain.units import Seconds
+from wire import text
+from wire.messages import ReportedFile, ReportedResult
+from wire.scan import MAX_TEXT_CHARS, Element, Kind, Part, Tag, span_of, spans
+
+MAX_RESULTS = 1000  # per request; the client reports the others again
+MAX_FILES_PER_RESULT = 1000
+MAX_STDERR_BYTES = 64 * 1024  # the client sends at most 63 KB of what the app wrote
+_MAX_STDERR_ESCAPED_BYTES = 6 * MAX_STDERR_BYTES  # a byte >= 128 takes six
+
+_OPEN = b"<result>"
+_FIRST = b"<result>\n    <name>"
+_CLOSE = b"</result>"
+_BETWEEN = b"\n</result>\n<result>\n"
+_STDERR_OPEN = b"<stderr_out>"
+_STDERR_CLOSE = b"</stderr_out>"
+_STDERR_CLOSE_LINE = b"\n</stderr_out>"
+_CDATA_OPEN = b"<![CDATA["
+_CDATA_CLOSE = b"]]>"
+_VERSION_CLOSE = b"</core_client_version>"
+_VERSION_BYTES = 400  # the line with the client's version is shorter
+
+_HIGH_BYTE = re.compile(rb"&#(1(?:2[89]|[3-9][0-9])|2(?:[0-4][0-9]|5[0-5]));")
+
+_RESULT = Part(
+    "result",
+    Element("name", Kind.NAME, default=None),
+    Element("final_cpu_time", Kind.NUMBER, default=b"0"),
+    Element("final_elapsed_time", Kind.NUMBER, default=b"0"),
+    Element("exit_status", Kind.WHOLE, default=b"0"),
+    Element("state", Kind.WHOLE, default=b"0"),
+    Element("platform"),
+    Element("version_num", Kind.WHOLE, default=b"0"),
+    Element("plan_class", Kind.NAME, optional=True),
+    Element("final_peak_working_set_size"),
+    Element("final_peak_swap_size"),
+    Element("final_peak_disk_usage"),
+    Element("app_version_num"),
+    then=rb"[^<]*+\Z",
+)
+
+_FILE = Part(
+    "file_info",
+    Element("name", Kind.NAME, default=None),
+    Element("nbytes", Kind.NUMBER, default=b"0"),
+    Element("max_nbytes"),
+    Element("md5_cksum", Kind.NAME),
+    Element("upload_url"),
+)
+
+
+_ERROR = Tag("error_msg")
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Around the reported results: what stands before `opens_at` and from `closes_at` on comes from no app.
+
+    Without results nothing does: `opens_at` is then the end of the request and `closes_at` its start.
+    """
+
+    opens_at: int
+    closes_at: int
+
+
+def fence_results(body: bytes, start: int, end: int) -> Fence:
+    """Find the results between two positions. ProtocolError when there is a `<result>` and none is closed."""
+    if body.rfind(_OPEN, start, end) < 0:
+        return Fence(end, start)
+    opened = body.find(_FIRST, start, end)  # longer, so found faster
+    if opened < 0:
+        opened = body.find(_OPEN, start, end)
+    closed = body.rfind(_CLOSE, opened, end)
+    if closed < 0:
+        raise text.missing("</result>", "scheduler_request")
+    return Fence(opened, closed)
+
+
+def decode_results(body: bytes, fence: Fence) -> tuple[ReportedResult, ...]:
+    """The reported results, at most MAX_RESULTS. ProtocolError names a wrong field."""
+    if fence.opens_at > fence.closes_at:
+        return ()
+    region = body[fence.opens_at + len(_OPEN) : fence.closes_at]
+    pieces = region.split(_BETWEEN, MAX_RESULTS)[:MAX_RESULTS]
+    return tuple([_result(piece) for piece in (pieces if len(pieces) == 1 else _rejoined(pieces))])
+
+
+def _rejoined(pieces: list[bytes]) -> Iterator[bytes]:
+    """The pieces, those that were cut inside stderr joined again (rule 3). Linear: each is searched twice."""
+    open_pieces: list[bytes] = []
+    for piece in pieces:
+        open_pieces.append(piece)
+        cut_inside_stderr = len(open_pieces) > 1 or _STDERR_OPEN in piece
+        if cut_inside_stderr and _STDERR_CLOSE_LINE not in piece:
+            continue
+        yield _BETWEEN.join(open_pieces) if len(open_pieces) > 1 else piece
+        open_pieces = []
+    if open_pieces:
+        yield _BETWEEN.join(open_pieces)
+
+
+def _result(piece: bytes) -> ReportedResult:
+    stderr_at, files_at = _stderr_bounds(piece)
+    name, cpu_s, elapsed_s, exit_status, state, version_num, plan_class = _RESULT.read(piece, 0, stderr_at)
+    return ReportedResult(
+        name=name.decode(),
+        state=int(state),
+        exit_status=int(exit_status),
+        elapsed_s=Seconds(float(elapsed_s)),
+        cpu_s=Seconds(float(cpu_s)),
+        version_num=int(version_num),
+        plan_class=plan_class.decode(),
+        stderr=_stderr(piece[stderr_at:files_at]) if stderr_at < files_at else "",
+        files=_files(piece, files_at),
+    )
+
+
+def _stderr_bounds(piece: bytes) -> tuple[int, int]:
+    """Where stderr begins and where it ends (rule 4); the same position, before the files, when there is none."""
+    opened = piece.find(_STDERR_OPEN)
+    if opened < 0:
+        files_at = piece.find(_FILE.open)
+        at = files_at if files_at >= 0 else len(piece)
+        return at, at
+    closed = piece.rfind(_STDERR_CLOSE_LINE, opened)
+    if closed < 0:
+        closed = piece.rfind(_STDERR_CLOSE, opened)
+    return opened, closed if closed >= 0 else len(piece)
+
+
+def _stderr(element: bytes) -> str:
+    """What the app and the client wrote: the content of the CDATA section, else of the element.
+
+    The client's own words are in `<message>`, the app's in `<stderr_txt>`. The end is kept
+    when there is too much.
+    """
+    version_end = element.find(_VERSION_CLOSE, 0, _VERSION_BYTES)
+    content = element[version_end + len(_VERSION_CLOSE) if version_end >= 0 else len(_STDERR_OPEN) :].strip()
+    if content.startswith(_CDATA_OPEN):
+        content = content.removeprefix(_CDATA_OPEN).removesuffix(_CDATA_CLOSE).strip()
+    content = content[-_MAX_STDERR_ESCAPED_BYTES:]
+    if b"&#" in content:
+        content = _HIGH_BYTE.sub(_byte, content)
+    kept = content.translate(None, text.CONTROL_BYTES)[-MAX_STDERR_BYTES:]
+    return kept.decode("utf-8", "replace")
+
+
+def _byte(match: re.Match[bytes]) -> bytes:
+    return bytes((int(match[1]),))
+
+
+def _files(piece: bytes, start: int) -> tuple[ReportedFile, ...]:
+    """The uploaded files that follow stderr; a file whose upload was refused for good has an error."""
+    end = len(piece)
+    rows = _FILE.read_all(piece, start, end, at_most=MAX_FILES_PER_RESULT)
+    if not rows or piece.rfind(_ERROR.open, start, end) < 0:
+        return tuple(ReportedFile(name.decode(), float(nbytes), md5.decode()) for name, nbytes, md5 in rows)
+    errors = (_error(piece, *inside) for inside in spans(piece, _FILE, start, end))
+    return tuple(
+        ReportedFile(name.decode(), float(nbytes), md5.decode(), error)
+        for (name, nbytes, md5), error in zip(rows, errors, strict=True)
+    )
+
+
+def _error(piece: bytes, start: int, end: int) -> str:
+    inside = span_of(piece, _ERROR, start, end)
+    return "" if inside is None else text.plain(piece[inside[0] : inside[1]])[:MAX_TEXT_CHARS]

@@ -1,0 +1,236 @@
+"""How elements are found in a request that need not be well-formed. Pure.
+
+Each part of a request is described once, by the elements the stock client writes, in its order. That
+description becomes one compiled pattern which reads the part in one go. A part that looks different (other
+order, unknown elements, escapes, odd numbers) is read element by element; both ways give the same values.
+
+Every pattern is a row of literals and possessive repeats, and every search goes forward through the bytes
+a bounded number of times, so the time is linear in the length of the input, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import assert_never
+
+from wire import text
+from wire.errors import ProtocolError
+
+MAX_TEXT_CHARS = 4000  # of a describing text (CPU model, OS version); the rest is cut off
+MAX_BLOCK_CHARS = 4000  # of a key
+MAX_NAMES = 1000  # of one list of names
+
+
+class Kind(StrEnum):
+    """What an element holds, and so what it may look like."""
+
+    WHOLE = "whole"  # a whole number of at most 64 bits
+    NUMBER = "number"  # a finite number
+    NAME = "name"  # one line of at most 255 characters
+    TEXT = "text"  # one line, cut off at MAX_TEXT_CHARS
+    BLOCK = "block"  # several lines
+    NAMES = "names"  # any number of these elements, each around a <name>; see `names_in`
+    UNUSED = "unused"  # known to the pattern, not returned
+
+
+_BLANK = rb"[^<]*+"  # what stands between elements is nothing but blanks; this is the fastest way over it
+
+# The plain forms: every match is already valid, so `float` and `int` cannot fail and text needs no cleaning.
+_PLAIN_FORM = {
+    Kind.WHOLE: rb"(-?+[0-9]{1,18}+)",
+    Kind.NUMBER: rb"(-?+[0-9]{1,300}+(?:\.[0-9]{1,20}+)?+)",
+    Kind.NAME: rb"([!-%'-;=-~]{1,255}+)",
+    Kind.TEXT: rb"([ -%'-;=-~]{0,4000}+)",
+    Kind.BLOCK: rb"([ -%'-;=-~\n]{0,4000}+)",
+    Kind.NAMES: rb"[^<]*+<name>[^<]*+</name>[^<]*+",
+    Kind.UNUSED: rb"[^<]*+",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of a part. `default` stands for an absent one; None: it has to be there.
+
+    `optional` elements are not always written by the stock client; where they stand in stock order they are
+    found, the others are found in any order.
+    """
+
+    tag: str
+    kind: Kind = Kind.UNUSED
+    default: bytes | None = b""
+    optional: bool = False
+
+    def pattern(self) -> bytes:
+        tag = self.tag.encode()
+        element = _BLANK + rb"<" + tag + rb">" + _PLAIN_FORM[self.kind] + rb"</" + tag + rb">"
+        if self.kind is Kind.UNUSED:
+            return rb"(?:" + element + rb")*+"
+        if self.kind is Kind.NAMES:
+            return rb"((?:" + element + rb")*+)"
+        return rb"(?:" + element + rb")?+" if self.optional else element
+
+
+class Tag:
+    """The two ends of an element, ready for searching."""
+
+    __slots__ = ("close", "name", "open")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.open = f"<{name}>".encode()
+        self.close = f"</{name}>".encode()
+
+
+class Part(Tag):
+    """A part of a request: its name (for errors and as the enclosing tag) and its elements in stock order.
+
+    `then` is a pattern of what has to follow for the fast way to be right; needed when the last elements
+    are optional, because an unknown element before them would hide them. With `begins_inside` the part has
+    other elements before these, not worth describing.
+    """
+
+    __slots__ = ("_begins_with", "_items", "_pattern", "_wanted")
+
+    def __init__(self, name: str, *elements: Element, then: bytes = b"", begins_inside: bool = False) -> None:
+        super().__init__(name)
+        self._begins_with = f"<{elements[0].tag}>".encode() if begins_inside else b""
+        self._wanted = [(element, Tag(element.tag)) for element in elements if element.kind is not Kind.UNUSED]
+        inside = b"".join(element.pattern() for element in elements)
+        self._pattern = re.compile(inside + then)
+        self._items = re.compile(self.open + inside + _BLANK + self.close)
+
+    def read(self, body: bytes, start: int, end: int) -> tuple[bytes, ...]:
+        """The values of the wanted elements between two positions, in the order they were described.
+
+        Numbers are valid for `int` or `float`, texts are clean UTF-8. ProtocolError names a wrong element.
+        """
+        match = self._pattern.match(body, start, end)
+        return match.groups(b"") if match is not None else self._read_one_by_one(body, start, end)
+
+    def read_next(self, body: bytes, start: int, end: int, at: int) -> tuple[tuple[bytes, ...], int]:
+        """Find this part, looking from `at` on first, and read it; also where to look for the next part.
+
+        All values are defaults when there is no such part between `start` and `end`.
+        """
+        opened = body.find(self.open, at, end)
+        if opened < 0:
+            opened = body.rfind(self.open, start, at)
+        if opened < 0:
+            return self._read_one_by_one(body, at, at), at
+        opened += len(self.open)
+        match = self._pattern.match(body, self._first_element(body, opened, end), end)
+        if match is not None:
+            return match.groups(b""), match.end()
+        closed = body.find(self.close, opened, end)
+        closed = closed if closed >= 0 else end
+        return self._read_one_by_one(body, opened, closed), closed
+
+    def _first_element(self, body: bytes, opened: int, end: int) -> int:
+        """Where the described elements begin; `opened` when that is not to be found."""
+        if not self._begins_with:
+            return opened
+        closed = body.find(self.close, opened, end)
+        return max(opened, body.find(self._begins_with, opened, closed if closed >= 0 else end))
+
+    def read_all(self, body: bytes, start: int, end: int, *, at_most: int) -> list[tuple[bytes, ...]]:
+        """The values of every element of this name between two positions; ProtocolError if more than `at_most`."""
+        count = body.count(self.open, start, end)
+        if count == 0:
+            return []
+        if count > at_most:
+            raise ProtocolError(f"{self.name}: expected at most {at_most} of them, got {count}")
+        plain: list[tuple[bytes, ...]] = self._items.findall(body, start, end)
+        if len(plain) == count:
+            return plain
+        return [self._read_one_by_one(body, *span) for span in spans(body, self, start, end)]
+
+    def _read_one_by_one(self, body: bytes, start: int, end: int) -> tuple[bytes, ...]:
+        return tuple(
+            _clean(_raw(body, element.kind, tag, start, end), element, self.name) for element, tag in self._wanted
+        )
+
+
+def value_of(body: bytes, open_tag: bytes, start: int, end: int) -> bytes | None:
+    """What stands between the first `open_tag` and the next tag; None when there is no such element."""
+    at = body.find(open_tag, start, end)
+    if at < 0:
+        return None
+    at += len(open_tag)
+    stop = body.find(b"<", at, end)
+    return body[at : stop if stop >= 0 else end]
+
+
+def span_of(body: bytes, tag: Tag, start: int, end: int) -> tuple[int, int] | None:
+    """Where the content of the last element of a name begins and ends; None when absent or not closed."""
+    opened = body.rfind(tag.open, start, end)  # what is absent is found to be so fastest backwards
+    if opened < 0:
+        return None
+    opened += len(tag.open)
+    closed = body.find(tag.close, opened, end)
+    return None if closed < 0 else (opened, closed)
+
+
+def spans(body: bytes, tag: Tag, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the contents of all elements of one name begin and end; one that is not closed ends the search."""
+    at = body.find(tag.open, start, end)
+    while at >= 0:
+        at += len(tag.open)
+        closed = body.find(tag.close, at, end)
+        if closed < 0:
+            return
+        yield at, closed
+        at = body.find(tag.open, closed, end)
+
+
+_NAME = Tag("name")
+
+
+def names_in(raw: bytes, field: str, *, at_most: int) -> list[str]:
+    """The names in a value of kind NAMES, no more than `at_most`.
+
+    >>> names_in(b"<alt><name>a</name></alt><alt><name>b</name></alt>", "alt", at_most=9)
+    ['a', 'b']
+    """
+    found = islice(spans(raw, _NAME, 0, len(raw)), at_most)
+    return [text.name(raw[start:end], field) for start, end in found]
+
+
+def _raw(body: bytes, kind: Kind, tag: Tag, start: int, end: int) -> bytes | None:
+    if kind is not Kind.NAMES:
+        return value_of(body, tag.open, start, end)
+    return b"".join(body[opened:closed] for opened, closed in islice(spans(body, tag, start, end), MAX_NAMES))
+
+
+def _clean(raw: bytes | None, element: Element, part: str) -> bytes:
+    """An element's value in the form `Part.read` promises."""
+    if raw is None:
+        if element.default is None:
+            raise text.missing(element.tag, part)
+        return element.default
+    kind = element.kind
+    if kind is Kind.WHOLE:
+        return b"%d" % text.whole(raw, element.tag)
+    if kind is Kind.NUMBER:
+        text.number(raw, element.tag)
+        return raw
+    if kind is Kind.NAME:
+        return _required(text.name(raw, element.tag).encode(), element, part)
+    if kind is Kind.TEXT:
+        return text.line(raw)[:MAX_TEXT_CHARS].encode()
+    if kind is Kind.BLOCK:
+        return text.plain(raw)[:MAX_BLOCK_CHARS].encode()
+    if kind is Kind.NAMES:
+        return raw
+    if kind is Kind.UNUSED:
+        return b""
+    assert_never(kind)
+
+
+def _required(value: bytes, element: Element, part: str) -> bytes:
+    if not value and element.default is None:
+        raise text.missing(element.tag, part)
+    return value
