@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from domain.apps import CPU, ProcessorType, Volunteer
+from domain.apps import ANONYMOUS, CPU, ProcessorType, Volunteer
 from domain.catalogue import Catalogue
 from domain.dispatch import RequestKey, RequestView
 from domain.hosts import Host
 from domain.jobs import Held
-from domain.settings import SchedulerSettings
-from domain.units import AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+from domain.refusals import Refusal, RefusalCode
+from domain.settings import SchedulerSettings, Settings
+from domain.units import AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 from scheduler import sanity
 from scheduler.asking import Asking, HeldElsewhere, Want
 from scheduler.reports import reported_ids
@@ -50,6 +51,11 @@ class Admission:
     @property
     def create(self) -> bool:
         return self.host.host_id == NO_HOST
+
+    @property
+    def same_record(self) -> bool:
+        """Whether what was read of the host (its statistics, what it holds) is this host's."""
+        return self.case in (HostCase.KNOWN, HostCase.STATE_LOST)
 
     @property
     def tell_id(self) -> bool:
@@ -132,7 +138,6 @@ def asking_of(
     The record of a new host has no statistics; resent jobs count against what was asked for.
     """
     host = admission.host
-    known = admission.case in (HostCase.KNOWN, HostCase.STATE_LOST)
     return Asking(
         volunteer=admission.volunteer,
         host=host,
@@ -142,11 +147,28 @@ def asking_of(
         ram_bytes=host.ram_bytes,
         disk_bytes=host.disk_free_bytes,
         seed=zlib.crc32(f"{host.host_id} {request.rpc_seqno} {now!r}".encode()),
-        havs=view.havs if known else {},
+        havs=view.havs if admission.same_record else {},
         held=kept,
         in_progress=_elsewhere(request.in_progress),
         sticky_files=frozenset(request.sticky_files),
     )
+
+
+def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | None) -> Refusal | None:
+    """Why the request is given no work, whatever there is; None when it may have some.
+
+    `paused` is what keeps this node from handing out work.
+    """
+    if request.dont_send_work:
+        return Refusal(RefusalCode.NO_NEW_TASKS, "the computer's owner wants no new tasks")
+    if settings.project.down:
+        return Refusal(RefusalCode.PROJECT_DOWN, "the project hands out no work at the moment; results are taken")
+    if paused is not None:
+        return Refusal(RefusalCode.PROJECT_DOWN, paused)
+    if ANONYMOUS in request.platforms:
+        detail = "this computer uses programs of its own (app_info.xml), which this project has no jobs for"
+        return Refusal(RefusalCode.ANONYMOUS_PLATFORM, detail)
+    return None
 
 
 def wants_of(request: SchedulerRequest, host: Host) -> tuple[Want, ...]:
@@ -196,6 +218,18 @@ def _use(app_version_id: AppVersionId, catalogue: Catalogue) -> tuple[ProcessorT
         return CPU, 1.0
     plan_class = version.plan_class
     return plan_class.processor_type, plan_class.ncpus if plan_class.gpu_type is None else plan_class.gpu_count
+
+
+def kinds_of(asking: Asking) -> tuple[tuple[AppId, ProcessorType], ...]:
+    """The kinds of work the host could do if there were some: per wanted type, the apps with a version for it."""
+    catalogue, volunteer = asking.catalogue, asking.volunteer
+    return tuple(
+        (app_id, want.processor_type)
+        for want in asking.wants
+        for app_id, versions in sorted(catalogue.current.items())
+        if (not volunteer.apps or app_id in volunteer.apps)
+        and any(v.processor_type == want.processor_type and v.platform in asking.host.platforms for v in versions)
+    )
 
 
 def _elsewhere(queue: tuple[InProgress, ...] | None) -> tuple[HeldElsewhere, ...] | None:

@@ -12,7 +12,7 @@ from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Wri
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready
 from domain.refusals import RefusalCode
-from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, VolunteerId
+from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 
 
 class Ledger(Protocol):
@@ -133,4 +133,18 @@ class Pauses(Protocol):
 
     def refuse_work_because(self, now: Instant) -> str | None:
         """A sentence when it may not (its clock or its locks are in doubt); None when it may."""
+        ...
+
+
+class RequestObserver(Protocol):
+    """Counts what requests come to, for the metrics. Called once per request; it must not fail."""
+
+    def request_answered(
+        self, *, sent: int, resent: int, reports: int, refusals: Mapping[RefusalCode, int], took_s: Seconds
+    ) -> None:
+        """A client was answered: jobs sent and sent again, reports taken, refusals met by code."""
+        ...
+
+    def request_failed(self, status: int) -> None:
+        """A request got no reply but an HTTP error."""
         ...

@@ -1,0 +1,118 @@
+"""Chooses jobs for a request and commits them, together with everything else the request changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from domain.dispatch import AssignmentFate, RequestWrites, WriteOutcome
+from domain.errors import UnavailableError
+from domain.jobs import Ready
+from domain.refusals import RefusalCode
+from scheduler.admission import kinds_of
+from scheduler.asking import Asking
+from scheduler.choice import Choice
+from scheduler.elements import JobToSend, chosen_job
+from scheduler.messages import Reasons, counts_as_empty
+from scheduler.ports import JobArray, Ledger
+
+MOST_ROUNDS = 3  # of choosing, when everything chosen was lost to other requests
+MOST_SEARCHED = 1000  # jobs to look for when the array has none for a host
+
+log = structlog.get_logger()
+
+Decide = Callable[[Asking, JobArray], Choice]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The jobs that were committed, and why there are not more. `lost` counts those others were given first."""
+
+    jobs: tuple[JobToSend, ...] = ()
+    reasons: Reasons = field(default_factory=dict)
+    lost: int = 0
+
+
+class Giver:
+    """Gives out the jobs of the array. A slot leaves it when its job is committed, or turns out to be gone."""
+
+    def __init__(self, ledger: Ledger, array: JobArray, decide: Decide) -> None:
+        self._ledger = ledger
+        self._array = array
+        self._decide = decide
+
+    async def give(self, asking: Asking | None, writes: RequestWrites) -> Given:
+        """Commit `writes` and, when `asking` is not None, the jobs chosen for it, in one transaction.
+
+        When every job chosen was lost to other requests it chooses again, at most twice. Raises
+        UnavailableError when nothing was written; all slots are then back in the array.
+        """
+        if asking is None:
+            await self._ledger.write(writes)
+            return Given()
+        self._array.note_request([want.processor_type for want in asking.wants])
+        set_aside: list[Ready] = []
+        try:
+            return await self._rounds(asking, writes, set_aside)
+        finally:
+            for slot in set_aside:
+                self._array.give_back(slot)
+
+    async def _rounds(self, asking: Asking, writes: RequestWrites, set_aside: list[Ready]) -> Given:
+        choice = await self._chosen(asking)
+        outcome = await self._committed(choice, writes, set_aside)
+        given = _given(choice, outcome)
+        rounds = 1
+        while choice.chosen and not given.jobs and rounds < MOST_ROUNDS:
+            choice = await self._chosen(asking)
+            try:
+                outcome = await self._committed(choice, RequestWrites(writes.host), set_aside)
+            except UnavailableError as error:  # the reports are written: the client can be answered
+                log.warning("jobs not committed", host_id=writes.host.host_id, why=str(error))
+                break
+            given = _given(choice, outcome, lost_before=given.lost)
+            rounds += 1
+        return given
+
+    async def _chosen(self, asking: Asking) -> Choice:
+        """What the array has for the host; when it has nothing, what the database has."""
+        choice = self._decide(asking, self._array)
+        if choice.chosen or not counts_as_empty(choice.reasons()):
+            return choice
+        kinds = kinds_of(asking)
+        if kinds and await self._array.search(kinds, MOST_SEARCHED):
+            return self._decide(asking, self._array)
+        return choice
+
+    async def _committed(self, choice: Choice, writes: RequestWrites, set_aside: list[Ready]) -> WriteOutcome:
+        """Write; slots of jobs the host may not have (a sibling is there) are set aside for other hosts."""
+        slots = {chosen.slot.instance_id: chosen.slot for chosen in choice.chosen}
+        assignments = tuple(chosen.assignment for chosen in choice.chosen)
+        try:
+            outcome = await self._ledger.write(replace(writes, assignments=assignments))
+        except BaseException:
+            set_aside.extend(slots.values())
+            raise
+        set_aside.extend(slots[i] for i, fate in outcome.fates.items() if fate is AssignmentFate.SIBLING)
+        return outcome
+
+
+def _given(choice: Choice, outcome: WriteOutcome, *, lost_before: int = 0) -> Given:
+    jobs = tuple(
+        chosen_job(chosen, outcome.sent[chosen.assignment.instance_id])
+        for chosen in choice.chosen
+        if outcome.fates.get(chosen.assignment.instance_id) is AssignmentFate.SENT
+    )
+    lost = lost_before + len(choice.chosen) - len(jobs)
+    return Given(jobs, _with_lost(choice.reasons(), lost), lost)
+
+
+def _with_lost(reasons: Reasons, lost: int) -> Reasons:
+    if lost == 0:
+        return reasons
+    raced: Mapping[RefusalCode, tuple[int, str]] = {
+        RefusalCode.LOST_RACE: (lost, "other computers were given the jobs that fitted first")
+    }
+    return {**reasons, **raced}

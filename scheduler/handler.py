@@ -1,0 +1,79 @@
+"""The scheduler's door: bytes of a client in, bytes of a reply out. PROTOCOL 1.
+
+A client backs off on any HTTP error and keeps its results, so an error costs nothing but time. What an
+error says is one line of text; details are in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+from aiohttp import hdrs, web
+
+from domain.errors import UnavailableError
+from scheduler.ports import RequestObserver
+from wire.decode import decode_request
+from wire.encode import encode_reply
+from wire.errors import ProtocolError
+from wire.messages import SchedulerReply, SchedulerRequest
+
+CONTENT_TYPE = "text/xml"
+
+log = structlog.get_logger()
+
+
+class Answers(Protocol):
+    async def answer(self, request: SchedulerRequest) -> SchedulerReply: ...
+
+
+class SchedulerHandler:
+    """Answers POSTs to the scheduler's address. `max_request_bytes` is asked anew for every request."""
+
+    def __init__(self, service: Answers, observer: RequestObserver, max_request_bytes: Callable[[], int]) -> None:
+        self._service = service
+        self._observer = observer
+        self._max_request_bytes = max_request_bytes
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """The reply, or an HTTP error with one line that says why."""
+        try:
+            body = await self._body(request)
+            reply = await self._service.answer(decode_request(body))
+            return web.Response(body=encode_reply(reply), content_type=CONTENT_TYPE, charset="utf-8")
+        except ProtocolError as error:
+            log.info("request not understood", remote=request.remote, status=error.status, why=str(error))
+            return self._failed(error.status, str(error))
+        except UnavailableError as error:
+            log.warning("request not answered", remote=request.remote, why=str(error))
+            return self._failed(503, "the project cannot serve requests now; your client will try again")
+        except Exception:
+            log.exception("request failed", remote=request.remote)
+            return self._failed(500, "the project could not handle this request; the error is in its log")
+
+    async def _body(self, request: web.Request) -> bytes:
+        """The whole body. ProtocolError 415 when it is compressed, 413 when it is too large, 400 when it breaks off."""
+        encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            raise ProtocolError("Content-Encoding: expected none, requests are taken as plain text", 415)
+        most = self._max_request_bytes()
+        if (request.content_length or 0) > most:
+            raise _too_large(most)
+        body = bytearray()
+        try:
+            async for piece in request.content.iter_any():
+                body += piece
+                if len(body) > most:
+                    raise _too_large(most)
+        except web.RequestPayloadError:
+            raise ProtocolError("scheduler request: expected the whole body, the connection broke off") from None
+        return bytes(body)
+
+    def _failed(self, status: int, why: str) -> web.Response:
+        self._observer.request_failed(status)
+        return web.Response(status=status, text=" ".join(why.split()) + "\n")
+
+
+def _too_large(most: int) -> ProtocolError:
+    return ProtocolError(f"scheduler request: expected at most {most} bytes, got more", 413)

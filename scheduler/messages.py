@@ -1,0 +1,132 @@
+"""What a volunteer is told: why there is no work, what went wrong, and when to call again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain.refusals import Refusal, RefusalCode
+from domain.settings import SchedulerSettings
+from domain.units import DAY_S, HOUR_S, MINUTE_S, Seconds
+from scheduler.admission import Admission, HostCase
+from wire.messages import Message
+
+MOST_REASONS = 3
+HIGH = "high"
+NOTICE = "notice"
+
+Reasons = Mapping[RefusalCode, tuple[int, str]]  # how often a reason was met, and its first sentence
+
+# What only the computer's owner can change; such a client need not call again soon.
+WRONG_PLATFORM = frozenset({RefusalCode.ANONYMOUS_PLATFORM, RefusalCode.PLATFORM, RefusalCode.NO_APP_VERSION})
+# What the client knows already and must not be told.
+_UNSAID = frozenset({RefusalCode.NO_WORK_WANTED, RefusalCode.NO_NEW_TASKS})
+
+
+def about_host(admission: Admission) -> tuple[Message, ...]:
+    """What the volunteer should know of how the computer was recognised."""
+    match admission.case:
+        case HostCase.KNOWN | HostCase.FIRST_CONTACT:
+            return ()
+        case HostCase.STATE_LOST:
+            return (Message(f"This computer is known as host {admission.host.host_id}; it continues as that."),)
+        case HostCase.NOT_THEIRS | HostCase.CLONE:
+            return (
+                Message(
+                    f"This computer is now host {admission.host.host_id}: {admission.because}. "
+                    "Work it had as another host is cancelled."
+                ),
+            )
+
+
+def wrong_account(project_name: str) -> Message:
+    """For a client whose account key nobody has."""
+    return Message(
+        f"{project_name} does not know this account key. Remove the project and add it again with your account.",
+        NOTICE,
+    )
+
+
+def why_no_work(reasons: Reasons, delay_s: Seconds) -> tuple[Message, ...]:
+    """Why nothing was sent: at most three reasons, the most frequent first, and when to call again.
+
+    >>> reasons = {RefusalCode.MEMORY: (3, "needs 4 GB of memory, this computer offers 2 GB")}
+    >>> why_no_work(reasons, Seconds(300.0))[0].text
+    'No work sent: needs 4 GB of memory, this computer offers 2 GB.'
+    """
+    order = list(RefusalCode)
+    told = [code for code in reasons if code not in _UNSAID]
+    told.sort(key=lambda code: (-reasons[code][0], order.index(code)))
+    if not told and any(code in reasons for code in _UNSAID):
+        return ()
+    if not told:
+        return (Message("No work sent: there is none at the moment."), _again(delay_s))
+    messages = [
+        Message(
+            f"{'Also' if position else 'No work sent'}: {_sentence(reasons[code][1])}",
+            HIGH if code in WRONG_PLATFORM else "low",
+        )
+        for position, code in enumerate(told[:MOST_REASONS])
+    ]
+    return (*messages, _again(delay_s))
+
+
+def reasons_of(refusal: Refusal) -> Reasons:
+    """One refusal as the only reason."""
+    return {refusal.code: (1, refusal.detail)}
+
+
+def request_delay_s(
+    reasons: Reasons, *, sent: bool, wanted: bool, holds_work: bool, settings: SchedulerSettings
+) -> Seconds:
+    """Seconds until the client may call again.
+
+    `refused_delay_s` when no program can ever run on the computer as it is, unless it still has work to
+    report; `no_work_delay_s` when it wanted work and got none; else `request_delay_s`.
+    """
+    if sent or not wanted:
+        return settings.request_delay_s
+    if reasons and WRONG_PLATFORM.issuperset(reasons) and not holds_work:
+        return settings.refused_delay_s
+    return settings.no_work_delay_s
+
+
+def counts_as_empty(reasons: Reasons) -> bool:
+    """Whether other work than what was looked at could have been sent.
+
+    Not when every reason lies in the computer: its limits, its platform, its owner's choices.
+    """
+    return not reasons or not _ABOUT_THE_COMPUTER.issuperset(reasons)
+
+
+_ABOUT_THE_COMPUTER = WRONG_PLATFORM | {
+    RefusalCode.NO_WORK_WANTED,
+    RefusalCode.NO_NEW_TASKS,
+    RefusalCode.PROJECT_DOWN,
+    RefusalCode.DAILY_QUOTA,
+    RefusalCode.IN_PROGRESS_LIMIT,
+    RefusalCode.REQUEST_LIMIT,
+    RefusalCode.PLAN_CLASS,
+    RefusalCode.APP_NOT_SELECTED,
+    RefusalCode.BETA,
+}
+
+
+def spoken(duration_s: float) -> str:
+    """A length of time as people say it.
+
+    >>> spoken(61.0), spoken(300.0), spoken(7200.0), spoken(86400.0)
+    ('61 seconds', '5 minutes', '2 hours', '1 day')
+    """
+    for unit_s, unit in ((DAY_S, "day"), (HOUR_S, "hour"), (MINUTE_S, "minute")):
+        if duration_s >= unit_s and duration_s % unit_s == 0:
+            count = int(duration_s // unit_s)
+            return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+    return f"{duration_s:.0f} seconds"
+
+
+def _sentence(detail: str) -> str:
+    return detail if detail.endswith((".", "!", "?")) else detail + "."
+
+
+def _again(delay_s: Seconds) -> Message:
+    return Message(f"Your client may ask again in {spoken(delay_s)}.")

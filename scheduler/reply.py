@@ -1,0 +1,102 @@
+"""The reply to a client, from what was decided and committed. Pure. PROTOCOL 5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from domain.settings import Settings
+from domain.units import Seconds
+from scheduler import messages
+from scheduler.admission import Admission
+from scheduler.elements import Work
+from scheduler.held import HeldReview
+from scheduler.messages import Reasons
+from scheduler.ports import CodeSigning
+from wire.messages import Message, SchedulerReply
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a volunteer's client is to be told. Everything in it is committed.
+
+    `reasons` say why there is not more work; `wanted` whether the client asked for any.
+    """
+
+    admission: Admission
+    acks: tuple[str, ...]
+    review: HeldReview
+    work: Work
+    reasons: Reasons
+    wanted: bool
+
+
+def to_stranger(settings: Settings) -> SchedulerReply:
+    """The answer to an account key nobody has: nothing is acknowledged, the client keeps its results."""
+    return SchedulerReply(
+        master_url=settings.project.url,
+        project_name=settings.project.name,
+        request_delay_s=settings.scheduler.refused_delay_s,
+        messages=(messages.wrong_account(settings.project.name),),
+    )
+
+
+def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
+    """The answer to a host of a volunteer; its id is told when it is new to the client.
+
+    `send_full_workload` and `dont_use_dcf` are in every reply: clients forget the second.
+    """
+    admission, review, work = answer.admission, answer.review, answer.work
+    volunteer, host = admission.volunteer, admission.host
+    delay_s = messages.request_delay_s(
+        answer.reasons,
+        sent=bool(work.results),
+        wanted=answer.wanted,
+        holds_work=bool(review.kept),
+        settings=settings.scheduler,
+    )
+    return SchedulerReply(
+        master_url=settings.project.url,
+        project_name=settings.project.name,
+        request_delay_s=delay_s,
+        messages=(*messages.about_host(admission), *_about_work(answer, delay_s)),
+        user_name=volunteer.name,
+        user_create_at=volunteer.created_at,
+        email_hash=volunteer.email_hash,
+        cross_project_id=volunteer.cross_project_id,
+        host_id=host.host_id if admission.tell_id else None,
+        host_create_at=host.created_at,
+        next_rpc_delay_s=Seconds(max(delay_s, settings.scheduler.next_contact_s)),
+        send_full_workload=True,
+        dont_use_dcf=True,
+        acks=answer.acks,
+        aborts=review.abort,
+        aborts_if_not_started=review.abort_if_not_started,
+        apps=work.apps,
+        downloads=work.downloads,
+        uploads=work.uploads,
+        app_versions=work.app_versions,
+        workunits=work.workunits,
+        results=work.results,
+    )
+
+
+def _about_work(answer: Answer, delay_s: Seconds) -> tuple[Message, ...]:
+    if answer.work.results or not answer.wanted:
+        return ()
+    return messages.why_no_work(answer.reasons, delay_s)
+
+
+def with_key(reply: SchedulerReply, client_key: str, signing: CodeSigning) -> SchedulerReply:
+    """The reply with the code-signing key, when the client has none or an older one of ours.
+
+    A client that has the key must not be sent it again (PROTOCOL 0.6).
+    """
+    ours = signing.public_key_text()
+    if client_key.split() == ours.split():
+        return reply
+    if not client_key.strip():
+        return replace(reply, code_sign_key=ours)
+    signature = signing.rotation_signature(client_key)
+    if signature is None:
+        return reply
+    return replace(reply, code_sign_key=ours, code_sign_key_signature=signature)

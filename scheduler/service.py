@@ -1,0 +1,214 @@
+"""Answers one scheduler request: one read, one decision, one write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from domain.apps import ANONYMOUS, Volunteer
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.dispatch import Report, RequestView, RequestWrites
+from domain.hosts import Host
+from domain.jobs import Held
+from domain.refusals import Refusal, RefusalCode
+from domain.units import HostId, Instant, Seconds
+from scheduler import messages, reply
+from scheduler.admission import Admission, HostCase, admit, asking_of, key_of, refuse_all, wants_of
+from scheduler.elements import JobToSend, lost_job, work_of
+from scheduler.giving import Decide, Given, Giver
+from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
+from scheduler.ports import CatalogueSource, CodeSigning, JobArray, Ledger, Pauses, RequestObserver, Uploads
+from scheduler.reports import take_reports
+from wire.messages import SchedulerReply, SchedulerRequest
+from wire.reports import MAX_RESULTS
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What the service stands on."""
+
+    ledger: Ledger
+    array: JobArray
+    catalogue: CatalogueSource
+    uploads: Uploads
+    signing: CodeSigning
+    pauses: Pauses
+    observer: RequestObserver
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """One request, when it came, and the catalogue it is answered from."""
+
+    request: SchedulerRequest
+    now: Instant
+    started_s: Seconds  # monotonic
+    catalogue: Catalogue
+
+
+class RequestService:
+    """Answers clients. One instance serves all requests of a process; it keeps nothing between them."""
+
+    def __init__(self, ports: Ports, clock: Clock, decide: Decide) -> None:
+        self._ports = ports
+        self._clock = clock
+        self._giver = Giver(ports.ledger, ports.array, decide)
+
+    async def answer(self, request: SchedulerRequest) -> SchedulerReply:
+        """The reply to a client.
+
+        Raises UnavailableError when nothing could be written: the client then repeats its reports.
+        """
+        contact = Contact(request, self._clock.now(), self._clock.monotonic(), self._ports.catalogue.catalogue())
+        settings = contact.catalogue.settings
+
+        # 1. Who is asking, and what is known of the host and of what it reports.
+        view = await self._ports.ledger.read(key_of(request))
+        if view.volunteer is None:
+            self._note(contact, "unknown account", HostId(0), Given())
+            return reply.to_stranger(settings)
+
+        # 2. As which host, and whether it may have work at all.
+        admission = await self._admitted(contact, view, view.volunteer)
+        refusal = refuse_all(request, settings, paused=self._ports.pauses.refuse_work_because(contact.now))
+
+        # 3. What it reports.
+        taken = take_reports(request.results, view.reported, admission.host, now=contact.now)
+
+        # 4. What it has, beside what it should have.
+        review = await self._reviewed(contact, admission, view, refusal)
+        lost = await self._lost_jobs(contact, admission, review.resend)
+
+        # 5. What it is given, committed together with the above.
+        reports = (*taken.reports, *review.ended)
+        if admission.case is HostCase.CLONE and view.host is not None:
+            reports = await self._reported_by_the_old_record(view.host, reports)
+        writes = RequestWrites(admission.host, reports, detach=admission.detach)
+        given = await self._given(contact, admission, view, review=review, refusal=refusal, writes=writes)
+
+        # 6. The reply: nothing in it that is not committed.
+        self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
+        work = work_of((*given.jobs, *lost), contact.catalogue, self._ports.uploads)
+        wanted = bool(wants_of(request, admission.host))
+        answer = reply.Answer(admission, taken.acks, review, work, given.reasons, wanted)
+        return reply.with_key(reply.to_volunteer(answer, settings), request.code_sign_key, self._ports.signing)
+
+    async def _admitted(self, contact: Contact, view: RequestView, volunteer: Volunteer) -> Admission:
+        """The admission, its host recorded when it is new."""
+        settings = contact.catalogue.settings.scheduler
+        admission = admit(contact.request, view, volunteer, settings=settings, now=contact.now)
+        if not admission.create:
+            return admission
+        host_id = await self._ports.ledger.create_host(volunteer.volunteer_id, admission.host)
+        log.info("host created", host_id=host_id, volunteer_id=volunteer.volunteer_id, because=admission.because)
+        return replace(admission, host=replace(admission.host, host_id=host_id))
+
+    async def _reviewed(
+        self, contact: Contact, admission: Admission, view: RequestView, refusal: Refusal | None
+    ) -> HeldReview:
+        """What to do about jobs the client lost, or should drop.
+
+        Results it lists that are not in progress here are looked up; that is rare, and the second read.
+        """
+        request = contact.request
+        listed = frozenset(entry.name for entry in request.other_results)
+        held = view.held if admission.same_record and not admission.detach else ()
+        strays = stray_ids(listed, held) if admission.same_record else ()
+        found = view.reported
+        if strays:
+            key = replace(key_of(request), host_id=admission.host.host_id, instance_ids=strays)
+            found = (await self._ports.ledger.read(key)).reported
+        return review_held(
+            listed,
+            frozenset(result.name for result in request.results),
+            held,
+            found if admission.same_record else {},
+            runnable=frozenset()
+            if ANONYMOUS in request.platforms
+            else runnable_versions(contact.catalogue, admission.host),
+            wants_no_work=request.dont_send_work,
+            hold_back=_is_ours(refusal) or len(request.results) >= MAX_RESULTS,
+            now=contact.now,
+        )
+
+    async def _lost_jobs(self, contact: Contact, admission: Admission, lost: Sequence[Held]) -> tuple[JobToSend, ...]:
+        """What the reply needs to send lost jobs once more; those that ended meanwhile are left out."""
+        if not lost:
+            return ()
+        classes = await self._ports.ledger.job_classes([held.job_class_id for held in lost])
+        sent = await self._ports.ledger.sent_jobs([held.instance_id for held in lost])
+        versions = contact.catalogue.versions
+        return tuple(
+            lost_job(
+                held,
+                versions[held.app_version_id],
+                classes[held.job_class_id],
+                admission.host,
+                sent[held.instance_id],
+            )
+            for held in lost
+            if held.instance_id in sent and held.job_class_id in classes
+        )
+
+    async def _reported_by_the_old_record(self, host: Host, reports: tuple[Report, ...]) -> tuple[Report, ...]:
+        """Commit what a clone reports for the host it was copied from, whose jobs they are; nothing is left to do."""
+        if reports:
+            await self._ports.ledger.write(RequestWrites(host, reports))
+        return ()
+
+    async def _given(
+        self,
+        contact: Contact,
+        admission: Admission,
+        view: RequestView,
+        *,
+        review: HeldReview,
+        refusal: Refusal | None,
+        writes: RequestWrites,
+    ) -> Given:
+        """Commit the writes, with jobs when some are wanted and nothing speaks against it."""
+        asking = asking_of(
+            contact.request,
+            admission,
+            view,
+            kept=review.kept,
+            resent=review.resend,
+            catalogue=contact.catalogue,
+            now=contact.now,
+        )
+        if refusal is not None or not asking.wants:
+            await self._giver.give(None, writes)
+            return Given(reasons=messages.reasons_of(refusal) if refusal is not None else {})
+        return await self._giver.give(asking, writes)
+
+    def _note(
+        self, contact: Contact, case: str, host_id: HostId, given: Given, *, resent: int = 0, reports: int = 0
+    ) -> None:
+        """One line in the log and one count per request."""
+        took_s = Seconds(self._clock.monotonic() - contact.started_s)
+        refusals = {code: count for code, (count, _) in given.reasons.items()}
+        self._ports.observer.request_answered(
+            sent=len(given.jobs), resent=resent, reports=reports, refusals=refusals, took_s=took_s
+        )
+        log.debug(
+            "request answered",
+            host_id=host_id,
+            case=str(case),
+            rpc_seqno=contact.request.rpc_seqno,
+            reports=reports,
+            sent=len(given.jobs),
+            resent=resent,
+            lost=given.lost,
+            refusals={str(code): count for code, count in refusals.items()},
+            took_ms=round(1000.0 * took_s, 3),
+        )
+
+
+def _is_ours(refusal: Refusal | None) -> bool:
+    """Whether work is refused for a reason of the project's own, which will pass."""
+    return refusal is not None and refusal.code is RefusalCode.PROJECT_DOWN
