@@ -39,9 +39,5 @@ class MemoryStore:
     def shards(self) -> AllShards:
         return AllShards()
 
-    async def check_counters(self) -> list[str]:
-        """A sentence for each batch whose counters differ from what its rows add up to; empty when right."""
-        return self.views.miscounts()
-
     async def close(self) -> None:
         """There is nothing to close."""

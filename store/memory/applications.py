@@ -9,6 +9,7 @@ from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.hosts import DecayedSums, HostAppVersion
+from domain.settings import Settings
 from domain.units import AppId, AppVersionId, Instant
 from store.memory.registry import Registry, StoredFile
 from store.memory.work import Work
@@ -108,11 +109,13 @@ class MemoryApplications:
         by_name: dict[str, AppFile] = {}
         for version in self._versions().values():
             for file in version.files:
-                by_name.setdefault(file.name, file)
+                by_name[file.name] = file
         return list(by_name.values())
 
     async def load_catalogue(self) -> Catalogue:
+        """From then on the quotas of its settings hold."""
         versions = self._versions()
+        self._registry.settings = Settings.from_mapping(self._registry.changed_settings)
         return Catalogue(
             apps=dict(self._registry.apps),
             versions=versions,

@@ -45,7 +45,7 @@ class Registry:
         self.changed_settings: dict[str, object] = {}
         self.setting_changes: list[SettingChange] = []
         self.duty_done_at: dict[str, Instant] = {}
-        self.settings = Settings()
+        self.settings = Settings()  # of the catalogue that was loaded last
 
     def account(self, name: str) -> Account:
         if name not in self.account_ids:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from domain.settings import Settings
 from domain.units import Instant
 from domain.views import SettingChange
 from store.memory.registry import Registry
@@ -18,17 +17,11 @@ class MemorySettings:
         return dict(sorted(self._registry.changed_settings.items()))
 
     async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
-        """Raises InvalidInputError when the key or the value is not one."""
         registry = self._registry
-        changed = {name: known for name, known in registry.changed_settings.items() if name != key}
-        if value is None:
-            Settings().changed(key, Settings().as_mapping().get(key))
-        else:
-            changed[key] = value
-        settings = Settings.from_mapping(changed)
-        registry.setting_changes.append(SettingChange(key, registry.changed_settings.get(key), value, now, who, why))
-        registry.changed_settings = changed
-        registry.settings = settings
+        old = registry.changed_settings.pop(key, None)
+        if value is not None:
+            registry.changed_settings[key] = value
+        registry.setting_changes.append(SettingChange(key, old, value, now, who, why))
 
     async def setting_changes(self, limit: int) -> Sequence[SettingChange]:
         """Newest first."""

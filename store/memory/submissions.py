@@ -16,8 +16,9 @@ from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredJob
 from store.memory.work import Work
 
-ACTIVE_SUBMITTER_S = 30 * DAY_S
+ACTIVE_SUBMITTER_S = 30 * DAY_S  # who has submitted within this has a part in the shares
 ACTIVE_HOST_S = 7 * DAY_S
+LEAST_SHARES = 1e-9  # of a submitter with none: its logical time still moves
 
 
 @dataclass(slots=True)
@@ -142,21 +143,21 @@ class MemorySubmissions:
 
     def share_fraction(self, submitter: Submitter, now: Instant) -> float:
         """The submitter's shares over those of all who submitted within 30 days, itself included."""
-        registry = self.registry
-        total = submitter.shares + sum(
-            other.shares
-            for submitter_id, other in registry.submitters.items()
-            if submitter_id != submitter.submitter_id
-            and registry.last_submission_at.get(submitter_id, -ACTIVE_SUBMITTER_S) > now - ACTIVE_SUBMITTER_S
+        submitters = self.registry.submitters
+        others = sum(
+            submitters[submitter_id].shares
+            for submitter_id, last_at in self.registry.last_submission_at.items()
+            if submitter_id != submitter.submitter_id and last_at >= now - ACTIVE_SUBMITTER_S
         )
-        return submitter.shares / total if total > 0 else 1.0
+        shares = max(submitter.shares, LEAST_SHARES)
+        return shares / (shares + others)
 
     def pool_flop_per_s(self, now: Instant) -> float:
         """The speed of the CPUs of all hosts that called within 7 days, while they may compute."""
         return sum(
             host.ncpus * host.flop_per_s * host.cpu_availability_fraction
             for host in (stored.host for stored in self._work.hosts.values())
-            if host.last_rpc_at > now - ACTIVE_HOST_S
+            if host.last_rpc_at >= now - ACTIVE_HOST_S
         )
 
     def write(self, batch_id: BatchId, draft: _Draft) -> None:

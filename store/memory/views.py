@@ -72,7 +72,7 @@ class MemoryViews:
             raise NotFoundError("app", app_id)
         return self._registry.apps[app_id].name
 
-    def miscounts(self) -> list[str]:
+    async def check_counters(self) -> Sequence[str]:
         """A sentence for each batch whose counters differ from its rows."""
         return [
             f"batch {batch.batch_id}: counters say {batch.counts}, rows say {recounted}"

@@ -1,0 +1,312 @@
+"""A store with something in it, in one call each: for tests that need an app, a host, a batch or work under way.
+
+Everything goes through the ports, so that it works on every store. Names are numbered by what the store
+already holds, so that each call can be repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from domain.apps import App, AppVersion
+from domain.batches import Batch, QoS
+from domain.dispatch import Assignment, AssignmentFate, Report, RequestKey, RequestView, RequestWrites, WriteOutcome
+from domain.havs import HavEvent, HavEventKind
+from domain.hosts import Host
+from domain.jobs import InstanceState, JobClass
+from domain.submission import NewBatch, NewJob
+from domain.units import (
+    AccountId,
+    AppId,
+    BatchId,
+    Flop,
+    HostId,
+    InstanceId,
+    Instant,
+    Seconds,
+    SubmitterId,
+    VolunteerId,
+    later,
+)
+from domain.volunteers import Credentials
+from domain.waiting import Candidate, FreshRange
+from feeder.ports import WaitingWork
+from jobs.ports import Outages, OverdueWork, Submissions, UnsettledJobs
+from operations.ports import Applications, People, SettingStore, Views, Volunteers
+from scheduler.ports import Ledger
+from tests.builders import NOW, a_host, a_job_class, an_app, an_app_version
+from transfer.ports import UploadRecords
+
+DAY_S = 86400.0
+
+
+class CheckedViews(Views, Protocol):
+    """Every store can also recount what it counts as things happen."""
+
+    async def check_counters(self) -> Sequence[str]:
+        """A sentence for each counter that differs from the rows; empty when all agree."""
+        ...
+
+
+class Store(Protocol):
+    """What MemoryStore and PostgresStore have in common."""
+
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def waiting(self) -> WaitingWork: ...
+    @property
+    def submissions(self) -> Submissions: ...
+    @property
+    def unsettled(self) -> UnsettledJobs: ...
+    @property
+    def overdue(self) -> OverdueWork: ...
+    @property
+    def outages(self) -> Outages: ...
+    @property
+    def uploads(self) -> UploadRecords: ...
+    @property
+    def people(self) -> People: ...
+    @property
+    def volunteers(self) -> Volunteers: ...
+    @property
+    def applications(self) -> Applications: ...
+    @property
+    def settings(self) -> SettingStore: ...
+    @property
+    def views(self) -> CheckedViews: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredHost:
+    """A host, and what its client proves its volunteer by."""
+
+    host: Host
+    account_key: str
+
+    @property
+    def host_id(self) -> HostId:
+        return self.host.host_id
+
+    @property
+    def volunteer_id(self) -> VolunteerId:
+        return self.host.volunteer_id
+
+    @property
+    def authenticator_hash(self) -> bytes:
+        return hash_of(self.account_key)
+
+    def key(self, *instance_ids: InstanceId) -> RequestKey:
+        return RequestKey(self.authenticator_hash, self.host_id, self.host.host_cpid, instance_ids)
+
+
+def hash_of(account_key: str) -> bytes:
+    """What is stored of an account key: its SHA-256."""
+    return hashlib.sha256(account_key.encode()).digest()
+
+
+# ---------------------------------------------------------------- applications and people
+
+
+async def a_registered_app(store: Store, name: str = "pi", **changes: Any) -> App:
+    """The app of that name, made if there is none."""
+    for app in await store.applications.apps():
+        if app.name == name:
+            return app
+    return await store.applications.add_app(an_app(name=name, **changes))
+
+
+async def a_registered_version(store: Store, app_id: AppId | None = None, **changes: Any) -> AppVersion:
+    """A new version of the app, of a number of its own unless told; its files are registered too."""
+    app_id = (await a_registered_app(store)).app_id if app_id is None else app_id
+    known = (await store.applications.load_catalogue()).versions
+    version = an_app_version(**{"app_id": app_id, "version_num": 100 + len(known), **changes})
+    for file in version.files:
+        await store.applications.add_file(
+            file.name, nbytes=file.nbytes, md5=file.md5, signature=file.signature, now=NOW
+        )
+    version_id = await store.applications.add_app_version(version)
+    return (await store.applications.load_catalogue()).versions[version_id]
+
+
+async def the_version(store: Store) -> AppVersion:
+    """The newest version there is, made if there is none."""
+    versions = (await store.applications.load_catalogue()).versions
+    return versions[max(versions)] if versions else await a_registered_version(store)
+
+
+async def a_registered_volunteer(store: Store, account_key: str = "", **changes: Any) -> VolunteerId:
+    """A new volunteer with an account key and an e-mail of their own unless told."""
+    number = len(await store.volunteers.volunteers()) + 1
+    account_key = account_key or f"key-{number}"
+    values: dict[str, Any] = {
+        "email": f"volunteer{number}@example.org",
+        "name": f"Volunteer {number}",
+        "beta": False,
+    } | changes
+    email = values.pop("email")
+    return await store.volunteers.add_volunteer(
+        email,
+        credentials=Credentials(b"nonce-%d" % number, hash_of(account_key)),
+        cross_project_id=f"{number:032x}",
+        now=NOW,
+        **values,
+    )
+
+
+async def a_registered_host(store: Store, *, account_key: str = "", **changes: Any) -> RegisteredHost:
+    """A new host, by default of a new volunteer."""
+    number = len(await store.volunteers.volunteers()) + 1
+    account_key = account_key or f"key-{number}"
+    volunteer_id = changes.pop("volunteer_id", None)
+    if volunteer_id is None:
+        volunteer_id = await a_registered_volunteer(store, account_key)
+    host = a_host(**{"volunteer_id": volunteer_id, "host_cpid": f"{number:032x}", **changes})
+    host_id = await store.ledger.create_host(volunteer_id, host)
+    stored, _ = await store.views.host(host_id)
+    return RegisteredHost(stored, account_key)
+
+
+# ---------------------------------------------------------------- batches
+
+
+def a_new_batch(**changes: Any) -> NewBatch:
+    """A throughput batch of the default submitter, charged 50 s from NOW on."""
+    values: dict[str, Any] = {
+        "submitter_id": SubmitterId(1),
+        "account_id": AccountId(1),
+        "app_id": AppId(1),
+        "name": "a batch",
+        "qos": QoS.THROUGHPUT,
+        "jobs_total": 10,
+        "created_at": NOW,
+        "order_tier": 0,
+        "order_key": NOW + 1000.0,
+        "logical_start_at": NOW,
+        "logical_end_at": Instant(NOW + 1000.0),
+        "charged_s": Seconds(50.0),
+        "batch_flop": Flop(3.6e13),
+    }
+    return NewBatch(**(values | changes))
+
+
+async def a_submitted_batch(
+    store: Store,
+    jobs: int = 10,
+    quorum: int = 1,
+    *,
+    copies: int | None = None,
+    job_class: JobClass | None = None,
+    **changes: Any,
+) -> Batch:
+    """A batch of `jobs` equal jobs of the app pi, each with `copies` unsent instances (the quorum unless told)."""
+    app_id = changes.pop("app_id", None) or (await a_registered_app(store)).app_id
+    job_class = job_class or a_job_class(quorum=quorum)
+    async with store.submissions.submission() as writer:
+        batch_id = await writer.add_batch(a_new_batch(app_id=app_id, jobs_total=jobs, **changes))
+        class_id = await writer.add_class(batch_id, job_class)
+        await writer.add_jobs(
+            batch_id,
+            [
+                NewJob(class_id, f"--job {number}", copies=quorum if copies is None else copies)
+                for number in range(jobs)
+            ],
+        )
+    return await store.views.batch(batch_id)
+
+
+async def waiting_of(store: Store, batch_id: BatchId) -> list[Candidate]:
+    """Every unsent instance of a batch: urgent ones in their order, then fresh ones by id."""
+    urgent = await store.waiting.urgent([batch_id], 10_000)
+    fresh = await store.waiting.tail([batch_id], 10_000)
+    return [*urgent, *sorted(fresh, key=lambda candidate: candidate.ready.instance_id)]
+
+
+async def fresh_of(store: Store, batch_id: BatchId, *, after: int = 0, limit: int = 10_000) -> list[Candidate]:
+    """Every fresh instance of a batch behind `after`, shard by shard, `limit` of each."""
+    ranges = [FreshRange(batch_id, shard, InstanceId(after), limit) for shard in range(64)]
+    return list(await store.waiting.fresh(ranges))
+
+
+# ---------------------------------------------------------------- instances on their way
+
+
+def an_assignment(candidate: Candidate, host: RegisteredHost, version: AppVersion, **changes: Any) -> Assignment:
+    """The candidate for the host: sent at NOW, due in a day, with an hour of grace."""
+    ready = candidate.ready
+    sent_at = changes.get("sent_at", NOW)
+    due_at = changes.get("due_at", later(sent_at, DAY_S))
+    values: dict[str, Any] = {
+        "instance_id": ready.instance_id,
+        "job_id": ready.job_id,
+        "batch_id": ready.batch_id,
+        "job_class_id": ready.job_class_id,
+        "app_id": version.app_id,
+        "app_version_id": version.app_version_id,
+        "host_id": host.host_id,
+        "volunteer_id": host.volunteer_id,
+        "sent_at": sent_at,
+        "due_at": due_at,
+        "timeout_at": later(due_at, 3600.0),
+        "est_runtime_s": Seconds(3600.0),
+        "tight": False,
+        "because": "now + delay bound",
+    }
+    return Assignment(**(values | changes))
+
+
+async def send(store: Store, host: RegisteredHost, *assignments: Assignment) -> WriteOutcome:
+    """Write the assignments as one request of the host."""
+    return await store.ledger.write(RequestWrites(host.host, assignments=assignments))
+
+
+async def a_sent_instance(
+    store: Store, batch_id: BatchId, host: RegisteredHost, candidate: Candidate | None = None, **changes: Any
+) -> Assignment:
+    """The first waiting instance of the batch, or the one given, sent to the host for certain."""
+    candidate = candidate or (await waiting_of(store, batch_id))[0]
+    assignment = an_assignment(candidate, host, await the_version(store), **changes)
+    outcome = await send(store, host, assignment)
+    assert outcome.fates == {assignment.instance_id: AssignmentFate.SENT}, outcome
+    return assignment
+
+
+def a_report(assignment: Assignment, **changes: Any) -> Report:
+    """A success an hour after it was sent."""
+    values: dict[str, Any] = {
+        "instance_id": assignment.instance_id,
+        "job_id": assignment.job_id,
+        "from_state": InstanceState.IN_PROGRESS,
+        "to_state": InstanceState.REPORTED,
+        "reported_at": later(assignment.sent_at, 3600.0),
+        "elapsed_s": Seconds(3000.0),
+        "cpu_s": Seconds(2900.0),
+    }
+    return Report(**(values | changes))
+
+
+async def report(store: Store, host: RegisteredHost, *reports: Report) -> None:
+    """Write the reports as one request of the host."""
+    await store.ledger.write(RequestWrites(host.host, reports=reports))
+
+
+async def read(store: Store, host: RegisteredHost, *instance_ids: InstanceId) -> RequestView:
+    """What the store knows when the host calls."""
+    return await store.ledger.read(host.key(*instance_ids))
+
+
+def a_hav_event(assignment: Assignment, kind: HavEventKind = HavEventKind.VALID, **changes: Any) -> HavEvent:
+    """An event of the instance's host and app version an hour after it was sent."""
+    values: dict[str, Any] = {
+        "host_id": assignment.host_id,
+        "app_version_id": assignment.app_version_id,
+        "kind": kind,
+        "at": later(assignment.sent_at, 3600.0),
+        "tight": assignment.tight,
+    }
+    return HavEvent(**(values | changes))
