@@ -1,0 +1,277 @@
+"""Which of the ready jobs does this host get, and by when must each be back? The main path. Pure.
+
+1 what the host wants, GPU types first   2 the groups in order, in passes   3 the row of checks
+4 a due date for each class              5 slots until the wish is covered  6 refusals counted
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import assert_never
+
+from domain.apps import ANONYMOUS, ProcessorType
+from domain.batches import QoS
+from domain.dispatch import Assignment
+from domain.jobs import Ready
+from domain.refusals import Refusal, RefusalCode
+from domain.settings import DeadlineRule
+from domain.units import AppId, JobId
+from lifecycle.grace import timeout_at
+from lifecycle.replication import copies_for
+from scheduler.asking import Asking, Want
+from scheduler.choice import Choice, Chosen, Refused
+from scheduler.feasibility import (
+    AppCheck,
+    ClassCheck,
+    device_refusal,
+    fits_cpus,
+    fits_disk,
+    fits_hr,
+    fits_memory,
+    hr_refusal,
+    is_beta_wanted,
+    is_offered,
+    is_selected,
+)
+from scheduler.gates import lowest_gate, newcomer_refusal
+from scheduler.need import Need, need_of
+from scheduler.ports import JobArray, SlotGroup
+from scheduler.verdict import Judge, Verdict
+
+# The page to show a volunteer who asks "why do I get no work?". Cheapest first; the first refusal counts.
+APP_CHECKS: tuple[AppCheck, ...] = (is_offered, is_selected, is_beta_wanted)  # then: a version that runs here
+CLASS_CHECKS: tuple[ClassCheck, ...] = (fits_memory, fits_cpus, fits_disk, fits_hr)  # then: due date and gate
+
+SLOTS_LOOKED_AT = 64  # of a group, which the host may not have one by one, before going on to the next
+
+
+class Pass(StrEnum):
+    """In which order groups are walked, each time from the start."""
+
+    GATED = "gated"  # jobs that ask for a percentile, while the host has one
+    LOCALITY = "locality"  # jobs whose sticky files the host holds
+    BETA = "beta"  # apps being tested, for volunteers who opted in
+    ALL = "all"  # everything in order
+    LEFT_OVER = "left_over"  # gated jobs beyond their share, when there is nothing else
+
+
+def choose(asking: Asking, array: JobArray) -> Choice:
+    """Jobs for the host from the array, which loses their slots, with a due date for each.
+
+    The cost depends on the number of groups, not of slots. A group that nothing was taken from and that
+    was refused for every wanted processor type is noted in the array.
+    """
+    if ANONYMOUS in asking.host.platforms:
+        detail = "the client runs its user's own programs (platform 'anonymous'), this project sends none for them"
+        return Choice((), (Refused(Refusal(RefusalCode.ANONYMOUS_PLATFORM, detail)),), 0)
+    walk = _Walk(asking, array)
+    for want in asking.wants:
+        walk.serve(want)
+    return walk.finish()
+
+
+class _Walk:
+    """One request's way through the array."""
+
+    def __init__(self, asking: Asking, array: JobArray) -> None:
+        self._asking = asking
+        self._array = array
+        self._groups = tuple(enumerate(array.groups()))
+        self._rng = random.Random(asking.seed)  # noqa: S311 - a repeatable draw, not a secret
+        self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS, self._rng)
+        self._scheduler = asking.catalogue.settings.scheduler
+        self._deadline = asking.catalogue.settings.deadline
+        self._chosen: list[Chosen] = []
+        self._jobs: set[JobId] = set()
+        self._served: set[ProcessorType] = set()
+        self._looked_at: set[int] = set()  # places of groups
+        self._given: set[tuple[int, ProcessorType]] = set()  # what something was taken from
+        self._refused: dict[tuple[int, ProcessorType], Refusal] = {}
+        self._refused_apps: dict[tuple[AppId, ProcessorType], Refusal] = {}
+        self._refused_types: list[Refused] = []
+
+    def serve(self, want: Want) -> None:
+        """Jobs for the processors of one type until the wish is covered or a limit reached."""
+        kind = want.processor_type
+        refusal = device_refusal(want, self._asking)
+        need = refusal or need_of(want, self._asking, sent=len(self._chosen))
+        if isinstance(need, Refusal):
+            self._refused_types.append(Refused(need, kind))
+            return
+        self._served.add(kind)
+        for one_pass in Pass:
+            for place, group in self._groups:
+                if not need.open:
+                    return
+                if self._belongs(one_pass, group, kind):
+                    need = self._offer(one_pass, place, group, kind, need)
+
+    def finish(self) -> Choice:
+        """What was chosen, and why the rest was not."""
+        refused = list(self._refused_types)
+        if not self._groups and self._served:
+            refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent at the moment")))
+        refused += [Refused(why, kind, app_id) for (app_id, kind), why in self._refused_apps.items()]
+        for (place, kind), why in self._refused.items():
+            batch, job_class = self._groups[place][1].batch, self._groups[place][1].job_class
+            if (place, kind) not in self._given and (batch.app_id, kind) not in self._refused_apps:
+                refused.append(Refused(why, kind, batch.app_id, batch.batch_id, job_class.job_class_id))
+        self._note_in_array()
+        return Choice(tuple(self._chosen), tuple(refused), len(self._looked_at))
+
+    def _note_in_array(self) -> None:
+        """Tell the array which groups were of no use to this host, on any of its processors."""
+        given = {place for place, _ in self._given}
+        whys: dict[int, list[Refusal]] = {}
+        for (place, _), why in self._refused.items():
+            whys.setdefault(place, []).append(why)
+        for place, found in whys.items():
+            if place not in given and len(found) == len(self._served):
+                self._array.note_refusal(self._groups[place][1], self._asking.host.host_id, found[-1].code)
+
+    def _belongs(self, one_pass: Pass, group: SlotGroup, kind: ProcessorType) -> bool:
+        """Whether a group is looked at in this pass at all; cheap, and never wrong in leaving one out."""
+        match one_pass:
+            case Pass.GATED:
+                return self._may_pass_a_gate(group, kind)
+            case Pass.LOCALITY:
+                return bool(group.sticky_files) and group.sticky_files <= self._asking.sticky_files
+            case Pass.BETA:
+                app = self._asking.catalogue.apps.get(group.batch.app_id)
+                return app is not None and app.beta and self._asking.volunteer.beta
+            case Pass.ALL:
+                return True
+            case Pass.LEFT_OVER:
+                return self._may_pass_a_gate(group, kind)
+            case _:
+                assert_never(one_pass)
+
+    def _may_pass_a_gate(self, group: SlotGroup, kind: ProcessorType) -> bool:
+        if self._deadline.rule is DeadlineRule.FIXED:
+            return False
+        if group.batch.qos is QoS.THROUGHPUT and not group.urgent:
+            return False
+        best = self._judge.best(group.batch.app_id, kind)
+        return not isinstance(best, Refusal) and best.for_gated.percentile.passes(lowest_gate(self._deadline))
+
+    def _offer(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need) -> Need:
+        """Take slots of one group while they are wanted and the host may have them; what is still wanted."""
+        slots = group.slots()
+        taken: list[Ready] = []
+        at, passed_over = 0, 0
+        while at < len(slots) and passed_over < SLOTS_LOOKED_AT and need.open:
+            slot = slots[at]
+            verdict = self._verdict(one_pass, place, group, kind, need, retry=slot.retries > 0)
+            if not isinstance(verdict, Verdict):
+                at = _after_retries(slots) if slot.retries > 0 else len(slots)
+                continue
+            at += 1
+            refusal = self._slot_refusal(slot, verdict)
+            if refusal is not None:
+                self._refused[place, kind] = refusal
+                passed_over += 1
+                continue
+            self._give(group, slot, verdict)
+            taken.append(slot)
+            need = need.after(verdict.usage, verdict.runtime_s, urgent=verdict.gated)
+        for slot in taken:
+            self._array.take(slot, self._asking.host.host_id, self._asking.volunteer.volunteer_id)
+        if taken:
+            self._given.add((place, kind))
+        return need
+
+    def _verdict(
+        self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need, *, retry: bool
+    ) -> Verdict | None:
+        """The class's verdict, or None when it is refused or waits for a later pass."""
+        self._looked_at.add(place)
+        found = self._judge.verdict(place, group, kind, retry=retry)
+        if isinstance(found, Refusal):
+            self._note(place, group, kind, found)
+            return None
+        if one_pass in (Pass.GATED, Pass.LEFT_OVER) and not found.gated:
+            return None
+        if found.gated and one_pass is not Pass.LEFT_OVER:
+            fraction = self._scheduler.urgent_share_fraction
+            if not need.has_room_for_urgent(found.usage, found.runtime_s, fraction):
+                return None
+        return found
+
+    def _note(self, place: int, group: SlotGroup, kind: ProcessorType, why: Refusal) -> None:
+        """Remember a class's refusal; one of the whole app is told once."""
+        self._refused[place, kind] = why
+        if self._judge.best(group.batch.app_id, kind) is why:
+            self._refused_apps[group.batch.app_id, kind] = why
+
+    def _slot_refusal(self, slot: Ready, verdict: Verdict) -> Refusal | None:
+        """The checks of a single job: one instance per host and volunteer, hosts alike, newcomers' share."""
+        asking = self._asking
+        if slot.job_id in self._jobs:
+            return Refusal(RefusalCode.SAME_HOST, f"job {slot.job_id} has another instance in this reply")
+        if slot.hr_class:
+            refusal = hr_refusal(slot, verdict.hr_class)
+            if refusal is not None:
+                return refusal
+        code = self._array.may_have(slot, asking.host.host_id, asking.volunteer.volunteer_id)
+        if code is not None:
+            return Refusal(code, f"job {slot.job_id} already has an instance there")
+        if not verdict.gated and self._deadline.rule is DeadlineRule.MUSTER:
+            return newcomer_refusal(verdict.usable.percentile, slot, self._scheduler.newcomer_fraction)
+        return None
+
+    def _give(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> None:
+        """Put a job in the reply."""
+        version = verdict.usable.version
+        assignment = self._assignment(group, slot, verdict)
+        self._chosen.append(
+            Chosen(assignment, slot, group.batch, group.job_class, version, verdict.usable.speed.flop_per_s)
+        )
+        self._jobs.add(slot.job_id)
+        self._judge.sent(verdict, group.job_class)
+
+    def _assignment(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> Assignment:
+        asking, due, batch = self._asking, verdict.due, group.batch
+        return Assignment(
+            instance_id=slot.instance_id,
+            job_id=slot.job_id,
+            batch_id=batch.batch_id,
+            job_class_id=group.job_class.job_class_id,
+            app_id=batch.app_id,
+            app_version_id=verdict.usable.version.app_version_id,
+            host_id=asking.host.host_id,
+            volunteer_id=asking.volunteer.volunteer_id,
+            sent_at=asking.now,
+            due_at=due.due_at,
+            timeout_at=timeout_at(asking.now, due.due_at, asking.catalogue.settings.lifecycle),
+            est_runtime_s=verdict.runtime_s,
+            tight=due.tight,
+            because=due.because,
+            hr_class=verdict.hr_class,
+            copies=self._copies(group, verdict),
+        )
+
+    def _copies(self, group: SlotGroup, verdict: Verdict) -> int:
+        """How many copies check this host's result, where the app replicates by trust."""
+        app = self._asking.catalogue.apps[group.batch.app_id]
+        if app.adaptive_copies == 0 or group.job_class.quorum != 1:
+            return 0
+        hav = self._asking.havs.get(verdict.usable.version.app_version_id)
+        return copies_for(
+            hav.consecutive_valid if hav is not None else 0,
+            app.adaptive_copies,
+            rng=self._rng,
+            consecutive_valid_infinite=self._asking.catalogue.settings.ranking.consecutive_valid_infinite,
+        )
+
+
+def _after_retries(slots: Sequence[Ready]) -> int:
+    """Where the slots without retries begin; they come last.
+
+    >>> from domain.jobs import Ready
+    >>> _after_retries([Ready(1, 1, 1, 1, retries=2), Ready(2, 2, 1, 1, retries=1), Ready(3, 3, 1, 1)])
+    2
+    """
+    return bisect_left(slots, 0, key=lambda slot: -slot.retries)

@@ -1,0 +1,150 @@
+"""May this host have jobs of this class, with which version, and by when? Once per class and request. Pure.
+
+Jobs of a class are alike, so the row of checks, the gate and the due date are asked once per (class,
+retry) and processor type, and again only after a job was sent that changed busy times or disk space.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from domain.apps import ProcessorType
+from domain.jobs import JobClass
+from domain.refusals import Refusal, RefusalCode
+from domain.units import AppId, AppVersionId, Seconds
+from scheduler.asking import Asking
+from scheduler.busy import Busy, busy_of, held_work, told_work, usage_of
+from scheduler.deadline import Due, Gate, Moment, assign_due_at
+from scheduler.feasibility import AppCheck, ClassCheck, hr_class_of
+from scheduler.ports import SlotGroup
+from scheduler.versions import Best, Usable, best_version
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Yes: with this version, by this due date. `hr_class` is the host's, for the class's kind of likeness."""
+
+    usable: Usable
+    due: Due
+    runtime_s: Seconds
+    usage: float
+    hr_class: int
+
+    @property
+    def gated(self) -> bool:
+        return self.due.gate is not Gate.NONE
+
+
+class Judge:
+    """Gives verdicts for one request and keeps count of what the reply already holds.
+
+    Only `sent` changes it. A refusal stays as it is until a version's quota is used up: with more jobs
+    sent a host only gets busier and its disk fuller.
+    """
+
+    def __init__(
+        self, asking: Asking, app_checks: Sequence[AppCheck], class_checks: Sequence[ClassCheck], rng: random.Random
+    ) -> None:
+        self._asking = asking
+        self._app_checks = app_checks
+        self._class_checks = class_checks
+        self._rng = rng
+        self._settings = asking.catalogue.settings.deadline
+        self._busy = _busy_at_start(asking)
+        self._disk_bytes = asking.disk_bytes
+        self._sent: dict[AppVersionId, int] = {}
+        self._best: dict[tuple[AppId, ProcessorType], Best | Refusal] = {}
+        self._moments: dict[AppVersionId, Moment] = {}
+        self._verdicts: dict[tuple[int, ProcessorType, bool], Verdict | Refusal] = {}
+
+    def best(self, app_id: AppId, kind: ProcessorType) -> Best | Refusal:
+        """BAV(A, T), or why the host cannot have jobs of this app there at all."""
+        found = self._best.get((app_id, kind))
+        if found is None:
+            found = self._best[app_id, kind] = self._look_for(app_id, kind)
+        return found
+
+    def verdict(self, place: int, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Verdict | Refusal:
+        """The answer for a group's first instances or its retries. `place` is the group's in the order."""
+        key = (place, kind, retry)
+        found = self._verdicts.get(key)
+        if found is None:
+            found = self._verdicts[key] = self._decide(group, kind, retry=retry)
+        return found
+
+    def sent(self, verdict: Verdict, job_class: JobClass) -> None:
+        """Count a job that is given to the host: busy times, disk, the version's quota."""
+        version = verdict.usable.version
+        self._busy = self._busy.with_job(version.plan_class, verdict.runtime_s, tight=verdict.due.tight)
+        self._disk_bytes -= job_class.disk_bytes
+        self._moments.clear()
+        count = self._sent[version.app_version_id] = self._sent.get(version.app_version_id, 0) + 1
+        if count >= verdict.usable.quota_left:
+            self._best.pop((version.app_id, version.processor_type), None)
+            self._verdicts.clear()
+        else:
+            self._verdicts = {key: one for key, one in self._verdicts.items() if isinstance(one, Refusal)}
+
+    def _look_for(self, app_id: AppId, kind: ProcessorType) -> Best | Refusal:
+        app = self._asking.catalogue.apps.get(app_id)
+        if app is None:
+            return Refusal(RefusalCode.NO_APP_VERSION, f"app {app_id} is not known here")
+        for check in self._app_checks:
+            refusal = check(app, kind, self._asking)
+            if refusal is not None:
+                return refusal
+        return best_version(app, kind, self._asking, sent=self._sent, rng=self._rng)
+
+    def _decide(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Verdict | Refusal:
+        best = self.best(group.batch.app_id, kind)
+        if isinstance(best, Refusal):
+            return best
+        job_class = group.job_class
+        for check in self._class_checks:
+            refusal = check(job_class, self._asking, self._disk_bytes)
+            if refusal is not None:
+                return refusal
+        decided = self._with_version(best.for_gated, group, retry=retry)
+        if best.for_relaxed is best.for_gated or (isinstance(decided, Verdict) and decided.gated):
+            return decided
+        explored = self._with_version(best.for_relaxed, group, retry=retry)
+        return explored if isinstance(explored, Verdict) and not explored.gated else decided
+
+    def _with_version(self, usable: Usable, group: SlotGroup, *, retry: bool) -> Verdict | Refusal:
+        job_class, speed, version = group.job_class, usable.speed, usable.version
+        runtime_s = speed.runtime_s(job_class.fpops_est_flop)
+        due = assign_due_at(
+            self._moment(usable),
+            group.batch,
+            job_class,
+            runtime_s=runtime_s,
+            safe_runtime_s=speed.safe_runtime_s(runtime_s, self._settings.min_slack_s),
+            retry=retry,
+            cuts=self._asking.catalogue.cut_points.get((version.app_id, version.processor_type)),
+            settings=self._settings,
+        )
+        if isinstance(due, Refusal):
+            return due
+        hr_class = hr_class_of(self._asking.host, job_class.hr_type)
+        return Verdict(usable, due, runtime_s, usage_of(version.plan_class), hr_class)
+
+    def _moment(self, usable: Usable) -> Moment:
+        """When the host could start and end with this version, as busy as it is by now."""
+        version = usable.version
+        found = self._moments.get(version.app_version_id)
+        if found is None:
+            plan = version.plan_class
+            found = Moment(self._asking.now, self._busy.start_s(plan), self._busy.queue_s(plan), usable.percentile)
+            self._moments[version.app_version_id] = found
+        return found
+
+
+def _busy_at_start(asking: Asking) -> Busy:
+    """Busy times from the client's whole queue if it tells it, else from what the server knows it holds."""
+    if asking.in_progress is not None:
+        work = told_work(asking.in_progress, asking.held, asking.host)
+    else:
+        work = held_work(asking.held, asking.catalogue.versions, now=asking.now)
+    return busy_of(asking.wants, asking.host, work)
