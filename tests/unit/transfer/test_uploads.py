@@ -1,0 +1,354 @@
+"""Uploads are proved, bounded, resumed, verified and recorded before the client hears "done"."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.errors import UnavailableError
+from domain.units import InstanceId, Instant, Seconds
+from transfer.tokens import UploadTokens
+from transfer.upload_folder import UploadFolder
+from transfer.uploads import UploadedOutputs, Uploads
+from wire.messages import SizeQuery, UploadHeader, UploadReply
+from wire.uploads import decode_upload_reply, encode_size_query, encode_upload_header
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+NAME = "pi_3_41_77_r0"
+CONTENT = bytes(range(256)) * 100
+TOKENS = UploadTokens(b"s" * 32)
+Client = TestClient[web.Request, web.Application]
+
+
+class FixedClock:
+    def now(self) -> Instant:
+        return Instant(1000.0)
+
+    def monotonic(self) -> Seconds:
+        return Seconds(0.0)
+
+    async def sleep(self, duration_s: float) -> None:
+        raise AssertionError("uploads never sleep")
+
+
+class Records:
+    """Upload records of instances 77 and 78."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, tuple[InstanceId, int, str, Instant]] = {}
+        self.available = True
+
+    async def record_upload(
+        self, instance_id: InstanceId, *, name: str, nbytes: int, md5: str, completed_at: Instant
+    ) -> bool:
+        if not self.available:
+            raise UnavailableError
+        if instance_id not in (77, 78):
+            return False
+        self.known[name] = (instance_id, nbytes, md5, completed_at)
+        return True
+
+
+class FullDisk(UploadFolder):
+    """A folder in which nothing more can be written."""
+
+    def append(self, name: str, chunk: bytes, *, at: int, last: bool = False) -> bool:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+class Server:
+    """Uploads over a folder, spoken to as a client does."""
+
+    def __init__(self, folder: UploadFolder, *, max_bytes: int = 10_000_000, idle_timeout_s: float = 60.0) -> None:
+        self.folder = folder
+        self.records = Records()
+        uploads = Uploads(
+            folder, TOKENS, self.records, FixedClock(), max_bytes=lambda: max_bytes, idle_timeout_s=idle_timeout_s
+        )
+        self.application = web.Application()
+        self.application.router.add_post("/upload", uploads.answer)
+        self.client: Client = TestClient(TestServer(self.application))
+
+    async def post(self, body: bytes) -> UploadReply:
+        async with self.client.post("/upload", data=body) as response:
+            assert response.status == 200
+            return decode_upload_reply(await response.read())
+
+    async def upload(self, header: UploadHeader, payload: bytes) -> UploadReply:
+        return await self.post(encode_upload_header(header) + payload)
+
+    async def size(self, name: str = NAME) -> int | None:
+        return (await self.post(encode_size_query(SizeQuery(name)))).file_size
+
+    async def begin(self, header: UploadHeader, payload: bytes) -> asyncio.StreamWriter:
+        """Announce a whole file, send only `payload`, and keep the connection open in silence."""
+        head = encode_upload_header(header)
+        port = self.client.port
+        assert port is not None
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        length = len(head) + header.nbytes - header.offset
+        writer.write(f"POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode() + head + payload)
+        await writer.drain()
+        async with asyncio.timeout(10):
+            while not files_in(self.folder.path(header.name).parent):
+                await self.size(header.name)
+        return writer
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    server = Server(UploadFolder(tmp_path / "upload"))
+    async with server.client:
+        yield server
+
+
+def a_header(
+    content: bytes = CONTENT, *, name: str = NAME, max_bytes: int = 1_000_000, offset: int = 0
+) -> UploadHeader:
+    md5 = hashlib.md5(content).hexdigest()
+    return UploadHeader(name, TOKENS.token(name, max_bytes), max_bytes, len(content), md5, offset)
+
+
+def files_in(tmp_path: Path) -> list[Path]:
+    return [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+async def hang_up(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    await writer.wait_closed()
+
+
+async def until_size(server: Server, nbytes: int) -> None:
+    """Wait until the server has kept what a broken connection brought."""
+    async with asyncio.timeout(10):
+        while await server.size() != nbytes:
+            pass
+
+
+# ------------------------------------------------------------------ the whole way
+
+
+async def test_a_whole_upload_is_stored_recorded_and_done(server: Server) -> None:
+    assert await server.upload(a_header(), CONTENT) == UploadReply(0)
+    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+    assert server.records.known == {NAME: (77, len(CONTENT), hashlib.md5(CONTENT).hexdigest(), 1000.0)}
+    assert await server.size() == len(CONTENT)
+
+
+async def test_an_empty_output_is_stored(server: Server) -> None:
+    assert await server.upload(a_header(b""), b"") == UploadReply(0)
+    assert await UploadedOutputs(server.folder).read_output(NAME) == b""
+
+
+async def test_an_output_that_is_not_here_reads_as_none(server: Server) -> None:
+    assert await UploadedOutputs(server.folder).read_output(NAME) is None
+
+
+async def test_the_same_upload_once_more_is_done_at_once(server: Server, tmp_path: Path) -> None:
+    await server.upload(a_header(), CONTENT)
+    assert await server.upload(a_header(), CONTENT) == UploadReply(0)
+    assert await server.upload(a_header(offset=len(CONTENT)), b"") == UploadReply(0)
+    assert len(files_in(tmp_path)) == 1
+
+
+async def test_other_content_after_a_whole_upload_is_refused_and_the_first_stays(server: Server) -> None:
+    await server.upload(a_header(), CONTENT)
+    reply = await server.upload(a_header(b"forged"), b"forged")
+    assert reply == UploadReply(-1, "a file of that name with other content was taken before")
+    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+    assert server.records.known[NAME][1] == len(CONTENT)
+
+
+async def test_bytes_behind_the_end_are_not_kept(server: Server) -> None:
+    assert await server.upload(a_header(), CONTENT + b"more") == UploadReply(0)
+    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+
+
+# ------------------------------------------------------------------ refusals before a byte is written
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (replace(a_header(), token="0" * 64), "the token is not for this file and size"),
+        (replace(a_header(), token=""), "the token is not for this file and size"),
+        (replace(a_header(), max_bytes=2_000_000), "the token is not for this file and size"),
+        (replace(a_header(), name="pi_3_41_78_r0"), "the token is not for this file and size"),
+        (a_header(max_bytes=25_599), "the file has 25600 bytes, at most 25599 are taken"),
+        (replace(a_header(), offset=25_601), "the offset 25601 lies behind the end of the file at 25600"),
+        (a_header(name="../../etc/passwd"), "no output has such a name"),
+        (a_header(name="../../x_1_1_77_r0"), "no output has such a name"),
+        (a_header(name="/etc/x_1_1_77_r0"), "no output has such a name"),
+        (a_header(name="%2e%2e%2fx_1_1_77_r0"), "no output has such a name"),
+        (a_header(name="notes.txt"), "no output has such a name"),
+    ],
+)
+async def test_what_no_leave_was_given_for_is_refused(
+    server: Server, tmp_path: Path, header: UploadHeader, message: str
+) -> None:
+    assert await server.upload(header, CONTENT) == UploadReply(-1, message)
+    assert files_in(tmp_path) == []
+    assert server.records.known == {}
+
+
+async def test_the_projects_limit_goes_before_the_tokens(tmp_path: Path) -> None:
+    server = Server(UploadFolder(tmp_path / "upload"), max_bytes=100)
+    async with server.client:
+        reply = await server.upload(a_header(), CONTENT)
+    assert reply == UploadReply(-1, "the file has 25600 bytes, at most 100 are taken")
+    assert files_in(tmp_path) == []
+
+
+async def test_a_nul_in_a_name_does_not_shorten_it(server: Server, tmp_path: Path) -> None:
+    body = encode_upload_header(a_header()).replace(NAME.encode(), b"../x\0" + NAME.encode())
+    assert (await server.post(body + CONTENT)).status == -1
+    assert files_in(tmp_path) == []
+
+
+async def test_an_output_of_an_unknown_instance_is_refused_and_removed(server: Server, tmp_path: Path) -> None:
+    reply = await server.upload(a_header(name="pi_3_41_99_r0"), CONTENT)
+    assert reply == UploadReply(-1, "no instance has such an output")
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"nonsense", b"<data_server_request>\n<file_upload>", b"<data_server_request>" * 2000]
+)
+async def test_what_is_no_upload_request_is_a_bad_request(server: Server, body: bytes) -> None:
+    async with server.client.post("/upload", data=body) as response:
+        assert response.status in (400, 413)
+        assert "expected" in await response.text()
+
+
+# ------------------------------------------------------------------ wrong content, no room, no database
+
+
+async def test_a_wrong_md5_deletes_what_came_and_asks_for_all_of_it(server: Server) -> None:
+    reply = await server.upload(a_header(), b"x" * len(CONTENT))
+    assert reply == UploadReply(1, "the MD5 of the file is not the one announced: send all of it again")
+    assert await server.size() == 0
+    assert server.records.known == {}
+    assert await server.upload(a_header(), CONTENT) == UploadReply(0)
+
+
+async def test_a_full_disk_is_told_and_nothing_is_presented_as_whole(tmp_path: Path) -> None:
+    server = Server(FullDisk(tmp_path / "upload"))
+    async with server.client:
+        assert await server.upload(a_header(), CONTENT) == UploadReply(1, "the server has no room for files now")
+        assert await server.size() == 0
+    assert server.records.known == {}
+
+
+async def test_an_upload_that_cannot_be_recorded_is_not_done_until_it_is(server: Server) -> None:
+    server.records.available = False
+    assert (await server.upload(a_header(), CONTENT)).status == 1
+    assert (await server.post(encode_size_query(SizeQuery(NAME)))).status == 1
+    server.records.available = True
+    assert await server.size() == len(CONTENT)
+    assert NAME in server.records.known
+
+
+async def test_a_repeated_upload_makes_up_for_a_missing_record(server: Server) -> None:
+    server.records.available = False
+    await server.upload(a_header(), CONTENT)
+    server.records.available = True
+    assert await server.upload(a_header(), CONTENT) == UploadReply(0)
+    assert NAME in server.records.known
+
+
+# ------------------------------------------------------------------ resuming
+
+
+async def test_what_a_broken_connection_brought_is_kept_and_gone_on_with(server: Server) -> None:
+    await hang_up(await server.begin(a_header(), CONTENT[:5000]))
+    await until_size(server, 5000)
+    assert await server.upload(a_header(offset=5000), CONTENT[5000:]) == UploadReply(0)
+    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+
+
+async def test_an_offset_may_be_repeated(server: Server) -> None:
+    for nbytes in (5000, 3000, 7000):
+        assert (await server.upload(a_header(), CONTENT[:nbytes])).status == 1
+        assert await server.size() == nbytes
+    assert await server.upload(a_header(offset=2000), CONTENT[2000:]) == UploadReply(0)
+    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+
+
+async def test_an_offset_behind_what_is_here_is_answered_with_try_again(server: Server) -> None:
+    await server.upload(a_header(), CONTENT[:5000])
+    reply = await server.upload(a_header(offset=5001), CONTENT[5001:])
+    assert reply == UploadReply(1, "the bytes from 5000 to 5001 are not here: ask for the size")
+    assert await server.size() == 5000
+
+
+async def test_a_resumed_upload_takes_over_from_a_silent_connection(server: Server) -> None:
+    silent = await server.begin(a_header(), CONTENT[:5000])
+    assert await server.upload(a_header(), CONTENT) == UploadReply(0)
+    await hang_up(silent)
+    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+
+
+async def test_a_silent_connection_is_given_up_and_its_bytes_are_kept(tmp_path: Path) -> None:
+    server = Server(UploadFolder(tmp_path / "upload"), idle_timeout_s=0.01)
+    async with server.client:
+        silent = await server.begin(a_header(), CONTENT[:5000])
+        await until_size(server, 5000)
+        await hang_up(silent)
+
+
+async def test_two_uploads_of_one_name_at_once_end_with_the_right_file(server: Server) -> None:
+    big = CONTENT * 40
+    replies = await asyncio.gather(*(server.upload(a_header(big, max_bytes=2_000_000), big) for _ in range(4)))
+    assert {reply.status for reply in replies} <= {0, 1}
+    assert (await server.upload(a_header(big, max_bytes=2_000_000), big)).status == 0
+    assert await UploadedOutputs(server.folder).read_output(NAME) == big
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    content=st.binary(max_size=3000),
+    attempts=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=6),
+)
+async def test_any_split_into_resumed_pieces_ends_with_identical_bytes(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, attempts: list[tuple[float, float]]
+) -> None:
+    """Each attempt goes on at or before what is here and breaks off somewhere; the last one goes through."""
+    server = Server(UploadFolder(tmp_path_factory.mktemp("upload")))
+    async with server.client:
+        for begin, end in attempts:
+            here = await server.size() or 0
+            offset = int(begin * here)
+            until = offset + int(end * (len(content) - offset))
+            await server.upload(a_header(content, offset=offset), content[offset:until])
+        here = await server.size() or 0
+        assert (await server.upload(a_header(content, offset=here), content[here:])).status == 0
+        assert await UploadedOutputs(server.folder).read_output(NAME) == content
+
+
+# ------------------------------------------------------------------ what the stock client sent
+
+
+@pytest.mark.parametrize("number", [30, 32, 34])
+async def test_a_captured_size_query_of_an_unknown_file_gets_0(server: Server, number: int) -> None:
+    [path] = CAPTURES.glob(f"{number}-*.request.xml")
+    assert await server.post(path.read_bytes()) == UploadReply(0, file_size=0)
+
+
+@pytest.mark.parametrize("number", [11, 31, 33, 56])
+async def test_a_captured_upload_with_another_projects_token_is_refused(server: Server, number: int) -> None:
+    [path] = CAPTURES.glob(f"{number}-*.request.xml")
+    assert await server.post(path.read_bytes()) == UploadReply(-1, "the token is not for this file and size")
+
+
+async def test_a_size_query_for_an_unsafe_name_is_refused(server: Server) -> None:
+    assert (await server.post(encode_size_query(SizeQuery("../../etc/passwd")))).status == -1

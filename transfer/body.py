@@ -1,0 +1,69 @@
+"""The body of an upload request, read piece by piece: a header, then the bytes of a file.
+
+A connection that breaks or falls silent is an expected end, not an error: what came before it is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import ClientError, StreamReader
+
+from wire.errors import ProtocolError
+from wire.messages import SizeQuery, UploadHeader
+from wire.uploads import decode_upload_head
+
+
+class RequestBody:
+    """Reads at the speed of whoever takes the bytes; never holds more than it was asked for and a chunk."""
+
+    def __init__(self, stream: StreamReader, *, idle_timeout_s: float) -> None:
+        self._stream = stream
+        self._idle_timeout_s = idle_timeout_s
+        self._pending = bytearray()
+        self.ended = ""  # why no more bytes come; empty while they may
+
+    async def read_head(self) -> SizeQuery | UploadHeader:
+        """What the request begins with. Raises ProtocolError, also when the request ends before."""
+        while True:
+            start = decode_upload_head(bytes(self._pending))
+            if start is not None:
+                del self._pending[: start.payload_at]
+                return start.message
+            if self.ended:
+                raise ProtocolError(f"upload request: expected a whole header, got {len(self._pending)} bytes")
+            await self._fill()
+
+    async def read(self, nbytes: int) -> bytes:
+        """The next `nbytes` bytes; fewer when no more come, and `ended` says why."""
+        while len(self._pending) < nbytes and not self.ended:
+            await self._fill()
+        chunk = bytes(self._pending[:nbytes])
+        del self._pending[:nbytes]
+        return chunk
+
+    def arrived(self) -> bytes:
+        """What has come and was not read yet."""
+        return bytes(self._pending)
+
+    async def skip(self, nbytes: int) -> None:
+        """Read on without keeping anything, so that the client is not cut off before it hears the answer."""
+        nbytes -= len(self._pending)
+        self._pending.clear()
+        while nbytes > 0 and not self.ended:
+            await self._fill()
+            nbytes -= len(self._pending)
+            self._pending.clear()
+
+    async def _fill(self) -> None:
+        try:
+            async with asyncio.timeout(self._idle_timeout_s):
+                chunk = await self._stream.readany()
+        except TimeoutError:
+            self.ended = f"nothing came for {self._idle_timeout_s:g} s"
+        except (ConnectionError, ClientError) as error:
+            self.ended = f"the connection broke ({type(error).__name__})"
+        else:
+            self._pending += chunk
+            if not chunk:
+                self.ended = "the request ended"

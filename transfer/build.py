@@ -1,0 +1,62 @@
+"""Puts the parts of file transfer together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from domain.clock import Clock
+from domain.settings import Settings
+from transfer.download_folder import DownloadFolder
+from transfer.downloads import ROUTE, Downloads
+from transfer.keys import CodeSigner, ServingKeys
+from transfer.ports import UploadRecords
+from transfer.tokens import UploadTokens
+from transfer.upload_folder import UploadFolder
+from transfer.uploads import UploadedOutputs, Uploads
+from transfer.urls import UPLOAD_PATH, TransferUrls
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """File transfer as the rest of the project sees it."""
+
+    routes: tuple[web.RouteDef, ...]  # for the web application
+    urls: TransferUrls  # satisfies the scheduler's Uploads
+    signer: CodeSigner  # satisfies the scheduler's CodeSigning
+    outputs: UploadedOutputs  # satisfies the validator's OutputReader
+    downloads: DownloadFolder  # where app files and inputs are registered
+
+
+def build(
+    records: UploadRecords,
+    keys: ServingKeys,
+    *,
+    download_dir: Path,
+    upload_dir: Path,
+    settings: Callable[[], Settings],
+    clock: Clock,
+    upload_base_url: str | None = None,
+) -> Transfer:
+    """File transfer over two folders. `settings()` gives the settings of the moment.
+
+    `upload_base_url` is this node's own address, where nodes do not share the upload folder.
+    """
+    tokens = UploadTokens(keys.upload_secret)
+    now = settings()
+    downloads = DownloadFolder(download_dir, max_bytes=now.files.max_input_bytes)
+    upload_folder = UploadFolder(upload_dir)
+    uploads = Uploads(upload_folder, tokens, records, clock, max_bytes=lambda: settings().files.max_output_bytes)
+    return Transfer(
+        routes=(
+            web.get(ROUTE, Downloads(downloads).answer),
+            web.post(f"/{UPLOAD_PATH}", uploads.answer),
+        ),
+        urls=TransferUrls(tokens, master_url=now.project.url, upload_base_url=upload_base_url),
+        signer=CodeSigner(keys),
+        outputs=UploadedOutputs(upload_folder),
+        downloads=downloads,
+    )
