@@ -1,0 +1,233 @@
+"""Which instances a request may be given, in order: the job array of one request worker."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Protocol
+
+from domain.apps import ProcessorType
+from domain.batches import Batch
+from domain.clock import Clock
+from domain.jobs import JobClass, Ready
+from domain.refusals import RefusalCode
+from domain.settings import FeederSettings
+from domain.units import AppId, BatchId, HostId, InstanceId, Seconds, VolunteerId
+from domain.waiting import Candidate
+from feeder.groups import Group, GroupKey, GroupRank, group_key
+from feeder.in_flight import InFlight, Taken
+from feeder.mix import RequestMix
+from feeder.rotation import Rotation, Unrunnable
+from feeder.siblings import Siblings
+
+
+class FallThrough(Protocol):
+    """Looks in the database for work the array does not hold."""
+
+    async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool: ...
+
+
+class Refusable(Protocol):
+    """What names a group when a host refuses it."""
+
+    @property
+    def batch(self) -> Batch: ...
+
+    @property
+    def job_class(self) -> JobClass: ...
+
+    @property
+    def urgent(self) -> bool: ...
+
+
+def room_for_search(settings: FeederSettings) -> int:
+    """Slots the array may have above `feeder.slots` for a moment: a tenth, at least 20.
+
+    >>> room_for_search(FeederSettings(slots=1000)), room_for_search(FeederSettings(slots=50))
+    (100, 20)
+    """
+    return max(20, settings.slots // 10)
+
+
+class JobArray:
+    """Slots in groups, in order; who has siblings of them; and which instances are on their way.
+
+    Everything but `search` is synchronous and costs O(log slots), except for the copy of one group's list of
+    pointers after a request has looked at it. Used by one event loop only.
+    """
+
+    def __init__(self, clock: Clock, settings: Callable[[], FeederSettings]) -> None:
+        self.mix = RequestMix()
+        self.rotation = Rotation(settings)
+        self.in_flight = InFlight()
+        self.emptied = asyncio.Event()  # set when the last slot was taken
+        self.fall_through: FallThrough | None = None
+        self._clock = clock
+        self._settings = settings
+        self._siblings = Siblings()
+        self._held: dict[InstanceId, Ready] = {}
+        self._groups: dict[GroupKey, Group] = {}
+        self._rank_of: dict[GroupKey, GroupRank] = {}  # of groups with slots, as they stand in _ranked
+        self._ranked: list[tuple[GroupRank, Group]] = []
+        self._in_order: tuple[Group, ...] | None = ()
+
+    # ------------------------------------------------------------ what a request does
+
+    def groups(self) -> Sequence[Group]:
+        """Groups with at least one slot, in order: (tier, key, retries desc, sibling returned, id).
+
+        What was returned does not change while it is walked; it is made anew only after a change.
+        """
+        if self._in_order is None:
+            self._in_order = tuple(group for _, group in self._ranked)
+        return self._in_order
+
+    def may_have(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:
+        """SAME_HOST or SAME_VOLUNTEER when an instance of the job is known to be there already."""
+        return self._siblings.refusal(slot.job_id, host_id, volunteer_id)
+
+    def take(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> None:
+        """Remove the slot for a host that is getting it; it counts as that host's from now on."""
+        held = self._held.pop(slot.instance_id, None)
+        if held is not None:
+            self._take_out(held)
+            slot = held
+        elif slot.instance_id not in self.in_flight:
+            self._siblings.hold(slot.job_id)  # it left the array while the request looked at it
+        self._siblings.note(slot.job_id, (host_id,), (volunteer_id,))
+        self.in_flight.add(Taken(slot, host_id, volunteer_id, self._clock.monotonic()))
+        self.rotation.note_taken(group_key(slot))
+        if not self._held:
+            self.emptied.set()
+
+    def give_back(self, slot: Ready) -> None:
+        """Put a slot back whose dispatch was not committed. Without effect on one that was not taken."""
+        settings = self._settings()
+        group = self._groups.get(group_key(slot))
+        full = len(self._held) >= settings.slots + room_for_search(settings)
+        room = group is not None and not full
+        taken = self.in_flight.give_back(slot.instance_id, self._clock.monotonic(), room=room)
+        if taken is not None and group is not None and room:
+            self._put_in(taken.ready, group)
+
+    def note_refusal(self, group: Refusable, host_id: HostId, code: RefusalCode) -> None:
+        """Count that a host could not take the group; groups all refuse are rotated out."""
+        key = (group.batch.batch_id, group.job_class.job_class_id, group.urgent)
+        self.rotation.note_refusal(key, host_id, code, now=self._clock.now())
+
+    def note_request(self, wanted: Sequence[ProcessorType]) -> None:
+        """Count what a request asked for; partitions follow this mix."""
+        self.mix.note(wanted, now_s=self._clock.monotonic())
+
+    async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
+        """Look in the database for work of these kinds the array does not hold; True when some was added."""
+        return self.fall_through is not None and await self.fall_through.search(wanted, limit)
+
+    # ------------------------------------------------------------ what refills and searches do
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __contains__(self, instance_id: InstanceId) -> bool:
+        return instance_id in self._held
+
+    def __iter__(self) -> Iterator[Ready]:
+        """Every slot, in no particular order."""
+        return iter(self._held.values())
+
+    def place(self, candidate: Candidate, batch: Batch, job_class: JobClass) -> bool:
+        """Add an instance as a slot; False when it is in the array or in flight already.
+
+        An instance in the array whose retries or returned siblings have changed moves to its new group.
+        """
+        ready = candidate.ready
+        held = self._held.get(ready.instance_id)
+        placed = held is None and ready.instance_id not in self.in_flight
+        if held is not None and held != ready:
+            self.drop(ready.instance_id)
+        if placed or (held is not None and held != ready):
+            group = self._groups.get(group_key(ready))
+            if group is None:
+                group = self._groups[group_key(ready)] = Group(batch, job_class, urgent=ready.urgent)
+            self._siblings.hold(ready.job_id)
+            self._put_in(ready, group)
+        if candidate.sibling_hosts or candidate.sibling_volunteers:
+            self._siblings.note(ready.job_id, candidate.sibling_hosts, candidate.sibling_volunteers)
+        return placed
+
+    def drop(self, instance_id: InstanceId) -> Ready | None:
+        """Remove a slot that nobody is getting; None when the array does not hold it."""
+        ready = self._held.pop(instance_id, None)
+        if ready is not None:
+            self._take_out(ready)
+            self._siblings.release(ready.job_id)
+        return ready
+
+    def drop_group(self, key: GroupKey) -> list[Ready]:
+        """Remove every slot of a group."""
+        group = self._groups.get(key)
+        slots = list(group.slots()) if group is not None else []
+        for slot in slots:
+            self.drop(slot.instance_id)
+        return slots
+
+    def refresh(self, batches: Mapping[BatchId, Batch]) -> None:
+        """Take over the batches' new order and forecasts, and forget groups that have run empty."""
+        for key, group in list(self._groups.items()):
+            batch = batches.get(key[0])
+            if batch is not None:
+                group.batch = batch
+                self._rank(group)
+            if not group and not self.in_flight.of_batch(key[0]):
+                del self._groups[key]
+
+    def settle(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
+        """Forget instances in flight whose fate is known, and notes about dispatches that came back long ago."""
+        for instance_id in gone:
+            taken = self.in_flight.settle(instance_id)
+            if taken is not None:
+                self._siblings.release(taken.ready.job_id)
+        for job_id, host_id, volunteer_id in self.in_flight.stale_notes(now_s):
+            self._siblings.forget(job_id, host_id, volunteer_id)
+
+    def slots_of_groups(self) -> dict[GroupKey, int]:
+        """How many slots each group has."""
+        return {key: len(self._groups[key]) for key in self._rank_of}
+
+    def unrunnable(self) -> tuple[Unrunnable, ...]:
+        """What nobody can run, and why."""
+        return self.rotation.report(self.slots_of_groups(), now=self._clock.now())
+
+    # ------------------------------------------------------------ order
+
+    def _put_in(self, ready: Ready, group: Group) -> None:
+        self._held[ready.instance_id] = ready
+        group.add(ready)
+        self._rank(group)
+
+    def _take_out(self, ready: Ready) -> None:
+        group = self._groups[group_key(ready)]
+        group.remove(ready)
+        self._rank(group)
+
+    def _rank(self, group: Group) -> None:
+        """Move a group to where its first slot belongs now."""
+        key = group.key
+        before = self._rank_of.get(key)
+        after = group.rank if group else None
+        if before == after:
+            return
+        place = None
+        if before is not None:
+            place = bisect_left(self._ranked, before, key=itemgetter(0))
+            del self._ranked[place]
+            del self._rank_of[key]
+        if after is not None:
+            new_place = bisect_left(self._ranked, after, key=itemgetter(0))
+            self._ranked.insert(new_place, (after, group))
+            self._rank_of[key] = after
+            if new_place == place:
+                return
+        self._in_order = None

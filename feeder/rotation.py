@@ -1,0 +1,158 @@
+"""Which groups every recent host refused: they leave the array for a while, and the operator is told why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from domain.jobs import Ready
+from domain.refusals import RefusalCode
+from domain.settings import FeederSettings
+from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, later, shard_of
+from feeder.groups import GroupKey, group_key
+
+
+@dataclass(frozen=True, slots=True)
+class Unrunnable:
+    """Work that no host could take since `since_at`: how much waits, and how many hosts said what.
+
+    `waiting` counts the slots the group has, or had when it rotated out; the backlog behind it is the batch's
+    `unsent`. `codes` counts each of the `hosts` once, by the latest reason.
+    """
+
+    batch_id: BatchId
+    job_class_id: JobClassId
+    urgent: bool
+    waiting: int
+    codes: Mapping[RefusalCode, int]
+    since_at: Instant
+    hosts: int
+    rotated_out: bool
+
+
+@dataclass(slots=True)
+class _Refused:
+    """A group since a host last took one of its slots. `row` are the refusals since it last rotated out."""
+
+    since_at: Instant
+    row: dict[HostId, RefusalCode] = field(default_factory=dict)
+    before: Mapping[HostId, RefusalCode] = field(default_factory=dict)  # the row that rotated it out
+
+    def latest(self) -> Mapping[HostId, RefusalCode]:
+        return {**self.before, **self.row}
+
+
+@dataclass(slots=True)
+class _CoolOff:
+    """A group that is out. `smallest` is, per shard, the smallest instance that was dropped or passed over."""
+
+    until_s: Seconds
+    waiting: int
+    smallest: dict[int, InstanceId] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """A group whose cool-off is over: reading goes on before the smallest instance of each shard."""
+
+    batch_id: BatchId
+    smallest: Mapping[int, InstanceId]
+
+
+class Rotation:
+    """Counts refusals per group and keeps those out that everybody refuses.
+
+    Memory: at most `refusals_to_rotate` hosts twice per group that is refused.
+    """
+
+    def __init__(self, settings: Callable[[], FeederSettings]) -> None:
+        self._settings = settings
+        self._refused: dict[GroupKey, _Refused] = {}
+        self._full: set[GroupKey] = set()  # rows long enough to rotate
+        self._cooling: dict[GroupKey, _CoolOff] = {}
+
+    def note_refusal(self, key: GroupKey, host_id: HostId, code: RefusalCode, *, now: Instant) -> None:
+        """A host could not take the group. The same host counts once in a row."""
+        refused = self._refused.get(key)
+        if refused is None:
+            refused = self._refused[key] = _Refused(since_at=now)
+        enough = self._settings().refusals_to_rotate
+        if len(refused.row) < enough or host_id in refused.row:
+            refused.row[host_id] = code
+        if len(refused.row) >= enough:
+            self._full.add(key)
+
+    def note_taken(self, key: GroupKey) -> None:
+        """A host took a slot of the group: the row is broken, and a cool-off ends with the next refill."""
+        if self._refused.pop(key, None) is not None:
+            self._full.discard(key)
+        cool_off = self._cooling.get(key)
+        if cool_off is not None:
+            cool_off.until_s = Seconds(float("-inf"))
+
+    def full_rows(self) -> list[GroupKey]:
+        """Groups to rotate out now, smallest key first."""
+        return sorted(key for key in self._full if key not in self._cooling)
+
+    def rotate_out(self, key: GroupKey, slots: Collection[Ready], *, now_s: Seconds) -> None:
+        """The group's `slots` have left the array; its cool-off starts at `now_s` (monotonic)."""
+        refused = self._refused[key]
+        refused.before, refused.row = refused.row, {}
+        self._full.discard(key)
+        cool_off = _CoolOff(Seconds(now_s + self._settings().cool_off_s), len(slots))
+        self._cooling[key] = cool_off
+        for slot in slots:
+            _lower(cool_off.smallest, slot)
+
+    def is_out(self, ready: Ready) -> bool:
+        """Whether the instance's group is in its cool-off."""
+        return bool(self._cooling) and group_key(ready) in self._cooling
+
+    def pass_over(self, ready: Ready) -> None:
+        """An instance was read while its group is out: it will have to be read again."""
+        _lower(self._cooling[group_key(ready)].smallest, ready)
+
+    def out_of_batch(self, batch_id: BatchId) -> int:
+        """Slots the groups of a batch had that are out now; 0 when none is."""
+        return sum(cool_off.waiting for key, cool_off in self._cooling.items() if key[0] == batch_id)
+
+    def batches_out(self) -> frozenset[BatchId]:
+        """Batches with at least one group in its cool-off."""
+        return frozenset(key[0] for key in self._cooling)
+
+    def returning(self, *, now_s: Seconds) -> list[Returning]:
+        """Ends the cool-offs that are over at `now_s` (monotonic)."""
+        over = sorted(key for key, cool_off in self._cooling.items() if cool_off.until_s <= now_s)
+        return [Returning(key[0], self._cooling.pop(key).smallest) for key in over]
+
+    def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
+        """Forget everything about other batches: they have no work any more."""
+        for key in [key for key in self._refused if key[0] not in batch_ids]:
+            del self._refused[key]
+            self._full.discard(key)
+        for key in [key for key in self._cooling if key[0] not in batch_ids]:
+            del self._cooling[key]
+
+    def report(self, waiting: Mapping[GroupKey, int], *, now: Instant) -> tuple[Unrunnable, ...]:
+        """What nobody can run, longest first; `waiting` counts the slots the array has per group.
+
+        A group is listed when it rotated out since a host last took one of its slots, or when hosts have
+        refused it for a whole cool-off: a small project never sees `refusals_to_rotate` hosts.
+        """
+        patience_s = self._settings().cool_off_s
+        rows = []
+        for key, refused in self._refused.items():
+            cool_off = self._cooling.get(key)
+            slots = waiting.get(key, 0) or (cool_off.waiting if cool_off is not None else 0)
+            if slots and (refused.before or later(refused.since_at, patience_s) <= now):
+                latest = refused.latest()
+                codes = MappingProxyType(dict(sorted(Counter(latest.values()).items())))
+                rows.append(Unrunnable(*key, slots, codes, refused.since_at, len(latest), cool_off is not None))
+        return tuple(sorted(rows, key=lambda row: (row.since_at, row.batch_id, row.job_class_id, row.urgent)))
+
+
+def _lower(smallest: dict[int, InstanceId], ready: Ready) -> None:
+    shard = shard_of(ready.job_id)
+    smallest[shard] = min(smallest.get(shard, ready.instance_id), ready.instance_id)
