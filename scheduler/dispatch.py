@@ -159,6 +159,8 @@ class _Walk:
 
     def _offer(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need) -> Need:
         """Take slots of one group while they are wanted and the host may have them; what is still wanted."""
+        if not group.urgent and self._verdict(one_pass, place, group, kind, need, retry=False) is None:
+            return need
         slots = group.slots()
         taken: list[Ready] = []
         at, passed_over = 0, 0

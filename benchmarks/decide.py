@@ -1,0 +1,123 @@
+"""How much CPU do the decisions of one request cost, with 1,000 and with 10,000 slots? No database, no HTTP.
+
+`python -m benchmarks.decide [--json]`. 50 batches of which every fourth is as fast as possible without an
+estimate, as the job array holds them; a request that finds a job at once, one that every class refuses,
+and one that takes several. `reference_ratio` is the first over a fixed pure-Python operation timed in the
+same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from dataclasses import replace
+
+from domain.batches import BatchCounts, QoS
+from domain.clock import SystemClock
+from domain.hosts import DecayedSums
+from domain.settings import FeederSettings
+from domain.units import HostId, Seconds, VolunteerId
+from domain.waiting import Candidate
+from feeder.array import JobArray
+from scheduler.asking import Asking
+from scheduler.dispatch import choose
+from tests.builders import NOW, a_batch, a_hav, a_job_class, a_ready
+from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking, some_cuts
+
+BATCHES = 50
+SLOTS = (1_000, 10_000)
+REPEATS = 300
+WARM_UP = 20
+
+
+def filled_array(slots: int) -> JobArray:
+    """The feeder's array with `slots` slots in 50 batches, a fiftieth of them retries."""
+    array = JobArray(SystemClock(), lambda: FeederSettings(slots=slots))
+    for number in range(slots):
+        batch_id = number % BATCHES + 1
+        qos = QoS.AFAP if batch_id % 4 == 0 else QoS.THROUGHPUT
+        batch = a_batch(batch_id=batch_id, order_key=float(batch_id), qos=qos, counts=BatchCounts(jobs_total=1000))
+        job_class = a_job_class(job_class_id=batch_id, batch_id=batch_id)
+        retries = 1 if number // BATCHES % 50 == 7 else 0
+        ready = a_ready(
+            instance_id=number + 1, job_id=number + 1, batch_id=batch_id, job_class_id=batch_id, retries=retries
+        )
+        array.place(Candidate(ready), batch, job_class)
+    return array
+
+
+def requests() -> dict[str, Asking]:
+    """A host in the middle of the field, asking in three ways."""
+    samples = DecayedSums(10.0, 5.0, 3.0, NOW)
+    hav = a_hav(consecutive_valid=12, relaxed=samples, speed=DecayedSums(10.0, 1e-8, 1e-17, NOW))
+    catalogue = a_catalogue(cuts=[some_cuts()], scheduler__daily_quota_start=100_000)
+    one = an_asking(havs={hav.app_version_id: hav}, catalogue=catalogue)
+    return {
+        "one_job": one,
+        "all_refused": replace(one, disk_bytes=1.0),
+        "eight_jobs": replace(one, wants=(a_want(req_s=Seconds(8 * 3600.0)),)),
+    }
+
+
+def median_us(asking: Asking, array: JobArray) -> float:
+    """Median CPU time of a request's decisions in microseconds.
+
+    Every repetition is another host of another volunteer, since the array remembers who had which job;
+    giving the slots back is not timed.
+    """
+    times = []
+    for turn in range(WARM_UP + REPEATS):
+        host = replace(asking.host, host_id=HostId(turn), volunteer_id=VolunteerId(turn))
+        volunteer = replace(asking.volunteer, volunteer_id=VolunteerId(turn))
+        turned = replace(asking, host=host, volunteer=volunteer, seed=turn)
+        began = time.process_time_ns()
+        choice = choose(turned, array)
+        spent_ns = time.process_time_ns() - began
+        for one in choice.chosen:
+            array.give_back(one.slot)
+        if turn >= WARM_UP:
+            times.append(spent_ns / 1000.0)
+    return statistics.median(times)
+
+
+def reference_us() -> float:
+    """A fixed operation of the same kind, in microseconds: 1,000 changes of a small dictionary."""
+    times = []
+    for _ in range(REPEATS):
+        found: dict[int, int] = {}
+        began = time.process_time_ns()
+        for number in range(1000):
+            found[number % 97] = found.get(number % 89, 0) + number
+        times.append((time.process_time_ns() - began) / 1000.0)
+    return statistics.median(times)
+
+
+def measure() -> dict[str, float]:
+    """Every request against every size of array, and their ratios."""
+    answers: dict[str, float] = {"batches": float(BATCHES), "reference_us": reference_us()}
+    for slots in SLOTS:
+        array = filled_array(slots)
+        for name, asking in requests().items():
+            answers[f"{name}_{slots}_slots_us"] = round(median_us(asking, array), 1)
+    few, many = (answers[f"one_job_{slots}_slots_us"] for slots in SLOTS)
+    answers["reference_ratio"] = round(few / answers["reference_us"], 3)
+    answers["slots_ratio"] = round(many / few, 3)
+    return answers
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    as_json = parser.parse_args().json
+    answers = measure()
+    if as_json:
+        print(json.dumps(answers))
+        return
+    for name, value in answers.items():
+        print(f"{name:32} {value:10g}")
+
+
+if __name__ == "__main__":
+    main()
