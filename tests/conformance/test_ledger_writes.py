@@ -1,0 +1,382 @@
+"""What a request commits: assignments with their fates, reports under their guard, detached hosts."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from domain.batches import BatchCounts
+from domain.dispatch import AssignmentFate, RequestWrites, SentJob, WriteOutcome
+from domain.errors import NotFoundError
+from domain.jobs import Input, InstanceState
+from domain.submission import NewJob
+from domain.units import HostId, InstanceId, later
+from domain.waiting import Candidate
+from tests.builders import NOW, a_job_class
+from tests.worlds import (
+    Store,
+    a_new_batch,
+    a_registered_app,
+    a_registered_host,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    an_assignment,
+    read,
+    report,
+    send,
+    the_version,
+    waiting_of,
+)
+
+SENT, LOST, SIBLING = AssignmentFate.SENT, AssignmentFate.LOST, AssignmentFate.SIBLING
+
+
+async def test_an_empty_write_commits_nothing_but_the_host(store: Store) -> None:
+    host = await a_registered_host(store)
+
+    assert await store.ledger.write(RequestWrites(host.host)) == WriteOutcome()
+
+
+async def test_a_write_for_an_unknown_host_is_an_error(store: Store) -> None:
+    host = await a_registered_host(store)
+
+    with pytest.raises(NotFoundError, match="no host 99"):
+        await store.ledger.write(RequestWrites(replace(host.host, host_id=HostId(99))))
+
+
+# ---------------------------------------------------------------- assignments
+
+
+async def test_a_sent_assignment_is_written_whole(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    [candidate] = await waiting_of(store, batch.batch_id)
+    assignment = an_assignment(candidate, host, await the_version(store), tight=True, because="x = now + R_q")
+
+    outcome = await send(store, host, assignment)
+
+    sent = SentJob(assignment.instance_id, "--job 0", None)
+    assert outcome == WriteOutcome({assignment.instance_id: SENT}, {assignment.instance_id: sent})
+    [row] = (await store.views.job(assignment.job_id)).instances
+    assert (row.state, row.host_id, row.app_version_id) == (
+        InstanceState.IN_PROGRESS,
+        host.host_id,
+        assignment.app_version_id,
+    )
+    assert (row.sent_at, row.due_at, row.est_runtime_s) == (NOW, NOW + 86400.0, 3600.0)
+    assert (row.tight, row.because) == (True, "x = now + R_q")
+    after = await store.views.batch(batch.batch_id)
+    assert after.counts == BatchCounts(jobs_total=1, in_progress=1, sent=1)
+
+
+async def test_a_sent_job_brings_its_own_inputs(store: Store) -> None:
+    host, app = await a_registered_host(store), await a_registered_app(store)
+    own = (Input("in_7", "in", 12, "a" * 32), Input("params_7", "params", 1, "b" * 32, sticky=True))
+    async with store.submissions.submission() as writer:
+        batch_id = await writer.add_batch(a_new_batch(app_id=app.app_id, jobs_total=1))
+        class_id = await writer.add_class(batch_id, a_job_class())
+        await writer.add_jobs(batch_id, [NewJob(class_id, "--n 7", own)])
+    [candidate] = await waiting_of(store, batch_id)
+
+    outcome = await send(store, host, an_assignment(candidate, host, await the_version(store)))
+
+    expected = {candidate.ready.instance_id: SentJob(candidate.ready.instance_id, "--n 7", own)}
+    assert outcome.sent == expected
+    assert await store.ledger.sent_jobs([candidate.ready.instance_id, InstanceId(999)]) == expected
+
+
+async def test_unsent_instances_are_no_sent_jobs(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    [candidate] = await waiting_of(store, batch.batch_id)
+
+    assert await store.ledger.sent_jobs([candidate.ready.instance_id]) == {}
+
+
+async def test_an_instance_somebody_else_has_is_lost(store: Store) -> None:
+    first, second = await a_registered_host(store), await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    one, two = await waiting_of(store, batch.batch_id)
+    version = await the_version(store)
+    await send(store, first, an_assignment(one, first, version))
+
+    outcome = await send(store, second, an_assignment(one, second, version), an_assignment(two, second, version))
+
+    assert outcome.fates == {one.ready.instance_id: LOST, two.ready.instance_id: SENT}
+    assert set(outcome.sent) == {two.ready.instance_id}
+    assert [held.instance_id for held in (await read(store, first)).held] == [one.ready.instance_id]
+    assert [held.instance_id for held in (await read(store, second)).held] == [two.ready.instance_id]
+
+
+async def test_a_cancelled_and_an_unknown_instance_are_lost(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    [candidate] = await waiting_of(store, batch.batch_id)
+    version = await the_version(store)
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+    unknown = Candidate(replace(candidate.ready, instance_id=InstanceId(999)))
+
+    outcome = await send(store, host, an_assignment(candidate, host, version), an_assignment(unknown, host, version))
+
+    assert outcome == WriteOutcome({candidate.ready.instance_id: LOST, InstanceId(999): LOST})
+
+
+async def test_a_host_gets_one_instance_of_a_job_in_all(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1, quorum=2)
+    one, two = await waiting_of(store, batch.batch_id)
+    version = await the_version(store)
+    sent = an_assignment(one, host, version)
+    await send(store, host, sent)
+    await report(store, host, a_report(sent, to_state=InstanceState.FAILED))
+
+    outcome = await send(store, host, an_assignment(two, host, version))
+
+    assert outcome == WriteOutcome({two.ready.instance_id: SIBLING})
+    assert [candidate.ready.instance_id for candidate in await waiting_of(store, batch.batch_id)] == [
+        two.ready.instance_id
+    ]
+
+
+async def test_a_volunteer_gets_one_instance_of_a_job_over_all_hosts(store: Store) -> None:
+    first = await a_registered_host(store)
+    second = await a_registered_host(store, volunteer_id=first.volunteer_id)
+    batch = await a_submitted_batch(store, jobs=1, quorum=2)
+    one, two = await waiting_of(store, batch.batch_id)
+    version = await the_version(store)
+    await send(store, first, an_assignment(one, first, version))
+
+    outcome = await send(store, second, an_assignment(two, second, version))
+
+    assert outcome.fates == {two.ready.instance_id: SIBLING}
+
+
+async def test_two_instances_of_a_job_in_one_write_are_one_sent_and_one_sibling(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=2, quorum=2)
+    version = await the_version(store)
+    assignments = [an_assignment(candidate, host, version) for candidate in await waiting_of(store, batch.batch_id)]
+
+    outcome = await send(store, host, *assignments)
+
+    by_job: dict[int, list[AssignmentFate]] = {}
+    for assignment in assignments:
+        by_job.setdefault(assignment.job_id, []).append(outcome.fates[assignment.instance_id])
+    assert [sorted(fates) for fates in by_job.values()] == [[SENT, SIBLING], [SENT, SIBLING]]
+    assert len((await read(store, host)).held) == 2
+
+
+async def test_other_volunteers_get_the_other_instances_of_a_job(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1, quorum=3)
+    for _ in range(3):
+        await a_sent_instance(store, batch.batch_id, await a_registered_host(store))
+
+    assert (await store.views.batch(batch.batch_id)).counts == BatchCounts(jobs_total=1, in_progress=3, sent=3)
+
+
+async def test_concurrent_writes_for_the_same_instances_send_each_once(store: Store) -> None:
+    hosts = [await a_registered_host(store) for _ in range(6)]
+    batch = await a_submitted_batch(store, jobs=4)
+    candidates = await waiting_of(store, batch.batch_id)
+    version = await the_version(store)
+
+    outcomes = await asyncio.gather(
+        *(send(store, host, *(an_assignment(one, host, version) for one in candidates)) for host in hosts)
+    )
+
+    sent = [instance_id for outcome in outcomes for instance_id in outcome.sent]
+    assert sorted(sent) == sorted(candidate.ready.instance_id for candidate in candidates)
+
+
+async def test_the_first_dispatch_of_each_job_moves_the_batchs_latest_first_dispatch(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=2, quorum=2)
+    by_job: dict[int, list[Candidate]] = {}
+    for candidate in await waiting_of(store, batch.batch_id):
+        by_job.setdefault(candidate.ready.job_id, []).append(candidate)
+    (first, replica), (second, _) = by_job.values()
+
+    for candidate, sent_at, latest_at in ((first, 10.0, 10.0), (replica, 30.0, 10.0), (second, 20.0, 20.0)):
+        host = await a_registered_host(store)
+        await a_sent_instance(store, batch.batch_id, host, candidate, sent_at=later(NOW, sent_at))
+        assert (await store.views.batch(batch.batch_id)).last_first_dispatch_at == NOW + latest_at
+
+
+async def test_the_first_dispatch_fixes_the_jobs_redundancy_class(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1, quorum=3, job_class=a_job_class(quorum=3, hr_type=1))
+    first, second, third = [await a_registered_host(store) for _ in range(3)]
+    version = await the_version(store)
+    await a_sent_instance(store, batch.batch_id, first, hr_class=2)
+    one, two = await waiting_of(store, batch.batch_id)
+    assert (one.ready.hr_class, two.ready.hr_class) == (2, 2)
+
+    refused = await send(store, second, an_assignment(one, second, version, hr_class=3))
+    taken = await send(store, third, an_assignment(two, third, version, hr_class=2))
+
+    assert refused.fates == {one.ready.instance_id: LOST}
+    assert taken.fates == {two.ready.instance_id: SENT}
+
+
+async def test_a_dispatch_that_asks_for_more_copies_has_its_job_looked_at(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+
+    sent = await a_sent_instance(store, batch.batch_id, host, copies=2)
+
+    [facts] = await store.unsettled.unsettled(9)
+    assert (facts.job_id, facts.copies) == (sent.job_id, 2)
+
+
+async def test_a_dispatch_that_asks_for_no_copies_changes_nothing_for_its_job(store: Store) -> None:
+    await a_sent_instance(store, (await a_submitted_batch(store)).batch_id, await a_registered_host(store))
+
+    assert list(await store.unsettled.unsettled(9)) == []
+
+
+# ---------------------------------------------------------------- reports
+
+
+async def test_a_report_is_written_whole_and_its_standard_error_kept(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+
+    await report(
+        store,
+        host,
+        a_report(sent, to_state=InstanceState.FAILED, exit_status=3, reason="it broke", stderr="oh <no> & \t é\n"),
+    )
+
+    [row] = (await store.views.job(sent.job_id)).instances
+    assert (row.state, row.reported_at, row.elapsed_s) == (InstanceState.FAILED, NOW + 3600.0, 3000.0)
+    assert (row.exit_status, row.reason, row.stderr) == (3, "it broke", "oh <no> & \t é\n")
+    counts = (await store.views.batch(batch.batch_id)).counts
+    assert counts == BatchCounts(jobs_total=1, retries=1, sent=1, reported=1)
+    assert (await read(store, host)).held == ()
+
+
+async def test_a_report_after_due_at_misses_the_deadline(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    for reported_at in (86400.0, 86401.0):
+        sent = await a_sent_instance(store, batch.batch_id, host)
+        await report(store, host, a_report(sent, reported_at=later(NOW, reported_at)))
+
+    assert (await store.views.batch(batch.batch_id)).counts.deadlines_missed == 1
+
+
+async def test_a_second_report_finds_the_instance_in_another_state_and_is_left_out(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent))
+    before = await store.views.job(sent.job_id)
+
+    await report(store, host, a_report(sent, to_state=InstanceState.FAILED, reason="again"))
+
+    assert await store.views.job(sent.job_id) == before
+
+
+async def test_a_report_on_another_hosts_instance_is_left_out(store: Store) -> None:
+    host, other = await a_registered_host(store), await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+
+    await report(store, other, a_report(sent))
+
+    [row] = (await store.views.job(sent.job_id)).instances
+    assert row.state is InstanceState.IN_PROGRESS
+    assert list(await store.unsettled.unsettled(9)) == []
+
+
+async def test_a_report_that_lost_its_race_does_not_hinder_the_rest(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=3)
+    one = await a_sent_instance(store, batch.batch_id, host)
+    two = await a_sent_instance(store, batch.batch_id, host)
+    [candidate] = await waiting_of(store, batch.batch_id)
+    await report(store, host, a_report(one))
+
+    outcome = await store.ledger.write(
+        RequestWrites(
+            replace(host.host, rpc_seqno=77),
+            reports=(a_report(one), a_report(two), a_report(one, instance_id=InstanceId(999))),
+            assignments=(an_assignment(candidate, host, await the_version(store)),),
+        )
+    )
+
+    assert outcome.fates == {candidate.ready.instance_id: SENT}
+    view = await read(store, host, two.instance_id)
+    assert view.host is not None
+    assert view.host.rpc_seqno == 77
+    assert view.reported[two.instance_id].state is InstanceState.REPORTED
+    assert [held.instance_id for held in view.held] == [candidate.ready.instance_id]
+
+
+# ---------------------------------------------------------------- detaching
+
+
+async def test_a_detached_hosts_instances_end_as_aborted_and_their_jobs_are_looked_at(store: Store) -> None:
+    host, other = await a_registered_host(store), await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=4)
+    lost = [await a_sent_instance(store, batch.batch_id, host) for _ in range(2)]
+    kept = await a_sent_instance(store, batch.batch_id, other)
+
+    await store.ledger.write(RequestWrites(host.host, detach=True))
+
+    assert (await read(store, host)).held == ()
+    assert [held.instance_id for held in (await read(store, other)).held] == [kept.instance_id]
+    for assignment in lost:
+        [row] = (await store.views.job(assignment.job_id)).instances
+        assert (row.state, row.host_id, row.reported_at) == (InstanceState.ABORTED, host.host_id, None)
+    facts = await store.unsettled.unsettled(9)
+    assert {one.job_id for one in facts} == {assignment.job_id for assignment in lost}
+    counts = (await store.views.batch(batch.batch_id)).counts
+    assert counts == BatchCounts(jobs_total=4, unsent=1, in_progress=1, retries=2, sent=3)
+
+
+async def test_what_a_request_reports_and_is_given_outlives_its_detaching(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=3)
+    done = await a_sent_instance(store, batch.batch_id, host)
+    lost = await a_sent_instance(store, batch.batch_id, host)
+    [candidate] = await waiting_of(store, batch.batch_id)
+
+    await store.ledger.write(
+        RequestWrites(
+            host.host,
+            reports=(a_report(done),),
+            assignments=(an_assignment(candidate, host, await the_version(store)),),
+            detach=True,
+        )
+    )
+
+    view = await read(store, host, done.instance_id, lost.instance_id)
+    assert view.reported[done.instance_id].state is InstanceState.REPORTED
+    assert view.reported[lost.instance_id].state is InstanceState.ABORTED
+    assert [held.instance_id for held in view.held] == [candidate.ready.instance_id]
+
+
+async def test_a_success_after_a_detach_is_still_welcome(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await store.ledger.write(RequestWrites(host.host, detach=True))
+
+    await report(store, host, a_report(sent, from_state=InstanceState.ABORTED))
+
+    counts = (await store.views.batch(batch.batch_id)).counts
+    assert counts == BatchCounts(jobs_total=1, sent=1, reported=1)
+
+
+async def test_a_success_after_a_reported_abort_counts_one_report(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent, to_state=InstanceState.ABORTED))
+
+    await report(store, host, a_report(sent, from_state=InstanceState.ABORTED, reported_at=later(NOW, 7200.0)))
+
+    counts = (await store.views.batch(batch.batch_id)).counts
+    assert counts == BatchCounts(jobs_total=1, sent=1, reported=1)
