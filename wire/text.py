@@ -44,8 +44,8 @@ def escape(text: str) -> str:
 def unescape(raw: bytes) -> bytes:
     """Undo `escape`, in bytes; anything that is not one of the known references stays as it is.
 
-    >>> unescape(b"caf&#195;&#169; &amp; &lol;").decode()
-    'café & &lol;'
+    >>> unescape(b"th&#195;&#169; &amp; &lol;").decode()
+    'thé & &lol;'
     """
     return _REFERENCE.sub(_character, raw) if b"&" in raw else raw
 
