@@ -2,7 +2,8 @@
 
 A request looks like XML but need not be: an app's stderr stands in it raw. So structure is found, not
 parsed. First the reported results are fenced off (wire.reports says how, and how far that can be trusted);
-the rest holds nothing an app wrote, and is read part by part. What the server does not use is skipped.
+the rest holds nothing an app wrote, and is read part by part, GPUs after disk usage and the lists of held
+work at the end, as the stock client has them. What the server does not use is skipped.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ _HEAD = Part(
     Element("alt_platform", Kind.NAMES),
     Element("code_sign_key", Kind.BLOCK, optional=True),
     then=rb"[^<]*+(?=<working_global_preferences>)",
+    until=b"<coprocs>",  # they have an estimated_delay of their own
 )
 
 _HOST = Part(
@@ -145,15 +147,16 @@ def decode_request(body: bytes) -> SchedulerRequest:
     """
     start, end = _bounds(body)
     fence = fence_results(body, start, end)
-    before, after = fence.opens_at, fence.closes_at  # everything but the lists of held work stands before the results
-    coprocs = span_of(body, _COPROCS, start, before)
-    head, at = _HEAD.read_next(body, start, before if coprocs is None else coprocs[0], start)
+    before = fence.opens_at
+    head, at = _HEAD.read_next(body, start, before, start)
     authenticator, host_id, rpc_seqno, major, minor, release, share_fraction, dcf = head[:8]
     dont_send_work, cpu_req, cpu_instances, delay, platform, alternatives, code_sign_key = head[8:]
     (buffer_days, ncpus_pct, busy_pct, idle_pct), at = _PREFERENCES.read_next(body, start, before, at)
     (on, active, gpu_active), at = _TIME_STATS.read_next(body, start, before, at)
     host_values, at = _HOST.read_next(body, start, before, at)
     (used_bytes, share_bytes), at = _DISK_USAGE.read_next(body, start, before, at)
+    coprocs = span_of(body, _COPROCS, at, before)
+    after = max(fence.closes_at, at)  # the lists of held work
     return SchedulerRequest(
         authenticator=authenticator.decode(),
         host_id=int(host_id),
@@ -166,7 +169,7 @@ def decode_request(body: bytes) -> SchedulerRequest:
         cpu_req_instances=float(cpu_instances),
         estimated_delay_s=Seconds(float(delay)),
         platforms=_platforms(platform, alternatives),
-        code_sign_key=code_sign_key.decode().strip() + "\n" if code_sign_key else "",
+        code_sign_key=_key(code_sign_key),
         on_fraction=float(on),
         active_fraction=float(active),
         gpu_active_fraction=float(gpu_active),
@@ -194,6 +197,11 @@ def _bounds(body: bytes) -> tuple[int, int]:
     if closed < 0 or body[closed + len(_CLOSE) :].strip():
         raise text.unexpected("scheduler request", f"{_CLOSE.decode()} at its end", body[-60:])
     return start, closed
+
+
+def _key(value: bytes) -> str:
+    key_text = value.decode().strip()
+    return key_text + "\n" if key_text else ""
 
 
 def _platforms(primary: bytes, alternatives: bytes) -> tuple[str, ...]:

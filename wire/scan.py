@@ -90,13 +90,16 @@ class Part(Tag):
 
     `then` is a pattern of what has to follow for the fast way to be right; needed when the last elements
     are optional, because an unknown element before them would hide them. With `begins_inside` the part has
-    other elements before these, not worth describing.
+    other elements before these, not worth describing. `until` is what ends the part, if not its close tag.
     """
 
     __slots__ = ("_begins_with", "_items", "_pattern", "_wanted")
 
-    def __init__(self, name: str, *elements: Element, then: bytes = b"", begins_inside: bool = False) -> None:
+    def __init__(
+        self, name: str, *elements: Element, then: bytes = b"", begins_inside: bool = False, until: bytes = b""
+    ) -> None:
         super().__init__(name)
+        self.close = until or self.close
         self._begins_with = f"<{elements[0].tag}>".encode() if begins_inside else b""
         self._wanted = [(element, Tag(element.tag)) for element in elements if element.kind is not Kind.UNUSED]
         inside = b"".join(element.pattern() for element in elements)
@@ -126,8 +129,7 @@ class Part(Tag):
         if match is not None:
             return match.groups(b""), match.end()
         closed = body.find(self.close, opened, end)
-        closed = closed if closed >= 0 else end
-        return self._read_one_by_one(body, opened, closed), closed
+        return self._read_one_by_one(body, opened, closed if closed >= 0 else end), opened
 
     def _first_element(self, body: bytes, opened: int, end: int) -> int:
         """Where the described elements begin; `opened` when that is not to be found."""

@@ -262,6 +262,22 @@ def test_a_request_with_an_account_key_alone_has_defaults() -> None:
     assert decode_request(SMALL) == SchedulerRequest("key")
 
 
+def test_an_empty_key_is_no_key() -> None:
+    for key in (b"", b" \n "):
+        element = b"<code_sign_key>" + key + b"</code_sign_key>"
+        body = changed(b"<working_global_preferences>", element + b"<working_global_preferences>")
+        assert decode_request(body).code_sign_key == ""
+
+
+def test_a_delay_of_a_gpu_is_not_taken_for_the_cpus() -> None:
+    coprocs = b"<coprocs><coproc><type>t</type><estimated_delay>9</estimated_delay></coproc></coprocs>"
+
+    request = decode_request(SMALL.replace(b"</s", coprocs + b"</s"))
+
+    assert request.estimated_delay_s == 0.0
+    assert request.coprocs == (CoprocRequest("t", 0, estimated_delay_s=Seconds(9.0)),)
+
+
 def test_text_before_the_request_is_ignored() -> None:
     assert decode_request(b'<?xml version="1.0" encoding="ISO-8859-1" ?>\n' + SMALL) == SchedulerRequest("key")
 
@@ -269,7 +285,7 @@ def test_text_before_the_request_is_ignored() -> None:
 def test_each_byte_of_a_name_beyond_ascii_has_its_own_reference() -> None:
     body = changed(b"host1.example", b"th&#195;&#169; &amp; &#x3C; &unknown;")
 
-    assert decode_request(body).host.domain_name == "X"
+    assert decode_request(body).host.domain_name == "thé & < &unknown;"
 
 
 def test_bytes_that_are_not_utf8_are_replaced() -> None:
