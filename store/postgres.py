@@ -5,12 +5,15 @@ from __future__ import annotations
 from domain.clock import Clock, SystemClock
 from domain.settings import Settings
 from store.applications import PostgresApplications
+from store.ledger import PostgresLedger
 from store.migrate import check_version
 from store.people import PostgresPeople, PostgresVolunteers
 from store.pool import Database, connect
 from store.settings import PostgresSettings
 from store.submissions import PostgresSubmissions
+from store.uploads import PostgresUploads
 from store.views import PostgresViews
+from store.waiting import PostgresWaitingWork
 
 
 class PostgresStore:
@@ -20,7 +23,10 @@ class PostgresStore:
         self._database = database
         self._clock = clock
         self._noted_settings = Settings()
+        self.ledger = PostgresLedger(database, lambda: self._noted_settings.scheduler)
+        self.waiting = PostgresWaitingWork(database)
         self.submissions = PostgresSubmissions(database)
+        self.uploads = PostgresUploads(database)
         self.people = PostgresPeople(database)
         self.volunteers = PostgresVolunteers(database)
         self.applications = PostgresApplications(database, self._note_settings)
@@ -29,6 +35,7 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Finish what is under way and let go of every connection."""
+        await self.ledger.close()
         await self._database.close()
 
     def _note_settings(self, settings: Settings) -> None:

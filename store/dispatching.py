@@ -1,0 +1,140 @@
+"""Which of the chosen instances are really sent? The conditional update that decides races."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import asyncpg
+
+from domain.dispatch import Assignment, AssignmentFate, SentJob
+from domain.jobs import InstanceState
+from domain.units import HostId, InstanceId, Instant, JobId, VolunteerId, shard_of
+from store import work_rows
+from store.counters import CountChanges, Counted, change_counts
+from store.pool import Connection
+from store.queries import load
+from store.statistics import StatisticsChanges
+
+
+@dataclass(slots=True)
+class JobNow:
+    """A job while a group's assignments are judged in order; each one sent changes it for the next."""
+
+    hr_class: int
+    copies: int
+    of_use: int
+    first_sent_at: Instant | None
+    hosts: set[HostId] = field(default_factory=set)
+    volunteers: set[VolunteerId] = field(default_factory=set)
+    changed: bool = False
+
+    def fate(self, assignment: Assignment) -> AssignmentFate:
+        """What becomes of an assignment of an instance that is still unsent."""
+        if assignment.host_id in self.hosts or assignment.volunteer_id in self.volunteers:
+            return AssignmentFate.SIBLING
+        if self.hr_class and assignment.hr_class != self.hr_class:
+            return AssignmentFate.LOST
+        return AssignmentFate.SENT
+
+    def send(self, assignment: Assignment) -> None:
+        self.hosts.add(assignment.host_id)
+        self.volunteers.add(assignment.volunteer_id)
+        fixed = (self.first_sent_at, self.hr_class, self.copies)
+        self.first_sent_at = self.first_sent_at if self.first_sent_at is not None else assignment.sent_at
+        self.hr_class = self.hr_class or assignment.hr_class
+        self.copies = max(self.copies, assignment.copies)
+        self.changed = self.changed or fixed != (self.first_sent_at, self.hr_class, self.copies)
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """What became of assignments. `jobs_short` are jobs that now need more copies than there are."""
+
+    fates: Mapping[InstanceId, AssignmentFate]
+    sent: Mapping[InstanceId, SentJob]
+    jobs_short: frozenset[JobId]
+
+
+async def send(
+    connection: Connection, assignments: Sequence[Assignment], counts: CountChanges, statistics: StatisticsChanges
+) -> Dispatched:
+    """Send what can be sent, in the order given; instance ids are distinct."""
+    if not assignments:
+        return Dispatched({}, {}, frozenset())
+    locked = await connection.fetch(load("lock_unsent"), [a.instance_id for a in assignments])
+    unsent = {row["instance_id"]: row for row in locked if row["wanted"]}
+    jobs: dict[JobId, JobNow] = {}
+    fates: dict[InstanceId, AssignmentFate] = {}
+    chosen: list[Assignment] = []
+    for assignment in assignments:
+        fate = _judge(assignment, unsent.get(assignment.instance_id), jobs, counts)
+        fates[assignment.instance_id] = fate
+        if fate is AssignmentFate.SENT:
+            chosen.append(assignment)
+            statistics.note_dispatch(assignment.host_id, assignment.app_version_id, assignment.sent_at)
+    await _update_instances(connection, chosen)
+    await _update_jobs(connection, {job_id: job for job_id, job in jobs.items() if job.changed})
+    sent = {a.instance_id: work_rows.sent_job(unsent[a.instance_id]) for a in chosen}
+    short = frozenset(job_id for job_id, job in jobs.items() if job.changed and job.copies > job.of_use)
+    return Dispatched(fates, sent, short)
+
+
+def _judge(
+    assignment: Assignment, row: asyncpg.Record | None, jobs: dict[JobId, JobNow], counts: CountChanges
+) -> AssignmentFate:
+    if row is None or row["job_id"] != assignment.job_id:
+        return AssignmentFate.LOST
+    job = jobs.setdefault(assignment.job_id, _job_now(row))
+    fate = job.fate(assignment)
+    if fate is not AssignmentFate.SENT:
+        return fate
+    shard = shard_of(assignment.job_id)
+    after = Counted(InstanceState.IN_PROGRESS, assignment.sent_at, assignment.due_at)
+    counts.add(row["batch_id"], shard, change_counts(Counted(InstanceState.UNSENT), after))
+    if job.first_sent_at is None:
+        counts.note_first_dispatch(row["batch_id"], shard, assignment.sent_at)
+    job.send(assignment)
+    return fate
+
+
+def _job_now(row: asyncpg.Record) -> JobNow:
+    return JobNow(
+        row["hr_class"],
+        row["copies"],
+        row["of_use"],
+        row["first_sent_at"],
+        set(row["hosts"] or ()),
+        set(row["volunteers"] or ()),
+    )
+
+
+async def _update_instances(connection: Connection, chosen: Sequence[Assignment]) -> None:
+    if not chosen:
+        return
+    await connection.execute(
+        load("send_instances"),
+        [a.instance_id for a in chosen],
+        [a.host_id for a in chosen],
+        [a.volunteer_id for a in chosen],
+        [a.app_version_id for a in chosen],
+        [a.sent_at for a in chosen],
+        [a.due_at for a in chosen],
+        [a.timeout_at for a in chosen],
+        [a.est_runtime_s for a in chosen],
+        [a.tight for a in chosen],
+        [a.because for a in chosen],
+    )
+
+
+async def _update_jobs(connection: Connection, changed: Mapping[JobId, JobNow]) -> None:
+    if not changed:
+        return
+    ids = sorted(changed)
+    await connection.execute(
+        load("note_dispatches"),
+        ids,
+        [changed[job_id].first_sent_at for job_id in ids],
+        [changed[job_id].hr_class for job_id in ids],
+        [changed[job_id].copies for job_id in ids],
+    )

@@ -1,0 +1,110 @@
+"""The database as scheduler requests see it: concurrent requests share their reads and their transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from domain.dispatch import (
+    Assignment,
+    AssignmentFate,
+    RequestKey,
+    RequestView,
+    RequestWrites,
+    SentJob,
+    WriteOutcome,
+)
+from domain.hosts import Host
+from domain.jobs import JobClass
+from domain.settings import SchedulerSettings
+from domain.units import HostId, InstanceId, JobClassId, VolunteerId
+from store import rows, work_rows
+from store.counters import CountChanges
+from store.dispatching import Dispatched, send
+from store.group import Grouped
+from store.pool import Connection, Database
+from store.queries import load
+from store.reading import read_many
+from store.reporting import record_detaches, record_reports
+from store.statistics import StatisticsChanges
+
+
+class PostgresLedger:
+    """Satisfies the scheduler's Ledger. `settings` are those of the moment, for hosts' quotas."""
+
+    def __init__(self, database: Database, settings: Callable[[], SchedulerSettings]) -> None:
+        self._database = database
+        self._settings = settings
+        self.reads = Grouped(database.dsn, read_many, in_transaction=False)
+        self.writes = Grouped(database.dsn, self._write_many, in_transaction=True)
+
+    async def read(self, key: RequestKey) -> RequestView:
+        return await self.reads.ask(key)
+
+    async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
+        row = await self._database.fetch_one("insert_host", volunteer_id, host.created_at, *rows.host_values(host))
+        assert row is not None  # an insert that returns
+        return HostId(row["host_id"])
+
+    async def write(self, writes: RequestWrites) -> WriteOutcome:
+        return await self.writes.ask(writes)
+
+    async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
+        found = await self._database.fetch("sent_jobs", list(instance_ids))
+        return {row["instance_id"]: work_rows.sent_job(row) for row in found}
+
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
+        found = await self._database.fetch("job_classes", list(ids))
+        return {row["job_class_id"]: work_rows.job_class(row) for row in found}
+
+    async def close(self) -> None:
+        await self.reads.close()
+        await self.writes.close()
+
+    async def _write_many(self, connection: Connection, writes: Sequence[RequestWrites]) -> list[WriteOutcome]:
+        return await write_many(connection, writes, self._settings())
+
+
+async def write_many(
+    connection: Connection, writes: Sequence[RequestWrites], settings: SchedulerSettings
+) -> list[WriteOutcome]:
+    """Write any number of requests inside the caller's transaction; one outcome each, in order.
+
+    Rows are locked in one order everywhere: hosts, instances, jobs, marks, counters, statistics.
+    """
+    counts, statistics = CountChanges(), StatisticsChanges()
+    await _update_hosts(connection, [write.host for write in writes])
+    marked = await record_reports(connection, writes, counts, statistics)
+    marked |= await record_detaches(connection, writes, counts)
+    first: dict[InstanceId, Assignment] = {}
+    for write in writes:
+        for assignment in write.assignments:
+            first.setdefault(assignment.instance_id, assignment)
+    dispatched = await send(connection, list(first.values()), counts, statistics)
+    marked |= dispatched.jobs_short
+    if marked:
+        await connection.execute(load("mark_jobs"), sorted(marked))
+    await counts.write(connection)
+    await statistics.write(connection, settings)
+    return [_outcome(write, first, dispatched) for write in writes]
+
+
+def _outcome(write: RequestWrites, first: Mapping[InstanceId, Assignment], dispatched: Dispatched) -> WriteOutcome:
+    """What became of one request's assignments; an instance chosen twice is the first one's."""
+    fates = {
+        a.instance_id: dispatched.fates[a.instance_id] if first[a.instance_id] is a else AssignmentFate.LOST
+        for a in write.assignments
+    }
+    sent = {i: dispatched.sent[i] for i, fate in fates.items() if fate is AssignmentFate.SENT}
+    return WriteOutcome(fates, sent)
+
+
+async def _update_hosts(connection: Connection, hosts: Sequence[Host]) -> None:
+    latest = {host.host_id: host for host in hosts}
+    lines = [_host_line(latest[host_id]) for host_id in sorted(latest)]
+    await connection.execute(load("update_hosts"), *(list(column) for column in zip(*lines, strict=True)))
+
+
+def _host_line(host: Host) -> tuple[object, ...]:
+    """One entry for each array argument of sql/update_hosts.sql; arrays of arrays travel as JSON."""
+    values = (rows.encoded(value) if isinstance(value, list) else value for value in rows.host_values(host))
+    return (host.host_id, *values)

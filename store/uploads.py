@@ -1,0 +1,19 @@
+"""Outputs that are whole on disk, in PostgreSQL."""
+
+from __future__ import annotations
+
+from domain.units import InstanceId, Instant
+from store.pool import Database
+
+
+class PostgresUploads:
+    """Satisfies transfer's UploadRecords."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def record_upload(
+        self, instance_id: InstanceId, *, name: str, nbytes: int, md5: str, completed_at: Instant
+    ) -> bool:
+        row = await self._database.fetch_one("record_upload", instance_id, name, nbytes, md5, completed_at)
+        return row is not None

@@ -1,0 +1,48 @@
+"""The unsent instances in PostgreSQL, read through their two indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from domain.batches import Batch
+from domain.jobs import JobClass
+from domain.units import BatchId, InstanceId, JobClassId
+from domain.waiting import Candidate, FreshRange
+from store import rows, work_rows
+from store.pool import Database
+
+
+class PostgresWaitingWork:
+    """Satisfies the feeder's WaitingWork."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def ready_batches(self, limit: int) -> Sequence[Batch]:
+        return [rows.batch(row) for row in await self._database.fetch("ready_batches", limit)]
+
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
+        found = await self._database.fetch("job_classes", list(ids))
+        return {row["job_class_id"]: work_rows.job_class(row) for row in found}
+
+    async def fresh(self, ranges: Sequence[FreshRange]) -> Sequence[Candidate]:
+        found = await self._database.fetch(
+            "fresh_instances",
+            [wanted.batch_id for wanted in ranges],
+            [wanted.shard for wanted in ranges],
+            [wanted.after_instance_id for wanted in ranges],
+            [wanted.limit for wanted in ranges],
+        )
+        return [work_rows.candidate(row) for row in found]
+
+    async def urgent(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
+        found = await self._database.fetch("urgent_instances", list(batch_ids), per_batch)
+        return [work_rows.candidate(row) for row in found]
+
+    async def tail(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
+        found = await self._database.fetch("tail_instances", list(batch_ids), per_batch)
+        return [work_rows.candidate(row) for row in found]
+
+    async def still_unsent(self, instance_ids: Sequence[InstanceId]) -> Collection[InstanceId]:
+        found = await self._database.fetch("still_unsent", list(instance_ids))
+        return {row["instance_id"] for row in found}
