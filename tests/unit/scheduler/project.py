@@ -1,0 +1,282 @@
+"""A whole project in memory with a request service in front of it: for tests of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from domain.apps import ProcessorType
+from domain.batches import Batch
+from domain.catalogue import Catalogue
+from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, WriteOutcome
+from domain.errors import UnavailableError
+from domain.hosts import Host
+from domain.jobs import JobClass, instance_id_of
+from domain.refusals import RefusalCode
+from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
+from domain.views import InstanceRow
+from feeder.array import JobArray
+from scheduler.build import build
+from scheduler.ports import Ledger
+from scheduler.service import Ports, RequestService
+from store.memory import MemoryStore
+from tests.builders import LINUX, NOW
+from tests.worlds import a_registered_version, a_registered_volunteer, a_submitted_batch, waiting_of
+from wire.messages import (
+    STATE_UPLOADED,
+    HeldResult,
+    HostInfo,
+    ReportedFile,
+    ReportedResult,
+    SchedulerReply,
+    SchedulerRequest,
+)
+
+KEY = "0123456789abcdef0123456789abcdef"  # the account key in the captures
+PUBLIC_KEY = "1024\nc0c2\n.\n"
+OLD_KEY = "1024\n0001\n.\n"
+MD5 = "45a804651bec17a5f7fe070302aa2ce7"
+
+
+@dataclass(slots=True)
+class HandClock:
+    """Time that passes only by hand."""
+
+    at: Instant = NOW
+
+    def now(self) -> Instant:
+        return self.at
+
+    def monotonic(self) -> Seconds:
+        return Seconds(self.at - NOW)
+
+    async def sleep(self, duration_s: float) -> None:
+        self.at = Instant(self.at + duration_s)
+
+
+class Addresses:
+    def token(self, file_name: str, max_bytes: int) -> str:
+        return f"token of {file_name} {max_bytes}"
+
+    def upload_url(self) -> str:
+        return "http://muster.example/upload"
+
+    def download_url(self, file_name: str) -> str:
+        return f"http://muster.example/download/{file_name}"
+
+
+class Signing:
+    def public_key_text(self) -> str:
+        return PUBLIC_KEY
+
+    def rotation_signature(self, client_key_text: str) -> str | None:
+        return "0a0b\n.\n" if client_key_text.split() == OLD_KEY.split() else None
+
+
+@dataclass(slots=True)
+class Pause:
+    because: str | None = None
+
+    def refuse_work_because(self, now: Instant) -> str | None:
+        return self.because
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The catalogue of the moment."""
+
+    held: Catalogue
+
+    def catalogue(self) -> Catalogue:
+        return self.held
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the metrics are told."""
+
+    answered: list[dict[str, Any]] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+
+    def request_answered(
+        self, *, sent: int, resent: int, reports: int, refusals: Mapping[RefusalCode, int], took_s: Seconds
+    ) -> None:
+        self.answered.append({"sent": sent, "resent": resent, "reports": reports, "refusals": dict(refusals)})
+
+    def request_failed(self, status: int) -> None:
+        self.failed.append(status)
+
+
+@dataclass(slots=True)
+class TroubledLedger:
+    """A ledger in front of another: it can be down, and others can be faster than its write."""
+
+    inner: Ledger
+    writes: list[RequestWrites] = field(default_factory=list)
+    reads: list[RequestKey] = field(default_factory=list)
+    down_from_write: int | None = None  # the first write that fails, from 0
+    others_write: list[RequestWrites] = field(default_factory=list)  # each happens just before one write
+
+    async def read(self, key: RequestKey) -> RequestView:
+        self.reads.append(key)
+        return await self.inner.read(key)
+
+    async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
+        return await self.inner.create_host(volunteer_id, host)
+
+    async def write(self, writes: RequestWrites) -> WriteOutcome:
+        self.writes.append(writes)
+        if self.down_from_write is not None and len(self.writes) > self.down_from_write:
+            raise UnavailableError
+        if self.others_write:
+            await self.inner.write(self.others_write.pop(0))
+        return await self.inner.write(writes)
+
+    async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
+        return await self.inner.sent_jobs(instance_ids)
+
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
+        return await self.inner.job_classes(ids)
+
+
+@dataclass(slots=True)
+class Search:
+    """What the array asks when it has nothing: fills it from the store."""
+
+    project: Project
+    asked: list[tuple[tuple[AppId, ProcessorType], ...]] = field(default_factory=list)
+    finds: bool = False
+
+    async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
+        self.asked.append(tuple(wanted))
+        return self.finds and await self.project.fill() > 0
+
+
+@dataclass(slots=True)
+class Project:
+    """Everything a request meets, real but for the network, the files and the database."""
+
+    store: MemoryStore
+    ledger: TroubledLedger
+    array: JobArray
+    shelf: Shelf
+    clock: HandClock = field(default_factory=HandClock)
+    pause: Pause = field(default_factory=Pause)
+    counts: Counts = field(default_factory=Counts)
+
+    @property
+    def ports(self) -> Ports:
+        return Ports(self.ledger, self.array, self.shelf, Addresses(), Signing(), self.pause, self.counts)
+
+    @property
+    def service(self) -> RequestService:
+        return build(self.ports, self.clock)
+
+    async def answer(self, request: SchedulerRequest) -> SchedulerReply:
+        return await self.service.answer(request)
+
+    async def submit(self, jobs: int = 10, *, fill: bool = True, **changes: Any) -> Batch:
+        """A batch, its instances in the array unless told."""
+        batch = await a_submitted_batch(self.store, jobs, **changes)
+        if fill:
+            await self.fill()
+        return batch
+
+    async def fill(self) -> int:
+        """Place every unsent instance in the array; returns how many were not there before."""
+        placed = 0
+        for batch in await self.store.waiting.ready_batches(1000):
+            for candidate in await waiting_of(self.store, batch.batch_id):
+                class_id = candidate.ready.job_class_id
+                classes = await self.store.waiting.job_classes([class_id])
+                placed += self.array.place(candidate, batch, classes[class_id])
+        return placed
+
+    async def set(self, **settings: object) -> None:
+        """Change settings, "section__name"=value."""
+        catalogue = self.shelf.held
+        for key, value in settings.items():
+            catalogue = replace(catalogue, settings=catalogue.settings.changed(key.replace("__", "."), value))
+        self.shelf.held = catalogue
+
+    async def upload(self, instance_name: str, *, md5: str = MD5, nbytes: int = 30) -> None:
+        """The first output of an instance arrives."""
+        instance_id = instance_id_of(instance_name)
+        assert instance_id is not None
+        name = f"{instance_name}_r0"
+        assert await self.store.uploads.record_upload(
+            instance_id, name=name, nbytes=nbytes, md5=md5, completed_at=self.clock.now()
+        )
+
+    async def instance(self, name: str) -> InstanceRow:
+        """The instance of that name as it is now."""
+        job = await self.store.views.job(_job_id(name))
+        [row] = [row for row in job.instances if row.instance_id == instance_id_of(name)]
+        return row
+
+
+def _job_id(name: str) -> Any:
+    return int(name.split("_")[-2])
+
+
+async def a_project(*, account_key: str = KEY, **settings: object) -> Project:
+    """One app with one CPU version for Linux, and one volunteer."""
+    store = MemoryStore()
+    await a_registered_version(store)
+    await a_registered_volunteer(store, account_key)
+    clock = HandClock()
+    shelf = Shelf(await store.applications.load_catalogue())
+    array = JobArray(clock, lambda: shelf.held.settings.feeder)
+    project = Project(store, TroubledLedger(store.ledger), array, shelf, clock)
+    array.fall_through = Search(project)
+    await project.set(**settings)
+    return project
+
+
+def a_request(**changes: Any) -> SchedulerRequest:
+    """A Linux computer with two CPUs that asks for an hour of work for each."""
+    request = SchedulerRequest(
+        KEY,
+        client_version=(7, 20, 5),
+        cpu_req_s=Seconds(7200.0),
+        cpu_req_instances=2.0,
+        platforms=(LINUX,),
+        code_sign_key=PUBLIC_KEY,
+        disk_project_share_bytes=1e11,
+        host=HostInfo(host_cpid="1" * 32, ncpus=2, flop_per_s=1e9, ram_bytes=8e9, os_name="Linux Debian"),
+    )
+    return replace(request, **changes)
+
+
+async def a_known_host(project: Project, **changes: Any) -> HostId:
+    """The host of a client that called once and got nothing."""
+    reply = await project.answer(a_request(cpu_req_s=Seconds(0.0), **changes))
+    assert reply.host_id is not None
+    project.ledger.writes.clear()
+    project.ledger.reads.clear()
+    project.counts.answered.clear()
+    return HostId(reply.host_id)
+
+
+def a_success(name: str, **changes: Any) -> ReportedResult:
+    """A finished result with one output of 30 bytes."""
+    result = ReportedResult(
+        name, STATE_UPLOADED, 0, Seconds(100.0), Seconds(90.0), files=(ReportedFile(f"{name}_r0", 30.0, MD5),)
+    )
+    return replace(result, **changes)
+
+
+def listed(*names: str) -> tuple[HeldResult, ...]:
+    """What a client says it has."""
+    return tuple(HeldResult(name) for name in names)
+
+
+def names_of(reply: SchedulerReply) -> list[str]:
+    """The results a reply gives, by name."""
+    return [result.name for result in reply.results]
+
+
+def texts_of(reply: SchedulerReply) -> str:
+    """Everything a reply says to its reader."""
+    return " | ".join(message.text for message in reply.messages)

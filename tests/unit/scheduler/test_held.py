@@ -1,0 +1,140 @@
+"""Lost jobs, and jobs better dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.apps import AppVersion
+from domain.catalogue import Catalogue
+from domain.dispatch import Reported
+from domain.jobs import Held, InstanceState
+from domain.units import AppVersionId, InstanceId, Instant, JobId, Seconds
+from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
+from tests.builders import LINUX, NOW, a_held, a_host, an_app_version
+from tests.unit.scheduler.test_reports import a_reported
+
+RUNNABLE = frozenset({AppVersionId(1)})
+
+
+def review(
+    held: list[Held], listed: Collection[str] = (), reported: Collection[str] = (), **changes: Any
+) -> HeldReview:
+    values: dict[str, Any] = {
+        "strays": {},
+        "runnable": RUNNABLE,
+        "wants_no_work": False,
+        "hold_back": False,
+        "now": NOW,
+    } | changes
+    return review_held(listed, reported, held, values.pop("strays"), **values)
+
+
+def numbered(number: int, **changes: Any) -> Held:
+    return a_held(instance_id=InstanceId(number), job_id=JobId(number), name=f"pi_1_{number}_{number}", **changes)
+
+
+def test_a_job_the_client_neither_lists_nor_reports_is_resent() -> None:
+    lost, listed, reported = numbered(1), numbered(2), numbered(3)
+    found = review([lost, listed, reported], {listed.name}, {reported.name})
+    assert found == HeldReview(resend=(lost,), kept=(lost, listed))
+
+
+@pytest.mark.parametrize(
+    ("due_in_s", "resent"), [pytest.param(3600.0, True, id="just in time"), pytest.param(3599.0, False, id="too late")]
+)
+def test_a_lost_job_is_resent_while_the_host_can_be_in_time(due_in_s: float, resent: bool) -> None:
+    lost = a_held(due_at=Instant(NOW + due_in_s), est_runtime_s=Seconds(3600.0))
+    found = review([lost])
+    assert (found.resend == (lost,)) is resent
+    assert (len(found.ended) == 1) is not resent
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments"),
+    [
+        pytest.param({"no_longer_needed": True}, {}, id="its job is over"),
+        pytest.param({"app_version_id": AppVersionId(9)}, {}, id="a version it cannot run any more"),
+        pytest.param({}, {"wants_no_work": True}, id="no new tasks"),
+    ],
+)
+def test_a_lost_job_of_no_use_there_ends_without_blame(changes: dict[str, Any], arguments: dict[str, Any]) -> None:
+    found = review([a_held(**changes)], **arguments)
+    [ended] = found.ended
+    assert (ended.from_state, ended.to_state) == (InstanceState.IN_PROGRESS, InstanceState.ABORTED)
+    assert ended.hav_event is None and ended.reason
+    assert found.resend == found.kept == ()
+
+
+def test_nothing_is_resent_or_ended_while_work_is_held_back() -> None:
+    found = review([a_held(no_longer_needed=True)], hold_back=True, wants_no_work=True)
+    assert found == HeldReview(kept=(a_held(no_longer_needed=True),))
+
+
+def test_a_listed_job_nobody_needs_is_dropped_unless_it_runs() -> None:
+    found = review([a_held(no_longer_needed=True)], {"pi_1_1_1"})
+    assert found.abort_if_not_started == ("pi_1_1_1",)
+    assert found.kept and not found.abort
+
+
+@pytest.mark.parametrize(
+    ("state", "needed", "abort", "late"),
+    [
+        (InstanceState.TIMED_OUT, True, False, False),
+        (InstanceState.TIMED_OUT, False, False, True),
+        (InstanceState.ABORTED, True, False, False),
+        (InstanceState.VALID, True, True, False),
+        (InstanceState.FAILED, True, True, False),
+    ],
+)
+def test_what_the_client_has_and_we_gave_up_is_dropped_if_it_is_of_no_use(
+    state: InstanceState, needed: bool, abort: bool, late: bool
+) -> None:
+    strays: dict[InstanceId, Reported] = {
+        InstanceId(1): a_reported(held=a_held(no_longer_needed=not needed), state=state)
+    }
+    found = review([], {"pi_1_1_1"}, strays=strays)
+    assert (found.abort == ("pi_1_1_1",)) is abort
+    assert (found.abort_if_not_started == ("pi_1_1_1",)) is late
+
+
+def test_only_unknown_names_of_our_making_are_aborted() -> None:
+    assert review([], {"pi_1_1_1", "job of another kind"}).abort == ("pi_1_1_1",)
+
+
+def test_strays_are_what_is_listed_and_not_in_progress() -> None:
+    assert stray_ids(["pi_1_1_1", "pi_1_2_2", "x"], [a_held()]) == (2,)
+
+
+def test_a_host_of_another_platform_cannot_run_what_it_had() -> None:
+    versions: dict[AppVersionId, AppVersion] = {AppVersionId(1): an_app_version()}
+    catalogue = Catalogue(versions=versions)
+    assert runnable_versions(catalogue, a_host(platforms=(LINUX,))) == RUNNABLE
+    assert runnable_versions(catalogue, a_host(platforms=("windows_x86_64",))) == frozenset()
+
+
+ids = st.sets(st.integers(1, 6))
+
+
+@given(given=ids, listed=ids, reported=ids, unneeded=ids, no_work=st.booleans(), back=st.booleans())
+def test_every_job_held_is_kept_reported_or_ended_and_never_two_of_these(
+    given: set[int], listed: set[int], reported: set[int], unneeded: set[int], no_work: bool, back: bool
+) -> None:
+    held = [numbered(n, no_longer_needed=n in unneeded) for n in sorted(given)]
+    found = review(
+        held,
+        {numbered(n).name for n in listed},
+        {numbered(n).name for n in reported},
+        wants_no_work=no_work,
+        hold_back=back,
+    )
+    kept, ended = {h.instance_id for h in found.kept}, {r.instance_id for r in found.ended}
+    assert kept | ended | (given & reported) == given
+    assert not kept & ended and not (kept | ended) & reported
+    assert set(found.resend) <= set(found.kept)
+    assert not set(found.abort) & set(found.abort_if_not_started)
+    assert all(h.name not in found.abort for h in found.kept)

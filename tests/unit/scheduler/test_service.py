@@ -1,0 +1,650 @@
+"""A request, from who asks to what is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from domain.apps import ANONYMOUS, CPU
+from domain.dispatch import Assignment, RequestWrites
+from domain.errors import UnavailableError
+from domain.jobs import InstanceState, Output
+from domain.refusals import RefusalCode
+from domain.units import HostId, Instant, Seconds
+from feeder.array import JobArray
+from scheduler.asking import Asking
+from scheduler.choice import Choice
+from scheduler.dispatch import choose
+from scheduler.ports import JobArray as Array
+from scheduler.service import RequestService
+from tests.builders import NOW, a_job_class
+from tests.unit.scheduler.project import (
+    KEY,
+    OLD_KEY,
+    PUBLIC_KEY,
+    Project,
+    Search,
+    a_known_host,
+    a_project,
+    a_request,
+    a_success,
+    listed,
+    names_of,
+    texts_of,
+)
+from tests.worlds import RegisteredHost, a_registered_host, an_assignment, the_version, waiting_of
+from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, ReportedResult
+
+# ---------------------------------------------------------------- first contact
+
+
+async def test_a_new_client_is_told_its_host_id_and_gets_work_with_everything_it_needs() -> None:
+    project = await a_project()
+    await project.submit(1)
+
+    reply = await project.answer(a_request(code_sign_key=""))
+
+    assert reply.host_id == 1
+    assert names_of(reply) == ["pi_1_1_1"]
+    assert reply.code_sign_key == PUBLIC_KEY and not reply.code_sign_key_signature
+    assert [app.name for app in reply.apps] == ["pi"]
+    assert [file.name for file in reply.downloads] == ["pi_1.00_linux"]
+    assert reply.downloads[0].signature
+    assert [(u.name, u.token) for u in reply.uploads] == [("pi_1_1_1_r0", "token of pi_1_1_1_r0 100000")]
+    assert reply.workunits[0].command_line == "--job 0"
+    assert reply.send_full_workload and reply.dont_use_dcf and not reply.project_is_down
+    assert reply.request_delay_s == 60.0
+    sent = await project.instance("pi_1_1_1")
+    assert sent.state is InstanceState.IN_PROGRESS and sent.host_id == 1
+    assert sent.due_at is not None and reply.results[0].report_deadline <= sent.due_at
+
+
+async def test_a_known_client_is_not_told_its_id_nor_the_key_it_has() -> None:
+    project = await a_project()
+    host_id = await a_known_host(project)
+
+    reply = await project.answer(a_request(host_id=host_id, rpc_seqno=1))
+
+    assert reply.host_id is None
+    assert not reply.code_sign_key
+
+
+async def test_a_client_with_an_older_key_of_ours_gets_the_new_one_signed() -> None:
+    project = await a_project()
+    reply = await project.answer(a_request(code_sign_key=OLD_KEY))
+    assert (reply.code_sign_key, reply.code_sign_key_signature) == (PUBLIC_KEY, "0a0b\n.\n")
+
+
+async def test_a_client_with_a_key_we_never_had_is_sent_none() -> None:
+    project = await a_project()
+    reply = await project.answer(a_request(code_sign_key="1024\nffff\n.\n"))
+    assert not reply.code_sign_key
+
+
+async def test_an_unknown_account_key_gets_a_notice_and_nothing_else() -> None:
+    project = await a_project()
+    await project.submit(1)
+
+    reply = await project.answer(a_request(authenticator="f" * 32, results=(a_success("pi_1_1_1"),)))
+
+    assert [message.priority for message in reply.messages] == ["notice"]
+    assert reply.request_delay_s == 86400.0
+    assert reply.host_id is None and not reply.acks and not reply.results
+    assert project.ledger.writes == []
+
+
+async def test_serial_number_and_time_of_the_call_are_kept_at_every_request() -> None:
+    project = await a_project()
+    host_id = await a_known_host(project)
+    project.clock.at = Instant(NOW + 500.0)
+
+    await project.answer(a_request(host_id=host_id, rpc_seqno=7, cpu_req_s=Seconds(0.0)))
+
+    host, _ = await project.store.views.host(host_id)
+    assert (host.rpc_seqno, host.last_rpc_at) == (7, NOW + 500.0)
+
+
+# ---------------------------------------------------------------- reports
+
+
+async def test_a_success_is_taken_and_acknowledged_together_with_new_work() -> None:
+    project = await a_project()
+    await project.submit(2)
+    first = await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
+    await project.upload("pi_1_1_1")
+    project.clock.at = Instant(NOW + 4000.0)
+
+    reply = await project.answer(
+        a_request(host_id=1, rpc_seqno=1, results=(a_success("pi_1_1_1"),), cpu_req_instances=0.0)
+    )
+
+    assert names_of(first) == ["pi_1_1_1"]
+    assert reply.acks == ("pi_1_1_1",)
+    assert names_of(reply) == ["pi_1_2_2"]
+    assert (await project.instance("pi_1_1_1")).state is InstanceState.REPORTED
+    assert project.counts.answered[-1] == {"sent": 1, "resent": 0, "reports": 1, "refusals": {}}
+
+
+async def test_a_report_repeated_after_its_ack_was_lost_is_acknowledged_and_changes_nothing() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.upload("pi_1_1_1")
+    report = a_request(host_id=1, rpc_seqno=1, results=(a_success("pi_1_1_1"),), cpu_req_s=Seconds(0.0))
+    await project.answer(report)
+    before = await project.instance("pi_1_1_1")
+    project.clock.at = Instant(NOW + 50.0)
+
+    again = await project.answer(replace(report, rpc_seqno=2))
+
+    assert again.acks == ("pi_1_1_1",)
+    assert await project.instance("pi_1_1_1") == before
+
+
+async def test_a_success_without_its_upload_is_a_failure_that_names_the_file() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1, results=(a_success("pi_1_1_1"),)))
+
+    row = await project.instance("pi_1_1_1")
+    assert row.state is InstanceState.FAILED
+    assert "pi_1_1_1_r0" in row.reason
+    assert reply.acks == ("pi_1_1_1",)
+
+
+async def test_an_error_counts_against_the_host_and_a_users_abort_does_not() -> None:
+    project = await a_project()
+    await project.submit(2)
+    await project.answer(a_request())
+    error = ReportedResult("pi_1_1_1", STATE_COMPUTE_ERROR, 3, stderr="it broke")
+    abort = ReportedResult("pi_1_2_2", STATE_ABORTED, 203)
+
+    await project.answer(a_request(host_id=1, rpc_seqno=1, results=(error, abort), cpu_req_s=Seconds(0.0)))
+
+    failed, aborted = await project.instance("pi_1_1_1"), await project.instance("pi_1_2_2")
+    assert (failed.state, failed.stderr) == (InstanceState.FAILED, "it broke")
+    assert aborted.state is InstanceState.ABORTED
+    _, [hav] = await project.store.views.host(HostId(1))
+    assert (hav.n_error, hav.n_timeout) == (1, 0)
+
+
+async def test_results_of_others_and_results_unknown_are_acknowledged_and_dropped() -> None:
+    project = await a_project()
+    await project.submit(1)
+    other = await a_registered_host(project.store)
+    await project.answer(a_request(authenticator=other.account_key, host_id=other.host_id, rpc_seqno=9))
+    assert (await project.instance("pi_1_1_1")).host_id == other.host_id
+    await project.upload("pi_1_1_1")
+    await a_known_host(project)
+
+    reply = await project.answer(
+        a_request(host_id=2, rpc_seqno=1, results=(a_success("pi_1_1_1"), a_success("fake_0"), a_success("x")))
+    )
+
+    assert set(reply.acks) == {"pi_1_1_1", "fake_0", "x"}
+    assert (await project.instance("pi_1_1_1")).state is InstanceState.IN_PROGRESS
+
+
+@pytest.mark.parametrize("why", ["paused", "down", "anonymous", "no new tasks", "limit"])
+async def test_results_are_taken_whatever_speaks_against_work(why: str) -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.upload("pi_1_1_1")
+    request = a_request(host_id=1, rpc_seqno=1, results=(a_success("pi_1_1_1"),))
+    match why:
+        case "paused":
+            project.pause.because = "this server's clock is +9.0 s off"
+        case "down":
+            await project.set(project__down=True)
+        case "anonymous":
+            request = replace(request, platforms=(ANONYMOUS,))
+        case "no new tasks":
+            request = replace(request, dont_send_work=True)
+        case "limit":
+            await project.set(scheduler__daily_quota_start=1, scheduler__daily_quota=1)
+    await project.submit(5)
+
+    reply = await project.answer(request)
+
+    assert reply.acks == ("pi_1_1_1",)
+    assert not reply.project_is_down
+    assert (await project.instance("pi_1_1_1")).state is InstanceState.REPORTED
+    if why != "limit":
+        assert names_of(reply) == []
+
+
+async def test_nothing_is_acknowledged_when_nothing_could_be_written() -> None:
+    project = await a_project()
+    await project.submit(3)
+    await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
+    await project.upload("pi_1_1_1")
+    project.ledger.down_from_write = len(project.ledger.writes)
+    slots = len(project.array)
+
+    with pytest.raises(UnavailableError):
+        await project.answer(a_request(host_id=1, rpc_seqno=1, results=(a_success("pi_1_1_1"),)))
+
+    assert (await project.instance("pi_1_1_1")).state is InstanceState.IN_PROGRESS
+    assert len(project.array) == slots == 2
+
+
+# ---------------------------------------------------------------- lost and useless jobs
+
+
+async def test_a_lost_job_is_sent_again_with_the_due_date_it_had() -> None:
+    project = await a_project()
+    await project.submit(1)
+    first = await project.answer(a_request())
+    project.clock.at = Instant(NOW + 300.0)
+
+    again = await project.answer(a_request(host_id=1, rpc_seqno=1))
+
+    assert again.results == first.results
+    assert again.workunits == first.workunits
+    assert again.app_versions == first.app_versions
+    assert again.uploads == first.uploads
+    assert project.counts.answered[-1]["resent"] == 1
+
+
+async def test_a_retry_with_the_same_serial_number_gets_the_same_jobs_and_no_more() -> None:
+    project = await a_project()
+    await project.submit(20)
+    host_id = await a_known_host(project)
+    request = a_request(host_id=host_id, rpc_seqno=4)
+    first = await project.answer(request)
+
+    again = await project.answer(request)
+
+    assert again.host_id is None
+    assert names_of(again) == names_of(first) != []
+
+
+async def test_what_is_listed_or_reported_is_not_lost() -> None:
+    project = await a_project()
+    await project.submit(2)
+    await project.answer(a_request())
+    reply = await project.answer(
+        a_request(
+            host_id=1,
+            rpc_seqno=1,
+            cpu_req_s=Seconds(0.0),
+            other_results=listed("pi_1_1_1"),
+            results=(a_success("pi_1_2_2"),),
+        )
+    )
+    assert names_of(reply) == []
+    assert (await project.instance("pi_1_1_1")).state is InstanceState.IN_PROGRESS
+
+
+async def test_a_lost_job_that_cannot_be_back_in_time_ends_at_once() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    row = await project.instance("pi_1_1_1")
+    assert row.due_at is not None
+    project.clock.at = Instant(row.due_at - 60.0)
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1))
+
+    assert names_of(reply) == []
+    ended = await project.instance("pi_1_1_1")
+    assert (ended.state, ended.reason) == (InstanceState.ABORTED, "the client no longer has it")
+    assert [facts.job_id for facts in await project.store.unsettled.unsettled(10)] == [1]
+
+
+async def test_a_lost_job_of_a_client_without_new_tasks_ends_at_once() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1, dont_send_work=True))
+    assert names_of(reply) == [] and reply.messages == ()
+    assert (await project.instance("pi_1_1_1")).state is InstanceState.ABORTED
+
+
+async def test_lost_jobs_wait_while_the_project_hands_out_nothing() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    project.pause.because = "the locks are in doubt"
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1))
+
+    assert names_of(reply) == []
+    assert "the locks are in doubt" in texts_of(reply)
+    assert (await project.instance("pi_1_1_1")).state is InstanceState.IN_PROGRESS
+
+
+async def test_a_result_of_ours_that_we_do_not_know_is_aborted() -> None:
+    project = await a_project()
+    await a_known_host(project)
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1, other_results=listed("pi_9_9_9", "somebody elses")))
+    assert reply.aborts == ("pi_9_9_9",)
+    assert reply.aborts_if_not_started == ()
+
+
+async def test_a_job_that_is_over_is_aborted_unless_it_has_started() -> None:
+    project = await a_project()
+    batch = await project.submit(1)
+    await project.answer(a_request())
+    await project.store.submissions.abort_batch(batch.batch_id, now=NOW)
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1, other_results=listed("pi_1_1_1")))
+
+    assert reply.aborts_if_not_started == ("pi_1_1_1",)
+
+
+async def test_no_second_read_while_the_client_lists_what_we_know() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    project.ledger.reads.clear()
+    await project.answer(a_request(host_id=1, rpc_seqno=1, other_results=listed("pi_1_1_1")))
+    assert len(project.ledger.reads) == 1
+
+
+# ---------------------------------------------------------------- clones and lost state
+
+
+async def test_a_serial_number_behind_the_stored_one_makes_a_new_host() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
+
+    reply = await project.answer(
+        a_request(host_id=1, rpc_seqno=3, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
+    )
+
+    assert reply.host_id == 2
+    assert reply.aborts == ("pi_1_1_1",)
+    assert "host 2" in texts_of(reply)
+    old, _ = await project.store.views.host(HostId(1))
+    new, havs = await project.store.views.host(HostId(2))
+    assert (old.rpc_seqno, new.rpc_seqno, havs) == (8, 0, [])
+    assert (await project.instance("pi_1_1_1")).host_id == 1
+
+
+async def test_what_a_clone_reports_counts_for_the_host_it_was_copied_from() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.upload("pi_1_1_1")
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=3, results=(a_success("pi_1_1_1"),)))
+
+    assert (reply.host_id, reply.acks) == (2, ("pi_1_1_1",))
+    row = await project.instance("pi_1_1_1")
+    assert (row.state, row.host_id) == (InstanceState.REPORTED, 1)
+
+
+async def test_of_two_clients_with_one_id_both_are_answered_and_the_one_behind_moves() -> None:
+    project = await a_project()
+    await project.submit(40)
+    await project.answer(a_request(cpu_req_s=Seconds(0.0)))
+    ids = {"a": 1, "b": 1}
+    seqnos = {"a": 0, "b": 0}
+    has: dict[str, list[str]] = {"a": [], "b": []}
+    for caller in "aabab":
+        seqnos[caller] += 1
+        reply = await project.answer(
+            a_request(
+                host_id=ids[caller],
+                rpc_seqno=seqnos[caller],
+                other_results=listed(*has[caller]),
+                cpu_req_s=Seconds(1.0),
+                cpu_req_instances=0.0,
+            )
+        )
+        has[caller] += names_of(reply)
+        assert names_of(reply), "every call gets work"
+        if reply.host_id is not None:
+            ids[caller], seqnos[caller] = reply.host_id, -1
+    assert ids == {"a": 1, "b": 2}
+    assert set(has["a"]).isdisjoint(has["b"])
+
+
+async def test_a_client_that_lost_its_state_is_its_old_host_again_and_what_it_held_ends() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+
+    reply = await project.answer(a_request())
+
+    assert reply.host_id == 1
+    assert names_of(reply) == []
+    assert (await project.instance("pi_1_1_1")).state is InstanceState.ABORTED
+
+
+async def test_a_host_id_of_somebody_else_makes_a_new_host() -> None:
+    project = await a_project()
+    other = await a_registered_host(project.store)
+    reply = await project.answer(a_request(host_id=other.host_id, rpc_seqno=6))
+    assert reply.host_id == other.host_id + 1
+    assert "another volunteer" in texts_of(reply)
+
+
+@pytest.mark.parametrize("host_id", [-1, 2**31, 2**62])
+async def test_a_host_id_nobody_can_have_been_given_counts_as_none(host_id: int) -> None:
+    project = await a_project()
+    assert (await project.answer(a_request(host_id=host_id))).host_id == 1
+
+
+# ---------------------------------------------------------------- giving out
+
+
+async def test_a_computer_too_small_is_told_both_numbers_and_when_to_call_again() -> None:
+    project = await a_project()
+    await project.submit(1, job_class=a_job_class(memory_bytes=64e9))
+
+    reply = await project.answer(a_request())
+
+    assert names_of(reply) == []
+    assert reply.messages[0].text.startswith("No work sent: ")
+    assert "64" in reply.messages[0].text and "8" in reply.messages[0].text
+    assert "5 minutes" in reply.messages[-1].text
+    assert reply.request_delay_s == 300.0
+    assert project.counts.answered[-1]["refusals"] == {RefusalCode.MEMORY: 1}
+
+
+async def test_a_client_that_wants_nothing_is_told_nothing() -> None:
+    project = await a_project()
+    await project.submit(1)
+    reply = await project.answer(a_request(cpu_req_s=Seconds(0.0)))
+    assert names_of(reply) == [] and reply.messages == ()
+    assert reply.request_delay_s == 60.0
+
+
+async def test_programs_of_the_users_own_get_no_work_and_a_long_pause() -> None:
+    project = await a_project()
+    await project.submit(1)
+    reply = await project.answer(a_request(platforms=(ANONYMOUS,)))
+    assert names_of(reply) == [] and reply.app_versions == ()
+    assert reply.messages[0].priority == "high" and "app_info.xml" in reply.messages[0].text
+    assert reply.request_delay_s == 86400.0
+
+
+async def test_the_database_is_searched_before_no_work_is_answered() -> None:
+    project = await a_project()
+    await project.submit(1, fill=False)
+    search = Search(project, finds=True)
+    project.array.fall_through = search
+
+    reply = await project.answer(a_request())
+
+    assert names_of(reply) == ["pi_1_1_1"]
+    assert search.asked == [((1, CPU),)]
+
+
+async def test_a_host_at_its_limits_does_not_make_the_database_be_searched() -> None:
+    project = await a_project(scheduler__in_progress_per_cpu=1)
+    await project.submit(4)
+    search = Search(project)
+    project.array.fall_through = search
+    held = names_of(await project.answer(a_request()))
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1, other_results=listed(*held)))
+    assert len(held) == 2 and names_of(reply) == []
+    assert search.asked == []
+
+
+async def rival(project: Project) -> RegisteredHost:
+    return await a_registered_host(project.store)
+
+
+async def taken_by(project: Project, host: RegisteredHost, count: int) -> RequestWrites:
+    """The first waiting instances, given to another host."""
+    version = await the_version(project.store)
+    candidates = (await waiting_of(project.store, (await project.store.views.batches(limit=1))[0].batch_id))[:count]
+    return RequestWrites(host.host, assignments=tuple(an_assignment(c, host, version) for c in candidates))
+
+
+async def test_when_everything_chosen_was_lost_it_chooses_again() -> None:
+    project = await a_project()
+    await project.submit(4)
+    project.ledger.others_write.append(await taken_by(project, await rival(project), 2))
+
+    reply = await project.answer(a_request())
+
+    assert names_of(reply) == ["pi_1_3_3", "pi_1_4_4"]
+    assert len(project.ledger.writes) == 2
+    assert len(project.array) == 0
+
+
+async def test_a_lost_job_is_not_told_and_the_others_are() -> None:
+    project = await a_project()
+    await project.submit(2)
+    project.ledger.others_write.append(await taken_by(project, await rival(project), 1))
+    reply = await project.answer(a_request())
+    assert names_of(reply) == ["pi_1_2_2"]
+    assert [file.name for file in reply.uploads] == ["pi_1_2_2_r0"]
+
+
+async def test_it_gives_up_after_three_rounds_and_says_so() -> None:
+    project = await a_project(scheduler__jobs_per_request=1)
+    await project.submit(8)
+    other = await rival(project)
+    everything = await taken_by(project, other, 8)
+    project.ledger.others_write.append(everything)
+
+    reply = await project.answer(a_request())
+
+    assert len(project.ledger.writes) == 3
+    assert names_of(reply) == []
+    assert RefusalCode.LOST_RACE in project.counts.answered[-1]["refusals"]
+    assert "other computers" in texts_of(reply)
+
+
+async def test_reports_are_written_once_when_it_chooses_again() -> None:
+    project = await a_project()
+    await project.submit(5)
+    await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
+    await project.upload("pi_1_1_1")
+    project.ledger.writes.clear()
+    project.ledger.others_write.append(await taken_by(project, await rival(project), 2))
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1, results=(a_success("pi_1_1_1"),)))
+
+    assert [len(writes.reports) for writes in project.ledger.writes] == [1, 0]
+    assert reply.acks == ("pi_1_1_1",)
+
+
+async def test_a_second_write_that_fails_does_not_take_back_what_the_first_did() -> None:
+    project = await a_project()
+    await project.submit(5)
+    await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
+    await project.upload("pi_1_1_1")
+    project.ledger.writes.clear()
+    project.ledger.others_write.append(await taken_by(project, await rival(project), 2))
+    project.ledger.down_from_write = 1
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1, results=(a_success("pi_1_1_1"),)))
+
+    assert reply.acks == ("pi_1_1_1",)
+    assert names_of(reply) == []
+    assert len(project.array) == 2  # the slots of the second round
+
+
+async def test_a_slot_whose_job_a_sibling_of_the_host_has_stays_for_others() -> None:
+    project = await a_project()
+    await project.submit(1, quorum=2)
+    await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
+    forgetful = JobArray(project.clock, lambda: project.shelf.held.settings.feeder)
+    project.array = forgetful  # another worker's array, which does not know who had the sibling
+    [second] = await waiting_of(project.store, (await project.store.views.batches(limit=1))[0].batch_id)
+    batch = (await project.store.views.batches(limit=1))[0]
+    [job_class] = await project.store.views.classes_of_batch(batch.batch_id)
+    forgetful.place(replace(second, sibling_hosts=(), sibling_volunteers=()), batch, job_class)
+
+    reply = await project.answer(
+        a_request(host_id=1, rpc_seqno=1, other_results=listed("pi_1_1_1"), cpu_req_instances=0.0)
+    )
+
+    assert names_of(reply) == []
+    assert second.ready.instance_id in forgetful
+
+
+async def test_resent_jobs_count_against_what_was_asked_for() -> None:
+    project = await a_project()
+    await project.submit(10)
+    first = names_of(await project.answer(a_request()))
+    again = names_of(await project.answer(a_request(host_id=1, rpc_seqno=1)))
+    assert len(first) == 2
+    assert again == first
+
+
+async def test_a_decision_that_breaks_gives_no_work_away() -> None:
+    project = await a_project()
+    await project.submit(3)
+
+    def broken(asking: Asking, array: Array) -> Choice:
+        raise ZeroDivisionError
+
+    service = RequestService(project.ports, project.clock, broken)
+    with pytest.raises(ZeroDivisionError):
+        await service.answer(a_request())
+    assert len(project.array) == 3
+
+
+async def test_a_write_that_breaks_gives_every_slot_back() -> None:
+    project = await a_project()
+    await project.submit(3)
+
+    def impossible(asking: Asking, array: Array) -> Choice:
+        choice = choose(asking, array)
+        return replace(choice, chosen=tuple(replace(c, assignment=_past_due(c.assignment)) for c in choice.chosen))
+
+    service = RequestService(project.ports, project.clock, impossible)
+    with pytest.raises(Exception, match="due_at"):
+        await service.answer(a_request())
+    assert len(project.array) == 3
+
+
+def _past_due(assignment: Assignment) -> Assignment:
+    return replace(assignment, due_at=Instant(assignment.sent_at - 1.0))
+
+
+async def test_absurd_numbers_make_a_sane_host() -> None:
+    project = await a_project()
+    await project.submit(1, job_class=a_job_class(outputs=(Output("out", 10),)))
+    request = a_request(
+        cpu_req_s=Seconds(-1e300),
+        cpu_req_instances=1e300,
+        estimated_delay_s=Seconds(-1.0),
+        on_fraction=-4.0,
+        active_fraction=1e9,
+        rpc_seqno=2**62,
+        disk_project_used_bytes=1e300,
+    )
+    reply = await project.answer(request)
+    host, _ = await project.store.views.host(HostId(1))
+    assert names_of(reply) == []
+    assert (host.on_fraction, host.active_fraction, host.disk_free_bytes) == (0.01, 1.0, 0.0)
+
+
+async def test_the_account_key_is_never_in_the_reply() -> None:
+    project = await a_project()
+    assert KEY not in repr(await project.answer(a_request()))
