@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from domain.clock import Clock, SystemClock
-from domain.settings import Settings
+from domain.settings import SchedulerSettings, Settings
 from store.applications import PostgresApplications
 from store.ledger import PostgresLedger
 from store.migrate import check_version
 from store.people import PostgresPeople, PostgresVolunteers
 from store.pool import Database, connect
 from store.settings import PostgresSettings
+from store.settling import PostgresUnsettledJobs
 from store.submissions import PostgresSubmissions
+from store.sweeping import PostgresOutages, PostgresOverdueWork
 from store.uploads import PostgresUploads
 from store.views import PostgresViews
 from store.waiting import PostgresWaitingWork
@@ -23,9 +25,12 @@ class PostgresStore:
         self._database = database
         self._clock = clock
         self._noted_settings = Settings()
-        self.ledger = PostgresLedger(database, lambda: self._noted_settings.scheduler)
+        self.ledger = PostgresLedger(database, self._scheduler_settings)
         self.waiting = PostgresWaitingWork(database)
         self.submissions = PostgresSubmissions(database)
+        self.unsettled = PostgresUnsettledJobs(database, self._scheduler_settings)
+        self.overdue = PostgresOverdueWork(database, self._scheduler_settings)
+        self.outages = PostgresOutages(database)
         self.uploads = PostgresUploads(database)
         self.people = PostgresPeople(database)
         self.volunteers = PostgresVolunteers(database)
@@ -37,6 +42,9 @@ class PostgresStore:
         """Finish what is under way and let go of every connection."""
         await self.ledger.close()
         await self._database.close()
+
+    def _scheduler_settings(self) -> SchedulerSettings:
+        return self._noted_settings.scheduler
 
     def _note_settings(self, settings: Settings) -> None:
         self._noted_settings = settings

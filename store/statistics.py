@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import floor
 
 from domain.havs import HavDelta, HavEvent, combine
@@ -74,11 +73,3 @@ class StatisticsChanges:
             change.n_timeout,
             *self._sent.get(key, (0, 0)),
         )
-
-
-def changes_of(events: Iterable[HavEvent | None]) -> StatisticsChanges:
-    """The changes some events make."""
-    changes = StatisticsChanges()
-    for event in events:
-        changes.add(event)
-    return changes

@@ -1,0 +1,13 @@
+-- Purpose: the jobs something happened to first.
+-- Arguments: $1 limit.
+-- Result: the job's serial, state, class, copies and canonical instance, whether its batch was aborted, and its app's name; by
+--   serial.
+SELECT
+    todo.serial, job.job_id, job.batch_id, job.job_class_id, job.state, job.copies, job.canonical_instance_id,
+    batch.state = 'aborted' AS batch_aborted, app.name AS app_name
+FROM job_todo AS todo
+JOIN job ON job.job_id = todo.job_id
+JOIN batch ON batch.batch_id = job.batch_id
+JOIN app ON app.app_id = batch.app_id
+ORDER BY todo.serial
+LIMIT $1;

@@ -1,0 +1,47 @@
+"""How are guarded steps of instances written, and what do they add to counters and statistics?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import asyncpg
+
+from domain.settlement import InstanceStep
+from domain.units import InstanceId
+from store.counters import CountChanges, Counted, change_counts
+from store.statistics import StatisticsChanges
+
+
+def distinct_steps(steps: Sequence[InstanceStep]) -> dict[InstanceId, InstanceStep]:
+    """The first step of each instance."""
+    first: dict[InstanceId, InstanceStep] = {}
+    for step in steps:
+        first.setdefault(step.instance_id, step)
+    return first
+
+
+def step_columns(steps: Mapping[InstanceId, InstanceStep]) -> tuple[list[object], ...]:
+    """The array arguments of sql/step_instances.sql and sql/time_out_instances.sql."""
+    return (
+        list(steps),
+        [step.from_state for step in steps.values()],
+        [step.to_state for step in steps.values()],
+        [step.turnaround_sample for step in steps.values()],
+    )
+
+
+def count_steps(
+    made: Sequence[asyncpg.Record],
+    steps: Mapping[InstanceId, InstanceStep],
+    counts: CountChanges,
+    statistics: StatisticsChanges,
+) -> None:
+    """Count the steps that were really made, and enter their events."""
+    for row in made:
+        step = steps[row["instance_id"]]
+        before, after = (
+            Counted(state, row["sent_at"], row["due_at"], row["reported_at"])
+            for state in (step.from_state, step.to_state)
+        )
+        counts.add(row["batch_id"], row["shard"], change_counts(before, after))
+        statistics.add(step.hav_event)
