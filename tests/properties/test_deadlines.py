@@ -1,0 +1,203 @@
+"""What holds of due dates whatever the host, the batch and the settings are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.batches import Batch, BatchCounts, QoS
+from domain.jobs import JobClass
+from domain.ranking import CutPoints, Percentile
+from domain.refusals import Refusal, RefusalCode
+from domain.settings import DeadlineRule, DeadlineSettings
+from domain.units import Flop, FlopPerSecond, Instant, Seconds
+from scheduler.deadline import Due, Gate, Moment, assign_due_at, complete_at
+from scheduler.runtime import Speed
+from tests.builders import NOW, a_batch, a_job_class
+from tests.unit.scheduler.arrays import some_cuts
+
+lengths_s = st.floats(0.0, 4e6)
+fractions = st.floats(0.0, 1.0)
+percentiles = st.one_of(st.none(), fractions).map(lambda p: Percentile(p, reason="drawn"))
+moments = st.builds(Moment, st.just(NOW), lengths_s, lengths_s, percentiles)
+settings = st.builds(
+    DeadlineSettings,
+    p_afap=fractions,
+    p_late=fractions,
+    p_retry=fractions,
+    p_tight=fractions,
+    min_slack_s=st.one_of(st.just(0.0), lengths_s),
+)
+instants = st.one_of(st.none(), st.floats(-4e6, 8e6).map(lambda by_s: Instant(NOW + by_s)))
+classes = st.floats(1.0, 4e6).map(lambda bound_s: a_job_class(delay_bound_s=bound_s))
+cut_points = st.one_of(st.none(), st.one_of(st.none(), lengths_s).map(lambda s: some_cuts(retry_turnaround_s=s)))
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Batch:
+    qos = draw(st.sampled_from(QoS))
+    return a_batch(
+        qos=qos,
+        deadline_at=draw(instants.filter(lambda at: at is not None)) if qos is QoS.SHORT_DEADLINE else None,
+        completion_at=draw(instants),
+        last_first_dispatch_at=draw(instants),
+        counts=BatchCounts(jobs_total=100, jobs_validated=draw(st.integers(0, 10))),
+    )
+
+
+@st.composite
+def runtimes(draw: st.DrawFn) -> tuple[Seconds, Seconds]:
+    """R and an R_q that is not shorter."""
+    runtime_s = draw(lengths_s)
+    return Seconds(runtime_s), Seconds(runtime_s + draw(lengths_s))
+
+
+def decide(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+) -> Due | Refusal:
+    return assign_due_at(
+        moment,
+        batch,
+        job_class,
+        runtime_s=lengths[0],
+        safe_runtime_s=lengths[1],
+        retry=retry,
+        cuts=cuts,
+        settings=chosen,
+    )
+
+
+cases = (moments, batches(), classes, runtimes(), st.booleans(), cut_points, settings)
+
+
+@given(*cases)
+def test_a_due_date_lies_between_the_hosts_end_and_the_delay_bound(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+) -> None:
+    found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
+    if isinstance(found, Due):
+        assert found.due_at <= NOW + job_class.delay_bound_s
+        assert found.due_at >= NOW + moment.start_s + lengths[0]
+
+
+@given(*cases)
+def test_no_host_below_a_gate_passes_it(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+) -> None:
+    found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
+    p = moment.percentile.p
+    if isinstance(found, Due) and found.gate is not Gate.NONE:
+        assert p is not None
+        assert p >= found.threshold
+    if isinstance(found, Due) and retry:
+        assert p is not None
+        assert p >= chosen.p_retry
+    if isinstance(found, Due) and found.tight:
+        assert p is not None
+        assert p >= min(chosen.p_afap, chosen.p_tight)
+
+
+@given(*cases, st.sampled_from(DeadlineRule))
+def test_every_answer_has_its_reason(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+    rule: DeadlineRule,
+) -> None:
+    found = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, rule=rule))
+    if isinstance(found, Due):
+        assert found.because
+        assert "{" not in found.because
+    else:
+        assert found.code in (RefusalCode.TOO_SLOW, RefusalCode.BELOW_GATE)
+        assert found.detail
+
+
+@given(*cases)
+def test_a_better_percentile_never_closes_a_gate(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+) -> None:
+    found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
+    best = decide(replace(moment, percentile=Percentile(1.0)), batch, job_class, lengths, retry, cuts, chosen)
+    if isinstance(found, Due):
+        assert isinstance(best, Due)
+        assert best.due_at == found.due_at
+
+
+def pseudo_code(
+    b_is_afap: bool, c: float | None, bt: float, r: float, p: float | None, percent_50: float, percent_90: float
+) -> float | None:
+    """The proposal's block, line by line; the deadline, or None for a job that is not sent."""
+    if b_is_afap and c is None:  # if B is AFAP and there's no estimate yet
+        if p is not None and p > percent_50:  # if P(H, AV) > 50%
+            return NOW + (bt + r)  # send J using AV, with deadline BT + R
+    else:  # else
+        x = NOW + (bt + r)  # x = MD(J, T)
+        assert c is not None
+        if x < c:  # if x < C(B)
+            return c  # send J using AV, with deadline C(B)
+        if p is not None and p > percent_90:  # else if P(H, AV) > 90%
+            return x  # send J using AV, with deadline x
+    return None
+
+
+@given(*cases)
+def test_the_proposal_is_its_pseudo_code(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+) -> None:
+    found = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, rule=DeadlineRule.PROPOSAL))
+    c: float | None = complete_at(batch, job_class.delay_bound_s)
+    if batch.qos is QoS.THROUGHPUT:
+        c = NOW + job_class.delay_bound_s
+    expected = pseudo_code(
+        batch.qos is QoS.AFAP, c, moment.start_s, lengths[0], moment.percentile.p, chosen.p_afap, chosen.p_tight
+    )
+    assert isinstance(found, Due) == (expected is not None)
+    if isinstance(found, Due) and expected is not None:
+        assert abs(found.due_at - expected) <= 1e-6
+
+
+@given(st.floats(1.0, 1e18), st.floats(1e6, 1e15), st.floats(0.05, 50.0), lengths_s)
+def test_a_safe_runtime_is_at_least_the_runtime_and_the_slack(
+    flop: float, speed: float, factor: float, min_slack_s: float
+) -> None:
+    told = FlopPerSecond(speed)
+    found = Speed(told, told, 1.0, told, factor)
+    runtime_s = found.runtime_s(Flop(flop))
+    assert found.safe_runtime_s(runtime_s, Seconds(min_slack_s)) >= runtime_s + min_slack_s

@@ -1,0 +1,264 @@
+"""The table of DESIGN section 5 row by row, and the two other rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.batches import BatchCounts, QoS
+from domain.ranking import Percentile
+from domain.refusals import Refusal, RefusalCode
+from domain.settings import DeadlineRule, DeadlineSettings
+from domain.units import DAY_S, HOUR_S, Instant, Seconds
+from scheduler.deadline import Due, Gate, Moment, assign_due_at, complete_at, retry_turnaround_s
+from tests.builders import NOW, a_batch, a_job_class
+from tests.unit.scheduler.arrays import some_cuts
+
+D = Seconds(7 * DAY_S)
+T_RETRY = Seconds(DAY_S)
+
+
+def decide(
+    qos: QoS = QoS.SHORT_DEADLINE,
+    *,
+    p: float | None = 0.95,
+    complete_in_s: float | None = None,
+    start_s: float = 0.0,
+    queue_s: float = 0.0,
+    runtime_s: float = 2 * HOUR_S,
+    safe_runtime_s: float = 5 * HOUR_S,
+    bound_s: float = D,
+    retry: bool = False,
+    validated: int = 50,
+    retry_turnaround_s: float | None = T_RETRY,
+    **settings: Any,
+) -> Due | Refusal:
+    target = None if complete_in_s is None else Instant(NOW + complete_in_s)
+    batch = a_batch(
+        qos=qos,
+        deadline_at=target if qos is QoS.SHORT_DEADLINE else None,
+        completion_at=target if qos is not QoS.SHORT_DEADLINE else None,
+        counts=BatchCounts(jobs_total=100, jobs_validated=validated),
+    )
+    return assign_due_at(
+        Moment(NOW, Seconds(start_s), Seconds(queue_s), Percentile(p, reason="as the test says")),
+        batch,
+        a_job_class(delay_bound_s=bound_s),
+        runtime_s=Seconds(runtime_s),
+        safe_runtime_s=Seconds(safe_runtime_s),
+        retry=retry,
+        cuts=some_cuts(retry_turnaround_s=retry_turnaround_s),
+        settings=DeadlineSettings(**settings),
+    )
+
+
+def due(*arguments: Any, **named: Any) -> Due:
+    found = decide(*arguments, **named)
+    assert isinstance(found, Due), found
+    return found
+
+
+def refusal(*arguments: Any, **named: Any) -> Refusal:
+    found = decide(*arguments, **named)
+    assert isinstance(found, Refusal), found
+    return found
+
+
+# ------------------------------------------------------------------ the table
+
+
+def test_row_1_throughput_is_due_at_the_delay_bound() -> None:
+    found = due(QoS.THROUGHPUT, p=None, queue_s=DAY_S)
+    assert (found.row, found.due_at, found.tight, found.gate) == (1, NOW + D, False, Gate.NONE)
+    assert found.because == ("row 1: throughput, all work done 93600 s from now, due at the delay bound of 604800 s")
+
+
+def test_row_1_refuses_a_queue_that_ends_after_the_delay_bound() -> None:
+    assert isinstance(decide(QoS.THROUGHPUT, queue_s=D - 2 * HOUR_S), Due)
+    found = refusal(QoS.THROUGHPUT, queue_s=D - 2 * HOUR_S + 1.0)
+    assert found.code is RefusalCode.TOO_SLOW
+    assert found.detail == "host needs 604801 s (queue 597601 s, runtime 7200 s), job allows 604800 s"
+
+
+def test_row_2_a_batch_as_fast_as_possible_without_an_estimate_is_due_when_the_host_is_done() -> None:
+    found = due(QoS.AFAP, p=0.5, start_s=HOUR_S)
+    assert (found.row, found.due_at, found.tight) == (2, NOW + 6 * HOUR_S, True)
+    assert (found.gate, found.threshold) == (Gate.AFAP, 0.5)
+
+
+def test_row_2_is_closed_below_p_afap() -> None:
+    found = refusal(QoS.AFAP, p=0.499)
+    assert found.code is RefusalCode.BELOW_GATE
+    assert found.detail == "row 2: percentile 0.499 (as the test says), p_afap asks for 0.5"
+
+
+def test_row_3_leaves_time_for_a_retry() -> None:
+    found = due(complete_in_s=3 * DAY_S, p=None)
+    assert (found.row, found.due_at, found.tight, found.gate) == (3, NOW + 2 * DAY_S, False, Gate.NONE)
+
+
+def test_row_3_is_due_at_the_delay_bound_at_the_latest() -> None:
+    found = due(QoS.LONG_DEADLINE, complete_in_s=60 * DAY_S)
+    assert (found.row, found.due_at) == (3, NOW + D)
+
+
+def test_row_3_ends_where_the_host_is_done_just_in_time_for_a_retry() -> None:
+    found = due(complete_in_s=T_RETRY + 5 * HOUR_S, p=None)
+    assert (found.row, found.due_at) == (3, NOW + 5 * HOUR_S)
+
+
+def test_row_4_is_due_at_completion_and_asks_for_p_late() -> None:
+    found = due(complete_in_s=T_RETRY + 5 * HOUR_S - 1.0, p=0.5)
+    assert (found.row, found.due_at, found.tight) == (4, NOW + T_RETRY + 5 * HOUR_S - 1.0, False)
+    assert (found.gate, found.threshold) == (Gate.LATE, 0.5)
+    assert refusal(complete_in_s=T_RETRY, p=0.49).code is RefusalCode.BELOW_GATE
+
+
+def test_row_4_is_due_at_the_delay_bound_at_the_latest() -> None:
+    found = due(complete_in_s=DAY_S, bound_s=20 * HOUR_S, p=0.5)
+    assert (found.row, found.due_at) == (4, NOW + 20 * HOUR_S)
+
+
+def test_row_4_begins_where_completion_is_as_late_as_the_host() -> None:
+    assert due(complete_in_s=5 * HOUR_S, p=0.5).row == 4
+
+
+def test_row_5_a_host_that_is_done_after_completion_is_due_when_it_is_done() -> None:
+    found = due(complete_in_s=4 * HOUR_S, p=0.9, start_s=600.0)
+    assert (found.row, found.due_at, found.tight) == (5, NOW + 5 * HOUR_S + 600.0, True)
+    assert (found.gate, found.threshold) == (Gate.TIGHT, 0.9)
+    assert (
+        found.because
+        == "row 5: completion in 14400 s comes first, P 0.900 >= 0.9, due when done for sure, 18600 s from now"
+    )
+
+
+def test_row_5_is_closed_below_p_tight() -> None:
+    found = refusal(complete_in_s=4 * HOUR_S, p=0.89)
+    assert found.detail == "row 5: percentile 0.890 (as the test says), p_tight asks for 0.9"
+
+
+def test_row_5_holds_when_completion_has_passed() -> None:
+    found = due(complete_in_s=-DAY_S, p=0.9)
+    assert (found.row, found.due_at) == (5, NOW + 5 * HOUR_S)
+
+
+@pytest.mark.parametrize("qos", list(QoS))
+def test_no_row_gives_a_job_to_a_host_that_needs_more_than_the_delay_bound(qos: QoS) -> None:
+    assert isinstance(decide(qos, complete_in_s=5 * HOUR_S, safe_runtime_s=D - 60.0, start_s=60.0), Due)
+    found = refusal(qos, complete_in_s=5 * HOUR_S, safe_runtime_s=D - 60.0, start_s=61.0)
+    assert found.code is RefusalCode.TOO_SLOW
+    assert found.detail == ("host needs 604801 s (endangered work 61 s, safe runtime 604740 s), job allows 604800 s")
+
+
+def test_busy_time_of_tight_jobs_ignores_the_queue() -> None:
+    assert due(QoS.AFAP, queue_s=3 * DAY_S).due_at == NOW + 5 * HOUR_S
+
+
+# ------------------------------------------------------------------ retries
+
+
+def test_a_retry_keeps_its_rows_due_date_and_asks_for_p_retry() -> None:
+    found = due(QoS.THROUGHPUT, retry=True, p=0.5)
+    assert (found.row, found.due_at, found.gate, found.threshold) == (1, NOW + D, Gate.RETRY, 0.5)
+    assert found.because.endswith("; a retry")
+    assert refusal(QoS.THROUGHPUT, retry=True, p=0.4).detail == (
+        "a retry, row 1: percentile 0.400 (as the test says), p_retry asks for 0.5"
+    )
+
+
+def test_a_retry_asks_for_the_stricter_of_two_gates() -> None:
+    assert due(QoS.AFAP, retry=True, p=0.7, p_retry=0.7).threshold == 0.7
+    assert refusal(QoS.AFAP, retry=True, p=0.6, p_retry=0.7).code is RefusalCode.BELOW_GATE
+    tight = due(complete_in_s=HOUR_S, retry=True, p=0.9)
+    assert (tight.gate, tight.threshold) == (Gate.TIGHT, 0.9)
+
+
+def test_a_retry_is_not_for_a_newcomer() -> None:
+    assert refusal(QoS.THROUGHPUT, retry=True, p=None).detail.startswith("a retry, row 1: percentile none")
+
+
+def test_a_newcomer_passes_no_gate_even_at_zero() -> None:
+    assert refusal(QoS.AFAP, p=None, p_afap=0.0).code is RefusalCode.BELOW_GATE
+
+
+# ------------------------------------------------------------------ C and T_retry
+
+
+def test_throughput_has_no_completion() -> None:
+    assert complete_at(a_batch(completion_at=NOW), D) is None
+
+
+def test_a_short_deadline_is_not_moved_by_a_later_forecast() -> None:
+    batch = a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=NOW + 10.0, completion_at=NOW + 99.0)
+    assert complete_at(batch, D) == NOW + 10.0
+
+
+def test_a_long_deadline_counts_from_submission_until_there_is_a_forecast() -> None:
+    batch = a_batch(qos=QoS.LONG_DEADLINE, created_at=NOW - 500.0)
+    assert complete_at(batch, D) == NOW - 500.0 + D
+
+
+def test_a_long_deadline_follows_a_forecast_in_either_direction() -> None:
+    batch = a_batch(qos=QoS.LONG_DEADLINE, created_at=NOW - 500.0, completion_at=NOW + 77.0)
+    assert complete_at(batch, D) == NOW + 77.0
+
+
+def test_a_long_deadline_is_at_least_the_bound_after_the_latest_first_dispatch() -> None:
+    batch = a_batch(qos=QoS.LONG_DEADLINE, completion_at=NOW + 77.0, last_first_dispatch_at=NOW - 60.0)
+    assert complete_at(batch, D) == NOW - 60.0 + D
+
+
+@pytest.mark.parametrize(
+    ("total", "validated", "known"),
+    [(100, 4, False), (100, 5, True), (1000, 19, False), (1000, 20, True), (3, 3, False)],
+)
+def test_an_estimate_counts_from_five_jobs_and_two_percent_on(total: int, validated: int, known: bool) -> None:
+    counts = BatchCounts(jobs_total=total, jobs_validated=validated)
+    batch = a_batch(qos=QoS.AFAP, completion_at=NOW + 5.0, counts=counts)
+    assert complete_at(batch, D) == (NOW + 5.0 if known else None)
+
+
+def test_a_batch_as_fast_as_possible_without_a_forecast_has_no_completion() -> None:
+    counts = BatchCounts(jobs_total=100, jobs_validated=100)
+    assert complete_at(a_batch(qos=QoS.AFAP, counts=counts), D) is None
+
+
+def test_a_retry_is_given_half_the_bound_until_good_hosts_are_measured() -> None:
+    assert retry_turnaround_s(None, D) == D / 2
+    assert retry_turnaround_s(some_cuts(), D) == D / 2
+    assert retry_turnaround_s(some_cuts(retry_turnaround_s=Seconds(99.0)), D) == 99.0
+
+
+# ------------------------------------------------------------------ the other rules
+
+
+def test_proposal_gives_an_afap_job_no_slack() -> None:
+    found = due(QoS.AFAP, p=0.51, start_s=60.0, rule=DeadlineRule.PROPOSAL)
+    assert (found.due_at, found.tight) == (NOW + 2 * HOUR_S + 60.0, True)
+
+
+def test_proposal_compares_percentiles_with_greater() -> None:
+    assert refusal(QoS.AFAP, p=0.5, rule=DeadlineRule.PROPOSAL).code is RefusalCode.BELOW_GATE
+    assert refusal(complete_in_s=HOUR_S, p=0.9, rule=DeadlineRule.PROPOSAL).code is RefusalCode.BELOW_GATE
+
+
+def test_proposal_gives_a_host_that_is_early_the_whole_time_to_completion() -> None:
+    found = due(complete_in_s=60 * DAY_S, p=None, rule=DeadlineRule.PROPOSAL)
+    assert (found.due_at, found.tight) == (NOW + 60 * DAY_S, False)
+
+
+def test_proposal_gives_a_late_host_what_it_needs() -> None:
+    found = due(complete_in_s=2 * HOUR_S, p=0.91, rule=DeadlineRule.PROPOSAL)
+    assert (found.due_at, found.tight) == (NOW + 2 * HOUR_S, True)
+
+
+def test_proposal_has_the_delay_bound_for_a_batch_without_completion() -> None:
+    assert due(QoS.THROUGHPUT, p=None, rule=DeadlineRule.PROPOSAL).due_at == NOW + D
+
+
+def test_fixed_is_the_delay_bound_for_all_who_can_be_done_by_then() -> None:
+    found = due(QoS.AFAP, p=None, safe_runtime_s=99 * D, rule=DeadlineRule.FIXED)
+    assert (found.due_at, found.tight, found.gate) == (NOW + D, False, Gate.NONE)
+    assert refusal(queue_s=D, rule=DeadlineRule.FIXED).code is RefusalCode.TOO_SLOW
