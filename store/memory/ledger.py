@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from domain.batches import BatchState
 from domain.dispatch import (
     Assignment,
     AssignmentFate,
@@ -18,12 +19,21 @@ from domain.dispatch import (
 )
 from domain.errors import InvalidInputError, NotFoundError
 from domain.hosts import Host
-from domain.jobs import InstanceState, JobClass
-from domain.units import HostId, InstanceId, JobClassId, VolunteerId
+from domain.jobs import InstanceState, JobClass, JobState
+from domain.units import HostId, InstanceId, JobClassId, JobId, VolunteerId
 from store.memory.registry import Registry
-from store.memory.rows import StoredHost, StoredInstance
+from store.memory.rows import StoredHost, StoredInstance, StoredJob
 from store.memory.work import Work
 
+OF_USE = frozenset(
+    (
+        InstanceState.UNSENT,
+        InstanceState.IN_PROGRESS,
+        InstanceState.REPORTED,
+        InstanceState.INCONCLUSIVE,
+        InstanceState.VALID,
+    )
+)
 DETACHED = "the host lost everything it held"
 
 
@@ -89,11 +99,12 @@ class MemoryLedger:
         stored = self._work.put_host(writes.host)
         made = [report for report in writes.reports if self._report(stored, report)]
         self._work.apply_events(report.hav_event for report in made if report.hav_event is not None)
+        changed = {report.job_id for report in made}
         if writes.detach:
-            self._detach(stored)
-        if not writes.assignments:
-            return WriteOutcome()
-        return self._assign(writes.assignments)
+            changed |= self._detach(stored)
+        outcome = self._assign(writes.assignments, changed) if writes.assignments else WriteOutcome()
+        self._work.mark(changed)
+        return outcome
 
     def _report(self, stored: StoredHost, report: Report) -> bool:
         """Make the step if the instance is still this host's and in the state the report was judged by."""
@@ -105,19 +116,22 @@ class MemoryLedger:
         row.cpu_s = report.cpu_s
         row.exit_status = report.exit_status
         row.reason = report.reason
-        row.stderr = report.stderr
-        row.turnaround_sample = report.turnaround_sample
-        self._work.mark(row.job)
+        if report.to_state is not InstanceState.REPORTED:
+            row.stderr = report.stderr or row.stderr
+        if report.turnaround_sample is not None:
+            row.turnaround_sample = report.turnaround_sample
         return True
 
-    def _detach(self, stored: StoredHost) -> None:
-        for instance_id in sorted(stored.held):
-            row = stored.held[instance_id]
+    def _detach(self, stored: StoredHost) -> set[JobId]:
+        """End what the host held; the jobs it belonged to."""
+        lost = [stored.held[instance_id] for instance_id in sorted(stored.held)]
+        for row in lost:
             self._work.step(row, InstanceState.ABORTED)
             row.reason = DETACHED
-            self._work.mark(row.job)
+        return {row.job.job_id for row in lost}
 
-    def _assign(self, assignments: Sequence[Assignment]) -> WriteOutcome:
+    def _assign(self, assignments: Sequence[Assignment], changed: set[JobId]) -> WriteOutcome:
+        """Send what can be sent; `changed` grows by the jobs that now need more copies than they have."""
         fates: dict[InstanceId, AssignmentFate] = {}
         sent: dict[InstanceId, SentJob] = {}
         for assignment in assignments:
@@ -127,15 +141,21 @@ class MemoryLedger:
             if row is None or fate is not AssignmentFate.SENT:
                 continue
             self._work.send(row, assignment)
-            if assignment.copies > row.job.copies:
-                row.job.copies = assignment.copies
-                self._work.mark(row.job)
+            if self._is_short(row.job, assignment):
+                changed.add(row.job.job_id)
             sent[assignment.instance_id] = _sent_job(row)
         return WriteOutcome(fates, sent)
 
+    def _is_short(self, job: StoredJob, assignment: Assignment) -> bool:
+        """Whether the dispatch asks for more copies than there are instances that may be of use."""
+        if assignment.copies <= job.copies:
+            return False
+        job.copies = assignment.copies
+        return job.copies > sum(row.state in OF_USE for row in job.instances)
+
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
         rows = (self._work.instance(instance_id) for instance_id in instance_ids)
-        return {row.instance_id: _sent_job(row) for row in rows if row is not None and row.sent_at is not None}
+        return {row.instance_id: _sent_job(row) for row in rows if row is not None}
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         classes = self._work.classes
@@ -153,11 +173,13 @@ def _fate(row: StoredInstance | None, assignment: Assignment) -> AssignmentFate:
     if row is None or row.state is not InstanceState.UNSENT:
         return AssignmentFate.LOST
     job = row.job
-    if job.hr_class not in (0, assignment.hr_class):
+    if job.state is not JobState.OPEN or job.batch.state is not BatchState.ACTIVE:
         return AssignmentFate.LOST
     for sibling in job.instances:
         if sibling.host_id == assignment.host_id or sibling.volunteer_id == assignment.volunteer_id:
             return AssignmentFate.SIBLING
+    if job.hr_class not in (0, assignment.hr_class):
+        return AssignmentFate.LOST
     return AssignmentFate.SENT
 
 

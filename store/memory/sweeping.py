@@ -41,8 +41,7 @@ class MemoryOverdue:
 
     async def time_out(self, steps: Sequence[InstanceStep], *, now: Instant) -> int:
         made = [step for step in steps if self._is_due(step.instance_id, now) and make_step(self._work, step)]
-        for step in made:
-            self._work.mark(self._work.instances[step.instance_id - 1].job)
+        self._work.mark(self._work.instances[step.instance_id - 1].job.job_id for step in made)
         self._work.apply_events(step.hav_event for step in made if step.hav_event is not None)
         return len(made)
 

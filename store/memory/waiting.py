@@ -12,7 +12,7 @@ from domain.waiting import Candidate, FreshRange
 from store.memory.rows import StoredInstance
 from store.memory.work import Work
 
-RETURNED = frozenset((InstanceState.REPORTED, InstanceState.INCONCLUSIVE, InstanceState.VALID))
+RETURNED = frozenset((InstanceState.REPORTED, InstanceState.INCONCLUSIVE))
 ALL_SHARDS = frozenset(range(SHARDS))
 
 
@@ -76,8 +76,10 @@ def _candidate(row: StoredInstance) -> Candidate:
     volunteers: tuple[VolunteerId, ...] = ()
     returned = False
     if len(job.instances) > 1:
-        hosts = tuple(sibling.host_id for sibling in job.instances if sibling.host_id is not None)
-        volunteers = tuple(sibling.volunteer_id for sibling in job.instances if sibling.volunteer_id is not None)
+        hosts = tuple(sorted(sibling.host_id for sibling in job.instances if sibling.host_id is not None))
+        volunteers = tuple(
+            sorted(sibling.volunteer_id for sibling in job.instances if sibling.volunteer_id is not None)
+        )
         returned = row.urgent and any(sibling.state in RETURNED for sibling in job.instances)
     ready = Ready(
         row.instance_id,

@@ -99,8 +99,8 @@ class Work:
     def _count_sent_today(self, host: StoredHost, app_version_id: AppVersionId, sent_at: Instant) -> None:
         day = int(sent_at // DAY_S)
         row = host.havs.get(app_version_id) or HostAppVersion(host.host.host_id, app_version_id)
-        sent_today = row.sent_today + 1 if row.day == day else 1
-        host.havs[app_version_id] = replace(row, day=day, sent_today=sent_today)
+        sent_today = 1 if day > row.day else row.sent_today + 1
+        host.havs[app_version_id] = replace(row, day=max(day, row.day), sent_today=sent_today)
 
     # ------------------------------------------------------------ batches and jobs
 
@@ -134,11 +134,12 @@ class Work:
         if batch.state is BatchState.ACTIVE and batch.counts.jobs_open == 0:
             self.end_batch(batch, BatchState.COMPLETE, now=now)
 
-    def mark(self, job: StoredJob) -> None:
-        """Something happened to the job: it is looked at after all others, by a new serial."""
-        self._last_serial += 1
-        self.todo[job.job_id] = self._last_serial
-        self.todo.move_to_end(job.job_id)
+    def mark(self, job_ids: Iterable[JobId]) -> None:
+        """Something happened to these jobs: they are looked at after all others, by new serials."""
+        for job_id in sorted(set(job_ids)):
+            self._last_serial += 1
+            self.todo[job_id] = self._last_serial
+            self.todo.move_to_end(job_id)
 
     # ------------------------------------------------------------ instances
 

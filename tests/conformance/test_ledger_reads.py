@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from domain.apps import NVIDIA
 from domain.dispatch import RequestKey, RequestView, RequestWrites, Upload
-from domain.errors import NotFoundError
 from domain.hosts import Coprocessor, Host
 from domain.jobs import InstanceState
-from domain.units import FlopPerSecond, HostId, InstanceId, VolunteerId, later
+from domain.units import FlopPerSecond, HostId, InstanceId, later
 from tests.builders import NOW, a_host
 from tests.worlds import (
     Store,
@@ -114,11 +111,6 @@ async def test_a_created_host_keeps_everything_it_said(store: Store) -> None:
     stored, havs = await store.views.host(host_id)
     assert stored == replace(described, host_id=host_id, volunteer_id=volunteer_id)
     assert list(havs) == []
-
-
-async def test_a_host_of_nobody_cannot_be_created(store: Store) -> None:
-    with pytest.raises(NotFoundError, match="no volunteer 99"):
-        await store.ledger.create_host(VolunteerId(99), a_host())
 
 
 async def test_a_write_updates_the_hosts_description(store: Store) -> None:

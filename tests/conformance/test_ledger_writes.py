@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-import pytest
-
 from domain.batches import BatchCounts
 from domain.dispatch import AssignmentFate, RequestWrites, SentJob, WriteOutcome
-from domain.errors import NotFoundError
-from domain.jobs import Input, InstanceState
+from domain.jobs import Input, InstanceState, JobState
+from domain.settlement import JobSettlement
 from domain.submission import NewJob
-from domain.units import HostId, InstanceId, later
+from domain.units import InstanceId, later
 from domain.waiting import Candidate
 from tests.builders import NOW, a_job_class
 from tests.worlds import (
@@ -38,13 +36,6 @@ async def test_an_empty_write_commits_nothing_but_the_host(store: Store) -> None
     host = await a_registered_host(store)
 
     assert await store.ledger.write(RequestWrites(host.host)) == WriteOutcome()
-
-
-async def test_a_write_for_an_unknown_host_is_an_error(store: Store) -> None:
-    host = await a_registered_host(store)
-
-    with pytest.raises(NotFoundError, match="no host 99"):
-        await store.ledger.write(RequestWrites(replace(host.host, host_id=HostId(99))))
 
 
 # ---------------------------------------------------------------- assignments
@@ -86,13 +77,6 @@ async def test_a_sent_job_brings_its_own_inputs(store: Store) -> None:
     expected = {candidate.ready.instance_id: SentJob(candidate.ready.instance_id, "--n 7", own)}
     assert outcome.sent == expected
     assert await store.ledger.sent_jobs([candidate.ready.instance_id, InstanceId(999)]) == expected
-
-
-async def test_unsent_instances_are_no_sent_jobs(store: Store) -> None:
-    batch = await a_submitted_batch(store, jobs=1)
-    [candidate] = await waiting_of(store, batch.batch_id)
-
-    assert await store.ledger.sent_jobs([candidate.ready.instance_id]) == {}
 
 
 async def test_an_instance_somebody_else_has_is_lost(store: Store) -> None:
@@ -380,3 +364,27 @@ async def test_a_success_after_a_reported_abort_counts_one_report(store: Store) 
 
     counts = (await store.views.batch(batch.batch_id)).counts
     assert counts == BatchCounts(jobs_total=1, sent=1, reported=1)
+
+
+async def test_an_instance_whose_job_is_over_is_lost(store: Store) -> None:
+    host, other = await a_registered_host(store), await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=2, quorum=2)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    [sibling] = [one for one in await waiting_of(store, batch.batch_id) if one.ready.job_id == sent.job_id]
+    await report(store, host, a_report(sent))
+    [facts] = await store.unsettled.unsettled(9)
+    over = JobSettlement(facts.job_id, facts.serial, JobState.VALID, NOW, canonical_instance_id=sent.instance_id)
+    await store.unsettled.settle([over])
+
+    outcome = await send(store, other, an_assignment(sibling, other, await the_version(store)))
+
+    assert outcome.fates == {sibling.ready.instance_id: LOST}
+
+
+async def test_a_turnaround_sample_is_replaced_by_a_report_that_has_one_only(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent, to_state=InstanceState.ABORTED, turnaround_sample=1.5))
+    await report(store, host, a_report(sent, from_state=InstanceState.ABORTED))
+    assert (await read(store, host, sent.instance_id)).reported[sent.instance_id].turnaround_sample == 1.5
