@@ -1,0 +1,198 @@
+"""What does one job ask for? Its table, checked, as a job class and what is its own. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from domain.errors import InvalidInputError
+from domain.jobs import JobClass, Output, ValidatorKind
+from domain.settings import FileSettings
+from domain.submission import MAX_JOBS
+from domain.units import DAY_S, BatchId, Flop, JobClassId, Seconds
+from jobs.fields import Fields
+from wire.uploads import valid_file_name
+
+MAX_COMMAND_LINE_CHARS = 10_000
+MAX_QUORUM = 20
+MAX_INSTANCES = 1000
+MAX_FILES = 100  # inputs or outputs of a job
+MAX_PATH_CHARS = 4096
+HR_TYPES = (0, 2)
+
+DEFAULT_MEMORY_BYTES = 5e8
+DEFAULT_DISK_BYTES = 1e9
+DEFAULT_DELAY_BOUND_S = 7 * DAY_S
+DEFAULT_BOUND_FACTOR = 10.0  # fpops_bound over fpops_est
+DEFAULT_MAX_ERRORS = 3
+DEFAULT_MAX_INSTANCES = 10
+
+COLUMNS = (  # of a CSV file
+    "command_line",
+    "count",
+    "delay_bound_s",
+    "disk_bytes",
+    "fpops_bound",
+    "fpops_est",
+    "hr_type",
+    "max_errors",
+    "max_instances",
+    "memory_bytes",
+    "ncpus",
+    "quorum",
+)
+JOB_FIELDS = (*COLUMNS, "inputs", "outputs", "validator")
+
+_INDEX = "{i}"
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """A file jobs read: either a `path` still to be registered, or the `name` of a registered file."""
+
+    open_name: str
+    path: str = ""
+    name: str = ""
+    sticky: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """`count` jobs alike. `job_class` is without ids and inputs.
+
+    `shared_inputs` are those every job of the batch has unless it says otherwise, `own_inputs` those
+    that stand in this job's own table.
+    """
+
+    count: int
+    command_line: str
+    job_class: JobClass
+    shared_inputs: tuple[InputSpec, ...] = ()
+    own_inputs: tuple[InputSpec, ...] = ()
+
+    def command_line_of(self, index: int) -> str:
+        """The command line of the job with that index in its batch.
+
+        >>> own = Fields({"fpops_est": 1e12, "command_line": "--part {i}"}, known=JOB_FIELDS)
+        >>> parse_job(own, Fields({}, known=()), FileSettings()).command_line_of(7)
+        '--part 7'
+        """
+        return self.command_line.replace(_INDEX, str(index))
+
+
+def parse_job(own: Fields, shared: Fields, files: FileSettings) -> JobSpec:
+    """The job a table describes; what `own` does not say is taken from `shared`. Raises InvalidInputError."""
+
+    def of(name: str) -> Fields:
+        return own if own.has(name) or not shared.has(name) else shared
+
+    fpops_est = of("fpops_est").number("fpops_est", above=0.0)
+    quorum = of("quorum").whole("quorum", 1, MAX_QUORUM, default=1)
+    validator, tolerance = _validator(of("validator"))
+    job_class = JobClass(
+        JobClassId(0),
+        BatchId(0),
+        fpops_est_flop=Flop(fpops_est),
+        fpops_bound_flop=Flop(_fpops_bound(of("fpops_bound"), fpops_est)),
+        memory_bytes=of("memory_bytes").number("memory_bytes", default=DEFAULT_MEMORY_BYTES),
+        disk_bytes=of("disk_bytes").number("disk_bytes", default=DEFAULT_DISK_BYTES),
+        delay_bound_s=Seconds(of("delay_bound_s").number("delay_bound_s", above=0.0, default=DEFAULT_DELAY_BOUND_S)),
+        ncpus=of("ncpus").number("ncpus", above=0.0, default=1.0),
+        quorum=quorum,
+        max_errors=of("max_errors").whole("max_errors", 1, MAX_INSTANCES, default=DEFAULT_MAX_ERRORS),
+        max_instances=_max_instances(of("max_instances"), quorum),
+        hr_type=of("hr_type").whole("hr_type", *HR_TYPES, default=0),
+        validator=validator,
+        tolerance=tolerance,
+        outputs=_outputs(of("outputs"), files),
+    )
+    return JobSpec(
+        count=parse_count(own),
+        command_line=parse_command_line(of("command_line")),
+        job_class=job_class,
+        shared_inputs=() if own.has("inputs") else _inputs(shared),
+        own_inputs=_inputs(own),
+    )
+
+
+def parse_count(fields: Fields) -> int:
+    """How many jobs a table stands for."""
+    return fields.whole("count", 1, MAX_JOBS, default=1)
+
+
+def parse_command_line(fields: Fields) -> str:
+    """The command line of a table, `{i}` not replaced yet."""
+    command_line = fields.text("command_line", most=MAX_COMMAND_LINE_CHARS, default="")
+    if len(command_line.replace(_INDEX, str(MAX_JOBS))) > MAX_COMMAND_LINE_CHARS:
+        expected = f"at most {MAX_COMMAND_LINE_CHARS} characters with each {_INDEX} replaced"
+        raise InvalidInputError(fields.path("command_line"), expected, command_line)
+    return command_line
+
+
+def _fpops_bound(fields: Fields, fpops_est: float) -> float:
+    expected = f"a number of at least fpops_est ({fpops_est:g})"
+    bound = fields.number("fpops_bound") if fields.has("fpops_bound") else DEFAULT_BOUND_FACTOR * fpops_est
+    if not fpops_est <= bound < float("inf"):
+        raise InvalidInputError(fields.path("fpops_bound"), expected, bound)
+    return bound
+
+
+def _max_instances(fields: Fields, quorum: int) -> int:
+    most = fields.whole("max_instances", 1, MAX_INSTANCES, default=max(DEFAULT_MAX_INSTANCES, quorum))
+    if most < quorum:
+        raise InvalidInputError(fields.path("max_instances"), f"at least the quorum ({quorum})", most)
+    return most
+
+
+def _validator(fields: Fields) -> tuple[ValidatorKind, float]:
+    path = fields.path("validator")
+    table = Fields(fields.table("validator"), known=("kind", "tolerance"), where=path)
+    kind = ValidatorKind(table.choice("kind", list(ValidatorKind), default=ValidatorKind.BITWISE))
+    if kind is ValidatorKind.TOLERANCE:
+        return kind, table.number("tolerance", above=0.0)
+    if table.has("tolerance"):
+        given = table.number("tolerance")
+        raise InvalidInputError(f"{path}.tolerance", f"no tolerance with the kind {kind}", given)
+    return kind, 0.0
+
+
+def _outputs(fields: Fields, files: FileSettings) -> tuple[Output, ...]:
+    outputs: list[Output] = []
+    for position, table in enumerate(fields.tables("outputs")):
+        where = f"{fields.path('outputs')}[{position}]"
+        entry = Fields(table, known=("name", "max_bytes", "optional"), where=where)
+        name = _file_name(entry, "name", None)
+        most = entry.whole("max_bytes", 1, files.max_output_bytes)
+        outputs.append(Output(name, most, entry.flag("optional", default=False)))
+    _must_differ(fields.path("outputs"), [output.name for output in outputs])
+    return tuple(outputs)
+
+
+def _inputs(fields: Fields) -> tuple[InputSpec, ...]:
+    inputs: list[InputSpec] = []
+    for position, table in enumerate(fields.tables("inputs")):
+        where = f"{fields.path('inputs')}[{position}]"
+        entry = Fields(table, known=("path", "name", "open_name", "sticky"), where=where)
+        if entry.has("path") == entry.has("name"):
+            raise InvalidInputError(where, "a path, or the name of a registered file", dict(table))
+        path = entry.text("path", most=MAX_PATH_CHARS, default="")
+        name = _file_name(entry, "name", "") if entry.has("name") else ""
+        open_name = _file_name(entry, "open_name", name or PurePath(path).name)
+        inputs.append(InputSpec(open_name, path, name, entry.flag("sticky", default=False)))
+    _must_differ(fields.path("inputs"), [entry.open_name for entry in inputs])
+    return tuple(inputs)
+
+
+def _file_name(fields: Fields, name: str, default: str | None) -> str:
+    value = fields.text(name, most=255, default=default)
+    if not valid_file_name(value):
+        raise InvalidInputError(fields.path(name), "a file name without / \\ % < > & or .., no leading dot", value)
+    return value
+
+
+def _must_differ(path: str, names: list[str]) -> None:
+    if len(names) > MAX_FILES:
+        raise InvalidInputError(path, f"at most {MAX_FILES} files", len(names))
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInputError(path, "names that differ", name)

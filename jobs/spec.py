@@ -1,0 +1,203 @@
+"""What is a batch made of, as its submitter asks for it? Checked, nothing looked up. Pure.
+
+A batch is a table with `app`, `qos`, `name`, `submitter`, `account`, `deadline_s`, `user_priority`, and its
+jobs in one of three forms:
+
+    [jobs]        count jobs alike
+    [[job]]       each table one kind of jobs, `count` of it (1 unless said otherwise)
+    jobs_csv      a file with a job per row
+
+In the last two `[jobs]` gives what a job does not say itself. `{i}` in a command line is replaced by the
+job's index in the batch, from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from domain.batches import QoS
+from domain.errors import InvalidInputError
+from domain.settings import FileSettings
+from domain.submission import MAX_JOBS
+from domain.units import Flop, Seconds
+from jobs.fields import Fields
+from jobs.requirements import COLUMNS, JOB_FIELDS, JobSpec, parse_command_line, parse_count, parse_job
+
+MAX_NAME_CHARS = 200
+LOWEST_PRIORITY = -1024
+HIGHEST_PRIORITY = 1023
+
+_BATCH_FIELDS = (
+    "app",
+    "qos",
+    "name",
+    "submitter",
+    "account",
+    "deadline_s",
+    "user_priority",
+    "jobs",
+    "job",
+    "jobs_csv",
+)
+
+_OWN_COLUMNS = ("command_line", "count")  # what jobs of one class differ in
+_MOST_KINDS = 10_000  # remembered while a CSV file is read
+
+Rows = Callable[[], Iterable[Mapping[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSpec:
+    """A checked batch. `jobs` may be gone through more than once; each entry stands for `count` jobs.
+
+    `account` empty: the submitter's own. `deadline_s` counts from submission. `jobs_csv` names the file
+    whose rows `with_rows` still has to bring; empty when there is none.
+    """
+
+    app: str
+    qos: QoS
+    submitter: str
+    name: str = ""
+    account: str = ""
+    deadline_s: Seconds | None = None
+    user_priority: int = 0
+    jobs: Iterable[JobSpec] = ()
+    jobs_csv: str = ""
+    defaults: Mapping[str, object] | None = None  # [jobs], for the rows of a CSV file
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSize:
+    """What a batch adds up to: its jobs, and their work with every instance of the quorum."""
+
+    jobs: int
+    flop: Flop
+
+
+def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSettings()) -> BatchSpec:
+    """The batch a table describes. Raises InvalidInputError naming the field, what was expected and what came.
+
+    >>> spec = parse_batch({"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"count": 3, "fpops_est": 1e12}})
+    >>> [(job.count, job.job_class.quorum) for job in spec.jobs]
+    [(3, 1)]
+    """
+    fields = Fields(values, known=_BATCH_FIELDS)
+    qos = QoS(fields.choice("qos", list(QoS)))
+    spec = BatchSpec(
+        app=_name(fields, "app"),
+        qos=qos,
+        submitter=_name(fields, "submitter"),
+        name=fields.text("name", most=MAX_NAME_CHARS, default=""),
+        account=fields.text("account", most=MAX_NAME_CHARS, default=""),
+        deadline_s=_deadline_s(fields, qos),
+        user_priority=_user_priority(fields),
+    )
+    return _with_jobs(spec, fields, files)
+
+
+def with_rows(spec: BatchSpec, rows: Rows, *, files: FileSettings = FileSettings()) -> BatchSpec:
+    """The same batch with a job per row of its CSV file.
+
+    `rows()` opens the file anew: every row is checked here, and read again when it is stored. Raises
+    InvalidInputError naming the row (the first one under the heading is row 1).
+    """
+    if not spec.jobs_csv:
+        raise InvalidInputError("jobs_csv", "the name of a CSV file; it must be given", None)
+    return replace(spec, jobs=_CsvJobs(spec.jobs_csv, rows, spec.defaults or {}, files))
+
+
+def size_of(spec: BatchSpec) -> BatchSize:
+    """Add the batch up: flop = sum of count * fpops_est * quorum. Raises InvalidInputError when it is too large.
+
+    >>> size_of(parse_batch({"app": "pi", "qos": "afap", "submitter": "ada",
+    ...                      "jobs": {"count": 3, "fpops_est": 1e12, "quorum": 2}}))
+    BatchSize(jobs=3, flop=6000000000000.0)
+    """
+    jobs, flop = 0, 0.0
+    for job in spec.jobs:
+        jobs += job.count
+        flop += job.count * job.job_class.fpops_est_flop * job.job_class.quorum
+        if jobs > MAX_JOBS:
+            raise InvalidInputError("jobs", f"at most {MAX_JOBS} jobs in a batch", f"{jobs} or more")
+    if jobs == 0:
+        raise InvalidInputError(spec.jobs_csv or "jobs", "at least one job", 0)
+    if flop == float("inf"):
+        raise InvalidInputError("jobs.fpops_est", "a batch whose work can be added up", flop)
+    return BatchSize(jobs, Flop(flop))
+
+
+@dataclass(frozen=True, slots=True)
+class _CsvJobs:
+    """The jobs of a CSV file, read anew each time they are gone through."""
+
+    file: str
+    rows: Rows
+    defaults: Mapping[str, object]
+    files: FileSettings
+
+    def __iter__(self) -> Iterator[JobSpec]:
+        defaults = Fields(self.defaults, known=JOB_FIELDS, where="jobs")
+        seen: dict[tuple[str, ...], JobSpec] = {}  # most rows ask for the same and differ in the command line
+        for number, row in enumerate(self.rows(), start=1):
+            cells = self._cells(row, f"{self.file} row {number}")
+            asked = tuple(row.get(name, "") for name in COLUMNS if name not in _OWN_COLUMNS)
+            like = seen.get(asked)
+            if like is None:
+                like = parse_job(cells, defaults, self.files)
+                if len(seen) < _MOST_KINDS:
+                    seen[asked] = like
+            command_line = parse_command_line(cells if cells.has("command_line") else defaults)
+            yield replace(like, count=parse_count(cells), command_line=command_line)
+
+    def _cells(self, row: Mapping[str, str], where: str) -> Fields:
+        if None in row or None in row.values():  # what csv.DictReader makes of a row of another length
+            raise InvalidInputError(where, "as many cells as the heading has", "more or fewer")
+        return Fields(row, known=COLUMNS, where=where, from_text=True)
+
+
+def _with_jobs(spec: BatchSpec, fields: Fields, files: FileSettings) -> BatchSpec:
+    given = fields.table("jobs")
+    defaults = Fields(given, known=JOB_FIELDS, where="jobs")
+    if fields.has("job") and fields.has("jobs_csv"):
+        raise InvalidInputError("jobs_csv", "either [[job]] tables or a CSV file, not both", "both")
+    several = fields.has("job") or fields.has("jobs_csv")
+    if several and defaults.has("count"):
+        raise InvalidInputError("jobs.count", "no count beside [[job]] tables or a CSV file", given["count"])
+    if fields.has("jobs_csv"):
+        return replace(spec, jobs_csv=_name(fields, "jobs_csv"), defaults=given)
+    if not fields.has("job"):
+        count = defaults.whole("count", 1, MAX_JOBS)
+        return replace(
+            spec, jobs=(parse_job(Fields({"count": count}, known=("count",), where="jobs"), defaults, files),)
+        )
+    tables = enumerate(fields.tables("job"))
+    jobs = tuple(
+        parse_job(Fields(table, known=JOB_FIELDS, where=f"job[{position}]"), defaults, files)
+        for position, table in tables
+    )
+    return replace(spec, jobs=jobs)
+
+
+def _name(fields: Fields, name: str) -> str:
+    value = fields.text(name, most=MAX_NAME_CHARS)
+    if not value:
+        raise InvalidInputError(fields.path(name), "a name", value)
+    return value
+
+
+def _deadline_s(fields: Fields, qos: QoS) -> Seconds | None:
+    if qos is QoS.SHORT_DEADLINE:
+        return Seconds(fields.number("deadline_s", above=0.0))
+    if fields.has("deadline_s"):
+        value = fields.number("deadline_s")
+        raise InvalidInputError("deadline_s", f"no deadline with qos {qos}, only with {QoS.SHORT_DEADLINE}", value)
+    return None
+
+
+def _user_priority(fields: Fields) -> int:
+    value = fields.whole("user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY, default=0)
+    if value > 0:
+        expected = f"a whole number from {LOWEST_PRIORITY} to 0: above 0 needs a permission that nobody has"
+        raise InvalidInputError("user_priority", expected, value)
+    return value

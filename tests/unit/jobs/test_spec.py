@@ -1,0 +1,292 @@
+"""A batch is refused with the field, what was expected and what came, or taken as it stands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.batches import QoS
+from domain.errors import InvalidInputError
+from domain.jobs import Output, ValidatorKind
+from domain.settings import FileSettings
+from jobs.requirements import InputSpec, JobSpec
+from jobs.spec import BatchSpec, parse_batch, size_of, with_rows
+
+
+def a_batch(jobs: Mapping[str, object] | None = None, /, **changes: object) -> dict[str, object]:
+    table = {"count": 10, "fpops_est": 1e12, **(jobs or {})}
+    return {"app": "pi", "qos": "throughput", "submitter": "ada", "jobs": table, **changes}
+
+
+def only_job(**jobs: object) -> JobSpec:
+    [job] = parse_batch(a_batch(jobs)).jobs
+    return job
+
+
+def refusal(values: Mapping[str, Any]) -> str:
+    with pytest.raises(InvalidInputError) as caught:
+        size_of(parse_batch(values))
+    return str(caught.value)
+
+
+def from_csv(rows: Iterable[Mapping[str, str]], **jobs: object) -> BatchSpec:
+    kept = list(rows)
+    spec = parse_batch({"app": "pi", "qos": "afap", "submitter": "ada", "jobs": jobs, "jobs_csv": "jobs.csv"})
+    return with_rows(spec, lambda: kept)
+
+
+# ------------------------------------------------------------------ what is taken
+
+
+def test_a_small_batch_gets_the_defaults() -> None:
+    job_class = only_job().job_class
+    assert (job_class.fpops_bound_flop, job_class.memory_bytes, job_class.disk_bytes) == (1e13, 5e8, 1e9)
+    assert (job_class.delay_bound_s, job_class.ncpus, job_class.quorum) == (7 * 86400.0, 1.0, 1)
+    assert (job_class.max_errors, job_class.max_instances, job_class.hr_type) == (3, 10, 0)
+    assert (job_class.validator, job_class.tolerance) == (ValidatorKind.BITWISE, 0.0)
+    assert (job_class.inputs, job_class.outputs) == ((), ())
+
+
+def test_every_field_of_a_batch_is_read() -> None:
+    spec = parse_batch(a_batch(qos="short_deadline", deadline_s=60, name="tonight", account="lab", user_priority=-3))
+    assert (spec.app, spec.qos, spec.submitter, spec.name) == ("pi", QoS.SHORT_DEADLINE, "ada", "tonight")
+    assert (spec.account, spec.deadline_s, spec.user_priority) == ("lab", 60.0, -3)
+
+
+def test_every_field_of_a_job_is_read() -> None:
+    job = only_job(
+        fpops_bound=2e12,
+        memory_bytes=0,
+        disk_bytes=1,
+        delay_bound_s=25.0,
+        ncpus=2,
+        quorum=3,
+        max_errors=4,
+        max_instances=5,
+        hr_type=1,
+        validator={"kind": "tolerance", "tolerance": 1e-6},
+        outputs=[{"name": "out", "max_bytes": 100, "optional": True}],
+    )
+    assert job.job_class.fpops_bound_flop == 2e12
+    assert (job.job_class.memory_bytes, job.job_class.disk_bytes, job.job_class.delay_bound_s) == (0.0, 1.0, 25.0)
+    assert (job.job_class.ncpus, job.job_class.quorum, job.job_class.hr_type) == (2.0, 3, 1)
+    assert (job.job_class.max_errors, job.job_class.max_instances) == (4, 5)
+    assert (job.job_class.validator, job.job_class.tolerance) == (ValidatorKind.TOLERANCE, 1e-6)
+    assert job.job_class.outputs == (Output("out", 100, optional=True),)
+
+
+def test_a_quorum_above_ten_raises_the_instances_allowed() -> None:
+    assert only_job(quorum=15).job_class.max_instances == 15
+
+
+def test_the_index_of_a_job_enters_its_command_line() -> None:
+    assert only_job(command_line="--from {i} --seed {i}").command_line_of(12) == "--from 12 --seed 12"
+
+
+def test_an_input_is_opened_under_its_own_name_unless_another_is_given() -> None:
+    job = only_job(inputs=[{"path": "data/in.txt"}, {"name": "table_v1", "open_name": "table", "sticky": True}])
+    assert job.shared_inputs == (
+        InputSpec("in.txt", path="data/in.txt"),
+        InputSpec("table", name="table_v1", sticky=True),
+    )
+    assert job.own_inputs == ()
+
+
+def test_job_tables_take_from_the_shared_table_what_they_do_not_say() -> None:
+    spec = parse_batch(
+        {
+            "app": "pi",
+            "qos": "afap",
+            "submitter": "ada",
+            "jobs": {"fpops_est": 1e12, "quorum": 2, "inputs": [{"path": "shared"}]},
+            "job": [{"count": 5}, {"fpops_est": 3e12, "inputs": [{"path": "own"}]}],
+        }
+    )
+    first, second = spec.jobs
+    assert (first.count, first.job_class.fpops_est_flop, first.job_class.quorum) == (5, 1e12, 2)
+    assert (second.count, second.job_class.fpops_est_flop, second.job_class.quorum) == (1, 3e12, 2)
+    assert (first.shared_inputs, first.own_inputs) == ((InputSpec("shared", path="shared"),), ())
+    assert (second.shared_inputs, second.own_inputs) == ((), (InputSpec("own", path="own"),))
+
+
+def test_job_tables_need_no_shared_table() -> None:
+    spec = parse_batch({"app": "pi", "qos": "afap", "submitter": "ada", "job": [{"fpops_est": 1e12}]})
+    assert size_of(spec).jobs == 1
+
+
+def test_a_batch_weighs_its_jobs_work_times_their_quorum() -> None:
+    spec = parse_batch(
+        {"app": "pi", "qos": "afap", "submitter": "ada", "job": [{"fpops_est": 2.0, "quorum": 3}, {"fpops_est": 5.0}]}
+    )
+    assert (size_of(spec).jobs, size_of(spec).flop) == (2, 11.0)
+
+
+def test_rows_of_a_csv_file_override_the_shared_table() -> None:
+    spec = from_csv([{"command_line": "a", "fpops_est": "3e12"}, {"command_line": "", "fpops_est": ""}], fpops_est=1e12)
+    assert [(job.command_line, job.job_class.fpops_est_flop) for job in spec.jobs] == [("a", 3e12), ("", 1e12)]
+    assert size_of(spec).jobs == 2
+
+
+def test_rows_that_ask_for_the_same_keep_their_own_command_lines_and_counts() -> None:
+    rows = [{"command_line": text, "count": count} for text, count in (("a", "1"), ("b", "7"), ("c {i}", ""))]
+    spec = from_csv(rows, fpops_est=1e12)
+    assert [(job.command_line, job.count) for job in spec.jobs] == [("a", 1), ("b", 7), ("c {i}", 1)]
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cuont": 1}, "cuont: expected one of account, app, deadline_s, "),
+        ({"app": ""}, "app: expected a name, got ''"),
+        ({"app": 3}, "app: expected text of at most 200 characters"),
+        ({"submitter": ""}, "submitter: expected a name, got ''"),
+        ({"qos": "fast"}, "qos: expected one of throughput, long_deadline, afap, short_deadline, got 'fast'"),
+        ({"qos": None}, "qos: expected one of throughput, long_deadline, afap, short_deadline, got None"),
+        ({"qos": "short_deadline"}, "deadline_s: expected a number above 0; it must be given, got None"),
+        ({"qos": "short_deadline", "deadline_s": 0}, "deadline_s: expected a number above 0, got 0"),
+        ({"qos": "short_deadline", "deadline_s": math.inf}, "deadline_s: expected a number above 0, got inf"),
+        ({"qos": "afap", "deadline_s": 60}, "deadline_s: expected no deadline with qos afap, only with short_deadline"),
+        ({"user_priority": -1025}, "user_priority: expected a whole number from -1024 to 1023, got -1025"),
+        ({"user_priority": 1024}, "user_priority: expected a whole number from -1024 to 1023, got 1024"),
+        ({"user_priority": 5}, "user_priority: expected a whole number from -1024 to 0: above 0 needs a permission"),
+        ({"name": "a\nb"}, "name: expected text of at most 200 characters without control characters, got 'a"),
+        ({"jobs": []}, "jobs: expected a table, got []"),
+        ({"jobs": {}}, "jobs.count: expected a whole number from 1 to 1000000; it must be given, got None"),
+        ({"jobs": {}, "job": {}}, "job: expected a list of tables, got {}"),
+        ({"job": [{}]}, "jobs.count: expected no count beside [[job]] tables or a CSV file, got 10"),
+        ({"jobs": {"fpops_est": 1}, "job": []}, "jobs: expected at least one job, got 0"),
+        ({"jobs": {}, "job": [{"fpops_est": 1}, {}]}, "job[1].fpops_est: expected a number above 0; it must be given"),
+        ({"jobs": {}, "job": [{"fpops": 1}]}, "job[0].fpops: expected one of command_line, count, "),
+        ({"jobs": {}, "job": [{}], "jobs_csv": "x"}, "jobs_csv: expected either [[job]] tables or a CSV file"),
+        ({"jobs_csv": "x"}, "jobs.count: expected no count beside [[job]] tables or a CSV file, got 10"),
+    ],
+)
+def test_a_wrong_batch_is_refused_by_field(changes: dict[str, object], message: str) -> None:
+    assert refusal(a_batch(**changes)).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "message"),
+    [
+        ({"cuont": 1}, "jobs.cuont: expected one of command_line, count, delay_bound_s, "),
+        ({"count": 0}, "jobs.count: expected a whole number from 1 to 1000000, got 0"),
+        ({"count": 1_000_001}, "jobs.count: expected a whole number from 1 to 1000000, got 1000001"),
+        ({"count": -5}, "jobs.count: expected a whole number from 1 to 1000000, got -5"),
+        ({"count": True}, "jobs.count: expected a whole number from 1 to 1000000, got True"),
+        ({"count": "3"}, "jobs.count: expected a whole number from 1 to 1000000, got '3'"),
+        ({"count": 2.5}, "jobs.count: expected a whole number from 1 to 1000000, got 2.5"),
+        ({"fpops_est": 0}, "jobs.fpops_est: expected a number above 0, got 0"),
+        ({"fpops_est": math.nan}, "jobs.fpops_est: expected a number above 0, got nan"),
+        ({"fpops_est": 10**400}, "jobs.fpops_est: expected a number above 0, got 1000"),
+        ({"fpops_est": "1e12"}, "jobs.fpops_est: expected a number above 0, got '1e12'"),
+        ({"fpops_est": 1e308}, "jobs.fpops_bound: expected a number of at least fpops_est (1e+308), got inf"),
+        (
+            {"fpops_bound": 1e11},
+            "jobs.fpops_bound: expected a number of at least fpops_est (1e+12), got 100000000000.0",
+        ),
+        ({"memory_bytes": -1}, "jobs.memory_bytes: expected a number of at least 0, got -1"),
+        ({"disk_bytes": -1}, "jobs.disk_bytes: expected a number of at least 0, got -1"),
+        ({"delay_bound_s": 0}, "jobs.delay_bound_s: expected a number above 0, got 0"),
+        ({"ncpus": 0}, "jobs.ncpus: expected a number above 0, got 0"),
+        ({"quorum": 0}, "jobs.quorum: expected a whole number from 1 to 20, got 0"),
+        ({"quorum": 21}, "jobs.quorum: expected a whole number from 1 to 20, got 21"),
+        ({"max_errors": 0}, "jobs.max_errors: expected a whole number from 1 to 1000, got 0"),
+        ({"quorum": 3, "max_instances": 2}, "jobs.max_instances: expected at least the quorum (3), got 2"),
+        ({"hr_type": 3}, "jobs.hr_type: expected a whole number from 0 to 2, got 3"),
+        ({"command_line": "x" * 10_001}, "jobs.command_line: expected text of at most 10000 characters"),
+        (
+            {"command_line": "{i}" * 3_000},
+            "jobs.command_line: expected at most 10000 characters with each {i} replaced",
+        ),
+        ({"command_line": "a\0b"}, "jobs.command_line: expected text of at most 10000 characters without control"),
+        ({"command_line": "\ud800"}, "jobs.command_line: expected text of at most 10000 characters without control"),
+        ({"validator": "bitwise"}, "jobs.validator: expected a table, got 'bitwise'"),
+        ({"validator": {"kind": "fuzzy"}}, "jobs.validator.kind: expected one of bitwise, tolerance, accept"),
+        ({"validator": {"kind": "tolerance"}}, "jobs.validator.tolerance: expected a number above 0; it must be given"),
+        ({"validator": {"tolerance": 0.1}}, "jobs.validator.tolerance: expected no tolerance with the kind bitwise"),
+        ({"outputs": {}}, "jobs.outputs: expected a list of tables, got {}"),
+        ({"outputs": [{"name": "out"}]}, "jobs.outputs[0].max_bytes: expected a whole number from 1 to 1000000000"),
+        ({"outputs": [{"name": "o", "max_bytes": 2e9}]}, "jobs.outputs[0].max_bytes: expected a whole number from 1"),
+        ({"outputs": [{"name": "../o", "max_bytes": 1}]}, "jobs.outputs[0].name: expected a file name without / "),
+        ({"outputs": [{"name": "o", "max_bytes": 1}] * 2}, "jobs.outputs: expected names that differ, got 'o'"),
+        ({"inputs": [{}]}, "jobs.inputs[0]: expected a path, or the name of a registered file, got {}"),
+        ({"inputs": [{"path": "a", "name": "a"}]}, "jobs.inputs[0]: expected a path, or the name of a registered"),
+        ({"inputs": [{"path": "a/"}, {"path": "b/a"}]}, "jobs.inputs: expected names that differ, got 'a'"),
+        ({"inputs": [{"path": "a", "open_name": "../a"}]}, "jobs.inputs[0].open_name: expected a file name without"),
+        ({"inputs": [{"path": "/"}]}, "jobs.inputs[0].open_name: expected a file name without"),
+        ({"inputs": [{"path": "a", "sticky": 1}]}, "jobs.inputs[0].sticky: expected true or false, got 1"),
+    ],
+)
+def test_a_wrong_job_is_refused_by_field(jobs: dict[str, object], message: str) -> None:
+    assert refusal(a_batch(jobs)).startswith(message)
+
+
+def test_the_projects_limit_bounds_outputs() -> None:
+    outputs = {"outputs": [{"name": "o", "max_bytes": 101}]}
+    with pytest.raises(InvalidInputError, match="a whole number from 1 to 100, got 101"):
+        parse_batch(a_batch(outputs), files=FileSettings(max_output_bytes=100))
+
+
+def test_counts_that_add_up_to_too_many_jobs_are_refused() -> None:
+    tables = [{"count": 600_000}, {"count": 400_001}]
+    message = refusal(a_batch(jobs={"fpops_est": 1}, job=tables))
+    assert message == "jobs: expected at most 1000000 jobs in a batch, got '1000001 or more'"
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"fpops_est": "much"}, "jobs.csv row 2.fpops_est: expected a number above 0, got 'much'"),
+        ({"count": "1_0"}, "jobs.csv row 2.count: expected a whole number from 1 to 1000000, got '1_0'"),
+        ({"cuont": "1"}, "jobs.csv row 2.cuont: expected one of command_line, count, "),
+        ({"outputs": "x"}, "jobs.csv row 2.outputs: expected one of command_line, count, "),
+        ({None: ["more"]}, "jobs.csv row 2: expected as many cells as the heading has"),
+        ({"command_line": None}, "jobs.csv row 2: expected as many cells as the heading has"),
+    ],
+)
+def test_a_wrong_row_is_named(row: dict[Any, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        size_of(from_csv([{"command_line": "a"}, row], fpops_est=1e12))
+    assert str(caught.value).startswith(message)
+
+
+def test_a_csv_file_without_rows_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"jobs\.csv: expected at least one job, got 0"):
+        size_of(from_csv([], fpops_est=1e12))
+
+
+def test_rows_for_a_batch_that_names_no_file_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="jobs_csv"):
+        with_rows(parse_batch(a_batch()), list)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+FIELDS = ["count", "command_line", "fpops_est", "fpops_bound", "quorum", "validator", "outputs", "inputs", "ncpus"]
+
+
+@given(
+    batch=st.dictionaries(
+        st.sampled_from(["qos", "name", "deadline_s", "user_priority", "jobs", "job", "jobs_csv"]), JSON
+    ),
+    jobs=st.dictionaries(st.sampled_from(FIELDS), JSON),
+)
+def test_whatever_comes_is_taken_or_refused_with_a_field(batch: dict[str, Any], jobs: dict[str, Any]) -> None:
+    try:
+        spec = parse_batch(a_batch(jobs) | batch)
+        sizes = [job.job_class.fpops_est_flop for job in spec.jobs]
+    except InvalidInputError as error:
+        assert error.field
+        return
+    assert all(0.0 < size < math.inf for size in sizes)
