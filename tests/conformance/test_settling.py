@@ -1,0 +1,355 @@
+"""Jobs are settled in the order things happened to them, against a serial, and end their batch together."""
+
+from __future__ import annotations
+
+from domain.batches import BatchCounts, BatchState
+from domain.dispatch import Upload
+from domain.havs import HavEventKind
+from domain.jobs import InstanceState, JobState
+from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
+from domain.units import InstanceId, later
+from tests.builders import NOW
+from tests.worlds import (
+    RegisteredHost,
+    Store,
+    a_hav_event,
+    a_registered_host,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    read,
+    report,
+    waiting_of,
+)
+
+S = InstanceState
+SETTLED_AT = later(NOW, 9000.0)
+
+
+async def a_reported_job(
+    store: Store, host: RegisteredHost, *, quorum: int = 1, to_state: InstanceState = S.REPORTED, jobs: int = 1
+) -> JobFacts:
+    """A job of a new batch whose first instance the host has reported, as it is to be settled."""
+    batch = await a_submitted_batch(store, jobs=jobs, quorum=quorum)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent, to_state=to_state))
+    return next(facts for facts in await store.unsettled.unsettled(99) if facts.job_id == sent.job_id)
+
+
+def valid(facts: JobFacts) -> JobSettlement:
+    """The job is valid by its first instance; what is unsent is cancelled."""
+    first = facts.instances[0].instance_id
+    steps = [InstanceStep(first, S.REPORTED, S.VALID)]
+    steps += [InstanceStep(one.instance_id, S.UNSENT, S.CANCELLED) for one in facts.instances if one.state is S.UNSENT]
+    return JobSettlement(
+        facts.job_id, facts.serial, JobState.VALID, SETTLED_AT, canonical_instance_id=first, steps=tuple(steps)
+    )
+
+
+def failed(facts: JobFacts, failure: str = "too many errors") -> JobSettlement:
+    return JobSettlement(facts.job_id, facts.serial, JobState.FAILED, SETTLED_AT, failure=failure)
+
+
+async def test_facts_say_everything_settling_needs(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1, quorum=2)
+    sent = await a_sent_instance(store, batch.batch_id, host, tight=True)
+    [other] = [one.ready for one in await waiting_of(store, batch.batch_id)]
+    await store.uploads.record_upload(sent.instance_id, name="out", nbytes=3, md5="a" * 32, completed_at=NOW)
+    await report(store, host, a_report(sent, turnaround_sample=0.5))
+
+    [facts] = await store.unsettled.unsettled(9)
+
+    [job_class] = await store.views.classes_of_batch(batch.batch_id)
+    assert (facts.job_id, facts.batch_id, facts.state) == (sent.job_id, batch.batch_id, JobState.OPEN)
+    assert (facts.job_class, facts.copies, facts.canonical_instance_id) == (job_class, 0, None)
+    assert (facts.batch_aborted, facts.app_name) == (False, "pi")
+    prefix = f"pi_{batch.batch_id}_{sent.job_id}_"
+    returned = InstanceFacts(
+        sent.instance_id,
+        f"{prefix}{sent.instance_id}",
+        S.REPORTED,
+        host.host_id,
+        sent.app_version_id,
+        sent.sent_at,
+        sent.due_at,
+        reported_at=later(NOW, 3600.0),
+        est_runtime_s=sent.est_runtime_s,
+        elapsed_s=a_report(sent).elapsed_s,
+        tight=True,
+        uploads=(Upload("out", 3, "a" * 32),),
+        turnaround_sample=0.5,
+    )
+    name = f"{prefix}{other.instance_id}"
+    unsent = InstanceFacts(
+        other.instance_id, name, S.UNSENT, None, None, None, None, None, None, None, tight=False, uploads=()
+    )
+    assert facts.instances == (returned, unsent)
+
+
+async def test_jobs_come_in_the_order_in_which_something_happened_to_them(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=4)
+    sent = [await a_sent_instance(store, batch.batch_id, host) for _ in range(4)]
+    for assignment in (sent[2], sent[0], sent[3]):
+        await report(store, host, a_report(assignment))
+
+    found = await store.unsettled.unsettled(9)
+
+    assert [facts.job_id for facts in found] == [sent[2].job_id, sent[0].job_id, sent[3].job_id]
+    assert [facts.job_id for facts in await store.unsettled.unsettled(2)] == [sent[2].job_id, sent[0].job_id]
+    assert [facts.serial for facts in found] == sorted(facts.serial for facts in found)
+
+
+async def test_a_second_event_moves_a_job_to_the_end(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=2, quorum=2)
+    hosts = [await a_registered_host(store) for _ in range(2)]
+    candidates = await waiting_of(store, batch.batch_id)
+    first = [one for one in candidates if one.ready.job_id == candidates[0].ready.job_id]
+    second = next(one for one in candidates if one.ready.job_id != candidates[0].ready.job_id)
+    sent = [await a_sent_instance(store, batch.batch_id, host, one) for host, one in zip(hosts, first, strict=True)]
+    other = await a_sent_instance(store, batch.batch_id, hosts[0], second)
+    await report(store, hosts[0], a_report(sent[0]))
+    await report(store, hosts[0], a_report(other))
+    await report(store, hosts[1], a_report(sent[1]))
+
+    found = await store.unsettled.unsettled(9)
+
+    assert [facts.job_id for facts in found] == [other.job_id, sent[0].job_id]
+
+
+async def test_a_valid_job_has_its_canonical_instance_and_is_settled_once(store: Store) -> None:
+    host = await a_registered_host(store)
+    facts = await a_reported_job(store, host, quorum=2, jobs=2)
+
+    assert await store.unsettled.settle([valid(facts)]) == 1
+
+    job = await store.views.job(facts.job_id)
+    assert (job.state, job.canonical_instance_id, job.failure) == (JobState.VALID, facts.instances[0].instance_id, "")
+    assert [instance.state for instance in job.instances] == [S.VALID, S.CANCELLED]
+    assert list(await store.unsettled.unsettled(9)) == []
+    assert await store.unsettled.settle([valid(facts)]) == 0
+    batch = await store.views.batch(facts.batch_id)
+    assert batch.counts == BatchCounts(jobs_total=2, jobs_validated=1, unsent=2, sent=1, reported=1)
+    assert batch.state is BatchState.ACTIVE
+
+
+async def test_a_report_after_reading_makes_the_settlement_stale(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1, quorum=2)
+    hosts = [await a_registered_host(store) for _ in range(2)]
+    sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts]
+    await report(store, hosts[0], a_report(sent[0]))
+    [facts] = await store.unsettled.unsettled(9)
+    await report(store, hosts[1], a_report(sent[1]))
+
+    assert await store.unsettled.settle([valid(facts)]) == 0
+
+    job = await store.views.job(facts.job_id)
+    assert (job.state, {instance.state for instance in job.instances}) == (JobState.OPEN, {S.REPORTED})
+    [again] = await store.unsettled.unsettled(9)
+    assert again.serial > facts.serial
+    assert await store.unsettled.settle([valid(again)]) == 1
+
+
+async def test_only_the_stale_ones_of_several_settlements_are_left_out(store: Store) -> None:
+    host = await a_registered_host(store)
+    one = await a_reported_job(store, host)
+    two = await a_reported_job(store, host)
+    await store.unsettled.settle([valid(one)])
+
+    assert await store.unsettled.settle([valid(one), valid(two)]) == 1
+    assert (await store.views.job(two.job_id)).state is JobState.VALID
+
+
+async def test_new_instances_of_a_job_with_retries_are_urgent(store: Store) -> None:
+    host = await a_registered_host(store)
+    facts = await a_reported_job(store, host, to_state=S.FAILED)
+
+    settlement = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, SETTLED_AT, new_instances=2, retries=1)
+    assert await store.unsettled.settle([settlement]) == 1
+
+    urgent = list(await store.waiting.urgent([facts.batch_id], 9))
+    assert [one.ready.retries for one in urgent] == [1, 1]
+    job = await store.views.job(facts.job_id)
+    assert [(instance.state, instance.retries) for instance in job.instances] == [
+        (S.FAILED, 0),
+        (S.UNSENT, 1),
+        (S.UNSENT, 1),
+    ]
+    counts = (await store.views.batch(facts.batch_id)).counts
+    assert counts == BatchCounts(jobs_total=1, unsent=2, retries=1, sent=1, reported=1)
+
+
+async def test_new_instances_without_retries_are_fresh(store: Store) -> None:
+    facts = await a_reported_job(store, await a_registered_host(store))
+
+    settlement = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, SETTLED_AT, new_instances=1)
+    assert await store.unsettled.settle([settlement]) == 1
+
+    assert list(await store.waiting.urgent([facts.batch_id], 9)) == []
+    assert len(list(await store.waiting.tail([facts.batch_id], 9))) == 1
+
+
+async def test_new_instances_whose_sibling_is_back_are_urgent(store: Store) -> None:
+    facts = await a_reported_job(store, await a_registered_host(store), to_state=S.REPORTED)
+
+    settlement = JobSettlement(
+        facts.job_id,
+        facts.serial,
+        JobState.OPEN,
+        SETTLED_AT,
+        steps=(InstanceStep(facts.instances[0].instance_id, S.REPORTED, S.INCONCLUSIVE),),
+        new_instances=1,
+        hasten=True,
+    )
+    assert await store.unsettled.settle([settlement]) == 1
+
+    [candidate] = await store.waiting.urgent([facts.batch_id], 9)
+    assert (candidate.ready.retries, candidate.ready.sibling_returned) == (0, True)
+
+
+async def test_hastening_moves_unsent_instances_from_the_fresh_range_to_the_urgent_one(store: Store) -> None:
+    facts = await a_reported_job(store, await a_registered_host(store), quorum=3, jobs=2)
+    waiting = len(list(await store.waiting.tail([facts.batch_id], 99)))
+
+    settlement = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, SETTLED_AT, hasten=True)
+    assert await store.unsettled.settle([settlement]) == 1
+
+    urgent = list(await store.waiting.urgent([facts.batch_id], 9))
+    assert [one.ready.instance_id for one in urgent] == [one.instance_id for one in facts.instances[1:]]
+    assert len(list(await store.waiting.tail([facts.batch_id], 99))) == waiting - 2
+    assert (await store.views.batch(facts.batch_id)).counts.unsent == waiting
+
+
+async def test_hastening_leaves_other_jobs_and_sent_instances_alone(store: Store) -> None:
+    host = await a_registered_host(store)
+    facts = await a_reported_job(store, host, quorum=2, jobs=1)
+    other = await a_registered_host(store)
+    await a_sent_instance(store, facts.batch_id, other)
+
+    settlement = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, SETTLED_AT, hasten=True)
+    assert await store.unsettled.settle([settlement]) == 1
+
+    assert await waiting_of(store, facts.batch_id) == []
+    assert len((await read(store, other)).held) == 1
+
+
+async def test_a_step_whose_instance_went_on_is_left_out_with_its_event(store: Store) -> None:
+    host, other = await a_registered_host(store), await a_registered_host(store)
+    facts = await a_reported_job(store, host, quorum=2)
+    sent = await a_sent_instance(store, facts.batch_id, other)
+    event = a_hav_event(sent, HavEventKind.ERROR)
+    cancel = InstanceStep(sent.instance_id, S.UNSENT, S.CANCELLED, hav_event=event)
+    unknown = InstanceStep(InstanceId(999), S.UNSENT, S.CANCELLED)
+
+    settlement = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, SETTLED_AT, steps=(cancel, unknown))
+    assert await store.unsettled.settle([settlement]) == 1
+
+    [held] = (await read(store, other)).held
+    assert held.instance_id == sent.instance_id
+    assert (await read(store, other)).havs[sent.app_version_id].n_error == 0
+
+
+async def test_steps_bring_their_samples_and_events(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent))
+    [facts] = await store.unsettled.unsettled(9)
+    event = a_hav_event(sent, HavEventKind.VALID, ln_turnaround_ratio=0.75, ln_turnaround=8.0, speed_s_per_flop=1e-9)
+    step = InstanceStep(sent.instance_id, S.REPORTED, S.VALID, turnaround_sample=0.75, hav_event=event)
+
+    settlement = JobSettlement(
+        facts.job_id, facts.serial, JobState.VALID, SETTLED_AT, canonical_instance_id=sent.instance_id, steps=(step,)
+    )
+    await store.unsettled.settle([settlement])
+
+    view = await read(store, host, sent.instance_id)
+    row = view.havs[sent.app_version_id]
+    assert (row.n_valid, row.consecutive_valid, row.quota_per_day) == (1, 1, 100)
+    assert (row.relaxed.n, row.relaxed.total, row.speed.n) == (1.0, 0.75, 1.0)
+    assert view.reported[sent.instance_id].turnaround_sample == 0.75
+
+
+async def test_the_batch_is_complete_when_its_last_open_job_ends(store: Store) -> None:
+    host = await a_registered_host(store)
+    one = await a_reported_job(store, host, jobs=2)
+    await store.unsettled.settle([valid(one)])
+    assert (await store.views.batch(one.batch_id)).state is BatchState.ACTIVE
+    sent = await a_sent_instance(store, one.batch_id, host)
+    await report(store, host, a_report(sent, to_state=S.FAILED))
+    [two] = await store.unsettled.unsettled(9)
+
+    await store.unsettled.settle([failed(two, "3 errors")])
+
+    batch = await store.views.batch(one.batch_id)
+    assert (batch.state, batch.ended_at) == (BatchState.COMPLETE, SETTLED_AT)
+    assert (batch.counts.jobs_validated, batch.counts.jobs_failed, batch.counts.jobs_open) == (1, 1, 0)
+    job = await store.views.job(two.job_id)
+    assert (job.state, job.failure, job.canonical_instance_id) == (JobState.FAILED, "3 errors", None)
+
+
+async def test_two_last_jobs_settled_together_complete_their_batch(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    for _ in range(2):
+        await report(store, host, a_report(await a_sent_instance(store, batch.batch_id, host)))
+
+    assert await store.unsettled.settle([valid(facts) for facts in await store.unsettled.unsettled(9)]) == 2
+
+    assert (await store.views.batch(batch.batch_id)).state is BatchState.COMPLETE
+
+
+async def test_what_comes_after_a_jobs_end_changes_its_instances_only(store: Store) -> None:
+    hosts = [await a_registered_host(store) for _ in range(2)]
+    batch = await a_submitted_batch(store, jobs=1, quorum=2)
+    sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts]
+    await report(store, hosts[0], a_report(sent[0], to_state=S.FAILED))
+    [facts] = await store.unsettled.unsettled(9)
+    await store.unsettled.settle([failed(facts, "gave up")])
+    assert [held.no_longer_needed for held in (await read(store, hosts[1])).held] == [True]
+    before = await store.views.batch(batch.batch_id)
+
+    await report(store, hosts[1], a_report(sent[1]))
+    [late] = await store.unsettled.unsettled(9)
+    assert late.state is JobState.FAILED
+    settlement = JobSettlement(
+        late.job_id,
+        late.serial,
+        JobState.FAILED,
+        later(SETTLED_AT, 50.0),
+        steps=(InstanceStep(sent[1].instance_id, S.REPORTED, S.TOO_LATE),),
+    )
+    assert await store.unsettled.settle([settlement]) == 1
+
+    job = await store.views.job(late.job_id)
+    assert (job.state, job.failure) == (JobState.FAILED, "gave up")
+    assert [instance.state for instance in job.instances] == [S.FAILED, S.TOO_LATE]
+    after = await store.views.batch(batch.batch_id)
+    assert (after.state, after.ended_at, after.counts.jobs_failed) == (before.state, before.ended_at, 1)
+    assert (after.counts.retries, after.counts.in_progress) == (2, 0)
+
+
+async def test_a_late_result_of_a_valid_job_is_judged_without_moving_the_job(store: Store) -> None:
+    hosts = [await a_registered_host(store) for _ in range(2)]
+    batch = await a_submitted_batch(store, jobs=1, quorum=2)
+    sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts]
+    await report(store, hosts[0], a_report(sent[0]))
+    [facts] = await store.unsettled.unsettled(9)
+    await store.unsettled.settle([valid(facts)])
+    await report(store, hosts[1], a_report(sent[1]))
+    [late] = await store.unsettled.unsettled(9)
+
+    settlement = JobSettlement(
+        late.job_id,
+        late.serial,
+        JobState.VALID,
+        later(SETTLED_AT, 50.0),
+        canonical_instance_id=sent[0].instance_id,
+        steps=(InstanceStep(sent[1].instance_id, S.REPORTED, S.VALID),),
+    )
+    assert await store.unsettled.settle([settlement]) == 1
+
+    job = await store.views.job(late.job_id)
+    assert (job.state, job.canonical_instance_id) == (JobState.VALID, sent[0].instance_id)
+    assert (await store.views.batch(batch.batch_id)).ended_at == SETTLED_AT

@@ -1,0 +1,306 @@
+"""Time-outs after grace, due dates counted once, deadlines moved by outages, outputs remembered."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.batches import BatchCounts
+from domain.dispatch import Assignment, RequestWrites, Upload
+from domain.havs import HavEventKind
+from domain.jobs import InstanceState, JobState
+from domain.settlement import InstanceStep, JobSettlement
+from domain.units import InstanceId, Instant, Seconds, later
+from tests.builders import NOW
+from tests.worlds import (
+    RegisteredHost,
+    Store,
+    a_hav_event,
+    a_registered_host,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    read,
+    report,
+)
+
+S = InstanceState
+DUE_AT = later(NOW, 1000.0)
+TIMEOUT_AT = later(NOW, 1300.0)
+
+
+async def under_way(store: Store, host: RegisteredHost, count: int = 1) -> list[Assignment]:
+    """Instances on the host, due one second after another from DUE_AT on, each with 300 s of grace."""
+    batch = await a_submitted_batch(store, jobs=count)
+    return [
+        await a_sent_instance(
+            store,
+            batch.batch_id,
+            host,
+            due_at=later(DUE_AT, float(number)),
+            timeout_at=later(TIMEOUT_AT, float(number)),
+        )
+        for number in range(count)
+    ]
+
+
+def a_time_out(sent: Assignment, at: Instant = TIMEOUT_AT) -> InstanceStep:
+    event = a_hav_event(sent, HavEventKind.TIMED_OUT, at=at, ln_turnaround_ratio=1.25)
+    return InstanceStep(sent.instance_id, S.IN_PROGRESS, S.TIMED_OUT, turnaround_sample=1.25, hav_event=event)
+
+
+async def overdue_ids(store: Store, now: Instant, limit: int = 99) -> list[InstanceId]:
+    return [one.held.instance_id for one in await store.overdue.overdue(now=now, limit=limit)]
+
+
+async def state_of(store: Store, sent: Assignment) -> InstanceState:
+    job = await store.views.job(sent.job_id)
+    return next(one.state for one in job.instances if one.instance_id == sent.instance_id)
+
+
+# ---------------------------------------------------------------- time-outs
+
+
+async def test_an_instance_is_overdue_when_its_grace_is_over(store: Store) -> None:
+    [sent] = await under_way(store, await a_registered_host(store))
+
+    assert await overdue_ids(store, later(TIMEOUT_AT, -0.5)) == []
+    assert await overdue_ids(store, TIMEOUT_AT) == [sent.instance_id]
+
+
+async def test_overdue_work_comes_earliest_first_and_stays_until_it_is_timed_out(store: Store) -> None:
+    sent = await under_way(store, await a_registered_host(store), count=4)
+    ids = [one.instance_id for one in sent]
+    now = later(TIMEOUT_AT, 2.0)
+
+    assert await overdue_ids(store, now, limit=2) == ids[:2]
+    assert await overdue_ids(store, now) == ids[:3]
+    assert await overdue_ids(store, now) == ids[:3]
+
+
+async def test_overdue_work_says_who_has_it_and_how_large_it_is(store: Store) -> None:
+    host = await a_registered_host(store)
+    await under_way(store, host)
+
+    [one] = await store.overdue.overdue(now=TIMEOUT_AT, limit=9)
+
+    assert one.held == (await read(store, host)).held[0]
+    assert one.fpops_est_flop == 3.6e12
+
+
+async def test_what_was_reported_is_not_overdue(store: Store) -> None:
+    host = await a_registered_host(store)
+    one, two = await under_way(store, host, count=2)
+    await report(store, host, a_report(one))
+
+    assert await overdue_ids(store, later(NOW, 1e6)) == [two.instance_id]
+
+
+async def test_a_time_out_is_a_retry_a_missed_deadline_and_a_sample(store: Store) -> None:
+    host = await a_registered_host(store)
+    [sent] = await under_way(store, host)
+
+    assert await store.overdue.time_out([a_time_out(sent)], now=TIMEOUT_AT) == 1
+
+    assert await state_of(store, sent) is S.TIMED_OUT
+    counts = (await store.views.batch(sent.batch_id)).counts
+    assert counts == BatchCounts(jobs_total=1, retries=1, sent=1, deadlines_missed=1)
+    view = await read(store, host, sent.instance_id)
+    assert view.held == ()
+    assert view.reported[sent.instance_id].turnaround_sample == 1.25
+    row = view.havs[sent.app_version_id]
+    assert (row.n_timeout, row.relaxed.n, row.relaxed.total) == (1, 1.0, 1.25)
+    [facts] = await store.unsettled.unsettled(9)
+    assert facts.job_id == sent.job_id
+    assert await overdue_ids(store, later(NOW, 1e6)) == []
+
+
+async def test_a_time_out_that_is_not_due_yet_is_left_out(store: Store) -> None:
+    [sent] = await under_way(store, await a_registered_host(store))
+
+    assert await store.overdue.time_out([a_time_out(sent)], now=later(TIMEOUT_AT, -1.0)) == 0
+    assert await state_of(store, sent) is S.IN_PROGRESS
+
+
+async def test_a_time_out_of_an_instance_that_was_reported_is_left_out_with_its_event(store: Store) -> None:
+    host = await a_registered_host(store)
+    one, two = await under_way(store, host, count=2)
+    await report(store, host, a_report(one))
+    steps = [a_time_out(one), a_time_out(two), InstanceStep(InstanceId(999), S.IN_PROGRESS, S.TIMED_OUT)]
+
+    assert await store.overdue.time_out(steps, now=later(TIMEOUT_AT, 5.0)) == 1
+
+    assert await state_of(store, one) is S.REPORTED
+    assert (await read(store, host)).havs[one.app_version_id].n_timeout == 1
+
+
+async def test_a_late_result_takes_the_retry_and_the_censored_sample_back(store: Store) -> None:
+    host = await a_registered_host(store)
+    [sent] = await under_way(store, host)
+    await store.overdue.time_out([a_time_out(sent)], now=TIMEOUT_AT)
+    at = later(TIMEOUT_AT, 100.0)
+    event = a_hav_event(sent, HavEventKind.VALID, at=at, ln_turnaround_ratio=1.5, replaces=1.25)
+
+    await report(
+        store, host, a_report(sent, from_state=S.TIMED_OUT, reported_at=at, turnaround_sample=1.5, hav_event=event)
+    )
+
+    assert await state_of(store, sent) is S.REPORTED
+    counts = (await store.views.batch(sent.batch_id)).counts
+    assert counts == BatchCounts(jobs_total=1, sent=1, reported=1, deadlines_missed=1)
+    row = (await read(store, host)).havs[sent.app_version_id]
+    assert (row.n_timeout, row.n_valid) == (0, 1)
+    assert row.relaxed.n == pytest.approx(1.0, abs=1e-3)
+    assert row.relaxed.total == pytest.approx(1.5, abs=1e-3)
+
+
+async def test_a_report_for_the_state_before_the_time_out_is_left_out(store: Store) -> None:
+    host = await a_registered_host(store)
+    [sent] = await under_way(store, host)
+    await store.overdue.time_out([a_time_out(sent)], now=TIMEOUT_AT)
+
+    await report(store, host, a_report(sent, reported_at=later(TIMEOUT_AT, 1.0)))
+
+    assert await state_of(store, sent) is S.TIMED_OUT
+
+
+async def test_a_time_out_between_reading_and_settling_makes_the_settlement_stale(store: Store) -> None:
+    host = await a_registered_host(store)
+    [sent] = await under_way(store, host)
+    await store.overdue.time_out([a_time_out(sent)], now=TIMEOUT_AT)
+    [facts] = await store.unsettled.unsettled(9)
+    await report(store, host, a_report(sent, from_state=S.TIMED_OUT, reported_at=later(TIMEOUT_AT, 1.0)))
+
+    retry = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, TIMEOUT_AT, new_instances=1, retries=1)
+
+    assert await store.unsettled.settle([retry]) == 0
+    assert (await store.views.batch(sent.batch_id)).counts.unsent == 0
+
+
+# ---------------------------------------------------------------- due dates
+
+
+async def test_each_due_date_that_passes_is_counted_once(store: Store) -> None:
+    host = await a_registered_host(store)
+    sent = await under_way(store, host, count=4)
+    version_id = sent[0].app_version_id
+
+    for now, newly, total in ((-1.0, 0, 0), (1.0, 2, 2), (1.0, 0, 2), (1.5, 0, 2), (99.0, 2, 4), (999.0, 0, 4)):
+        assert await store.overdue.count_due(now=later(DUE_AT, now)) == newly
+        assert (await read(store, host)).havs[version_id].n_due == total
+
+
+async def test_a_due_date_counts_whether_the_instance_is_finished_or_not(store: Store) -> None:
+    host = await a_registered_host(store)
+    one, two, _ = await under_way(store, host, count=3)
+    await store.overdue.count_due(now=NOW)
+    await report(store, host, a_report(one))
+    await store.overdue.time_out([a_time_out(two)], now=later(TIMEOUT_AT, 5.0))
+
+    assert await store.overdue.count_due(now=later(TIMEOUT_AT, 5.0)) == 3
+    assert (await read(store, host)).havs[one.app_version_id].n_due == 3
+
+
+async def test_due_dates_are_counted_for_the_host_that_has_them(store: Store) -> None:
+    one, two = await a_registered_host(store), await a_registered_host(store)
+    await under_way(store, one, count=1)
+    [sent, _] = await under_way(store, two, count=2)
+    await store.overdue.count_due(now=NOW)
+
+    assert await store.overdue.count_due(now=later(DUE_AT, 9.0)) == 3
+
+    assert (await read(store, one)).havs[sent.app_version_id].n_due == 1
+    assert (await read(store, two)).havs[sent.app_version_id].n_due == 2
+
+
+# ---------------------------------------------------------------- outages
+
+
+async def test_a_heartbeat_returns_the_one_before(store: Store) -> None:
+    assert await store.outages.heartbeat(now=NOW) is None
+    assert await store.outages.heartbeat(now=later(NOW, 5.0)) == NOW
+    assert await store.outages.heartbeat(now=later(NOW, 9.0)) == NOW + 5.0
+
+
+async def test_an_outage_moves_the_deadlines_that_were_still_open(store: Store) -> None:
+    host = await a_registered_host(store)
+    early, middle, done = await under_way(store, host, count=3)
+    await report(store, host, a_report(done))
+
+    moved = await store.outages.move_open_deadlines(by_s=Seconds(5000.0), alive_until=later(DUE_AT, -1.0))
+
+    assert moved == 2
+    assert [held.due_at for held in (await read(store, host)).held] == [DUE_AT + 5000.0, DUE_AT + 5001.0]
+    assert (await read(store, host, done.instance_id)).reported[done.instance_id].held.due_at == DUE_AT + 2.0
+    assert await overdue_ids(store, later(TIMEOUT_AT, 4999.0)) == []
+    assert await overdue_ids(store, later(TIMEOUT_AT, 5001.0)) == [early.instance_id, middle.instance_id]
+
+
+async def test_what_was_over_its_grace_when_the_outage_began_is_not_moved(store: Store) -> None:
+    [sent] = await under_way(store, await a_registered_host(store))
+
+    assert await store.outages.move_open_deadlines(by_s=Seconds(5000.0), alive_until=later(TIMEOUT_AT, 1.0)) == 0
+    assert await overdue_ids(store, TIMEOUT_AT) == [sent.instance_id]
+
+
+async def test_a_moved_due_date_is_counted_once_when_it_passes(store: Store) -> None:
+    host = await a_registered_host(store)
+    [sent] = await under_way(store, host)
+    await store.overdue.count_due(now=NOW)
+    await store.outages.move_open_deadlines(by_s=Seconds(5000.0), alive_until=NOW)
+
+    assert await store.overdue.count_due(now=later(DUE_AT, 4999.0)) == 0
+    assert await store.overdue.count_due(now=later(DUE_AT, 5000.0)) == 1
+    assert await store.overdue.count_due(now=later(DUE_AT, 9999.0)) == 0
+    assert (await read(store, host)).havs[sent.app_version_id].n_due == 1
+
+
+async def test_two_outages_move_twice(store: Store) -> None:
+    host = await a_registered_host(store)
+    await under_way(store, host)
+
+    for _ in range(2):
+        await store.outages.move_open_deadlines(by_s=Seconds(100.0), alive_until=NOW)
+
+    assert [held.due_at for held in (await read(store, host)).held] == [DUE_AT + 200.0]
+    assert len(await overdue_ids(store, later(TIMEOUT_AT, 200.0))) == 1
+
+
+# ---------------------------------------------------------------- uploads
+
+
+async def uploads_of(store: Store, sent: Assignment) -> tuple[Upload, ...]:
+    return (await store.views.job(sent.job_id)).instances[0].uploads
+
+
+async def test_an_upload_is_remembered_and_repeating_it_changes_nothing(store: Store) -> None:
+    [sent] = await under_way(store, await a_registered_host(store))
+
+    for at in (5.0, 6.0):
+        assert await store.uploads.record_upload(
+            sent.instance_id, name="out", nbytes=7, md5="c" * 32, completed_at=later(NOW, at)
+        )
+
+    assert await uploads_of(store, sent) == (Upload("out", 7, "c" * 32),)
+
+
+async def test_a_newer_upload_of_the_same_name_takes_its_place(store: Store) -> None:
+    [sent] = await under_way(store, await a_registered_host(store))
+    for md5 in ("c" * 32, "d" * 32):
+        await store.uploads.record_upload(sent.instance_id, name="out", nbytes=7, md5=md5, completed_at=NOW)
+
+    assert await uploads_of(store, sent) == (Upload("out", 7, "d" * 32),)
+
+
+async def test_a_file_of_no_instance_is_nobodys(store: Store) -> None:
+    recorded = await store.uploads.record_upload(InstanceId(999), name="out", nbytes=7, md5="c" * 32, completed_at=NOW)
+
+    assert not recorded
+
+
+async def test_a_detached_hosts_instances_do_not_time_out(store: Store) -> None:
+    host = await a_registered_host(store)
+    await under_way(store, host, count=2)
+
+    await store.ledger.write(RequestWrites(host.host, detach=True))
+
+    assert await overdue_ids(store, later(NOW, 1e6)) == []
