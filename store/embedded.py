@@ -5,11 +5,14 @@ It keeps running after the process that started it; `release` stops it when nobo
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -32,9 +35,10 @@ def ensure_running(data_dir: Path) -> str:
     data_dir = data_dir.resolve()
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     try:
-        server = _started(data_dir)
-        if _psql(server, "SELECT 1 FROM pg_database WHERE datname = 'muster'") != "1":
-            _create_database(server)
+        with _alone(data_dir):
+            server = _started(data_dir)
+            if _psql(server, "SELECT 1 FROM pg_database WHERE datname = 'muster'") != "1":
+                _psql(server, "CREATE DATABASE muster")
     except (subprocess.SubprocessError, RuntimeError, OSError) as error:
         raise UnavailableError(f"the embedded database in {data_dir} does not start: {error}") from error
     return _dsn(server, DATABASE)
@@ -42,11 +46,15 @@ def ensure_running(data_dir: Path) -> str:
 
 def release(data_dir: Path) -> bool:
     """Stop the embedded database unless another process uses it; whether it was stopped."""
-    server = _running(data_dir.resolve())
-    if server is None or _others_hold(server) or _others_are_connected(server):
+    data_dir = data_dir.resolve()
+    if not data_dir.exists():
         return False
-    server.stop()
-    return True
+    with _alone(data_dir):
+        server = _running(data_dir)
+        if server is None or _others_hold(server) or _others_are_connected(server):
+            return False
+        server.stop()
+        return True
 
 
 def stop(data_dir: Path) -> bool:
@@ -56,6 +64,14 @@ def stop(data_dir: Path) -> bool:
         return False
     server.stop()
     return True
+
+
+@contextmanager
+def _alone(data_dir: Path) -> Iterator[None]:
+    """Inside, no other process starts or stops this server."""
+    with data_dir.with_name(data_dir.name + ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _server(data_dir: Path) -> PostgresServer:
@@ -116,13 +132,6 @@ def _others_are_connected(server: PostgresServer) -> bool:
             return False
         time.sleep(0.05)
     return True
-
-
-def _create_database(server: PostgresServer) -> None:
-    try:
-        _psql(server, "CREATE DATABASE muster")
-    except subprocess.CalledProcessError:
-        _psql(server, "SELECT 1", database=DATABASE)  # unless another process made it meanwhile, this fails too
 
 
 def _is_ready(server: PostgresServer) -> bool:

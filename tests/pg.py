@@ -1,0 +1,115 @@
+"""Databases for tests: each test its own, copied from a migrated template.
+
+MUSTER_TEST_DATABASE_URL names a server (a role that may create databases); without it an embedded one is
+started in the temporary folder, shared by concurrent runs, and stopped by the last. Its fsync is off: a
+test database need not survive the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import hashlib
+import os
+import tempfile
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+
+from domain.clock import Clock
+from store import embedded
+from store.migrate import migrate, schema
+from store.postgres import PostgresStore, open_store
+from tests.builders import NOW
+
+TEMPLATE_LOCK = 1_977_000
+
+
+@cache
+def embedded_server_dsn() -> str:
+    """The embedded test server, started when it is not running."""
+    folder = Path(tempfile.gettempdir()) / f"muster-tests-{os.getuid()}" / "postgres"
+    dsn = embedded.ensure_running(folder)
+    atexit.register(embedded.release, folder)
+    return dsn
+
+
+async def server_dsn() -> str:
+    """A database of the test server in which others may be created."""
+    given = os.environ.get("MUSTER_TEST_DATABASE_URL")
+    return given or await asyncio.to_thread(embedded_server_dsn)
+
+
+def with_database(dsn: str, name: str) -> str:
+    """The same server, another database."""
+    parts = urlsplit(dsn)
+    return urlunsplit(("postgresql", parts.netloc, f"/{name}", parts.query, ""))
+
+
+@asynccontextmanager
+async def empty_database() -> AsyncIterator[str]:
+    """The DSN of a new database without any table."""
+    async with _created("template0") as dsn:
+        yield dsn
+
+
+@asynccontextmanager
+async def database() -> AsyncIterator[str]:
+    """The DSN of a new migrated database."""
+    async with _created(await _template()) as dsn:
+        yield dsn
+
+
+@asynccontextmanager
+async def opened_store(clock: Clock | None = None) -> AsyncIterator[PostgresStore]:
+    """A store on a new migrated database."""
+    async with database() as dsn:
+        store = await open_store(dsn, clock=clock, min_size=1, max_size=4)
+        try:
+            yield store
+        finally:
+            await store.close()
+
+
+@asynccontextmanager
+async def _created(template: str) -> AsyncIterator[str]:
+    name = f"muster_test_{uuid.uuid4().hex}"
+    dsn = await server_dsn()
+    await _execute(dsn, f"CREATE DATABASE {name} TEMPLATE {template}")
+    try:
+        yield with_database(dsn, name)
+    finally:
+        await _execute(dsn, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def _template() -> str:
+    """The name of a database with the present schema; made by the first test that needs it."""
+    name = "muster_template_" + hashlib.sha256(schema().encode()).hexdigest()[:16]
+    dsn = await server_dsn()
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute("SELECT pg_advisory_lock($1)", TEMPLATE_LOCK)
+        if await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", name) is None:
+            if "MUSTER_TEST_DATABASE_URL" not in os.environ:
+                await connection.execute("ALTER SYSTEM SET fsync = off")
+                await connection.execute("SELECT pg_reload_conf()")
+            building = f"building_{uuid.uuid4().hex}"
+            await connection.execute(f"CREATE DATABASE {building} TEMPLATE template0")
+            await migrate(with_database(dsn, building), now=NOW)
+            await connection.execute(f"ALTER DATABASE {building} RENAME TO {name}")
+    finally:
+        await connection.close()
+    return name
+
+
+async def _execute(dsn: str, sql: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(sql)
+    finally:
+        await connection.close()
