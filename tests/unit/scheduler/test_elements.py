@@ -1,0 +1,124 @@
+"""How jobs are described to a client."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from domain.apps import NVIDIA, AppFile
+from domain.catalogue import Catalogue
+from domain.dispatch import SentJob
+from domain.jobs import Input, Output
+from domain.units import AppId, AppVersionId, BatchId, FlopPerSecond, InstanceId, Instant, JobId, Seconds
+from scheduler.elements import JobToSend, Work, lost_job, work_of
+from tests.builders import NOW, a_held, a_host, a_job_class, a_plan_class, an_app, an_app_version
+from tests.unit.scheduler.project import Addresses
+from wire.messages import FileRef
+
+MD5 = "4798a3d154d777dddf844c30285cb747"
+COMMON = Input("table_v1", "table", 1000, MD5, sticky=True)
+OWN = Input("pi_1_1_in", "in", 17, MD5)
+
+
+def a_job(number: int = 1, **changes: Any) -> JobToSend:
+    job = JobToSend(
+        InstanceId(number),
+        JobId(number),
+        BatchId(1),
+        Instant(NOW + 86400.75),
+        an_app_version(),
+        a_job_class(inputs=(COMMON,)),
+        FlopPerSecond(2.5e9),
+        SentJob(InstanceId(number), "--digits 100", None),
+    )
+    return replace(job, **changes)
+
+
+def described(*jobs: JobToSend) -> Work:
+    return work_of(jobs, Catalogue(apps={AppId(1): an_app()}), Addresses())
+
+
+def test_two_jobs_share_their_app_version_and_files() -> None:
+    work = described(a_job(1), a_job(2))
+    assert len(work.apps) == len(work.app_versions) == 1
+    assert [file.name for file in work.downloads] == ["pi_1.00_linux", "table_v1"]
+    assert [result.name for result in work.results] == ["pi_1_1_1", "pi_1_2_2"]
+    assert [workunit.name for workunit in work.workunits] == ["pi_1_1", "pi_1_2"]
+    assert [upload.name for upload in work.uploads] == ["pi_1_1_1_r0", "pi_1_2_2_r0"]
+
+
+def test_everything_a_reply_refers_to_is_in_it() -> None:
+    work = described(a_job(1, sent=SentJob(InstanceId(1), "", (OWN,))), a_job(2))
+    files = {file.name for file in work.downloads} | {file.name for file in work.uploads}
+    refs = [ref for version in work.app_versions for ref in version.file_refs]
+    refs += [ref for workunit in work.workunits for ref in workunit.file_refs]
+    refs += [ref for result in work.results for ref in result.file_refs]
+    assert {ref.file_name for ref in refs} == files
+    assert {result.wu_name for result in work.results} == {workunit.name for workunit in work.workunits}
+    assert {(v.app_name, v.version_num, v.platform, v.plan_class) for v in work.app_versions} == {
+        ("pi", result.version_num, result.platform, result.plan_class) for result in work.results
+    }
+
+
+def test_app_files_are_signed_and_inputs_carry_their_md5() -> None:
+    helper = AppFile("pi_data", 5, "0" * 32, "sig\n.\n", open_name="data", copy_file=True, executable=False)
+    main = AppFile("pi_main", 9, "1" * 32, "sig\n.\n", main_program=True)
+    work = described(a_job(version=an_app_version(files=(main, helper))))
+    program, data, table = work.downloads
+    assert (program.signature, program.md5, program.executable) == ("sig\n.\n", "", True)
+    assert (data.executable, table.md5, table.signature, table.sticky) == (False, MD5, "", True)
+    assert work.app_versions[0].file_refs == (
+        FileRef("pi_main", main_program=True),
+        FileRef("pi_data", "data", copy_file=True),
+    )
+
+
+def test_inputs_and_outputs_are_copied_and_own_inputs_follow_the_classs() -> None:
+    outputs = (Output("out", 10), Output("log", 20, optional=True))
+    job = a_job(sent=SentJob(InstanceId(1), "", (OWN,)), job_class=a_job_class(inputs=(COMMON,), outputs=outputs))
+    work = described(job)
+    assert work.workunits[0].file_refs == (
+        FileRef("table_v1", "table", copy_file=True),
+        FileRef("pi_1_1_in", "in", copy_file=True),
+    )
+    assert work.results[0].file_refs == (
+        FileRef("pi_1_1_1_r0", "out", copy_file=True),
+        FileRef("pi_1_1_1_r1", "log", copy_file=True, optional=True),
+    )
+    assert [(upload.max_bytes, upload.token) for upload in work.uploads] == [
+        (10, "token of pi_1_1_1_r0 10"),
+        (20, "token of pi_1_1_1_r1 20"),
+    ]
+
+
+def test_the_due_date_is_rounded_down_and_sizes_are_the_classs() -> None:
+    work = described(a_job())
+    assert work.results[0].report_deadline == NOW + 86400.0
+    workunit = work.workunits[0]
+    assert (workunit.fpops_est, workunit.fpops_bound, workunit.memory_bytes, workunit.command_line) == (
+        3.6e12,
+        3.6e13,
+        1e8,
+        "--digits 100",
+    )
+    assert work.app_versions[0].flop_per_s == 2.5e9
+
+
+def test_a_gpu_version_names_its_device() -> None:
+    plan_class = a_plan_class(name="cuda", gpu_type=NVIDIA, gpu_count=0.5, ncpus=0.1)
+    version = described(a_job(version=an_app_version(plan_class=plan_class))).app_versions[0]
+    assert (version.coproc_type, version.coproc_count, version.avg_ncpus) == ("NVIDIA", 0.5, 0.1)
+    assert described(a_job()).app_versions[0].coproc_type == ""
+
+
+def test_two_versions_of_an_app_are_both_described() -> None:
+    other = an_app_version(app_version_id=AppVersionId(2), version_num=101)
+    assert [version.version_num for version in described(a_job(1), a_job(2, version=other)).app_versions] == [100, 101]
+
+
+def test_a_lost_job_is_described_with_the_speed_its_runtime_stood_for() -> None:
+    host = a_host(on_fraction=0.5)
+    held = a_held(est_runtime_s=Seconds(7200.0))
+    job = lost_job(held, an_app_version(), a_job_class(), host, SentJob(InstanceId(1), "", None))
+    assert job.flop_per_s == 1e9  # 3.6e12 flop in 7200 s, half of which the host is off
+    assert job.due_at == held.due_at

@@ -1,0 +1,83 @@
+"""What a volunteer is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.refusals import RefusalCode
+from domain.settings import SchedulerSettings
+from domain.units import Seconds
+from scheduler.admission import Admission, HostCase
+from scheduler.messages import about_host, counts_as_empty, request_delay_s, why_no_work
+from tests.builders import a_host, a_volunteer
+
+FIVE_MINUTES = Seconds(300.0)
+C = RefusalCode
+
+
+def test_the_most_frequent_reasons_come_first_and_three_are_enough() -> None:
+    reasons = {
+        C.DISK: (1, "needs 9 GB of disk, this computer offers 1 GB"),
+        C.MEMORY: (5, "needs 4 GB of memory, this computer offers 2 GB"),
+        C.TOO_SLOW: (2, "would take 9 days, 7 are allowed"),
+        C.CPUS: (1, "needs 8 CPUs, this computer offers 2"),
+    }
+    assert [message.text for message in why_no_work(reasons, FIVE_MINUTES)] == [
+        "No work sent: needs 4 GB of memory, this computer offers 2 GB.",
+        "Also: would take 9 days, 7 are allowed.",
+        "Also: needs 9 GB of disk, this computer offers 1 GB.",
+        "Your client may ask again in 5 minutes.",
+    ]
+
+
+def test_without_a_reason_there_is_simply_no_work() -> None:
+    assert why_no_work({}, FIVE_MINUTES)[0].text == "No work sent: there is none at the moment."
+
+
+@pytest.mark.parametrize("code", [C.NO_WORK_WANTED, C.NO_NEW_TASKS])
+def test_what_the_client_knows_already_is_not_said(code: RefusalCode) -> None:
+    assert why_no_work({code: (1, "of its own will")}, FIVE_MINUTES) == ()
+
+
+def test_a_wrong_platform_is_said_aloud() -> None:
+    [first, _] = why_no_work({C.NO_APP_VERSION: (1, "no program for windows_x86_64")}, FIVE_MINUTES)
+    assert first.priority == "high"
+
+
+@pytest.mark.parametrize(
+    ("sent", "wanted", "reasons", "holds_work", "delay_s"),
+    [
+        pytest.param(True, True, {C.MEMORY: (1, "")}, False, 60.0, id="it got work"),
+        pytest.param(False, False, {}, False, 60.0, id="it wanted none"),
+        pytest.param(False, True, {}, False, 300.0, id="there is none"),
+        pytest.param(False, True, {C.MEMORY: (1, "")}, False, 300.0, id="none that fits"),
+        pytest.param(False, True, {C.NO_APP_VERSION: (1, "")}, False, 86400.0, id="none that ever will"),
+        pytest.param(False, True, {C.NO_APP_VERSION: (1, ""), C.MEMORY: (1, "")}, False, 300.0, id="one app might"),
+        pytest.param(False, True, {C.ANONYMOUS_PLATFORM: (1, "")}, True, 300.0, id="it still has work to report"),
+    ],
+)
+def test_the_delay_follows_from_what_happened(
+    sent: bool, wanted: bool, reasons: dict[RefusalCode, tuple[int, str]], holds_work: bool, delay_s: float
+) -> None:
+    found = request_delay_s(reasons, sent=sent, wanted=wanted, holds_work=holds_work, settings=SchedulerSettings())
+    assert found == delay_s
+
+
+def test_a_computer_that_got_a_new_record_is_told_why() -> None:
+    admission = Admission(a_volunteer(), a_host(), HostCase.CLONE, "host 7 sent serial number 3, 8 was seen before")
+    [message] = about_host(admission)
+    assert "host 1" in message.text and "serial number 3" in message.text
+    assert about_host(Admission(a_volunteer(), a_host(), HostCase.KNOWN, "host 1")) == ()
+
+
+def test_the_database_is_worth_a_look_unless_the_computer_is_the_reason() -> None:
+    assert counts_as_empty({})
+    assert counts_as_empty({C.MEMORY: (1, ""), C.DAILY_QUOTA: (1, "")})
+    assert not counts_as_empty({C.IN_PROGRESS_LIMIT: (1, ""), C.NO_APP_VERSION: (2, "")})
+
+
+@given(st.dictionaries(st.sampled_from(list(C)), st.tuples(st.integers(1, 9), st.text(max_size=20))))
+def test_there_are_never_more_than_four_lines(reasons: dict[RefusalCode, tuple[int, str]]) -> None:
+    assert len(why_no_work(reasons, FIVE_MINUTES)) <= 4
