@@ -1,0 +1,101 @@
+"""The row of checks: each refusal names both numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from domain.apps import CPU, NVIDIA
+from domain.refusals import Refusal, RefusalCode
+from scheduler.feasibility import (
+    device_refusal,
+    fits_cpus,
+    fits_disk,
+    fits_hr,
+    fits_memory,
+    hr_class_of,
+    hr_refusal,
+    is_beta_wanted,
+    is_offered,
+    is_selected,
+)
+from tests.builders import a_host, a_job_class, a_ready, a_volunteer, an_app
+from tests.unit.scheduler.arrays import a_want, an_asking
+
+
+def check(found: Refusal | None, code: RefusalCode, *parts: str) -> None:
+    assert found is not None
+    assert found.code is code
+    for part in parts:
+        assert part in found.detail
+
+
+def test_memory_refusal_names_both_numbers() -> None:
+    asking = an_asking(ram_bytes=100.0)
+    assert fits_memory(a_job_class(memory_bytes=100.0), asking, 0.0) is None
+    check(fits_memory(a_job_class(memory_bytes=101.0), asking, 0.0), RefusalCode.MEMORY, "101", "100")
+
+
+def test_disk_refusal_names_both_numbers() -> None:
+    asking = an_asking()
+    assert fits_disk(a_job_class(disk_bytes=100.0), asking, 100.0) is None
+    check(fits_disk(a_job_class(disk_bytes=101.0), asking, 100.0), RefusalCode.DISK, "101", "100")
+
+
+def test_cpus_refusal_names_both_numbers() -> None:
+    asking = an_asking(host=a_host(ncpus=4))
+    assert fits_cpus(a_job_class(ncpus=4.0), asking, 0.0) is None
+    check(fits_cpus(a_job_class(ncpus=4.5), asking, 0.0), RefusalCode.CPUS, "4.5", "has 4")
+
+
+def test_a_volunteer_who_selected_apps_gets_no_others() -> None:
+    all_apps, some = an_asking(), an_asking(volunteer=a_volunteer(apps=(7, 8)))
+    assert is_selected(an_app(), CPU, all_apps) is None
+    assert is_selected(an_app(app_id=8), CPU, some) is None
+    check(is_selected(an_app(), CPU, some), RefusalCode.APP_NOT_SELECTED, "pi", "2 apps")
+
+
+def test_a_beta_app_is_for_volunteers_who_opted_in() -> None:
+    assert is_beta_wanted(an_app(), CPU, an_asking()) is None
+    assert is_beta_wanted(an_app(beta=True), CPU, an_asking(volunteer=a_volunteer(beta=True))) is None
+    check(is_beta_wanted(an_app(beta=True), CPU, an_asking()), RefusalCode.BETA, "pi")
+
+
+def test_a_deprecated_app_is_not_offered() -> None:
+    assert is_offered(an_app(), CPU, an_asking()) is None
+    check(is_offered(an_app(deprecated=True), CPU, an_asking()), RefusalCode.NO_APP_VERSION, "pi")
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"), [({"count": 0}, "the client has 0"), ({"usable": False}, "no driver for its 2")]
+)
+def test_a_device_the_client_cannot_use_gets_no_work(changes: dict[str, object], part: str) -> None:
+    check(device_refusal(a_want(NVIDIA, **changes), an_asking()), RefusalCode.PLAN_CLASS, "NVIDIA", part)
+
+
+def test_a_volunteer_without_gpu_work_keeps_the_cpus_busy() -> None:
+    asking = an_asking(volunteer=a_volunteer(no_gpu=True))
+    check(device_refusal(a_want(NVIDIA), asking), RefusalCode.NO_GPU, "NVIDIA")
+    assert device_refusal(a_want(CPU), asking) is None
+
+
+def test_hosts_alike_are_told_apart_by_system_and_vendor() -> None:
+    intel = a_host(os_name="Linux Debian", cpu_vendor="GenuineIntel")
+    amd, windows = replace(intel, cpu_vendor="AuthenticAMD"), replace(intel, os_name="Microsoft Windows 11")
+    assert len({hr_class_of(host, 1) for host in (intel, amd, windows)}) == 3
+    assert hr_class_of(intel, 2) == hr_class_of(amd, 2) != hr_class_of(windows, 2)
+    assert hr_class_of(intel, 0) == 0
+
+
+def test_a_host_that_cannot_be_told_gets_no_jobs_for_hosts_alike() -> None:
+    unknown = an_asking(host=a_host(os_name="Plan 9", cpu_vendor="GenuineIntel"))
+    check(fits_hr(a_job_class(hr_type=1), unknown, 0.0), RefusalCode.HR_CLASS, "'Plan 9'", "type 1")
+    assert fits_hr(a_job_class(hr_type=0), unknown, 0.0) is None
+    assert fits_hr(a_job_class(hr_type=2), an_asking(), 0.0) is None
+
+
+def test_a_job_stays_in_the_class_of_its_first_host() -> None:
+    assert hr_refusal(a_ready(hr_class=0), 21) is None
+    assert hr_refusal(a_ready(hr_class=21), 21) is None
+    check(hr_refusal(a_ready(hr_class=11), 21), RefusalCode.HR_CLASS, "11", "21")

@@ -1,0 +1,162 @@
+"""BAV(A, T): the best app version for a host."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+from domain.apps import CPU, NVIDIA, AppVersion
+from domain.hosts import Coprocessor, DecayedSums
+from domain.refusals import Refusal, RefusalCode
+from domain.units import DAY_S, AppVersionId, FlopPerSecond
+from scheduler.asking import Asking
+from scheduler.versions import Best, best_version, quota_left
+from tests.builders import LINUX, NOW, a_hav, a_host, a_plan_class, an_app, an_app_version
+from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking
+
+PLAIN = an_app_version()
+TODAY = int(NOW // DAY_S)
+
+
+def measured(flop_per_s: float, n: float = 20.0, **changes: Any) -> dict[str, Any]:
+    return {
+        "speed": DecayedSums(n, n / flop_per_s, n / flop_per_s**2, NOW),
+        "relaxed": DecayedSums(n, 0.0, 0.0, NOW),
+        **changes,
+    }
+
+
+def version(number: int, **changes: Any) -> AppVersion:
+    return an_app_version(app_version_id=number, **changes)
+
+
+def best(asking: Asking, kind: Any = CPU, *, seed: int = 0, sent: dict[AppVersionId, int] | None = None) -> Best:
+    found = best_version(an_app(), kind, asking, sent=sent or {}, rng=random.Random(seed))
+    assert isinstance(found, Best), found
+    return found
+
+
+def refusal(asking: Asking, kind: Any = CPU, sent: dict[AppVersionId, int] | None = None) -> Refusal:
+    found = best_version(an_app(), kind, asking, sent=sent or {}, rng=random.Random(0))
+    assert isinstance(found, Refusal), found
+    return found
+
+
+def numbered(found: Best) -> tuple[int, int]:
+    return found.for_gated.version.app_version_id, found.for_relaxed.version.app_version_id
+
+
+def test_the_only_version_is_the_best_for_everything() -> None:
+    found = best(an_asking())
+    assert found.for_gated is found.for_relaxed
+    assert found.for_gated.version == PLAIN
+    assert not found.for_gated.proven
+
+
+def test_the_fastest_version_is_the_best_for_gated_jobs() -> None:
+    two = version(2, plan_class=a_plan_class(name="sse", ncpus=1.0, cpu_speed_fraction=1.5))
+    assert numbered(best(an_asking(catalogue=a_catalogue(PLAIN, two))))[0] == 2
+
+
+def test_gated_jobs_get_a_version_with_statistics_even_if_another_promises_more() -> None:
+    new = version(2, plan_class=a_plan_class(name="avx", ncpus=1.0, cpu_speed_fraction=9.0))
+    havs = {AppVersionId(1): a_hav(**measured(1e9))}
+    found = best(an_asking(catalogue=a_catalogue(PLAIN, new), havs=havs))
+    assert found.for_gated.version == PLAIN
+    assert found.for_gated.proven
+
+
+def test_relaxed_jobs_try_a_version_that_was_hardly_measured_now_and_then() -> None:
+    new = version(2, plan_class=a_plan_class(name="avx", ncpus=1.0, cpu_speed_fraction=0.9))
+    havs = {AppVersionId(1): a_hav(**measured(1e9))}
+    asking = an_asking(catalogue=a_catalogue(PLAIN, new), havs=havs)
+    drawn = Counter(numbered(best(asking, seed=seed)) for seed in range(200))
+    assert set(drawn) == {(1, 1), (1, 2)}
+    assert 50 < drawn[1, 2] < 150
+
+
+def test_relaxed_jobs_stay_with_the_fastest_once_both_are_well_measured() -> None:
+    slow = version(2, plan_class=a_plan_class(name="avx", ncpus=1.0))
+    havs = {
+        AppVersionId(1): a_hav(**measured(1e9, n=500.0)),
+        AppVersionId(2): a_hav(app_version_id=2, **measured(8e8, n=500.0)),
+    }
+    asking = an_asking(catalogue=a_catalogue(PLAIN, slow), havs=havs)
+    assert {numbered(best(asking, seed=seed)) for seed in range(100)} == {(1, 1)}
+
+
+def test_equally_fast_versions_follow_the_clients_platforms() -> None:
+    old = version(2, platform="i686-pc-linux-gnu")
+    asking = an_asking(catalogue=a_catalogue(PLAIN, old), host=a_host(platforms=("i686-pc-linux-gnu", LINUX)))
+    assert numbered(best(asking))[0] == 2
+
+
+def test_only_the_newest_version_of_a_plan_class_is_given() -> None:
+    asking = an_asking(catalogue=a_catalogue(version(1, version_num=100), version(2, version_num=101)))
+    assert numbered(best(asking)) == (2, 2)
+
+
+def test_a_gpu_version_is_for_the_gpu_only() -> None:
+    cuda = version(2, plan_class=a_plan_class(name="cuda", gpu_type=NVIDIA))
+    host = a_host(coprocessors=(Coprocessor(NVIDIA, 1, FlopPerSecond(1e12)),))
+    asking = an_asking(catalogue=a_catalogue(PLAIN, cuda), host=host, wants=(a_want(NVIDIA, count=1), a_want()))
+    assert numbered(best(asking, NVIDIA)) == (2, 2)
+    assert numbered(best(asking, CPU)) == (1, 1)
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_an_app_without_a_version_for_the_processor_says_so() -> None:
+    found = refusal(an_asking(), NVIDIA)
+    assert (found.code, found.detail) == (RefusalCode.NO_APP_VERSION, "app pi has no version for NVIDIA")
+
+
+def test_a_wrong_platform_is_told_with_both_names() -> None:
+    found = refusal(an_asking(host=a_host(platforms=("windows_x86_64",))))
+    assert (found.code, found.detail) == (
+        RefusalCode.PLATFORM,
+        "app pi runs on x86_64-pc-linux-gnu; the client said windows_x86_64",
+    )
+
+
+def test_a_plan_class_that_does_not_fit_is_told() -> None:
+    large = version(1, plan_class=a_plan_class(ncpus=64.0))
+    found = refusal(an_asking(catalogue=a_catalogue(large)))
+    assert (found.code, found.detail) == (RefusalCode.PLAN_CLASS, "plan class 'mt' needs 64 CPUs, host has 2")
+
+
+def test_a_used_up_quota_is_told_rather_than_a_plan_class() -> None:
+    large = version(2, plan_class=a_plan_class(ncpus=64.0))
+    havs = {AppVersionId(1): a_hav(quota_per_day=3, day=TODAY, sent_today=6)}
+    found = refusal(an_asking(catalogue=a_catalogue(PLAIN, large), havs=havs))
+    assert (found.code, found.detail) == (
+        RefusalCode.DAILY_QUOTA,
+        "6 jobs sent today with version 100, quota is 6",
+    )
+
+
+# ------------------------------------------------------------------ quota
+
+
+def test_the_quota_is_per_processor() -> None:
+    havs = {AppVersionId(1): a_hav(quota_per_day=3, day=TODAY, sent_today=4)}
+    assert quota_left(an_asking(havs=havs), PLAIN, 0) == (2, 6)
+
+
+def test_yesterdays_jobs_do_not_count() -> None:
+    havs = {AppVersionId(1): a_hav(quota_per_day=3, day=TODAY - 1, sent_today=4)}
+    assert quota_left(an_asking(havs=havs), PLAIN, 1) == (5, 6)
+
+
+def test_a_host_without_a_row_has_the_start_quota() -> None:
+    asking = an_asking(catalogue=a_catalogue(scheduler__daily_quota_start=5))
+    assert quota_left(asking, PLAIN, 3) == (7, 10)
+    assert quota_left(an_asking(catalogue=asking.catalogue, havs={AppVersionId(1): a_hav()}), PLAIN, 0) == (10, 10)
+
+
+def test_jobs_of_this_reply_count() -> None:
+    asking = an_asking(catalogue=a_catalogue(scheduler__daily_quota_start=1))
+    assert best(asking, sent={AppVersionId(1): 1}).for_gated.quota_left == 1
+    assert refusal(asking, sent={AppVersionId(1): 2}).code is RefusalCode.DAILY_QUOTA
