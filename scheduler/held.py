@@ -37,9 +37,9 @@ class HeldReview:
 
 
 def stray_ids(listed: Collection[str], held: Iterable[Held]) -> tuple[InstanceId, ...]:
-    """Instances the client lists that it does not have in progress as far as we know."""
+    """Instances the client lists that it does not have in progress as far as we know, at most MOST_STRAYS."""
     known = {entry.instance_id for entry in held}
-    ids = (instance_id_of(name) for name in listed)
+    ids = (instance_id_of(name) for name in sorted(listed))
     return tuple(dict.fromkeys(i for i in ids if i is not None and i not in known))[:MOST_STRAYS]
 
 
@@ -52,7 +52,7 @@ def review_held(
     listed: Collection[str],
     reported: Collection[str],
     held: Iterable[Held],
-    strays: Mapping[InstanceId, Reported],
+    strays: Mapping[InstanceId, Reported | None],
     *,
     runnable: Collection[AppVersionId],
     wants_no_work: bool,
@@ -62,7 +62,8 @@ def review_held(
     """Compare what the client lists and reports with what the host has in progress (`held`).
 
     A lost job is resent while it is needed, the host can still run it (`runnable`) and now + R <= due_at;
-    else it ends at once, so that a retry is made now and not when it times out. A client that wants no
+    else it ends at once, so that a retry is made now and not when it times out. `strays` are the instances
+    of `stray_ids` as we know them, None for what this host was never given. A client that wants no
     work (`wants_no_work`) is not sent it again either. `hold_back`: nothing may be sent now for reasons
     of our own, so lost jobs wait for the next request.
     """
@@ -103,17 +104,20 @@ def _lost(entry: Held, now: Instant) -> Report:
     )
 
 
-def _strays(names: Iterable[str], known: Mapping[InstanceId, Reported]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _strays(
+    names: Iterable[str], known: Mapping[InstanceId, Reported | None]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Of results listed that are not in progress here: those to abort, and those to abort unless started.
 
-    A timed-out instance may still bring its result. Names we never gave are none of our business.
+    A timed-out instance may still bring its result. Names we never gave, and those that were not looked
+    up, are left alone.
     """
     abort, late = [], []
     for name in names:
         instance_id = instance_id_of(name)
-        if instance_id is None:
+        if instance_id is None or instance_id not in known:
             continue
-        stray = known.get(instance_id)
+        stray = known[instance_id]
         if stray is None or stray.held.name != name or is_dead(stray.state):
             abort.append(name)
         elif stray.held.no_longer_needed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -10,11 +10,11 @@ import structlog
 from domain.apps import ANONYMOUS, Volunteer
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.dispatch import Report, RequestView, RequestWrites
+from domain.dispatch import Report, Reported, RequestView, RequestWrites
 from domain.hosts import Host
 from domain.jobs import Held
 from domain.refusals import Refusal, RefusalCode
-from domain.units import HostId, Instant, Seconds
+from domain.units import HostId, InstanceId, Instant, Seconds
 from scheduler import messages, reply
 from scheduler.admission import Admission, HostCase, admit, asking_of, key_of, refuse_all, wants_of
 from scheduler.elements import JobToSend, lost_job, work_of
@@ -118,16 +118,15 @@ class RequestService:
         request = contact.request
         listed = frozenset(entry.name for entry in request.other_results)
         held = view.held if admission.same_record and not admission.detach else ()
-        strays = stray_ids(listed, held) if admission.same_record else ()
-        found = view.reported
-        if strays:
-            key = replace(key_of(request), host_id=admission.host.host_id, instance_ids=strays)
-            found = (await self._ports.ledger.read(key)).reported
+        strays: Mapping[InstanceId, Reported | None] = dict.fromkeys(stray_ids(listed, held))
+        if strays and admission.same_record:
+            key = replace(key_of(request), host_id=admission.host.host_id, instance_ids=tuple(strays))
+            strays = {**strays, **(await self._ports.ledger.read(key)).reported}
         return review_held(
             listed,
             frozenset(result.name for result in request.results),
             held,
-            found if admission.same_record else {},
+            strays,
             runnable=frozenset()
             if ANONYMOUS in request.platforms
             else runnable_versions(contact.catalogue, admission.host),

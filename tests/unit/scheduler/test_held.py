@@ -14,7 +14,7 @@ from domain.catalogue import Catalogue
 from domain.dispatch import Reported
 from domain.jobs import Held, InstanceState
 from domain.units import AppVersionId, InstanceId, Instant, JobId, Seconds
-from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
+from scheduler.held import MOST_STRAYS, HeldReview, review_held, runnable_versions, stray_ids
 from tests.builders import LINUX, NOW, a_held, a_host, an_app_version
 from tests.unit.scheduler.test_reports import a_reported
 
@@ -94,7 +94,7 @@ def test_a_listed_job_nobody_needs_is_dropped_unless_it_runs() -> None:
 def test_what_the_client_has_and_we_gave_up_is_dropped_if_it_is_of_no_use(
     state: InstanceState, needed: bool, abort: bool, late: bool
 ) -> None:
-    strays: dict[InstanceId, Reported] = {
+    strays: dict[InstanceId, Reported | None] = {
         InstanceId(1): a_reported(held=a_held(no_longer_needed=not needed), state=state)
     }
     found = review([], {"pi_1_1_1"}, strays=strays)
@@ -103,11 +103,16 @@ def test_what_the_client_has_and_we_gave_up_is_dropped_if_it_is_of_no_use(
 
 
 def test_only_unknown_names_of_our_making_are_aborted() -> None:
-    assert review([], {"pi_1_1_1", "job of another kind"}).abort == ("pi_1_1_1",)
+    found = review([], {"pi_1_1_1", "pi_1_2_2", "job of another kind"}, strays={InstanceId(1): None})
+    assert found.abort == ("pi_1_1_1",), "pi_1_2_2 was not looked up"
 
 
 def test_strays_are_what_is_listed_and_not_in_progress() -> None:
     assert stray_ids(["pi_1_1_1", "pi_1_2_2", "x"], [a_held()]) == (2,)
+
+
+def test_no_more_strays_are_looked_up_than_a_query_should_take() -> None:
+    assert len(stray_ids([f"pi_1_1_{n}" for n in range(1, 5000)], [])) == MOST_STRAYS
 
 
 def test_a_host_of_another_platform_cannot_run_what_it_had() -> None:
@@ -125,10 +130,12 @@ def test_every_job_held_is_kept_reported_or_ended_and_never_two_of_these(
     given: set[int], listed: set[int], reported: set[int], unneeded: set[int], no_work: bool, back: bool
 ) -> None:
     held = [numbered(n, no_longer_needed=n in unneeded) for n in sorted(given)]
+    strays = dict.fromkeys(stray_ids({numbered(n).name for n in listed}, held))
     found = review(
         held,
         {numbered(n).name for n in listed},
         {numbered(n).name for n in reported},
+        strays=strays,
         wants_no_work=no_work,
         hold_back=back,
     )
