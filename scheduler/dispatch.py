@@ -88,7 +88,7 @@ class _Walk:
         self._jobs: set[JobId] = set()
         self._served: set[ProcessorType] = set()
         self._looked_at: set[int] = set()  # places of groups
-        self._given: set[tuple[int, ProcessorType]] = set()  # what something was taken from
+        self._given: set[int] = set()  # of those, what something was taken from
         self._refused: dict[tuple[int, ProcessorType], Refusal] = {}
         self._refused_apps: dict[tuple[AppId, ProcessorType], Refusal] = {}
         self._refused_types: list[Refused] = []
@@ -117,19 +117,18 @@ class _Walk:
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self._refused_apps.items()]
         for (place, kind), why in self._refused.items():
             batch, job_class = self._groups[place][1].batch, self._groups[place][1].job_class
-            if (place, kind) not in self._given and (batch.app_id, kind) not in self._refused_apps:
+            if (batch.app_id, kind) not in self._refused_apps:
                 refused.append(Refused(why, kind, batch.app_id, batch.batch_id, job_class.job_class_id))
         self._note_in_array()
         return Choice(tuple(self._chosen), tuple(refused), len(self._looked_at))
 
     def _note_in_array(self) -> None:
         """Tell the array which groups were of no use to this host, on any of its processors."""
-        given = {place for place, _ in self._given}
         whys: dict[int, list[Refusal]] = {}
         for (place, _), why in self._refused.items():
             whys.setdefault(place, []).append(why)
         for place, found in whys.items():
-            if place not in given and len(found) == len(self._served):
+            if place not in self._given and len(found) == len(self._served):
                 self._array.note_refusal(self._groups[place][1], self._asking.host.host_id, found[-1].code)
 
     def _belongs(self, one_pass: Pass, group: SlotGroup, kind: ProcessorType) -> bool:
@@ -163,8 +162,9 @@ class _Walk:
             return need
         slots = group.slots()
         taken: list[Ready] = []
-        at, passed_over = 0, 0
-        while at < len(slots) and passed_over < SLOTS_LOOKED_AT and need.open:
+        passed_over: list[Refusal] = []
+        at = 0
+        while at < len(slots) and len(passed_over) < SLOTS_LOOKED_AT and need.open:
             slot = slots[at]
             verdict = self._verdict(one_pass, place, group, kind, need, retry=slot.retries > 0)
             if not isinstance(verdict, Verdict):
@@ -173,8 +173,7 @@ class _Walk:
             at += 1
             refusal = self._slot_refusal(slot, verdict)
             if refusal is not None:
-                self._refused[place, kind] = refusal
-                passed_over += 1
+                passed_over.append(refusal)
                 continue
             self._give(group, slot, verdict)
             taken.append(slot)
@@ -182,7 +181,9 @@ class _Walk:
         for slot in taken:
             self._array.take(slot, self._asking.host.host_id, self._asking.volunteer.volunteer_id)
         if taken:
-            self._given.add((place, kind))
+            self._given.add(place)
+        elif passed_over:
+            self._refused.setdefault((place, kind), passed_over[-1])
         return need
 
     def _verdict(

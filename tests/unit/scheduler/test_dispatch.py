@@ -1,0 +1,382 @@
+"""The walk through the ready jobs: passes, order, limits, due dates and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from domain.apps import ANONYMOUS, CPU, NVIDIA
+from domain.batches import BatchCounts, QoS
+from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
+from domain.jobs import Input
+from domain.refusals import RefusalCode
+from domain.units import DAY_S, HOUR_S, AppVersionId, FlopPerSecond, HostId, Instant, JobId, Seconds, VolunteerId
+from scheduler.choice import Choice
+from scheduler.dispatch import SLOTS_LOOKED_AT, choose
+from tests.builders import (
+    LINUX,
+    NOW,
+    a_hav,
+    a_held,
+    a_host,
+    a_plan_class,
+    a_ready,
+    a_volunteer,
+    an_app,
+    an_app_version,
+)
+from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking, some_cuts
+
+AFAP: dict[str, Any] = {"qos": QoS.AFAP}
+MANY = (a_want(req_s=Seconds(1e9)),)
+JOB_S = 3600.0  # R of a_job_class on a_host
+
+
+def ranked(p: float = 0.95, **changes: Any) -> dict[AppVersionId, HostAppVersion]:
+    """A host of this percentile among some_cuts()."""
+    sums = DecayedSums(1e9, 1e9 * (1.0 - p), 1e9, NOW)
+    return {AppVersionId(1): a_hav(consecutive_valid=11, relaxed=sums, **changes)}
+
+
+def ids(choice: Choice) -> list[int]:
+    return [one.assignment.instance_id for one in choice.chosen]
+
+
+def codes(choice: Choice) -> set[RefusalCode]:
+    return {one.refusal.code for one in choice.refused}
+
+
+def array(*groups: ListGroup) -> ListArray:
+    return ListArray(list(groups))
+
+
+# ------------------------------------------------------------------ what an assignment is
+
+
+def test_a_job_is_taken_from_the_array_with_everything_to_write() -> None:
+    ready = array(a_group(3, 2))
+    choice = choose(an_asking(), ready)
+    (chosen,) = choice.chosen
+    one = chosen.assignment
+    assert (one.instance_id, one.job_id, one.batch_id, one.job_class_id) == (3000, 3000, 3, 3)
+    assert (one.app_id, one.app_version_id, one.host_id, one.volunteer_id) == (1, 1, 1, 1)
+    assert (one.sent_at, one.due_at, one.est_runtime_s, one.tight) == (NOW, NOW + 7 * DAY_S, JOB_S, False)
+    assert one.timeout_at == one.due_at + 0.1 * 7 * DAY_S
+    assert one.because == "row 1: throughput, all work done 3600 s from now, due at the delay bound of 604800 s"
+    assert (chosen.flop_per_s, chosen.version.version_num) == (1e9, 100)
+    assert ready.taken == [chosen.slot]
+    assert choice.examined == 1
+
+
+def test_a_tight_job_says_so() -> None:
+    (chosen,) = choose(an_asking(), array(a_group(1, **AFAP))).chosen
+    assert (chosen.assignment.tight, chosen.assignment.due_at) == (True, NOW + 2.5 * JOB_S)
+    assert chosen.assignment.because.startswith("row 2: no estimate yet, P 0.500 >= 0.5")
+
+
+def test_the_host_class_is_fixed_where_jobs_ask_for_hosts_alike() -> None:
+    host = a_host(cpu_vendor="GenuineIntel")
+    (chosen,) = choose(an_asking(host=host), array(a_group(1, hr_type=1))).chosen
+    assert chosen.assignment.hr_class == 21
+
+
+def test_an_untrusted_host_is_checked_by_copies_where_the_app_says_so() -> None:
+    catalogue = a_catalogue(apps=[an_app(adaptive_copies=2)])
+    copies = [
+        choose(an_asking(catalogue=catalogue), array(a_group(1, quorum=quorum))).chosen[0].assignment.copies
+        for quorum in (1, 2)
+    ]
+    assert copies == [2, 0]
+    trusted = an_asking(catalogue=catalogue, havs={AppVersionId(1): a_hav(consecutive_valid=10**9)})
+    assert choose(trusted, array(a_group(1))).chosen[0].assignment.copies == 0
+
+
+# ------------------------------------------------------------------ how many
+
+
+def test_one_second_gets_one_job() -> None:
+    assert len(choose(an_asking(), array(a_group(1, 9))).chosen) == 1
+
+
+def test_wanted_seconds_are_covered_with_as_few_jobs_as_will_do() -> None:
+    asking = an_asking(wants=(a_want(req_s=Seconds(2.5 * JOB_S)),))
+    assert len(choose(asking, array(a_group(1, 9))).chosen) == 3
+
+
+def test_every_idle_instance_gets_a_job() -> None:
+    asking = an_asking(host=a_host(ncpus=4), wants=(a_want(count=4, req_instances=4.0),))
+    assert len(choose(asking, array(a_group(1, 9))).chosen) == 4
+
+
+def test_a_job_of_several_cpus_covers_several_instances() -> None:
+    catalogue = a_catalogue(an_app_version(plan_class=a_plan_class(ncpus=2.0)))
+    host = a_host(ncpus=4)
+    asking = an_asking(host=host, catalogue=catalogue, wants=(a_want(count=4, req_instances=4.0),))
+    assert len(choose(asking, array(a_group(1, 9))).chosen) == 2
+
+
+def test_a_request_gets_no_more_than_its_limit() -> None:
+    asking = an_asking(wants=MANY, catalogue=a_catalogue(scheduler__jobs_per_request=3))
+    assert len(choose(asking, array(a_group(1, 50))).chosen) == 6
+
+
+def test_a_host_holds_no_more_than_its_limit() -> None:
+    held = tuple(a_held(instance_id=i) for i in range(3))
+    asking = an_asking(wants=MANY, held=held, catalogue=a_catalogue(scheduler__in_progress_per_cpu=2))
+    assert len(choose(asking, array(a_group(1, 50))).chosen) == 1
+    full = choose(an_asking(wants=MANY, held=held, catalogue=a_catalogue(scheduler__in_progress_per_cpu=1)), array())
+    assert codes(full) == {RefusalCode.IN_PROGRESS_LIMIT}
+
+
+def test_a_version_gives_no_more_than_its_daily_quota_and_the_next_takes_over() -> None:
+    second = an_app_version(app_version_id=2, plan_class=a_plan_class(name="sse", ncpus=1.0, cpu_speed_fraction=0.5))
+    havs = {AppVersionId(1): a_hav(quota_per_day=1), AppVersionId(2): a_hav(app_version_id=2, quota_per_day=1)}
+    asking = an_asking(wants=MANY, havs=havs, catalogue=a_catalogue(an_app_version(), second))
+    choice = choose(asking, array(a_group(1, 20, **AFAP)))
+    assert [one.assignment.app_version_id for one in choice.chosen] == [1, 1, 2, 2]
+    assert codes(choice) == {RefusalCode.DAILY_QUOTA}
+
+
+def test_disk_is_used_up_by_the_jobs_of_the_reply() -> None:
+    asking = an_asking(wants=MANY, disk_bytes=2.5e8)
+    choice = choose(asking, array(a_group(1, 9)))
+    assert len(choice.chosen) == 2
+
+
+def test_a_smaller_job_still_fits_where_a_larger_one_does_not() -> None:
+    asking = an_asking(wants=MANY, disk_bytes=2.5e8)
+    choice = choose(asking, array(a_group(1, 3), a_group(2, 5, disk_bytes=2e7)))
+    assert ids(choice) == [1000, 1001, 2000, 2001]
+    assert codes(choice) == {RefusalCode.DISK}
+
+
+def test_the_queue_grows_with_the_reply_until_the_delay_bound() -> None:
+    asking = an_asking(wants=MANY)
+    choice = choose(asking, array(a_group(1, 50, delay_bound_s=3.0 * JOB_S)))
+    assert len(choice.chosen) == 6  # three after each other on each of two CPUs
+
+
+def test_tight_jobs_of_a_reply_are_due_one_after_the_other() -> None:
+    host = a_host(ncpus=1)
+    asking = an_asking(host=host, wants=(a_want(count=1, req_s=Seconds(3 * JOB_S)),))
+    choice = choose(asking, array(a_group(1, 9, **AFAP)))
+    assert [one.assignment.due_at - NOW for one in choice.chosen] == [2.5 * JOB_S, 3.5 * JOB_S, 4.5 * JOB_S]
+
+
+# ------------------------------------------------------------------ order and passes
+
+
+def test_groups_are_walked_in_order() -> None:
+    asking = an_asking(wants=(a_want(req_s=Seconds(5 * JOB_S)),))
+    assert ids(choose(asking, array(a_group(2, 3), a_group(1, 3)))) == [1000, 1001, 1002, 2000, 2001]
+
+
+def test_gated_jobs_come_first_for_a_host_that_passes() -> None:
+    groups = [a_group(1, 3), a_group(2, 3, **AFAP)]
+    asking = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]))
+    assert ids(choose(asking, array(*groups))) == [2000]
+
+
+def test_a_host_below_every_gate_gets_ungated_jobs_in_order() -> None:
+    groups = [a_group(1, 3, **AFAP), a_group(2, 3)]
+    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+    choice = choose(asking, array(*groups))
+    assert ids(choice) == [2000]
+    assert codes(choice) == {RefusalCode.BELOW_GATE}
+
+
+def test_retries_come_first_for_a_host_that_passes() -> None:
+    retried = a_group(2, ready=[a_ready(instance_id=2000, job_id=2000, retries=1)])
+    asking = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]))
+    assert ids(choose(asking, array(a_group(1, 3), retried))) == [2000]
+
+
+def test_a_retry_is_refused_where_a_returned_siblings_copy_is_not() -> None:
+    slots = [
+        a_ready(instance_id=1, job_id=1, retries=2),
+        a_ready(instance_id=2, job_id=2, retries=1),
+        a_ready(instance_id=3, job_id=3, sibling_returned=True),
+    ]
+    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]), wants=MANY)
+    choice = choose(asking, array(a_group(1, ready=slots)))
+    assert ids(choice) == [3]
+
+
+def test_jobs_whose_sticky_files_the_host_holds_come_before_others() -> None:
+    sticky = (Input("genome", "in", 10**9, "0" * 32, sticky=True),)
+    groups = [a_group(1, 3), a_group(2, 3, inputs=sticky)]
+    assert ids(choose(an_asking(sticky_files=frozenset({"genome", "x"})), array(*groups))) == [2000]
+    groups = [a_group(1, 3), a_group(2, 3, inputs=sticky)]
+    assert ids(choose(an_asking(sticky_files=frozenset({"x"})), array(*groups))) == [1000]
+
+
+def test_beta_jobs_come_before_others_for_those_who_opted_in() -> None:
+    apps = [an_app(), an_app(app_id=2, name="new", beta=True)]
+    catalogue = a_catalogue(an_app_version(), an_app_version(app_version_id=2, app_id=2), apps=apps)
+    groups = [a_group(1, 3), a_group(2, 3, app_id=2)]
+    asking = an_asking(catalogue=catalogue, volunteer=a_volunteer(beta=True))
+    assert ids(choose(asking, array(*groups))) == [2000]
+    assert ids(choose(an_asking(catalogue=catalogue), array(a_group(2, 3, app_id=2), a_group(3, 1)))) == [3000]
+
+
+def test_at_most_half_of_a_hosts_jobs_are_urgent_while_there_are_others() -> None:
+    asking = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
+    assert ids(choose(asking, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 2000, 2001]
+
+
+def test_all_of_a_hosts_jobs_are_urgent_when_there_is_nothing_else() -> None:
+    asking = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
+    assert ids(choose(asking, array(a_group(1, 9, **AFAP), a_group(2, 1)))) == [1000, 1001, 2000, 1002]
+
+
+def test_the_urgent_share_can_be_lifted() -> None:
+    catalogue = a_catalogue(scheduler__urgent_share_fraction=1.0)
+    asking = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),), catalogue=catalogue)
+    assert ids(choose(asking, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 1002, 1003]
+
+
+# ------------------------------------------------------------------ processor types
+
+
+def a_gpu_request(**changes: Any) -> Any:
+    cuda = an_app_version(app_version_id=2, plan_class=a_plan_class(name="cuda", ncpus=0.2, gpu_type=NVIDIA))
+    host = a_host(coprocessors=(Coprocessor(NVIDIA, 1, FlopPerSecond(1e12)),))
+    named = {
+        "host": host,
+        "catalogue": a_catalogue(an_app_version(), cuda),
+        "wants": (a_want(NVIDIA, count=1), a_want(CPU)),
+    }
+    return an_asking(**{**named, **changes})
+
+
+def test_gpus_are_served_first_and_do_not_cover_the_wish_for_cpus() -> None:
+    choice = choose(a_gpu_request(), array(a_group(1, 9)))
+    assert [one.assignment.app_version_id for one in choice.chosen] == [2, 1]
+
+
+def test_a_volunteer_without_gpu_work_gets_cpu_jobs() -> None:
+    choice = choose(a_gpu_request(volunteer=a_volunteer(no_gpu=True)), array(a_group(1, 9)))
+    assert [one.assignment.app_version_id for one in choice.chosen] == [1]
+    assert codes(choice) == {RefusalCode.NO_GPU}
+
+
+def test_a_group_one_processor_could_use_is_not_noted_as_refused() -> None:
+    ready = array(a_group(1, 9))
+    choice = choose(a_gpu_request(catalogue=a_catalogue()), ready)
+    assert [one.assignment.app_version_id for one in choice.chosen] == [1]
+    assert codes(choice) == {RefusalCode.NO_APP_VERSION}
+    assert ready.noted == []
+
+
+# ------------------------------------------------------------------ single jobs
+
+
+def test_a_host_and_a_volunteer_get_one_instance_of_a_job() -> None:
+    ready = array(a_group(1, 4))
+    ready.hosts_of[JobId(1000)] = {HostId(1)}
+    ready.volunteers_of[JobId(1001)] = {VolunteerId(1)}
+    asking = an_asking(wants=MANY)
+    assert ids(choose(asking, ready)) == [1002, 1003]
+
+
+def test_two_instances_of_a_job_do_not_go_into_one_reply() -> None:
+    slots = [a_ready(instance_id=1, job_id=7), a_ready(instance_id=2, job_id=7), a_ready(instance_id=3, job_id=8)]
+    assert ids(choose(an_asking(wants=MANY), array(a_group(1, ready=slots)))) == [1, 3]
+
+
+def test_jobs_of_another_class_of_hosts_are_passed_over() -> None:
+    slots = [a_ready(instance_id=1, job_id=1, hr_class=11), a_ready(instance_id=2, job_id=2, hr_class=21)]
+    host = a_host(cpu_vendor="GenuineIntel")
+    assert ids(choose(an_asking(host=host, wants=MANY), array(a_group(1, ready=slots, hr_type=1)))) == [2]
+
+
+def test_a_group_is_given_up_after_a_few_jobs_the_host_may_not_have() -> None:
+    ready = array(a_group(1, SLOTS_LOOKED_AT + 5), a_group(2, 1))
+    for number in range(SLOTS_LOOKED_AT):
+        ready.hosts_of[JobId(1000 + number)] = {HostId(1)}
+    choice = choose(an_asking(), ready)
+    assert ids(choice) == [2000]
+    assert ready.noted == [(ready.held[0], RefusalCode.SAME_HOST)]
+
+
+def test_newcomers_get_their_share_only() -> None:
+    catalogue = a_catalogue(cuts=[some_cuts()], scheduler__newcomer_fraction=0.5)
+    sent = ids(choose(an_asking(wants=MANY, catalogue=catalogue), array(a_group(1, 40))))
+    assert 8 <= len(sent) <= 16
+    closed = a_catalogue(cuts=[some_cuts()], scheduler__newcomer_fraction=0.0)
+    ready = array(a_group(1, 40))
+    choice = choose(an_asking(catalogue=closed), ready)
+    assert (ids(choice), codes(choice)) == ([], {RefusalCode.NEWCOMER_SHARE})
+    assert ready.noted == [(ready.held[0], RefusalCode.NEWCOMER_SHARE)]
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_an_empty_array_says_so() -> None:
+    assert codes(choose(an_asking(), array())) == {RefusalCode.NO_SLOTS}
+
+
+def test_an_anonymous_platform_is_sent_nothing() -> None:
+    choice = choose(an_asking(host=a_host(platforms=(ANONYMOUS, LINUX))), array(a_group(1)))
+    assert (ids(choice), codes(choice)) == ([], {RefusalCode.ANONYMOUS_PLATFORM})
+
+
+def test_nothing_wanted_is_nothing_refused() -> None:
+    assert choose(an_asking(wants=()), array(a_group(1))) == Choice((), (), 0)
+
+
+def test_an_apps_refusal_is_told_once_and_noted_for_each_group() -> None:
+    ready = array(a_group(1), a_group(2), a_group(3))
+    choice = choose(an_asking(host=a_host(platforms=("windows_x86_64",))), ready)
+    assert [(one.refusal.code, one.app_id, one.batch_id) for one in choice.refused] == [(RefusalCode.PLATFORM, 1, None)]
+    assert [code for _, code in ready.noted] == [RefusalCode.PLATFORM] * 3
+
+
+def test_refusals_are_summed_up_for_the_volunteer() -> None:
+    ready = array(a_group(1, memory_bytes=9e9), a_group(2, memory_bytes=10e9), a_group(3, fpops_est_flop=1e18))
+    reasons = choose(an_asking(), ready).reasons()
+    assert reasons[RefusalCode.MEMORY] == (2, "job needs 9000000000 bytes of RAM, host offers 8000000000")
+    assert reasons[RefusalCode.TOO_SLOW][0] == 1
+    assert {one.batch_id for one in choose(an_asking(), ready).refused} == {1, 2, 3}
+
+
+def test_an_app_the_catalogue_does_not_have_yet_is_refused() -> None:
+    assert codes(choose(an_asking(), array(a_group(1, app_id=9)))) == {RefusalCode.NO_APP_VERSION}
+
+
+# ------------------------------------------------------------------ cost and repetition
+
+
+def test_slots_of_a_refused_group_are_not_looked_at() -> None:
+    group = a_group(1, 1000, memory_bytes=9e9)
+    choose(an_asking(), array(group))
+    assert group.times_looked_into == 0
+
+
+def test_a_request_can_be_repeated_from_its_seed() -> None:
+    second = an_app_version(app_version_id=2, plan_class=a_plan_class(name="sse", ncpus=1.0))
+    catalogue = a_catalogue(an_app_version(), second)
+
+    def versions(seed: int) -> Sequence[int]:
+        choice = choose(an_asking(wants=MANY, catalogue=catalogue, seed=seed), array(a_group(1, 3)))
+        return [one.assignment.app_version_id for one in choice.chosen]
+
+    assert versions(4) == versions(4)
+    assert len({tuple(versions(seed)) for seed in range(20)}) == 2
+
+
+def test_a_late_job_goes_to_the_best_hosts_only() -> None:
+    late: dict[str, Any] = {"qos": QoS.SHORT_DEADLINE, "deadline_at": Instant(NOW + HOUR_S)}
+    catalogue = a_catalogue(cuts=[some_cuts()])
+    good = choose(an_asking(havs=ranked(0.95), catalogue=catalogue), array(a_group(1, **late)))
+    assert good.chosen[0].assignment.because.startswith("row 5")
+    fair = choose(an_asking(havs=ranked(0.8), catalogue=catalogue), array(a_group(1, **late)))
+    assert codes(fair) == {RefusalCode.BELOW_GATE}
+
+
+def test_an_estimate_makes_jobs_of_an_afap_batch_relaxed() -> None:
+    counts = BatchCounts(jobs_total=100, jobs_validated=50)
+    group = a_group(1, completion_at=Instant(NOW + 6 * DAY_S), counts=counts, **AFAP)
+    (chosen,) = choose(an_asking(), array(group)).chosen
+    assert (chosen.assignment.tight, chosen.assignment.due_at) == (False, NOW + 2.5 * DAY_S)
