@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from domain.batches import Batch
-from domain.jobs import JobClass
+from domain.apps import App
+from domain.batches import Account, Batch, Submitter
+from domain.catalogue import Catalogue
+from domain.jobs import Input, JobClass
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement, Overdue
 from domain.submission import NewBatch, NewJob, SubmitterStanding
 from domain.units import BatchId, Instant, JobClassId, Seconds, SubmitterId
+from jobs.requirements import InputSpec
 
 __all__ = [
+    "Apps",
     "BatchWriter",
+    "InputFiles",
     "InstanceFacts",
     "InstanceStep",
     "JobFacts",
@@ -23,6 +28,7 @@ __all__ = [
     "Overdue",
     "OverdueWork",
     "Submissions",
+    "Submitters",
     "UnsettledJobs",
 ]
 
@@ -58,6 +64,33 @@ class Submissions(Protocol):
         """End an active batch: its open jobs become cancelled, their unsent instances too.
 
         Raises NotFoundError. A batch that has ended is returned as it is.
+        """
+        ...
+
+
+class Submitters(Protocol):
+    async def submitter(self, name: str) -> Submitter:
+        """Raises NotFoundError."""
+        ...
+
+    async def accounts(self) -> Sequence[Account]: ...
+
+
+class Apps(Protocol):
+    async def app(self, name: str) -> App:
+        """Raises NotFoundError."""
+        ...
+
+    async def load_catalogue(self) -> Catalogue:
+        """With the versions work is given for."""
+        ...
+
+
+class InputFiles(Protocol):
+    async def input_files(self, wanted: Sequence[InputSpec]) -> Sequence[Input]:
+        """The files under the names clients know them by, in the same order; a path is registered first.
+
+        Safe to repeat. Raises NotFoundError for a name nobody registered, InvalidInputError for a path.
         """
         ...
 

@@ -22,7 +22,7 @@ from domain.settings import FileSettings
 from domain.submission import MAX_JOBS
 from domain.units import Flop, Seconds
 from jobs.fields import Fields
-from jobs.requirements import COLUMNS, JOB_FIELDS, JobSpec, parse_command_line, parse_count, parse_job
+from jobs.requirements import COLUMNS, JOB_FIELDS, InputSpec, JobSpec, parse_command_line, parse_count, parse_job
 
 MAX_NAME_CHARS = 200
 LOWEST_PRIORITY = -1024
@@ -69,10 +69,11 @@ class BatchSpec:
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """What a batch adds up to: its jobs, and their work with every instance of the quorum."""
+    """What a batch adds up to: its jobs, their work with every instance of the quorum, the files they read."""
 
     jobs: int
     flop: Flop
+    inputs: tuple[InputSpec, ...] = ()  # each once
 
 
 def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSettings()) -> BatchSpec:
@@ -112,19 +113,21 @@ def size_of(spec: BatchSpec) -> BatchSize:
 
     >>> size_of(parse_batch({"app": "pi", "qos": "afap", "submitter": "ada",
     ...                      "jobs": {"count": 3, "fpops_est": 1e12, "quorum": 2}}))
-    BatchSize(jobs=3, flop=6000000000000.0)
+    BatchSize(jobs=3, flop=6000000000000.0, inputs=())
     """
     jobs, flop = 0, 0.0
+    inputs: dict[InputSpec, None] = {}
     for job in spec.jobs:
         jobs += job.count
         flop += job.count * job.job_class.fpops_est_flop * job.job_class.quorum
+        inputs.update(dict.fromkeys((*job.shared_inputs, *job.own_inputs)))
         if jobs > MAX_JOBS:
             raise InvalidInputError("jobs", f"at most {MAX_JOBS} jobs in a batch", f"{jobs} or more")
     if jobs == 0:
         raise InvalidInputError(spec.jobs_csv or "jobs", "at least one job", 0)
     if flop == float("inf"):
         raise InvalidInputError("jobs.fpops_est", "a batch whose work can be added up", flop)
-    return BatchSize(jobs, Flop(flop))
+    return BatchSize(jobs, Flop(flop), tuple(inputs))
 
 
 @dataclass(frozen=True, slots=True)

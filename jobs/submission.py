@@ -1,0 +1,184 @@
+"""Writes a batch: all of its jobs in one transaction, or nothing.
+
+1 go through all jobs once: what is wrong is found before anything is touched; 2 look up who and for what;
+3 register the input files; 4 in one transaction, place the batch in the order and stream its jobs in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from domain.apps import App
+from domain.batches import Submitter
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from domain.jobs import Input, JobClass
+from domain.settings import OrderingSettings
+from domain.submission import NewBatch, NewJob, SubmitterStanding
+from domain.units import BatchId, Instant, JobClassId, later
+from jobs.ports import Apps, BatchWriter, InputFiles, Submissions, Submitters
+from jobs.requirements import InputSpec, JobSpec
+from jobs.spec import BatchSize, BatchSpec, size_of
+from priority.logical_time import charge_batch
+from priority.policies import OrderFacts, order_key
+
+CHUNK_JOBS = 5_000  # jobs per round trip
+CHUNK_FILES = 200
+
+Progress = Callable[[int, int], None]  # jobs written, jobs in all
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionPorts:
+    submissions: Submissions
+    submitters: Submitters
+    apps: Apps
+    files: InputFiles
+
+
+async def submit(
+    spec: BatchSpec,
+    *,
+    ports: SubmissionPorts,
+    ordering: OrderingSettings,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> BatchId:
+    """Submit a batch; committed when this returns. `progress` hears of every chunk written.
+
+    Raises InvalidInputError, and NotFoundError for an unknown submitter, app or input file.
+    """
+    size = await asyncio.to_thread(size_of, spec)
+    app = await _app(spec, ports.apps)
+    submitter = await _submitter(spec, ports.submitters)
+    inputs = await _inputs(size.inputs, ports.files)
+    async with ports.submissions.submission() as writer:
+        now = clock.now()
+        standing = await writer.standing(submitter.submitter_id, now=now)
+        batch_id = await writer.add_batch(
+            _new_batch(spec, size, app=app, standing=standing, ordering=ordering, now=now)
+        )
+        await _Jobs(writer, batch_id, inputs).write(spec, size.jobs, progress)
+    return batch_id
+
+
+async def _app(spec: BatchSpec, apps: Apps) -> App:
+    app = await apps.app(spec.app)
+    if app.deprecated:
+        raise InvalidInputError("app", "an app that is not deprecated", spec.app)
+    catalogue = await apps.load_catalogue()
+    if not catalogue.current.get(app.app_id):
+        raise InvalidInputError("app", "an app with a version (see `muster app version add`)", spec.app)
+    return app
+
+
+async def _submitter(spec: BatchSpec, submitters: Submitters) -> Submitter:
+    submitter = await submitters.submitter(spec.submitter)
+    if spec.account:
+        own = [account.name for account in await submitters.accounts() if account.account_id == submitter.account_id]
+        if spec.account not in own:
+            raise InvalidInputError("account", f"the account of submitter {spec.submitter} ({own[0]})", spec.account)
+    return submitter
+
+
+async def _inputs(wanted: tuple[InputSpec, ...], files: InputFiles) -> Mapping[InputSpec, Input]:
+    found: dict[InputSpec, Input] = {}
+    for start in range(0, len(wanted), CHUNK_FILES):
+        chunk = wanted[start : start + CHUNK_FILES]
+        found.update(zip(chunk, await files.input_files(chunk), strict=True))
+    return found
+
+
+def _new_batch(
+    spec: BatchSpec,
+    size: BatchSize,
+    *,
+    app: App,
+    standing: SubmitterStanding,
+    ordering: OrderingSettings,
+    now: Instant,
+) -> NewBatch:
+    times = charge_batch(
+        logical_at=standing.logical_at,
+        now=now,
+        batch_flop=size.flop,
+        pool_flop_per_s=standing.pool_flop_per_s,
+        share_fraction=standing.share_fraction,
+        rule=ordering.let_rule,
+    )
+    order = order_key(ordering.policy, OrderFacts(now, times.logical_end_at))
+    return NewBatch(
+        standing.submitter_id,
+        standing.account_id,
+        app.app_id,
+        spec.name,
+        spec.qos,
+        size.jobs,
+        created_at=now,
+        order_tier=order.tier,
+        order_key=order.key,
+        logical_start_at=times.logical_start_at,
+        logical_end_at=times.logical_end_at,
+        charged_s=times.charged_s,
+        batch_flop=size.flop,
+        deadline_at=None if spec.deadline_s is None else later(now, spec.deadline_s),
+        user_priority=spec.user_priority,
+    )
+
+
+class _Jobs:
+    """Streams the jobs of one batch; jobs that ask for the same share a class."""
+
+    def __init__(self, writer: BatchWriter, batch_id: BatchId, inputs: Mapping[InputSpec, Input]) -> None:
+        self._writer = writer
+        self._batch_id = batch_id
+        self._inputs = inputs
+        self._classes: dict[JobClass, JobClassId] = {}
+
+    async def write(self, spec: BatchSpec, total: int, progress: Progress | None) -> None:
+        """Raises InvalidInputError when the jobs are not as many as they were when the batch was checked."""
+        jobs = _one_by_one(spec)
+        written = 0
+        while chunk := await asyncio.to_thread(_take, jobs):
+            await self._writer.add_jobs(self._batch_id, [await self._new_job(job, index) for job, index in chunk])
+            written += len(chunk)
+            if progress is not None:
+                progress(written, total)
+        if written != total:
+            raise InvalidInputError(spec.jobs_csv or "jobs", f"the {total} jobs there were a moment ago", written)
+
+    async def _new_job(self, job: JobSpec, index: int) -> NewJob:
+        return NewJob(
+            await self._class_of(job),
+            job.command_line_of(index),
+            inputs=self._files(job.own_inputs) if job.own_inputs else None,
+            copies=job.job_class.quorum,
+        )
+
+    async def _class_of(self, job: JobSpec) -> JobClassId:
+        job_class = job.job_class
+        if job.shared_inputs:
+            job_class = replace(job_class, inputs=self._files(job.shared_inputs))
+        known = self._classes.get(job_class)
+        if known is None:
+            known = self._classes[job_class] = await self._writer.add_class(self._batch_id, job_class)
+        return known
+
+    def _files(self, inputs: tuple[InputSpec, ...]) -> tuple[Input, ...]:
+        return tuple(self._inputs[wanted] for wanted in inputs)
+
+
+def _one_by_one(spec: BatchSpec) -> Iterator[tuple[JobSpec, int]]:
+    """Every single job with its index in the batch."""
+    index = 0
+    for job in spec.jobs:
+        for _ in range(job.count):
+            yield job, index
+            index += 1
+
+
+def _take(jobs: Iterator[tuple[JobSpec, int]]) -> list[tuple[JobSpec, int]]:
+    return list(islice(jobs, CHUNK_JOBS))

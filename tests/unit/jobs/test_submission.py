@@ -1,0 +1,187 @@
+"""A batch is written whole, in its place, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from domain.batches import Batch, BatchState, QoS
+from domain.errors import InvalidInputError, NotFoundError
+from domain.jobs import Input
+from domain.settings import OrderingSettings
+from jobs.spec import BatchSpec, parse_batch, with_rows
+from jobs.submission import SubmissionPorts, submit
+from store.memory import MemoryStore
+from tests.builders import NOW
+from tests.unit.jobs.projects import HandClock, KnownFiles, a_project
+from tests.worlds import a_registered_app, a_registered_version, waiting_of
+
+
+def a_spec(jobs: Mapping[str, object] | None = None, /, **changes: object) -> BatchSpec:
+    table = {"fpops_est": 1e12, "count": 10, **(jobs or {})}
+    return parse_batch({"app": "pi", "qos": "throughput", "submitter": "ada", "jobs": table, **changes})
+
+
+@pytest.fixture
+async def store() -> MemoryStore:
+    store = await a_project()
+    await a_registered_version(store)
+    return store
+
+
+async def submitted(store: MemoryStore, spec: BatchSpec, *files: str, **options: Any) -> Batch:
+    ports = SubmissionPorts(store.submissions, store.people, store.applications, KnownFiles(*files))
+    values: dict[str, Any] = {"ordering": OrderingSettings(), "clock": HandClock(), **options}
+    return await store.views.batch(await submit(spec, ports=ports, **values))
+
+
+async def nothing_is_written(store: MemoryStore) -> bool:
+    batches = await store.views.batches(limit=10)
+    return not batches and (await store.people.submitter("ada")).logical_at == 0.0
+
+
+# ------------------------------------------------------------------ what is written
+
+
+async def test_a_batch_is_written_with_an_instance_per_job(store: MemoryStore) -> None:
+    batch = await submitted(store, a_spec(name="first"))
+    assert (batch.name, batch.qos, batch.state) == ("first", QoS.THROUGHPUT, BatchState.ACTIVE)
+    assert (batch.counts.jobs_total, batch.counts.unsent) == (10, 10)
+    assert len(await store.views.jobs(batch.batch_id, limit=100)) == 10
+
+
+async def test_every_copy_of_the_quorum_is_made_at_once(store: MemoryStore) -> None:
+    batch = await submitted(store, a_spec({"quorum": 3}))
+    assert (batch.counts.jobs_total, batch.counts.unsent) == (10, 30)
+
+
+async def test_each_job_has_its_index_in_its_command_line(store: MemoryStore) -> None:
+    tables = [{"count": 2, "command_line": "a {i}"}, {"command_line": "b {i}"}]
+    batch = await submitted(store, a_spec(jobs={"fpops_est": 1e12}, job=tables))
+    rows = await store.views.jobs(batch.batch_id, limit=10)
+    assert [row.command_line for row in rows] == ["a 0", "a 1", "b 2"]
+
+
+async def test_jobs_that_ask_for_the_same_share_a_class(store: MemoryStore) -> None:
+    tables: list[dict[str, object]] = [{}, {"fpops_est": 5e12}, {"command_line": "x"}, {"fpops_est": 5e12}]
+    batch = await submitted(store, a_spec(jobs={"fpops_est": 1e12}, job=tables))
+    classes = await store.views.classes_of_batch(batch.batch_id)
+    assert sorted(job_class.fpops_est_flop for job_class in classes) == [1e12, 5e12]
+
+
+async def test_shared_inputs_stand_in_the_class_and_own_inputs_with_the_job(store: MemoryStore) -> None:
+    tables: list[dict[str, object]] = [{}, {"inputs": [{"path": "own", "open_name": "in"}]}]
+    shared = {"fpops_est": 1e12, "inputs": [{"path": "shared", "sticky": True}]}
+    batch = await submitted(store, a_spec(jobs=shared, job=tables), "shared", "own")
+    classes = await store.views.classes_of_batch(batch.batch_id)
+    of_class = {job_class.inputs for job_class in classes}
+    assert of_class == {(Input("stored_shared", "shared", 100, "0" * 32, sticky=True),), ()}
+    waiting = [candidate.ready.instance_id for candidate in await waiting_of(store, batch.batch_id)]
+    sent = await store.ledger.sent_jobs(waiting)
+    assert [sent[instance_id].inputs for instance_id in waiting] == [
+        None,
+        (Input("stored_own", "in", 100, "0" * 32),),
+    ]
+
+
+async def test_rows_of_a_csv_file_become_jobs(store: MemoryStore) -> None:
+    rows = [{"command_line": f"--seed {seed}"} for seed in range(12_000)]
+    spec = parse_batch(
+        {"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"fpops_est": 1e12}, "jobs_csv": "jobs.csv"}
+    )
+    heard: list[tuple[int, int]] = []
+    batch = await submitted(store, with_rows(spec, lambda: rows), progress=lambda *done: heard.append(done))
+    assert batch.counts.jobs_total == batch.counts.unsent == 12_000
+    assert heard == [(5_000, 12_000), (10_000, 12_000), (12_000, 12_000)]
+    [first] = await store.views.jobs(batch.batch_id, limit=1)
+    assert first.command_line == "--seed 0"
+
+
+async def test_a_deadline_counts_from_submission(store: MemoryStore) -> None:
+    batch = await submitted(store, a_spec(qos="short_deadline", deadline_s=600))
+    assert batch.deadline_at == NOW + 600.0
+
+
+# ------------------------------------------------------------------ its place in the order
+
+
+async def test_a_batch_is_placed_at_its_logical_end(store: MemoryStore) -> None:
+    """10 jobs of 1e12 flop with a quorum of 2, on the unknown pool of 1e12 flop/s: 20 s."""
+    batch = await submitted(store, a_spec({"quorum": 2}))
+    assert (batch.order_tier, batch.order_key, batch.logical_end_at) == (0, NOW + 20.0, NOW + 20.0)
+    assert (await store.people.submitter("ada")).logical_at == NOW + 20.0
+
+
+async def test_the_next_batch_of_a_submitter_starts_where_the_last_one_was_charged_to(store: MemoryStore) -> None:
+    await submitted(store, a_spec())
+    assert (await submitted(store, a_spec())).logical_end_at == NOW + 20.0
+
+
+async def test_the_ordering_settings_hold(store: MemoryStore) -> None:
+    batch = await submitted(store, a_spec(), ordering=OrderingSettings(policy="fifo"))
+    assert batch.order_key == NOW
+
+
+# ------------------------------------------------------------------ nothing at all
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"app": "e"}, NotFoundError, "no app e"),
+        ({"app": "bare"}, InvalidInputError, "app: expected an app with a version"),
+        ({"app": "old"}, InvalidInputError, "app: expected an app that is not deprecated, got 'old'"),
+        ({"submitter": "eve"}, NotFoundError, "no submitter eve"),
+        ({"account": "other lab"}, InvalidInputError, "account: expected the account of submitter ada (lab), got"),
+        ({"account": "nowhere"}, InvalidInputError, "account: expected the account of submitter ada (lab), got"),
+    ],
+)
+async def test_what_does_not_exist_is_refused(
+    store: MemoryStore, changes: dict[str, object], error: type[Exception], message: str
+) -> None:
+    await a_registered_app(store, "bare")
+    await a_registered_app(store, "old", deprecated=True)
+    with pytest.raises(error) as caught:
+        await submitted(store, a_spec(**changes))
+    assert str(caught.value).startswith(message)
+    assert await nothing_is_written(store)
+
+
+async def test_the_submitters_own_account_may_be_named(store: MemoryStore) -> None:
+    assert (await submitted(store, a_spec(account="lab"))).counts.jobs_total == 10
+
+
+async def test_a_missing_input_file_is_refused(store: MemoryStore) -> None:
+    with pytest.raises(NotFoundError, match="no file nowhere"):
+        await submitted(store, a_spec({"inputs": [{"path": "nowhere"}]}))
+    assert await nothing_is_written(store)
+
+
+async def test_an_unknown_ordering_policy_is_refused(store: MemoryStore) -> None:
+    with pytest.raises(InvalidInputError, match=r"ordering\.policy"):
+        await submitted(store, a_spec(), ordering=OrderingSettings(policy="luck"))
+    assert await nothing_is_written(store)
+
+
+async def test_a_wrong_row_far_down_leaves_nothing_behind(store: MemoryStore) -> None:
+    rows = [{"fpops_est": "1e12"}] * 9_000 + [{"fpops_est": "-1"}]
+    spec = parse_batch({"app": "pi", "qos": "afap", "submitter": "ada", "jobs_csv": "jobs.csv"})
+    with pytest.raises(InvalidInputError, match="row 9001"):
+        await submitted(store, with_rows(spec, lambda: rows))
+    assert await nothing_is_written(store)
+
+
+async def test_a_file_that_changes_while_it_is_stored_leaves_nothing_behind(store: MemoryStore) -> None:
+    openings = iter((8_000, 7_999))
+
+    def rows() -> Iterator[dict[str, str]]:
+        return iter([{"command_line": "x"}] * next(openings))
+
+    spec = parse_batch(
+        {"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"fpops_est": 1e12}, "jobs_csv": "jobs.csv"}
+    )
+    with pytest.raises(InvalidInputError, match=r"jobs\.csv: expected the 8000 jobs there were a moment ago, got 7999"):
+        await submitted(store, with_rows(spec, rows))
+    assert await nothing_is_written(store)
