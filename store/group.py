@@ -34,7 +34,7 @@ class Grouped(Generic[Ask, Answer]):
         in_transaction: bool,
         most: int = MOST,
     ) -> None:
-        self._dsn = dsn
+        self.dsn = dsn
         self._work = work
         self._in_transaction = in_transaction
         self._most = most
@@ -112,7 +112,7 @@ class Grouped(Generic[Ask, Answer]):
 
     async def _once(self, asks: Sequence[Ask]) -> Sequence[Answer]:
         if self._connection is None or self._connection.is_closed():
-            self._connection = await connect(self._dsn)
+            self._connection = await connect(self.dsn)
         if not self._in_transaction:
             return await self._work(self._connection, asks)
         async with self._connection.transaction():

@@ -32,7 +32,9 @@ LOST = (
     asyncpg.InterfaceError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
-    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.ReadOnlySQLTransactionError,  # a standby
+    asyncpg.InvalidCatalogNameError,  # no such database
+    asyncpg.InvalidAuthorizationSpecificationError,
 )
 
 

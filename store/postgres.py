@@ -11,6 +11,7 @@ from store.people import PostgresPeople, PostgresVolunteers
 from store.pool import Database, connect
 from store.settings import PostgresSettings
 from store.settling import PostgresUnsettledJobs
+from store.shards import PostgresShards
 from store.submissions import PostgresSubmissions
 from store.sweeping import PostgresOutages, PostgresOverdueWork
 from store.uploads import PostgresUploads
@@ -37,6 +38,10 @@ class PostgresStore:
         self.applications = PostgresApplications(database, self._note_settings)
         self.settings = PostgresSettings(database)
         self.views = PostgresViews(database)
+
+    def shards(self) -> PostgresShards:
+        """This worker's part of the shards, on a connection of its own; its owner runs and closes it."""
+        return PostgresShards(self._database.dsn, self._clock)
 
     async def close(self) -> None:
         """Finish what is under way and let go of every connection."""

@@ -63,8 +63,8 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
     steps = distinct_steps([step for settlement in current for step in settlement.steps])
     count_steps(await connection.fetch(load("step_instances"), *step_columns(steps)), steps, counts, statistics)
     await _write_jobs(connection, current)
-    await connection.execute(load("hasten_instances"), [s.job_id for s in current if s.hasten])
     await _add_instances(connection, [s for s in current if s.new_instances > 0], jobs, counts)
+    await connection.execute(load("hasten_instances"), [s.job_id for s in current if s.hasten])
     await connection.execute(load("unmark_jobs"), [s.job_id for s in current])
     ended = _count_jobs(current, jobs, counts)
     if ended:

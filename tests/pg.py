@@ -41,8 +41,9 @@ def embedded_server_dsn() -> str:
 
 async def server_dsn() -> str:
     """A database of the test server in which others may be created."""
-    given = os.environ.get("MUSTER_TEST_DATABASE_URL")
-    return given or await asyncio.to_thread(embedded_server_dsn)
+    if given := os.environ.get("MUSTER_TEST_DATABASE_URL"):
+        return given
+    return await asyncio.to_thread(embedded_server_dsn)
 
 
 def with_database(dsn: str, name: str) -> str:

@@ -1,0 +1,146 @@
+"""Which shards does this worker feed? Session-level advisory locks, on a connection of their own.
+
+A worker's locks end with its connection, so nobody writes leases. The server notices a dead machine by TCP
+keep-alive after 25 s, and by the user time-out after 30 s at the latest; a worker whose connection has been
+silent for 15 s regards its shards as lost before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+
+import asyncpg
+import structlog
+
+from domain.clock import Clock
+from domain.errors import UnavailableError
+from domain.units import SHARDS, Seconds
+from store.pool import CONNECT_TIMEOUT_S, SESSION, lost_means_unavailable
+from store.queries import load
+
+LOCK_CLASS = 19797  # of advisory locks; -1 among its shards says that a worker lives
+INTERVAL_S = 3.0
+SILENCE_S = 15.0
+COMMAND_TIMEOUT_S = 5.0
+KEEP_ALIVE = {"idle": 10, "interval": 5, "count": 3}  # s, s, probes
+USER_TIMEOUT_MS = 30_000
+
+
+class WatchedConnection(asyncpg.Connection):
+    """A connection whose death is noticed on both sides."""
+
+    _transport: asyncio.Transport
+
+    def keep_alive(self) -> None:
+        """Let both kernels notice when the other side is gone."""
+        probe(self._transport.get_extra_info("socket"))
+
+
+def probe(sock: socket.socket) -> None:
+    """Let the kernel probe the other side of a TCP connection; a Unix socket needs no probes."""
+    if sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", KEEP_ALIVE["idle"]),
+        ("TCP_KEEPINTVL", KEEP_ALIVE["interval"]),
+        ("TCP_KEEPCNT", KEEP_ALIVE["count"]),
+        ("TCP_USER_TIMEOUT", USER_TIMEOUT_MS),
+    ):
+        if hasattr(socket, name):  # not every system has each of them
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+class PostgresShards:
+    """Satisfies the feeder's Shards. Every `run_once` moves this worker towards its fair share."""
+
+    def __init__(self, dsn: str, clock: Clock) -> None:
+        self._dsn = dsn
+        self._clock = clock
+        self._connection: WatchedConnection | None = None
+        self._owned: frozenset[int] = frozenset()
+        self._heard_at = Seconds(-math.inf)
+
+    def owned(self) -> frozenset[int]:
+        """The shards this worker holds; none once its connection is lost, or silent for 15 s."""
+        if self._connection is None or self._connection.is_closed():
+            return frozenset()
+        silent_s = self._clock.monotonic() - self._heard_at
+        return frozenset() if silent_s > SILENCE_S else self._owned
+
+    async def run_once(self) -> frozenset[int]:
+        """Hear from the database, give up what is too much, take what is free; the shards held then.
+
+        Raises UnavailableError when the connection is lost; its shards are gone with it.
+        """
+        try:
+            with lost_means_unavailable():
+                connection = await self._connected()
+                await self._rebalance(connection)
+        except UnavailableError:
+            self._forget()
+            raise
+        return self._owned
+
+    async def run(self) -> None:
+        """Rebalance every few seconds, for ever."""
+        log = structlog.get_logger("shards")
+        while True:
+            try:
+                await self.run_once()
+            except UnavailableError as error:
+                log.warning("shards lost", error=str(error))
+            await self._clock.sleep(INTERVAL_S)
+
+    async def close(self) -> None:
+        """Give everything up."""
+        connection, self._connection = self._connection, None
+        self._owned = frozenset()
+        if connection is not None:
+            await connection.close()
+
+    async def _connected(self) -> WatchedConnection:
+        if self._connection is not None and not self._connection.is_closed():
+            return self._connection
+        self._owned = frozenset()
+        connection = await asyncpg.connect(
+            self._dsn,
+            timeout=CONNECT_TIMEOUT_S,
+            command_timeout=COMMAND_TIMEOUT_S,
+            connection_class=WatchedConnection,
+            server_settings=SESSION
+            | {
+                "tcp_keepalives_idle": str(KEEP_ALIVE["idle"]),
+                "tcp_keepalives_interval": str(KEEP_ALIVE["interval"]),
+                "tcp_keepalives_count": str(KEEP_ALIVE["count"]),
+                "tcp_user_timeout": str(USER_TIMEOUT_MS),
+            },
+        )
+        connection.keep_alive()
+        self._connection = connection
+        await connection.execute(load("join_workers"), LOCK_CLASS)
+        return connection
+
+    async def _rebalance(self, connection: WatchedConnection) -> None:
+        asked_at = self._clock.monotonic()
+        row = await connection.fetchrow(load("shard_holders"), LOCK_CLASS)
+        assert row is not None  # an aggregate
+        self._heard_at = asked_at  # not later: the answer may have been long under way
+        fair = math.ceil(SHARDS / max(1, row["workers"]))
+        for shard in sorted(self._owned)[fair:]:
+            self._owned -= {shard}  # first here, so that nothing of it is handed out any more
+            await connection.execute(load("give_up_shard"), LOCK_CLASS, shard)
+        taken = set(row["taken"]) | self._owned
+        for shard in sorted(set(range(SHARDS)) - taken):
+            if len(self._owned) >= fair:
+                break
+            if await connection.fetchval(load("try_lock_shard"), LOCK_CLASS, shard):
+                self._owned |= {shard}
+
+    def _forget(self) -> None:
+        self._owned = frozenset()
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
