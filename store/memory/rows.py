@@ -24,6 +24,8 @@ from domain.units import (
 )
 from store.memory.queues import WaitingQueues
 
+RETURNED = frozenset((InstanceState.REPORTED, InstanceState.INCONCLUSIVE))  # back, its job not decided
+
 
 @dataclass(slots=True, eq=False)
 class StoredHost:

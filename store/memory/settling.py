@@ -9,8 +9,7 @@ from domain.batches import BatchCounts, BatchState
 from domain.havs import HavEvent
 from domain.jobs import JobState
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
-from domain.units import JobId
-from store.memory.rows import StoredInstance, StoredJob
+from store.memory.rows import RETURNED, StoredInstance, StoredJob
 from store.memory.work import Work
 
 
@@ -26,38 +25,40 @@ class MemoryUnsettled:
         settled = 0
         events: list[HavEvent] = []
         for settlement in settlements:
-            if self._work.todo.get(settlement.job_id) == settlement.serial:
+            if self._is_current(settlement):
                 events.extend(self._settle(settlement))
                 settled += 1
         self._work.apply_events(events)
         return settled
 
+    def _is_current(self, settlement: JobSettlement) -> bool:
+        """Whether nothing has happened since the job was read; a job that has ended stays as it ended."""
+        if self._work.todo.get(settlement.job_id) != settlement.serial:
+            return False
+        return self._work.jobs[settlement.job_id - 1].state in (JobState.OPEN, settlement.state)
+
     def _settle(self, settlement: JobSettlement) -> list[HavEvent]:
         """Apply one; the events of the steps that were really made."""
         del self._work.todo[settlement.job_id]
-        job = self._job(settlement.job_id)
+        job = self._work.jobs[settlement.job_id - 1]
         made = [step for step in settlement.steps if make_step(self._work, step)]
-        urgent = settlement.retries > 0 or settlement.hasten
-        for _ in range(settlement.new_instances):
-            self._work.add_instance(job, retries=settlement.retries, urgent=urgent)
-        if settlement.new_instances:
-            self._work.count(job.batch, BatchCounts(unsent=settlement.new_instances))
         if settlement.hasten:
             for row in job.instances:
                 self._work.hasten(row)
-        self._note_state(job, settlement)
+        if settlement.new_instances:
+            self._add_instances(job, settlement)
+        if settlement.state is not job.state:
+            job.canonical_instance_id = settlement.canonical_instance_id
+            job.failure = settlement.failure
+            self._work.end_job(job, settlement.state, now=settlement.settled_at)
         return [step.hav_event for step in made if step.hav_event is not None]
 
-    def _note_state(self, job: StoredJob, settlement: JobSettlement) -> None:
-        if settlement.state is job.state:
-            return
-        job.canonical_instance_id = settlement.canonical_instance_id
-        job.failure = settlement.failure
-        if settlement.state is not JobState.OPEN:
-            self._work.end_job(job, settlement.state, now=settlement.settled_at)
-
-    def _job(self, job_id: JobId) -> StoredJob:
-        return self._work.jobs[job_id - 1]
+    def _add_instances(self, job: StoredJob, settlement: JobSettlement) -> None:
+        """Unsent ones, urgent for a retry or when a sibling is back."""
+        urgent = settlement.retries > 0 or any(row.state in RETURNED for row in job.instances)
+        for _ in range(settlement.new_instances):
+            self._work.add_instance(job, retries=settlement.retries, urgent=urgent)
+        self._work.count(job.batch, BatchCounts(unsent=settlement.new_instances))
 
 
 def make_step(work: Work, step: InstanceStep) -> bool:

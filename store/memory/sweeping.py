@@ -58,16 +58,10 @@ class MemoryOverdue:
             due_at, instance_id = heappop(heap)
             row = self._work.instances[instance_id - 1]
             if row.due_at == due_at and due_at > counted_until:
-                self._count(row)
+                add_due(self._work, row, 1)
                 counted += 1
         self._registry.duty_done_at[DUE_COUNTED] = max(now, counted_until)
         return counted
-
-    def _count(self, row: StoredInstance) -> None:
-        assert row.host_id is not None and row.app_version_id is not None
-        havs = self._work.hosts[row.host_id].havs
-        hav = havs[row.app_version_id]
-        havs[row.app_version_id] = replace(hav, n_due=hav.n_due + 1)
 
 
 class MemoryOutages:
@@ -81,13 +75,18 @@ class MemoryOutages:
         return before
 
     async def move_open_deadlines(self, *, by_s: Seconds, alive_until: Instant) -> int:
-        """Overdue at `alive_until`: due_at had passed by then. Returns how many instances were moved."""
+        """Returns how many were moved. One whose due date was counted already is taken back: it lies ahead again."""
+        counted_until = self._registry.duty_done_at.get(DUE_COUNTED, Instant(0.0))
         moved = 0
         for stored in self._work.hosts.values():
             for row in stored.held.values():
-                if row.due_at is not None and row.timeout_at is not None and row.due_at > alive_until:
-                    self._work.set_due(row, due_at=later(row.due_at, by_s), timeout_at=later(row.timeout_at, by_s))
-                    moved += 1
+                assert row.due_at is not None and row.timeout_at is not None
+                if row.timeout_at <= alive_until:
+                    continue
+                if row.due_at <= counted_until < row.due_at + by_s:
+                    add_due(self._work, row, -1)
+                self._work.set_due(row, due_at=later(row.due_at, by_s), timeout_at=later(row.timeout_at, by_s))
+                moved += 1
         return moved
 
 
@@ -106,6 +105,14 @@ class MemoryUploads:
         others = [upload for upload in row.uploads if upload.name != name]
         row.uploads = tuple(sorted((*others, Upload(name, nbytes, md5)), key=lambda upload: upload.name))
         return True
+
+
+def add_due(work: Work, row: StoredInstance, number: int) -> None:
+    """Change n_due of the sent instance's (host, app version)."""
+    assert row.host_id is not None and row.app_version_id is not None
+    havs = work.hosts[row.host_id].havs
+    hav = havs[row.app_version_id]
+    havs[row.app_version_id] = replace(hav, n_due=hav.n_due + number)
 
 
 def _times_out_at(row: StoredInstance, timeout_at: Instant) -> bool:

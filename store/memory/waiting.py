@@ -9,10 +9,9 @@ from domain.batches import Batch
 from domain.jobs import InstanceState, JobClass, Ready
 from domain.units import SHARDS, BatchId, HostId, InstanceId, JobClassId, VolunteerId
 from domain.waiting import Candidate, FreshRange
-from store.memory.rows import StoredInstance
+from store.memory.rows import RETURNED, StoredInstance
 from store.memory.work import Work
 
-RETURNED = frozenset((InstanceState.REPORTED, InstanceState.INCONCLUSIVE))
 ALL_SHARDS = frozenset(range(SHARDS))
 
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from store.memory import MemoryStore
+from tests.pg import opened_store
 from tests.worlds import Store
 
 
-@pytest.fixture(params=["memory"])
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.database)])
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    opened: Store = MemoryStore()
-    yield opened
-    assert list(await opened.views.check_counters()) == []
-    await opened.close()
+    async with _opened(request.param) as opened:
+        yield opened
+        assert list(await opened.views.check_counters()) == []
+
+
+@asynccontextmanager
+async def _opened(kind: str) -> AsyncIterator[Store]:
+    if kind == "memory":
+        yield MemoryStore()
+        return
+    async with opened_store() as opened:
+        yield opened

@@ -151,6 +151,18 @@ async def test_a_report_after_reading_makes_the_settlement_stale(store: Store) -
     assert await store.unsettled.settle([valid(again)]) == 1
 
 
+async def test_a_batch_aborted_after_reading_makes_the_settlement_stale(store: Store) -> None:
+    facts = await a_reported_job(store, await a_registered_host(store), to_state=S.FAILED)
+    await store.submissions.abort_batch(facts.batch_id, now=NOW)
+    retry = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, SETTLED_AT, new_instances=1, retries=1)
+
+    assert await store.unsettled.settle([retry, valid(facts)]) == 0
+
+    [again] = await store.unsettled.unsettled(9)
+    assert (again.state, again.batch_aborted) == (JobState.CANCELLED, True)
+    assert await waiting_of(store, facts.batch_id) == []
+
+
 async def test_only_the_stale_ones_of_several_settlements_are_left_out(store: Store) -> None:
     host = await a_registered_host(store)
     one = await a_reported_job(store, host)
@@ -180,8 +192,10 @@ async def test_new_instances_of_a_job_with_retries_are_urgent(store: Store) -> N
     assert counts == BatchCounts(jobs_total=1, unsent=2, retries=1, sent=1, reported=1)
 
 
-async def test_new_instances_without_retries_are_fresh(store: Store) -> None:
-    facts = await a_reported_job(store, await a_registered_host(store))
+async def test_new_instances_without_retries_are_fresh_while_no_sibling_is_back(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    await a_sent_instance(store, batch.batch_id, await a_registered_host(store), copies=2)
+    [facts] = await store.unsettled.unsettled(9)
 
     settlement = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, SETTLED_AT, new_instances=1)
     assert await store.unsettled.settle([settlement]) == 1

@@ -242,6 +242,18 @@ async def test_what_was_over_its_grace_when_the_outage_began_is_not_moved(store:
     assert await overdue_ids(store, TIMEOUT_AT) == [sent.instance_id]
 
 
+async def test_an_instance_within_its_grace_is_moved_and_still_counted_once(store: Store) -> None:
+    host = await a_registered_host(store)
+    [sent] = await under_way(store, host)
+    assert await store.overdue.count_due(now=later(DUE_AT, 10.0)) == 1
+
+    assert await store.outages.move_open_deadlines(by_s=Seconds(5000.0), alive_until=later(DUE_AT, 20.0)) == 1
+
+    assert (await read(store, host)).havs[sent.app_version_id].n_due == 0
+    assert await store.overdue.count_due(now=later(DUE_AT, 5001.0)) == 1
+    assert (await read(store, host)).havs[sent.app_version_id].n_due == 1
+
+
 async def test_a_moved_due_date_is_counted_once_when_it_passes(store: Store) -> None:
     host = await a_registered_host(store)
     [sent] = await under_way(store, host)

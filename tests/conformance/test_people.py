@@ -1,0 +1,133 @@
+"""Accounts, submitters and volunteers: unique names, changes, and what is never there."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from domain.apps import Volunteer
+from domain.errors import AlreadyExistsError, NotFoundError
+from domain.units import AccountId, AppId, Instant, VolunteerId
+from domain.volunteers import Credentials, VolunteerRecord
+from tests.builders import NOW, a_volunteer
+from tests.worlds import Store, a_registered_host, a_registered_volunteer, hash_of
+
+
+async def test_a_fresh_store_has_the_default_account_and_submitter(store: Store) -> None:
+    [account] = await store.people.accounts()
+    [submitter] = await store.people.submitters()
+
+    assert (account.name, account.parent_id, account.shares) == ("default", None, 1.0)
+    assert (submitter.name, submitter.account_id, submitter.shares) == ("default", account.account_id, 1.0)
+    assert submitter.logical_at == 0.0
+
+
+async def test_accounts_make_a_tree(store: Store) -> None:
+    science = await store.people.add_account("science", parent=None, shares=3.0)
+    physics = await store.people.add_account("physics", parent="science", shares=0.5)
+
+    assert (science.name, science.parent_id, science.shares) == ("science", None, 3.0)
+    assert (physics.parent_id, physics.shares) == (science.account_id, 0.5)
+    assert list(await store.people.accounts())[1:] == [science, physics]
+    assert await store.views.account_name(physics.account_id) == "physics"
+
+
+async def test_an_accounts_name_is_taken_once_and_its_parent_must_exist(store: Store) -> None:
+    with pytest.raises(AlreadyExistsError, match="account 'default' exists already"):
+        await store.people.add_account("default", parent=None, shares=1.0)
+    with pytest.raises(NotFoundError, match="no account nowhere"):
+        await store.people.add_account("new", parent="nowhere", shares=1.0)
+    assert len(await store.people.accounts()) == 1
+
+
+async def test_shares_of_accounts_and_submitters_can_be_changed(store: Store) -> None:
+    account = await store.people.set_account("default", shares=7.0)
+    submitter = await store.people.set_submitter("default", shares=0.0)
+
+    assert account.shares == 7.0
+    assert list(await store.people.accounts()) == [account]
+    assert submitter.shares == 0.0
+    assert await store.people.submitter("default") == submitter
+
+
+async def test_a_submitter_belongs_to_an_account(store: Store) -> None:
+    account = await store.people.add_account("science", parent=None, shares=3.0)
+    submitter = await store.people.add_submitter("marie", account="science", shares=2.0, now=NOW)
+
+    assert (submitter.name, submitter.account_id, submitter.shares) == ("marie", account.account_id, 2.0)
+    assert await store.people.submitter("marie") == submitter
+    assert list(await store.people.submitters())[1:] == [submitter]
+    assert await store.views.submitter_name(submitter.submitter_id) == "marie"
+
+
+async def test_a_submitters_name_is_taken_once_and_its_account_must_exist(store: Store) -> None:
+    with pytest.raises(AlreadyExistsError, match="submitter 'default' exists already"):
+        await store.people.add_submitter("default", account="default", shares=1.0, now=NOW)
+    with pytest.raises(NotFoundError, match="no account nowhere"):
+        await store.people.add_submitter("marie", account="nowhere", shares=1.0, now=NOW)
+
+
+async def test_people_nobody_knows_are_not_found(store: Store) -> None:
+    with pytest.raises(NotFoundError, match="no account nobody"):
+        await store.people.set_account("nobody", shares=1.0)
+    with pytest.raises(NotFoundError, match="no submitter nobody"):
+        await store.people.set_submitter("nobody", shares=1.0)
+    with pytest.raises(NotFoundError, match="no submitter nobody"):
+        await store.people.submitter("nobody")
+    with pytest.raises(NotFoundError, match="no account 99"):
+        await store.views.account_name(AccountId(99))
+
+
+# ---------------------------------------------------------------- volunteers
+
+
+async def test_a_volunteer_is_known_by_the_e_mail_in_lower_case(store: Store) -> None:
+    credentials = Credentials(b"nonce", hash_of("key"), b"salt", b"scrypt")
+
+    volunteer_id = await store.volunteers.add_volunteer(
+        "Ada@Example.org", name="Ada", credentials=credentials, cross_project_id="c" * 32, beta=True, now=NOW
+    )
+
+    email_hash = hashlib.md5(b"ada@example.org").hexdigest()
+    volunteer = Volunteer(volunteer_id, "Ada", NOW, email_hash, "c" * 32, beta=True)
+    record = VolunteerRecord(volunteer, "ada@example.org", credentials)
+    assert await store.volunteers.volunteer_by_email("ADA@example.ORG") == record
+    assert list(await store.volunteers.volunteers()) == [record]
+    assert await store.volunteers.volunteer_by_email("eve@example.org") is None
+
+
+async def test_an_e_mail_is_taken_once_whatever_its_case(store: Store) -> None:
+    await a_registered_volunteer(store, email="ada@example.org")
+
+    with pytest.raises(AlreadyExistsError, match=r"ada@example\.org"):
+        await a_registered_volunteer(store, email="Ada@Example.Org")
+    assert len(await store.volunteers.volunteers()) == 1
+
+
+async def test_a_volunteer_without_password_has_none(store: Store) -> None:
+    await a_registered_volunteer(store, email="ada@example.org")
+
+    record = await store.volunteers.volunteer_by_email("ada@example.org")
+
+    assert record is not None
+    assert (record.credentials.password_salt, record.credentials.password_hash) == (None, None)
+
+
+async def test_a_volunteers_wishes_are_written_and_told_when_the_host_calls(store: Store) -> None:
+    host = await a_registered_host(store)
+    view = await store.ledger.read(host.key())
+    assert view.volunteer is not None
+    changed = replace(view.volunteer, name="Ada L.", beta=True, no_gpu=True, max_jobs=4, apps=(AppId(2), AppId(1)))
+
+    await store.volunteers.set_volunteer(replace(changed, created_at=Instant(5.0), email_hash="forged"))
+
+    assert (await store.ledger.read(host.key())).volunteer == changed
+    [record] = await store.volunteers.volunteers()
+    assert record.volunteer == changed
+
+
+async def test_an_unknown_volunteer_cannot_be_changed(store: Store) -> None:
+    with pytest.raises(NotFoundError, match="no volunteer 99"):
+        await store.volunteers.set_volunteer(a_volunteer(volunteer_id=VolunteerId(99)))

@@ -1,0 +1,55 @@
+"""Changed settings, and who changed them when and why."""
+
+from __future__ import annotations
+
+from domain.settings import DeadlineRule
+from domain.units import later
+from domain.views import SettingChange
+from tests.builders import NOW
+from tests.worlds import Store
+
+
+async def change(store: Store, key: str, value: object, seconds: float = 0.0, why: str = "") -> None:
+    await store.settings.set_setting(key, value, now=later(NOW, seconds), who="ops", why=why)
+
+
+async def test_a_fresh_store_has_changed_nothing(store: Store) -> None:
+    assert await store.settings.settings() == {}
+    assert list(await store.settings.setting_changes(9)) == []
+
+
+async def test_settings_of_every_kind_are_kept_as_they_are(store: Store) -> None:
+    values: dict[str, object] = {
+        "deadline.p_tight": 0.85,
+        "deadline.rule": "fixed",
+        "feeder.slots": 2000,
+        "project.down": True,
+        "project.name": "Müster",
+    }
+    for key, value in values.items():
+        await change(store, key, value)
+
+    assert await store.settings.settings() == values
+    settings = (await store.applications.load_catalogue()).settings
+    assert (settings.deadline.rule, settings.feeder.slots) == (DeadlineRule.FIXED, 2000)
+
+
+async def test_every_change_is_noted_newest_first(store: Store) -> None:
+    await change(store, "feeder.slots", 2000, 1.0, "more volunteers")
+    await change(store, "feeder.slots", 3000, 2.0)
+    await change(store, "feeder.slots", None, 3.0, "back")
+
+    first = SettingChange("feeder.slots", None, 2000, later(NOW, 1.0), "ops", "more volunteers")
+    second = SettingChange("feeder.slots", 2000, 3000, later(NOW, 2.0), "ops", "")
+    third = SettingChange("feeder.slots", 3000, None, later(NOW, 3.0), "ops", "back")
+    assert list(await store.settings.setting_changes(9)) == [third, second, first]
+    assert list(await store.settings.setting_changes(2)) == [third, second]
+
+
+async def test_none_takes_the_default_back(store: Store) -> None:
+    await change(store, "feeder.slots", 2000)
+    await change(store, "deadline.p_tight", 0.8)
+    await change(store, "feeder.slots", None)
+
+    assert await store.settings.settings() == {"deadline.p_tight": 0.8}
+    assert (await store.applications.load_catalogue()).settings.feeder.slots == 1000
