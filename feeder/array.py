@@ -144,18 +144,17 @@ class JobArray:
         """
         ready = candidate.ready
         held = self._held.get(ready.instance_id)
-        placed = held is None and ready.instance_id not in self.in_flight
-        if held is not None and held != ready:
+        new = held is None and ready.instance_id not in self.in_flight
+        if held is not None and held != ready and _no_less_urgent(ready, held):
+            self._siblings.hold(ready.job_id)  # so that what is known of the job outlives the move
             self.drop(ready.instance_id)
-        if placed or (held is not None and held != ready):
-            group = self._groups.get(group_key(ready))
-            if group is None:
-                group = self._groups[group_key(ready)] = Group(batch, job_class, urgent=ready.urgent)
-            self._siblings.hold(ready.job_id)
-            self._put_in(ready, group)
+            self._add(ready, batch, job_class)
+            self._siblings.release(ready.job_id)
+        elif new:
+            self._add(ready, batch, job_class)
         if candidate.sibling_hosts or candidate.sibling_volunteers:
             self._siblings.note(ready.job_id, candidate.sibling_hosts, candidate.sibling_volunteers)
-        return placed
+        return new
 
     def drop(self, instance_id: InstanceId) -> Ready | None:
         """Remove a slot that nobody is getting; None when the array does not hold it."""
@@ -196,11 +195,34 @@ class JobArray:
         """How many slots each group has."""
         return {key: len(self._groups[key]) for key in self._rank_of}
 
+    def slots_of_parts(self) -> dict[tuple[BatchId, bool], int]:
+        """How many urgent (True) and other slots each batch has."""
+        parts: dict[tuple[BatchId, bool], int] = {}
+        for (batch_id, _, urgent), count in self.slots_of_groups().items():
+            parts[batch_id, urgent] = parts.get((batch_id, urgent), 0) + count
+        return parts
+
+    def remembers(self, ready: Ready) -> bool:
+        """Whether the instance is a slot, in flight, or of a group in its cool-off: it need not be read again yet."""
+        return self.is_known(ready.instance_id) or self.rotation.is_out(ready)
+
+    def is_known(self, instance_id: InstanceId) -> bool:
+        """Whether the instance is a slot or in flight."""
+        return instance_id in self._held or instance_id in self.in_flight
+
     def unrunnable(self) -> tuple[Unrunnable, ...]:
         """What nobody can run, and why."""
         return self.rotation.report(self.slots_of_groups(), now=self._clock.now())
 
     # ------------------------------------------------------------ order
+
+    def _add(self, ready: Ready, batch: Batch, job_class: JobClass) -> None:
+        key = group_key(ready)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(batch, job_class, urgent=ready.urgent)
+        self._siblings.hold(ready.job_id)
+        self._put_in(ready, group)
 
     def _put_in(self, ready: Ready, group: Group) -> None:
         self._held[ready.instance_id] = ready
@@ -231,3 +253,8 @@ class JobArray:
             if new_place == place:
                 return
         self._in_order = None
+
+
+def _no_less_urgent(ready: Ready, held: Ready) -> bool:
+    """An unsent instance only ever becomes more urgent: what says less was read earlier."""
+    return (ready.retries, ready.sibling_returned) >= (held.retries, held.sibling_returned)

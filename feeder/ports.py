@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.jobs import JobClass
-from domain.units import BatchId, InstanceId, JobClassId
+from domain.units import AppId, BatchId, InstanceId, JobClassId, Seconds
 from domain.waiting import Candidate, FreshRange
 
-__all__ = ["Candidate", "CatalogueSource", "FreshRange", "Shards", "WaitingWork"]
+__all__ = ["Candidate", "CatalogueSource", "FreshRange", "Ports", "Runtimes", "Shards", "WaitingWork"]
 
 
 class WaitingWork(Protocol):
@@ -48,3 +49,20 @@ class Shards(Protocol):
 
 class CatalogueSource(Protocol):
     def catalogue(self) -> Catalogue: ...
+
+
+class Runtimes(Protocol):
+    """How long a host needs for a job of an app."""
+
+    def median_r_q_s(self, app_id: AppId) -> Seconds | None:
+        """The median of R_q over the app's hosts, seconds; None while it is unknown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Everything the feeder reads. Without `runtimes` no batch counts as late before its requests say so."""
+
+    waiting: WaitingWork
+    shards: Shards
+    runtimes: Runtimes | None = None

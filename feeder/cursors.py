@@ -1,0 +1,105 @@
+"""How far the fresh instances of each (batch, shard) have been read."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from domain.jobs import Ready
+from domain.units import SHARDS, BatchId, InstanceId, Seconds, shard_of
+
+PROBE_S = Seconds(5.0)  # a range that was read to its end is not looked at again for this long
+
+
+@dataclass(slots=True)
+class _Positions:
+    """One batch: per shard the last instance read, and the shards that are read to their end, till when."""
+
+    after: array[int] = field(default_factory=lambda: array("q", bytes(8 * SHARDS)))
+    closed: dict[int, Seconds] = field(default_factory=dict)
+
+
+class Cursors:
+    """Keyset cursors. All times are of the monotonic clock.
+
+    A cursor has passed an instance only if somebody remembers it: the array, the instances in flight, or a
+    group's cool-off. Whoever lets go of an unsent instance calls `rewind`. A range that was read to its end
+    starts over after PROBE_S, so that an instance whose transaction committed late is found too.
+    Memory: about 1 KiB per batch that was read.
+    """
+
+    def __init__(self) -> None:
+        self._batches: dict[BatchId, _Positions] = {}
+        self._dry: dict[BatchId, Seconds] = {}
+        self._owned: frozenset[int] = frozenset()
+
+    def after(self, batch_id: BatchId, shard: int) -> InstanceId:
+        """The instance behind which to read on; 0 is the start."""
+        positions = self._batches.get(batch_id)
+        return InstanceId(positions.after[shard] if positions is not None else 0)
+
+    def open_shards(self, batch_id: BatchId, shards: Collection[int], *, now_s: Seconds) -> list[int]:
+        """Those of `shards` that may have more to read, least advanced first."""
+        positions = self._batches.get(batch_id)
+        if positions is None:
+            return sorted(shards)
+        still_open = [shard for shard in shards if positions.closed.get(shard, now_s) <= now_s]
+        return sorted(still_open, key=lambda shard: (positions.after[shard], shard))
+
+    def is_open(self, batch_id: BatchId, shards: Collection[int], *, now_s: Seconds) -> bool:
+        """Whether any of `shards` may have more to read."""
+        positions = self._batches.get(batch_id)
+        if positions is None or len(positions.closed) < len(shards):
+            return bool(shards)
+        return any(positions.closed.get(shard, now_s) <= now_s for shard in shards)
+
+    def advance(self, ready: Ready) -> None:
+        """The instance was read and somebody remembers it."""
+        positions = self._batches.setdefault(ready.batch_id, _Positions())
+        shard = shard_of(ready.job_id)
+        positions.after[shard] = max(positions.after[shard], ready.instance_id)
+
+    def found_end(self, batch_id: BatchId, shard: int, *, now_s: Seconds) -> None:
+        """Nothing is left behind the cursor now."""
+        positions = self._batches.setdefault(batch_id, _Positions())
+        positions.after[shard] = 0
+        positions.closed[shard] = Seconds(now_s + PROBE_S)
+
+    def found_dry(self, batch_id: BatchId, *, now_s: Seconds) -> None:
+        """All fresh instances of a batch were read, and none was new."""
+        self._dry[batch_id] = Seconds(now_s + PROBE_S)
+
+    def is_dry(self, batch_id: BatchId, *, now_s: Seconds) -> bool:
+        """Whether reading the whole remainder of a batch was in vain less than PROBE_S ago."""
+        return self._dry.get(batch_id, now_s) > now_s
+
+    def rewind(self, ready: Ready) -> None:
+        """An unsent instance was let go of: read on before it."""
+        self.rewind_batch(ready.batch_id, {shard_of(ready.job_id): ready.instance_id})
+
+    def rewind_batch(self, batch_id: BatchId, smallest: Mapping[int, InstanceId]) -> None:
+        """Read on before the smallest instance let go of in each shard."""
+        self._dry.pop(batch_id, None)
+        positions = self._batches.get(batch_id)
+        if positions is None:
+            return
+        for shard, instance_id in smallest.items():
+            positions.after[shard] = min(positions.after[shard], instance_id - 1)
+            positions.closed.pop(shard, None)
+
+    def own(self, owned: frozenset[int]) -> None:
+        """Start over in every shard that was gained or lost."""
+        changed = owned ^ self._owned
+        self._owned = owned
+        for positions in self._batches.values() if changed else ():
+            for shard in changed:
+                positions.after[shard] = 0
+                positions.closed.pop(shard, None)
+
+    def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
+        """Forget the cursors of other batches: they have no work any more."""
+        for batch_id in [batch_id for batch_id in self._batches if batch_id not in batch_ids]:
+            del self._batches[batch_id]
+        for batch_id in [batch_id for batch_id in self._dry if batch_id not in batch_ids]:
+            del self._dry[batch_id]

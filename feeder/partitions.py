@@ -1,0 +1,170 @@
+"""How many slots each kind of work gets: by what hosts ask for, in the batches' order, under two caps. Pure.
+
+A partition is an (app, processor type). An instance can be run by every processor type its app has a
+version for, so the partitions of one app hold the same instances: they are weighed apart and filled together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from domain.apps import ProcessorType
+from domain.units import AppId, BatchId
+
+Partition = tuple[AppId, ProcessorType]
+Part = tuple[BatchId, bool]  # a batch's urgent (True) or other instances
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What one part of a batch could fill: `instances` counts its slots and those that could be read."""
+
+    batch_id: BatchId
+    app_id: AppId
+    urgent: bool
+    gated: bool
+    instances: int
+
+    @property
+    def part(self) -> Part:
+        return self.batch_id, self.urgent
+
+
+def partition_weights(
+    types_of_app: Mapping[AppId, Collection[ProcessorType]], requests: Mapping[ProcessorType, float]
+) -> dict[Partition, float]:
+    """The weight of every partition: the requests for its processor type, divided by the apps that have it.
+
+    Before the first request all types weigh the same.
+
+    >>> weights = partition_weights({AppId(1): ["cpu"], AppId(2): ["cpu", "NVIDIA"]}, {"cpu": 6.0, "NVIDIA": 1.0})
+    >>> weights[AppId(1), "cpu"], weights[AppId(2), "cpu"], weights[AppId(2), "NVIDIA"]
+    (3.0, 3.0, 1.0)
+    """
+    sharing: dict[ProcessorType, int] = {}
+    for types in types_of_app.values():
+        for processor_type in types:
+            sharing[processor_type] = sharing.get(processor_type, 0) + 1
+    asked = {processor_type: requests.get(processor_type, 0.0) for processor_type in sharing}
+    if not any(asked.values()):
+        asked = dict.fromkeys(sharing, 1.0)
+    return {
+        (app_id, processor_type): asked[processor_type] / sharing[processor_type]
+        for app_id in sorted(types_of_app)
+        for processor_type in sorted(types_of_app[app_id])
+    }
+
+
+def app_weights(weights: Mapping[Partition, float]) -> dict[AppId, float]:
+    """The weights of an app's partitions, summed.
+
+    >>> app_weights({(AppId(2), ProcessorType("cpu")): 3.0, (AppId(2), ProcessorType("NVIDIA")): 1.0})
+    {2: 4.0}
+    """
+    totals: dict[AppId, float] = {}
+    for (app_id, _), weight in weights.items():
+        totals[app_id] = totals.get(app_id, 0.0) + weight
+    return totals
+
+
+def capacities(slots: int, *, weights: Mapping[AppId, float], instances: Mapping[AppId, int]) -> dict[AppId, int]:
+    """Slots per app: by weight, never more than it has instances, what one leaves is lent to the others.
+
+    Every app with work first gets max(1, slots // (4 * apps)) of it, whatever its weight, while slots last.
+
+    >>> capacities(100, weights={AppId(1): 3.0, AppId(2): 1.0}, instances={AppId(1): 1000, AppId(2): 1000})
+    {1: 69, 2: 31}
+    >>> capacities(100, weights={AppId(1): 3.0, AppId(2): 1.0}, instances={AppId(1): 10, AppId(2): 1000})
+    {1: 10, 2: 90}
+    """
+    hungry = [app_id for app_id in sorted(instances) if instances[app_id] > 0]
+    given = dict.fromkeys(hungry, 0)
+    left = slots
+    floor = max(1, slots // (4 * len(hungry))) if hungry else 0
+    for app_id in hungry:
+        given[app_id] = min(floor, instances[app_id], left)
+        left -= given[app_id]
+    while left > 0:
+        open_apps = [app_id for app_id in hungry if given[app_id] < instances[app_id]]
+        if not open_apps:
+            break
+        for app_id, share in _divided(left, open_apps, weights).items():
+            more = min(share, instances[app_id] - given[app_id])
+            given[app_id] += more
+            left -= more
+    return given
+
+
+def plan(
+    supplies: Sequence[Supply],
+    capacity: Mapping[AppId, int],
+    *,
+    gated_share_fraction: float,
+    batch_share_fraction: float,
+) -> dict[Part, int]:
+    """How many slots every part of every batch should have; `supplies` are in the batches' order.
+
+    Within an app the slots are filled in order. Gated work takes at most `gated_share_fraction` of them, and one
+    batch at most `batch_share_fraction`, while other work could use them. What the caps leave goes to the work
+    one cap alone holds back, first to what is not gated, and in the end to whoever has work.
+
+    >>> first = Supply(BatchId(1), AppId(1), urgent=False, gated=True, instances=900)
+    >>> second = Supply(BatchId(2), AppId(1), urgent=False, gated=False, instances=900)
+    >>> plan([first, second], {AppId(1): 100}, gated_share_fraction=0.5, batch_share_fraction=0.5)
+    {(1, False): 50, (2, False): 50}
+    >>> plan([first], {AppId(1): 100}, gated_share_fraction=0.5, batch_share_fraction=0.5)
+    {(1, False): 100}
+    """
+    target = {supply.part: 0 for supply in supplies}
+    for app_id, slots in capacity.items():
+        filling = _Filling(slots, [supply for supply in supplies if supply.app_id == app_id], target)
+        gated_cap, batch_cap = _cap(slots, gated_share_fraction), _cap(slots, batch_share_fraction)
+        filling.fill(gated_cap=gated_cap, batch_cap=batch_cap)
+        filling.fill(gated_cap=gated_cap, batch_cap=slots)
+        filling.fill(gated_cap=slots, batch_cap=batch_cap)
+        filling.fill(gated_cap=slots, batch_cap=slots)
+    return target
+
+
+class _Filling:
+    """One app's slots being given out."""
+
+    def __init__(self, slots: int, supplies: Sequence[Supply], target: dict[Part, int]) -> None:
+        self._left = slots
+        self._supplies = supplies
+        self._target = target
+        self._gated = 0
+        self._of_batch: dict[BatchId, int] = {}
+
+    def fill(self, *, gated_cap: int, batch_cap: int) -> None:
+        """Give every supply, in order, what it can use and the caps allow."""
+        for supply in self._supplies:
+            if self._left == 0:
+                return
+            of_batch = self._of_batch.get(supply.batch_id, 0)
+            more = min(supply.instances - self._target[supply.part], self._left, batch_cap - of_batch)
+            if supply.gated:
+                more = min(more, gated_cap - self._gated)
+            if more > 0:
+                self._target[supply.part] += more
+                self._left -= more
+                self._of_batch[supply.batch_id] = of_batch + more
+                self._gated += more if supply.gated else 0
+
+
+def _cap(slots: int, fraction: float) -> int:
+    """A share in whole slots: at least one, unless the share is nothing at all."""
+    return max(math.floor(slots * fraction), 1 if fraction > 0 else 0)
+
+
+def _divided(slots: int, apps: Sequence[AppId], weights: Mapping[AppId, float]) -> dict[AppId, int]:
+    """`slots` in proportion to the weights, in whole numbers that add up (largest remainders first)."""
+    total = sum(weights.get(app_id, 0.0) for app_id in apps)
+    exact = {app_id: slots * (weights.get(app_id, 0.0) / total if total > 0 else 1 / len(apps)) for app_id in apps}
+    shares = {app_id: math.floor(exact[app_id]) for app_id in apps}
+    by_remainder = sorted(apps, key=lambda app_id: (shares[app_id] - exact[app_id], app_id))
+    for app_id in by_remainder[: slots - sum(shares.values())]:
+        shares[app_id] += 1
+    return shares

@@ -1,0 +1,117 @@
+"""How instances that were read become slots: in order, within the plan, in place of what is over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from domain.batches import Batch
+from domain.jobs import JobClass
+from domain.units import InstanceId, JobClassId
+from domain.waiting import Candidate
+from feeder.array import JobArray
+from feeder.cursors import Cursors
+from feeder.partitions import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An instance that was read; `by_cursor`: from a range behind a cursor, which passes it when it is dealt with."""
+
+    candidate: Candidate
+    by_cursor: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """How many offers became slots, and whether all of them were dealt with."""
+
+    count: int
+    complete: bool
+
+
+class Placing:
+    """One refill's changes of the array; nothing else runs meanwhile."""
+
+    def __init__(
+        self,
+        array: JobArray,
+        cursors: Cursors,
+        *,
+        classes: Mapping[JobClassId, JobClass],
+        slots: int,
+        target: Mapping[Part, int],
+    ) -> None:
+        self._array = array
+        self._cursors = cursors
+        self._classes = classes
+        self._slots = slots
+        self.offered = 0
+        self.placed = 0
+        self.dropped = 0
+        held = array.slots_of_parts()
+        self.wanted = {part: max(0, count - held.get(part, 0)) for part, count in target.items()}
+        self._surplus = {part: count - target.get(part, 0) for part, count in held.items()}
+        self._victims = self._over_plan()
+
+    def place(self, batch: Batch, offers: Sequence[Offer], most: int) -> Placed:
+        """Make slots of the first offers, at most `most`; the offers stand in the order they are to be held in."""
+        count = 0
+        self.offered += len(offers)
+        for offer in offers:
+            if self._place_one(batch, offer.candidate, room=count < most):
+                count += 1
+            elif not self._array.remembers(offer.candidate.ready):
+                return Placed(count, complete=False)
+            if offer.by_cursor:
+                self._cursors.advance(offer.candidate.ready)
+        return Placed(count, complete=True)
+
+    def trim(self) -> None:
+        """Let go of what is above the settings' number of slots: what searches added, or an operator took away."""
+        while len(self._array) > self._slots and self._evict_one():
+            pass
+        if len(self._array) > self._slots:
+            in_order = [slot.instance_id for group in self._array.groups() for slot in group.slots()]
+            for instance_id in in_order[self._slots :]:
+                self._let_go(instance_id)
+
+    def _place_one(self, batch: Batch, candidate: Candidate, *, room: bool) -> bool:
+        """Whether the instance is a slot now and was not before."""
+        ready = candidate.ready
+        if ready.instance_id in self._array:
+            self._array.place(candidate, batch, self._classes[ready.job_class_id])  # its siblings may be news
+            return False
+        if self._array.remembers(ready):
+            if self._array.rotation.is_out(ready):
+                self._array.rotation.pass_over(ready)
+            return False
+        if not room or not (len(self._array) < self._slots or self._evict_one()):
+            return False
+        self._array.place(candidate, batch, self._classes[ready.job_class_id])
+        self.placed += 1
+        return True
+
+    def _evict_one(self) -> bool:
+        """Let go of one slot over the plan, the last in order; False when there is none."""
+        instance_id = next(self._victims, None)
+        if instance_id is None:
+            return False
+        self._let_go(instance_id)
+        return True
+
+    def _over_plan(self) -> Iterator[InstanceId]:
+        """Slots of parts that have more than planned, last in order first."""
+        for group in reversed(self._array.groups()):
+            part = (group.batch.batch_id, group.urgent)
+            for slot in reversed(group.slots()):
+                if self._surplus.get(part, 0) <= 0:
+                    break
+                self._surplus[part] -= 1
+                yield slot.instance_id
+
+    def _let_go(self, instance_id: InstanceId) -> None:
+        ready = self._array.drop(instance_id)
+        if ready is not None:
+            self._cursors.rewind(ready)
+            self.dropped += 1

@@ -1,0 +1,221 @@
+"""How one refill goes: see what is ready, let go, plan, read, place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from domain.batches import Batch
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.jobs import JobClass
+from domain.settings import FeederSettings
+from domain.units import BatchId, Instant, JobClassId, Seconds, shard_of
+from domain.waiting import Candidate
+from feeder.array import JobArray
+from feeder.classes import Classes
+from feeder.cursors import Cursors
+from feeder.groups import slot_rank
+from feeder.partitions import Part
+from feeder.placing import Offer, Placed, Placing
+from feeder.ports import Ports
+from feeder.reading import ALL_SHARDS, MOST_TAIL_ROWS, Reads, Want, reads
+from feeder.supply import BatchSupply, targets
+from feeder.upkeep import Upkeep
+from feeder.view import View, view_of
+
+MOST_BATCHES = 500  # batches a refill looks at, first in order
+URGENT_PER_BATCH = 64  # urgent instances read beyond those in the array or in their cool-off
+SCANNED_BATCHES = 16  # batches with a group in its cool-off that are searched for other groups, per refill
+SCANNED_ROWS = 128  # of each of them
+
+ByBatch = Mapping[BatchId, Sequence[Candidate]]
+
+
+@dataclass(frozen=True, slots=True)
+class Refill:
+    """What one refill did. `offered` rows were dealt with, `dropped` slots left otherwise than to a host."""
+
+    started_at: Instant
+    took_s: Seconds
+    batches: int
+    offered: int
+    placed: int
+    dropped: int
+    rotated_out: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the database gave, per batch."""
+
+    urgent: ByBatch
+    fresh: ByBatch
+    tail: ByBatch
+    classes: Mapping[JobClassId, JobClass]
+
+
+class Refiller:
+    """Does refills: one query of each kind at most, each with a limit, so that the backlog does not matter."""
+
+    def __init__(self, ports: Ports, clock: Clock, *, array: JobArray, cursors: Cursors, classes: Classes) -> None:
+        self._ports = ports
+        self._array = array
+        self._cursors = cursors
+        self._classes = classes
+        self._clock = clock
+        self._upkeep = Upkeep(ports.waiting, array, cursors, classes, clock)
+
+    async def refill(self, catalogue: Catalogue) -> Refill:
+        """Bring the array to what it should hold. Raises what the database raises; the array stays usable."""
+        started_at, started_s = self._clock.now(), self._clock.monotonic()
+        held_before = {ready.batch_id for ready in self._array}
+        view = await self._view(catalogue.settings.feeder)
+        left = await self._upkeep.do(view, held_before)
+        urgent = await self._read_urgent(view, catalogue.settings.feeder)
+        supplies = self._supplies(view, urgent)
+        target = self._targets(supplies, catalogue, view)
+        wants = self._wants(supplies, target, view)
+        most_tail_rows = catalogue.settings.feeder.slots + MOST_TAIL_ROWS
+        planned = reads(wants, self._cursors, owned=view.owned, now_s=started_s, most_tail_rows=most_tail_rows)
+        found = await self._read(planned, urgent)
+        placing = Placing(
+            self._array, self._cursors, classes=found.classes, slots=catalogue.settings.feeder.slots, target=target
+        )
+        placed = self._place(placing, view.batches, {want.batch.batch_id: want.rows for want in wants}, found)
+        self._note_ends(planned, found, placed)
+        placing.trim()
+        took_s = Seconds(self._clock.monotonic() - started_s)
+        dropped = left.dropped + placing.dropped
+        counts = (len(view.batches), placing.offered, placing.placed, dropped, left.rotated_out, len(self._array))
+        return Refill(started_at, took_s, *counts)
+
+    # ------------------------------------------------------------ see and plan
+
+    async def _view(self, settings: FeederSettings) -> View:
+        batches = await self._ports.waiting.ready_batches(MOST_BATCHES)
+        runtimes = self._ports.runtimes
+        apps = {batch.app_id for batch in batches}
+        return view_of(
+            batches,
+            owned=self._ports.shards.owned(),
+            limit=MOST_BATCHES,
+            now=self._clock.now(),
+            medians_s={app_id: runtimes.median_r_q_s(app_id) for app_id in apps} if runtimes is not None else {},
+            settings=settings,
+        )
+
+    def _supplies(self, view: View, urgent: ByBatch) -> list[BatchSupply]:
+        held = self._array.slots_of_parts()
+        batches_out = self._array.rotation.batches_out()
+        return [self._supply(batch, view, urgent.get(batch.batch_id, ()), held, batches_out) for batch in view.batches]
+
+    def _supply(
+        self,
+        batch: Batch,
+        view: View,
+        urgent: Sequence[Candidate],
+        held: Mapping[Part, int],
+        batches_out: frozenset[BatchId],
+    ) -> BatchSupply:
+        new = [candidate.ready for candidate in urgent if not self._array.remembers(candidate.ready)]
+        retries = sum(ready.urgent for ready in new)
+        batch_id = batch.batch_id
+        return BatchSupply(
+            batch,
+            view.standings[batch_id],
+            held_urgent=held.get((batch_id, True), 0),
+            held_other=held.get((batch_id, False), 0),
+            urgent_read=retries,
+            handed_back_read=len(new) - retries,
+            readable=self._is_readable(batch, view),
+            groups_out=batch_id in batches_out,
+        )
+
+    def _is_readable(self, batch: Batch, view: View) -> bool:
+        now_s = self._clock.monotonic()
+        everywhere = view.everywhere(batch.batch_id)
+        if Want(batch, 0, everywhere).whole and self._cursors.is_dry(batch.batch_id, now_s=now_s):
+            return False
+        return self._cursors.is_open(batch.batch_id, ALL_SHARDS if everywhere else view.owned, now_s=now_s)
+
+    def _targets(self, supplies: Sequence[BatchSupply], catalogue: Catalogue, view: View) -> dict[Part, int]:
+        requests = self._array.mix.weights(now_s=self._clock.monotonic())
+        return targets(supplies, catalogue=catalogue, requests=requests, owned=view.owned)
+
+    def _wants(self, supplies: Sequence[BatchSupply], target: Mapping[Part, int], view: View) -> list[Want]:
+        """First instances to read: what the plan lacks, and a look past the groups that are in their cool-off."""
+        wants = []
+        scanned = 0
+        for supply in supplies:
+            rows = target[supply.batch.batch_id, False] - supply.held_other
+            if supply.groups_out and supply.readable and scanned < SCANNED_BATCHES:
+                rows = max(rows, SCANNED_ROWS)
+                scanned += 1
+            if rows > 0:
+                wants.append(Want(supply.batch, rows, view.everywhere(supply.batch.batch_id)))
+        return wants
+
+    # ------------------------------------------------------------ read
+
+    async def _read_urgent(self, view: View, settings: FeederSettings) -> ByBatch:
+        """The urgent range of every batch from its start, less what other workers are to hold."""
+        if not view.batches:
+            return {}
+        held = self._array.slots_of_parts()
+        known = (held.get((b.batch_id, True), 0) + self._array.rotation.out_of_batch(b.batch_id) for b in view.batches)
+        per_batch = min(max(known) + URGENT_PER_BATCH, settings.slots + URGENT_PER_BATCH)
+        found = await self._ports.waiting.urgent([batch.batch_id for batch in view.batches], per_batch)
+        return _by_batch([candidate for candidate in found if view.is_ours(candidate.ready)])
+
+    async def _read(self, planned: Reads, urgent: ByBatch) -> _Found:
+        fresh = await self._ports.waiting.fresh(planned.ranges) if planned.ranges else ()
+        tail: Sequence[Candidate] = ()
+        if planned.tail_batches:
+            tail = await self._ports.waiting.tail(planned.tail_batches, planned.tail_per_batch)
+        everything = [*fresh, *tail, *(one for candidates in urgent.values() for one in candidates)]
+        return _Found(urgent, _by_batch(fresh), _by_batch(tail), await self._classes.of(everything))
+
+    # ------------------------------------------------------------ place
+
+    def _place(
+        self, placing: Placing, batches: Sequence[Batch], rows_wanted: Mapping[BatchId, int], found: _Found
+    ) -> dict[BatchId, Placed]:
+        """Place what was read, in the order of the batches; what became of each batch's first instances."""
+        placed: dict[BatchId, Placed] = {}
+        for batch in batches:
+            batch_id = batch.batch_id
+            urgent = sorted(found.urgent.get(batch_id, ()), key=lambda candidate: slot_rank(candidate.ready))
+            retries = [Offer(one, by_cursor=False) for one in urgent if one.ready.urgent]
+            placing.place(batch, retries, placing.wanted.get((batch_id, True), 0))
+            most = max(rows_wanted.get(batch_id, 0), placing.wanted.get((batch_id, False), 0))
+            placed[batch_id] = placing.place(batch, _first_instances(batch_id, urgent, found), most)
+        return placed
+
+    def _note_ends(self, planned: Reads, found: _Found, placed: Mapping[BatchId, Placed]) -> None:
+        """Ranges that gave less than asked for are at their end, if all they gave was dealt with."""
+        now_s = self._clock.monotonic()
+        rows = Counter((batch_id, shard_of(one.ready.job_id)) for batch_id, some in found.fresh.items() for one in some)
+        for asked in planned.ranges:
+            if rows[asked.batch_id, asked.shard] < asked.limit and placed[asked.batch_id].complete:
+                self._cursors.found_end(asked.batch_id, asked.shard, now_s=now_s)
+        for batch_id in planned.tail_batches:
+            if placed[batch_id].complete and placed[batch_id].count == 0:
+                self._cursors.found_dry(batch_id, now_s=now_s)
+
+
+def _first_instances(batch_id: BatchId, urgent: Sequence[Candidate], found: _Found) -> list[Offer]:
+    """What is not urgent by nature, by id: handed back, of the whole remainder, or behind the cursors."""
+    offers = [Offer(one, by_cursor=False) for one in urgent if not one.ready.urgent]
+    offers += [Offer(one, by_cursor=False) for one in found.tail.get(batch_id, ())]
+    offers += [Offer(one, by_cursor=True) for one in found.fresh.get(batch_id, ())]
+    return sorted(offers, key=lambda offer: slot_rank(offer.candidate.ready))
+
+
+def _by_batch(candidates: Sequence[Candidate]) -> ByBatch:
+    grouped: dict[BatchId, list[Candidate]] = {}
+    for candidate in candidates:
+        grouped.setdefault(candidate.ready.batch_id, []).append(candidate)
+    return grouped

@@ -1,0 +1,152 @@
+"""What the database has for a host when the array holds nothing for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from domain.apps import ProcessorType
+from domain.batches import Batch
+from domain.clock import Clock
+from domain.units import AppId, InstanceId, Seconds
+from domain.waiting import Candidate, FreshRange
+from feeder.array import JobArray, room_for_search
+from feeder.classes import Classes
+from feeder.cursors import Cursors
+from feeder.groups import GroupKey, group_key
+from feeder.ports import CatalogueSource, Ports
+from feeder.reading import ALL_SHARDS
+
+REMEMBER_S = Seconds(1.0)  # how long the outcome of a search answers for the next ones
+MOST_BATCHES = 2000  # ready batches looked at
+MOST_ABSENT = 32  # of the batches the array holds nothing of, first in order
+MOST_PRESENT = 8  # of those it holds a part of
+MOST_RANGES = 16  # shards of a batch that are read on behind the cursor
+
+Kinds = frozenset[tuple[AppId, ProcessorType]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """When a search for some kinds of work ended, and what it added."""
+
+    ended_s: Seconds
+    added: frozenset[InstanceId]
+
+
+class Search:
+    """Adds slots for a moment, above the settings' number; the next refill takes back what nobody took.
+
+    A crowd of hosts asks the database once: searches for the same kinds wait for each other, and for a second the
+    outcome stands for those that have seen it.
+    """
+
+    def __init__(
+        self,
+        ports: Ports,
+        settings: CatalogueSource,
+        clock: Clock,
+        *,
+        array: JobArray,
+        cursors: Cursors,
+        classes: Classes,
+    ) -> None:
+        self._ports = ports
+        self._settings = settings
+        self._array = array
+        self._cursors = cursors
+        self._classes = classes
+        self._clock = clock
+        self._one_at_a_time = asyncio.Lock()
+        self._outcomes: dict[Kinds, _Outcome] = {}
+
+    async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
+        """Look for work of these kinds; at most `limit` slots are added, fewer when there is less room.
+
+        True when slots were added since the caller looked at the array.
+        """
+        kinds, asked_s = frozenset(wanted), self._clock.monotonic()
+        async with self._one_at_a_time:
+            before = self._outcomes.get(kinds)
+            if before is not None and before.ended_s + REMEMBER_S > self._clock.monotonic():
+                if before.ended_s > asked_s and before.added:
+                    return True
+                if not before.added or any(instance_id in self._array for instance_id in before.added):
+                    return False
+            added = await self._added(kinds, limit)
+            self._remember(kinds, _Outcome(self._clock.monotonic(), added))
+            return bool(added)
+
+    async def _added(self, kinds: Kinds, limit: int) -> frozenset[InstanceId]:
+        if self._room(limit) <= 0 or not self._ports.shards.owned():
+            return frozenset()
+        catalogue = self._settings.catalogue()
+        apps = {app_id for app_id, kind in kinds if kind in catalogue.processor_types(app_id)}
+        all_ready = await self._ports.waiting.ready_batches(MOST_BATCHES) if apps else ()
+        batches = [batch for batch in all_ready if batch.app_id in apps]
+        candidates = await self._read(batches, limit)
+        classes = await self._classes.of(candidates)
+        by_id = {batch.batch_id: batch for batch in batches}
+        added = set()
+        for candidate in _taking_turns(self._new(candidates), self._room(limit)):
+            ready = candidate.ready
+            if self._array.place(candidate, by_id[ready.batch_id], classes[ready.job_class_id]):
+                added.add(ready.instance_id)
+        return frozenset(added)
+
+    def _room(self, limit: int) -> int:
+        settings = self._settings.catalogue().settings.feeder
+        return min(limit, settings.slots + room_for_search(settings) - len(self._array))
+
+    async def _read(self, batches: Sequence[Batch], limit: int) -> list[Candidate]:
+        """The first instances of batches the array has no slot of, and what follows behind the cursors of others."""
+        held = {batch_id for batch_id, _ in self._array.slots_of_parts()}
+        absent = [batch.batch_id for batch in batches if batch.batch_id not in held][:MOST_ABSENT]
+        present = [batch for batch in batches if batch.batch_id in held][:MOST_PRESENT]
+        chosen = [*absent, *(batch.batch_id for batch in present)]
+        room = self._room(limit)
+        if not chosen:
+            return []
+        found = list(await self._ports.waiting.urgent(chosen, room))
+        if absent:
+            found += await self._ports.waiting.tail(absent, room)
+        ranges = [one for batch in present for one in self._ranges(batch, room)]
+        if ranges:
+            found += await self._ports.waiting.fresh(ranges)
+        return found
+
+    def _ranges(self, batch: Batch, rows: int) -> list[FreshRange]:
+        shards = self._cursors.open_shards(batch.batch_id, ALL_SHARDS, now_s=self._clock.monotonic())[:MOST_RANGES]
+        limit = -(-rows // len(shards)) if shards else 0
+        return [FreshRange(batch.batch_id, s, self._cursors.after(batch.batch_id, s), limit) for s in shards]
+
+    def _new(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """What the array does not hold. Of a group in its cool-off a host may see slots only if there are none yet."""
+        held = self._array.slots_of_groups()
+        return [
+            candidate
+            for candidate in candidates
+            if not self._array.is_known(candidate.ready.instance_id)
+            and not (self._array.rotation.is_out(candidate.ready) and group_key(candidate.ready) in held)
+        ]
+
+    def _remember(self, kinds: Kinds, outcome: _Outcome) -> None:
+        fresh_enough_s = outcome.ended_s - REMEMBER_S
+        self._outcomes = {key: old for key, old in self._outcomes.items() if old.ended_s > fresh_enough_s}
+        self._outcomes[kinds] = outcome
+
+
+def _taking_turns(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+    """At most `most` of them, one of each group in turn: the host may be able to run only one of the groups."""
+    groups: dict[GroupKey, deque[Candidate]] = {}
+    for candidate in candidates:
+        groups.setdefault(group_key(candidate.ready), deque()).append(candidate)
+    chosen: list[Candidate] = []
+    while groups and len(chosen) < most:
+        for key in list(groups)[: most - len(chosen)]:
+            chosen.append(groups[key].popleft())
+            if not groups[key]:
+                del groups[key]
+    return chosen

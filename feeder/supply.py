@@ -1,0 +1,77 @@
+"""What every ready batch could fill, and who could run it: the numbers the plan is made from. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from domain.apps import CPU, ProcessorType
+from domain.batches import Batch
+from domain.catalogue import Catalogue
+from domain.settings import FeederSettings
+from domain.units import SHARDS, AppId
+from feeder.gating import Standing
+from feeder.partitions import Part, Supply, app_weights, capacities, partition_weights, plan
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSupply:
+    """One ready batch as the refill sees it.
+
+    `urgent_read` and `handed_back_read` count instances of the urgent range that are neither in the array nor in
+    flight. `readable`: there may be more to read. `groups_out`: some of its groups are in their cool-off.
+    """
+
+    batch: Batch
+    standing: Standing
+    held_urgent: int
+    held_other: int
+    urgent_read: int
+    handed_back_read: int
+    readable: bool
+    groups_out: bool
+
+    def supplies(self, owned: Collection[int]) -> tuple[Supply, Supply]:
+        """Its urgent and its other instances."""
+        batch = self.batch
+        gated = self.standing.gate is not None
+        urgent = Supply(batch.batch_id, batch.app_id, True, True, self.held_urgent + self.urgent_read)
+        other = Supply(batch.batch_id, batch.app_id, False, gated, self.held_other + self.unread(len(owned)))
+        return urgent, other
+
+    def unread(self, owned: int) -> int:
+        """First instances this worker could still read; an estimate, for the database counts whole batches.
+
+        All that are left, or for sharded work the owned share of the batch less what is in the array; one at
+        least while there may be any.
+        """
+        first = max(0, self.batch.counts.unsent - self.held_urgent - self.urgent_read)
+        if self.groups_out or not self.readable or first <= self.held_other:
+            return self.handed_back_read
+        share = 1.0 if self.standing.everywhere else owned / SHARDS
+        return max(1, math.ceil(first * share) - self.held_other, self.handed_back_read)
+
+
+def targets(
+    batches: Sequence[BatchSupply],
+    *,
+    catalogue: Catalogue,
+    requests: Mapping[ProcessorType, float],
+    owned: Collection[int],
+) -> dict[Part, int]:
+    """How many slots every part of every batch should have."""
+    settings: FeederSettings = catalogue.settings.feeder
+    supplies = [supply for batch in batches for supply in batch.supplies(owned)]
+    instances: dict[AppId, int] = {}
+    for supply in supplies:
+        instances[supply.app_id] = instances.get(supply.app_id, 0) + supply.instances
+    # Work nobody has a version for is fed too: the refusals tell the operator what is missing.
+    types = {app_id: catalogue.processor_types(app_id) or {CPU} for app_id, count in instances.items() if count}
+    capacity = capacities(settings.slots, weights=app_weights(partition_weights(types, requests)), instances=instances)
+    return plan(
+        supplies,
+        capacity,
+        gated_share_fraction=settings.gated_share_fraction,
+        batch_share_fraction=settings.batch_share_fraction,
+    )

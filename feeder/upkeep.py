@@ -1,0 +1,100 @@
+"""What has to leave the array before it is filled: ended batches, lost shards, stale slots, work nobody can run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from domain.clock import Clock
+from domain.units import BatchId, InstanceId, Seconds
+from feeder.array import JobArray
+from feeder.classes import Classes
+from feeder.cursors import Cursors
+from feeder.ports import WaitingWork
+from feeder.validity import Sweep
+from feeder.view import View
+
+CHECK_OWN_S = Seconds(60.0)  # a round of checks of slots only this worker holds
+CHECK_SHARED_S = Seconds(5.0)  # of slots every worker holds: others send them too
+MOST_CHECKED = 1000  # instances in flight, and slots of each kind, per refill
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Slots that left: `dropped` in all, `rotated_out` of them because nobody could run them."""
+
+    dropped: int
+    rotated_out: int
+
+
+class Upkeep:
+    """Keeps the array true. Whatever leaves and may be unsent is read again later."""
+
+    def __init__(self, waiting: WaitingWork, array: JobArray, cursors: Cursors, classes: Classes, clock: Clock) -> None:
+        self._waiting = waiting
+        self._array = array
+        self._cursors = cursors
+        self._classes = classes
+        self._clock = clock
+        self._own = Sweep(CHECK_OWN_S)
+        self._shared = Sweep(CHECK_SHARED_S)
+
+    async def do(self, view: View, held_before: Collection[BatchId]) -> Left:
+        """Everything in turn. `held_before` are the batches in the array before the view was read."""
+        ended = self._forget_ended(view, held_before)
+        foreign = self._drop_foreign(view)
+        stale = await self._drop_stale(view)
+        rotated = self._rotate()
+        return Left(ended + foreign + stale + rotated, rotated)
+
+    def _forget_ended(self, view: View, held_before: Collection[BatchId]) -> int:
+        """Batches without unsent instances vanish, with all that is known of them."""
+        gone = {batch_id for batch_id in held_before if batch_id not in view.by_id} if view.whole else set()
+        slots = [ready.instance_id for ready in self._array if ready.batch_id in gone]
+        for instance_id in slots:
+            self._array.drop(instance_id)
+        self._array.refresh(view.by_id)
+        self._array.rotation.keep_batches(view.by_id.keys())
+        self._cursors.keep_batches(view.by_id.keys())
+        kept = view.by_id.keys() | {ready.batch_id for ready in self._array}
+        self._classes.keep_batches(kept)
+        return len(slots)
+
+    def _drop_foreign(self, view: View) -> int:
+        """Slots of shards this worker does not own leave, except for those every worker holds."""
+        self._cursors.own(view.owned)
+        foreign = [ready for ready in self._array if not view.is_ours(ready)]
+        for ready in foreign:
+            self._array.drop(ready.instance_id)
+            self._cursors.rewind(ready)
+        return len(foreign)
+
+    async def _drop_stale(self, view: View) -> int:
+        """Ask the database about some slots, and about instances whose dispatch should long be written."""
+        now_s = self._clock.monotonic()
+        shared = (r.instance_id for r in self._array if r.urgent or view.everywhere(r.batch_id))
+        own = (r.instance_id for r in self._array if not (r.urgent or view.everywhere(r.batch_id)))
+        slots = self._shared.due(shared, now_s=now_s, limit=MOST_CHECKED)
+        slots += self._own.due(own, now_s=now_s, limit=MOST_CHECKED)
+        slots = [instance_id for instance_id in slots if instance_id in self._array]
+        taken = self._array.in_flight.due(now_s, MOST_CHECKED)
+        asked = slots + [one.ready.instance_id for one in taken]
+        unsent = set(await self._waiting.still_unsent(asked)) if asked else set[InstanceId]()
+        for one in taken:
+            if one.ready.instance_id in unsent:
+                self._cursors.rewind(one.ready)
+        self._array.settle([one.ready.instance_id for one in taken], now_s)
+        stale = [instance_id for instance_id in slots if instance_id not in unsent]
+        return sum(self._array.drop(instance_id) is not None for instance_id in stale)
+
+    def _rotate(self) -> int:
+        """Cool-offs end, and groups everybody refused leave."""
+        now_s = self._clock.monotonic()
+        for returning in self._array.rotation.returning(now_s=now_s):
+            self._cursors.rewind_batch(returning.batch_id, returning.smallest)
+        rotated = 0
+        for key in self._array.rotation.full_rows():
+            slots = self._array.drop_group(key)
+            self._array.rotation.rotate_out(key, slots, now_s=now_s)
+            rotated += len(slots)
+        return rotated
