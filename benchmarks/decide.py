@@ -34,7 +34,8 @@ WARM_UP = 20
 
 def filled_array(slots: int) -> JobArray:
     """The feeder's array with `slots` slots in 50 batches, a fiftieth of them retries."""
-    array = JobArray(SystemClock(), lambda: FeederSettings(slots=slots))
+    settings = FeederSettings(slots=slots)
+    array = JobArray(SystemClock(), lambda: settings)
     for number in range(slots):
         batch_id = number % BATCHES + 1
         qos = QoS.AFAP if batch_id % 4 == 0 else QoS.THROUGHPUT

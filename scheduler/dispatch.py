@@ -9,11 +9,8 @@ from __future__ import annotations
 import random
 from bisect import bisect_left
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import assert_never
 
 from domain.apps import ANONYMOUS, ProcessorType
-from domain.batches import QoS
 from domain.dispatch import Assignment
 from domain.jobs import Ready
 from domain.refusals import Refusal, RefusalCode
@@ -31,13 +28,15 @@ from scheduler.feasibility import (
     fits_disk,
     fits_hr,
     fits_memory,
+    hr_class_of,
     hr_refusal,
     is_beta_wanted,
     is_offered,
     is_selected,
 )
-from scheduler.gates import lowest_gate, newcomer_refusal
+from scheduler.gates import newcomer_refusal
 from scheduler.need import Need, need_of
+from scheduler.passes import Pass, Placed, groups_in
 from scheduler.ports import JobArray, SlotGroup
 from scheduler.verdict import Judge, Verdict
 
@@ -46,16 +45,6 @@ APP_CHECKS: tuple[AppCheck, ...] = (is_offered, is_selected, is_beta_wanted)  # 
 CLASS_CHECKS: tuple[ClassCheck, ...] = (fits_memory, fits_cpus, fits_disk, fits_hr)  # then: due date and gate
 
 SLOTS_LOOKED_AT = 64  # of a group, which the host may not have one by one, before going on to the next
-
-
-class Pass(StrEnum):
-    """In which order groups are walked, each time from the start."""
-
-    GATED = "gated"  # jobs that ask for a percentile, while the host has one
-    LOCALITY = "locality"  # jobs whose sticky files the host holds
-    BETA = "beta"  # apps being tested, for volunteers who opted in
-    ALL = "all"  # everything in order
-    LEFT_OVER = "left_over"  # gated jobs beyond their share, when there is nothing else
 
 
 def choose(asking: Asking, array: JobArray) -> Choice:
@@ -79,7 +68,7 @@ class _Walk:
     def __init__(self, asking: Asking, array: JobArray) -> None:
         self._asking = asking
         self._array = array
-        self._groups = tuple(enumerate(array.groups()))
+        self._groups: Sequence[Placed] = tuple(enumerate(array.groups()))
         self._rng = random.Random(asking.seed)  # noqa: S311 - a repeatable draw, not a secret
         self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS, self._rng)
         self._scheduler = asking.catalogue.settings.scheduler
@@ -88,6 +77,8 @@ class _Walk:
         self._jobs: set[JobId] = set()
         self._served: set[ProcessorType] = set()
         self._looked_at: set[int] = set()  # places of groups
+        self._closed: set[int] = set()  # of those, what these processors get nothing more of
+        self._share_used_up = False  # urgent jobs have their share of what these processors get
         self._given: set[int] = set()  # of those, what something was taken from
         self._refused: dict[tuple[int, ProcessorType], Refusal] = {}
         self._refused_apps: dict[tuple[AppId, ProcessorType], Refusal] = {}
@@ -102,12 +93,21 @@ class _Walk:
             self._refused_types.append(Refused(need, kind))
             return
         self._served.add(kind)
+        self._closed.clear()
+        self._share_used_up = False
         for one_pass in Pass:
-            for place, group in self._groups:
-                if not need.open:
-                    return
-                if self._belongs(one_pass, group, kind):
-                    need = self._offer(one_pass, place, group, kind, need)
+            need = self._walk(one_pass, kind, need)
+
+    def _walk(self, one_pass: Pass, kind: ProcessorType, need: Need) -> Need:
+        """One pass over the groups that it looks at and that are not closed; what is still wanted."""
+        if not need.open or (one_pass is Pass.LEFT_OVER and not self._share_used_up):
+            return need
+        for place, group in groups_in(one_pass, self._groups, self._asking, self._judge, kind):
+            if place not in self._closed:
+                need = self._offer(one_pass, place, group, kind, need)
+            if not need.open or (one_pass is Pass.GATED and self._share_used_up):
+                return need
+        return need
 
     def finish(self) -> Choice:
         """What was chosen, and why the rest was not."""
@@ -131,31 +131,6 @@ class _Walk:
             if place not in self._given and len(found) == len(self._served):
                 self._array.note_refusal(self._groups[place][1], self._asking.host.host_id, found[-1].code)
 
-    def _belongs(self, one_pass: Pass, group: SlotGroup, kind: ProcessorType) -> bool:
-        """Whether a group is looked at in this pass at all; cheap, and never wrong in leaving one out."""
-        match one_pass:
-            case Pass.GATED:
-                return self._may_pass_a_gate(group, kind)
-            case Pass.LOCALITY:
-                return bool(group.sticky_files) and group.sticky_files <= self._asking.sticky_files
-            case Pass.BETA:
-                app = self._asking.catalogue.apps.get(group.batch.app_id)
-                return app is not None and app.beta and self._asking.volunteer.beta
-            case Pass.ALL:
-                return True
-            case Pass.LEFT_OVER:
-                return self._may_pass_a_gate(group, kind)
-            case _:
-                assert_never(one_pass)
-
-    def _may_pass_a_gate(self, group: SlotGroup, kind: ProcessorType) -> bool:
-        if self._deadline.rule is DeadlineRule.FIXED:
-            return False
-        if group.batch.qos is QoS.THROUGHPUT and not group.urgent:
-            return False
-        best = self._judge.best(group.batch.app_id, kind)
-        return not isinstance(best, Refusal) and best.for_gated.percentile.passes(lowest_gate(self._deadline))
-
     def _offer(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need) -> Need:
         """Take slots of one group while they are wanted and the host may have them; what is still wanted."""
         if not group.urgent and self._verdict(one_pass, place, group, kind, need, retry=False) is None:
@@ -171,13 +146,13 @@ class _Walk:
                 at = _after_retries(slots) if slot.retries > 0 else len(slots)
                 continue
             at += 1
-            refusal = self._slot_refusal(slot, verdict)
+            refusal = self._slot_refusal(group, slot, verdict)
             if refusal is not None:
                 passed_over.append(refusal)
                 continue
             self._give(group, slot, verdict)
             taken.append(slot)
-            need = need.after(verdict.usage, verdict.runtime_s, urgent=verdict.gated)
+            need = need.after(verdict.usable.usage, verdict.runtime_s, urgent=verdict.gated)
         for slot in taken:
             self._array.take(slot, self._asking.host.host_id, self._asking.volunteer.volunteer_id)
         if taken:
@@ -199,23 +174,26 @@ class _Walk:
             return None
         if found.gated and one_pass is not Pass.LEFT_OVER:
             fraction = self._scheduler.urgent_share_fraction
-            if not need.has_room_for_urgent(found.usage, found.runtime_s, fraction):
+            if not need.has_room_for_urgent(found.usable.usage, found.runtime_s, fraction):
+                self._share_used_up = True
                 return None
         return found
 
     def _note(self, place: int, group: SlotGroup, kind: ProcessorType, why: Refusal) -> None:
         """Remember a class's refusal; one of the whole app is told once."""
         self._refused[place, kind] = why
+        if not group.urgent:
+            self._closed.add(place)
         if self._judge.best(group.batch.app_id, kind) is why:
             self._refused_apps[group.batch.app_id, kind] = why
 
-    def _slot_refusal(self, slot: Ready, verdict: Verdict) -> Refusal | None:
+    def _slot_refusal(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> Refusal | None:
         """The checks of a single job: one instance per host and volunteer, hosts alike, newcomers' share."""
         asking = self._asking
         if slot.job_id in self._jobs:
             return Refusal(RefusalCode.SAME_HOST, f"job {slot.job_id} has another instance in this reply")
         if slot.hr_class:
-            refusal = hr_refusal(slot, verdict.hr_class)
+            refusal = hr_refusal(slot, hr_class_of(asking.host, group.job_class.hr_type))
             if refusal is not None:
                 return refusal
         code = self._array.may_have(slot, asking.host.host_id, asking.volunteer.volunteer_id)
@@ -233,7 +211,8 @@ class _Walk:
             Chosen(assignment, slot, group.batch, group.job_class, version, verdict.usable.speed.flop_per_s)
         )
         self._jobs.add(slot.job_id)
-        self._judge.sent(verdict, group.job_class)
+        if self._judge.sent(verdict, group.job_class):
+            self._closed.clear()
 
     def _assignment(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> Assignment:
         asking, due, batch = self._asking, verdict.due, group.batch
@@ -252,7 +231,7 @@ class _Walk:
             est_runtime_s=verdict.runtime_s,
             tight=due.tight,
             because=due.because,
-            hr_class=verdict.hr_class,
+            hr_class=hr_class_of(asking.host, group.job_class.hr_type),
             copies=self._copies(group, verdict),
         )
 
@@ -277,4 +256,6 @@ def _after_retries(slots: Sequence[Ready]) -> int:
     >>> _after_retries([Ready(1, 1, 1, 1, retries=2), Ready(2, 2, 1, 1, retries=1), Ready(3, 3, 1, 1)])
     2
     """
+    if slots[-1].retries > 0:
+        return len(slots)
     return bisect_left(slots, 0, key=lambda slot: -slot.retries)

@@ -15,22 +15,22 @@ from domain.jobs import JobClass
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, AppVersionId, Seconds
 from scheduler.asking import Asking
-from scheduler.busy import Busy, busy_of, held_work, told_work, usage_of
+from scheduler.busy import Busy, busy_of, held_work, told_work
 from scheduler.deadline import Due, Gate, Moment, assign_due_at
-from scheduler.feasibility import AppCheck, ClassCheck, hr_class_of
+from scheduler.feasibility import AppCheck, ClassCheck
 from scheduler.ports import SlotGroup
 from scheduler.versions import Best, Usable, best_version
+
+Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the processors, retries or not
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Yes: with this version, by this due date. `hr_class` is the host's, for the class's kind of likeness."""
+    """Yes: with this version, by this due date. `runtime_s` is R."""
 
     usable: Usable
     due: Due
     runtime_s: Seconds
-    usage: float
-    hr_class: int
 
     @property
     def gated(self) -> bool:
@@ -57,7 +57,8 @@ class Judge:
         self._sent: dict[AppVersionId, int] = {}
         self._best: dict[tuple[AppId, ProcessorType], Best | Refusal] = {}
         self._moments: dict[AppVersionId, Moment] = {}
-        self._verdicts: dict[tuple[int, ProcessorType, bool], Verdict | Refusal] = {}
+        self._refusals: dict[Question, Refusal] = {}
+        self._verdicts: dict[Question, Verdict] = {}  # as busy as the host is now
 
     def best(self, app_id: AppId, kind: ProcessorType) -> Best | Refusal:
         """BAV(A, T), or why the host cannot have jobs of this app there at all."""
@@ -68,29 +69,37 @@ class Judge:
 
     def verdict(self, place: int, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Verdict | Refusal:
         """The answer for a group's first instances or its retries. `place` is the group's in the order."""
-        key = (place, kind, retry)
-        found = self._verdicts.get(key)
+        question = (place, kind, retry)
+        found = self._refusals.get(question) or self._verdicts.get(question)
         if found is None:
-            found = self._verdicts[key] = self._decide(group, kind, retry=retry)
+            found = self._decide(group, kind, retry=retry)
+            if isinstance(found, Refusal):
+                self._refusals[question] = found
+            else:
+                self._verdicts[question] = found
         return found
 
-    def sent(self, verdict: Verdict, job_class: JobClass) -> None:
-        """Count a job that is given to the host: busy times, disk, the version's quota."""
+    def sent(self, verdict: Verdict, job_class: JobClass) -> bool:
+        """Count a job that is given to the host: busy times, disk, the version's quota.
+
+        True when the version's quota is used up with it, so that refusals are to be asked for again.
+        """
         version = verdict.usable.version
         self._busy = self._busy.with_job(version.plan_class, verdict.runtime_s, tight=verdict.due.tight)
         self._disk_bytes -= job_class.disk_bytes
         self._moments.clear()
         count = self._sent[version.app_version_id] = self._sent.get(version.app_version_id, 0) + 1
-        if count >= verdict.usable.quota_left:
-            self._best.pop((version.app_id, version.processor_type), None)
-            self._verdicts.clear()
-        else:
-            self._verdicts = {key: one for key, one in self._verdicts.items() if isinstance(one, Refusal)}
+        self._verdicts.clear()
+        if count < verdict.usable.quota_left:
+            return False
+        self._best.pop((version.app_id, version.processor_type), None)
+        self._refusals.clear()
+        return True
 
     def _look_for(self, app_id: AppId, kind: ProcessorType) -> Best | Refusal:
         app = self._asking.catalogue.apps.get(app_id)
         if app is None:
-            return Refusal(RefusalCode.NO_APP_VERSION, f"app {app_id} is not known here")
+            return Refusal(RefusalCode.NO_SLOTS, f"app {app_id} is too new: its versions are being loaded")
         for check in self._app_checks:
             refusal = check(app, kind, self._asking)
             if refusal is not None:
@@ -113,7 +122,7 @@ class Judge:
         return explored if isinstance(explored, Verdict) and not explored.gated else decided
 
     def _with_version(self, usable: Usable, group: SlotGroup, *, retry: bool) -> Verdict | Refusal:
-        job_class, speed, version = group.job_class, usable.speed, usable.version
+        job_class, speed = group.job_class, usable.speed
         runtime_s = speed.runtime_s(job_class.fpops_est_flop)
         due = assign_due_at(
             self._moment(usable),
@@ -122,13 +131,10 @@ class Judge:
             runtime_s=runtime_s,
             safe_runtime_s=speed.safe_runtime_s(runtime_s, self._settings.min_slack_s),
             retry=retry,
-            cuts=self._asking.catalogue.cut_points.get((version.app_id, version.processor_type)),
+            cuts=usable.cuts,
             settings=self._settings,
         )
-        if isinstance(due, Refusal):
-            return due
-        hr_class = hr_class_of(self._asking.host, job_class.hr_type)
-        return Verdict(usable, due, runtime_s, usage_of(version.plan_class), hr_class)
+        return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s)
 
     def _moment(self, usable: Usable) -> Moment:
         """When the host could start and end with this version, as busy as it is by now."""

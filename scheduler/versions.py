@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.apps import App, AppVersion, ProcessorType
-from domain.ranking import Percentile, samples
+from domain.ranking import CutPoints, Percentile, samples
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings
 from domain.units import DAY_S, AppVersionId, Instant
 from scheduler.asking import Asking
+from scheduler.busy import usage_of
 from scheduler.gates import percentile_of
 from scheduler.plan_classes import plan_class_refusal
 from scheduler.runtime import Speed, speed_of
@@ -24,13 +25,18 @@ CLOSEST_FIRST = (RefusalCode.DAILY_QUOTA, RefusalCode.PLAN_CLASS, RefusalCode.PL
 
 @dataclass(frozen=True, slots=True)
 class Usable:
-    """A version the host can run now. `proven`: it has enough samples on this host to be ranked."""
+    """A version the host can run now, and how many of its processors a job of it occupies.
+
+    `proven`: it has enough samples on this host to be ranked.
+    """
 
     version: AppVersion
     speed: Speed
     percentile: Percentile
     proven: bool
     quota_left: int
+    usage: float
+    cuts: CutPoints | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +138,8 @@ def _usable(version: AppVersion, asking: Asking, sent: int) -> Usable | Refusal:
         percentile_of(version, asking.havs, asking.catalogue, now=asking.now),
         proven=hav is not None and samples(hav, asking.now) >= settings.ranking.min_samples,
         quota_left=left,
+        usage=usage_of(version.plan_class),
+        cuts=cuts,
     )
 
 

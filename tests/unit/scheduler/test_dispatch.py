@@ -342,7 +342,7 @@ def test_refusals_are_summed_up_for_the_volunteer() -> None:
 
 
 def test_an_app_the_catalogue_does_not_have_yet_is_refused() -> None:
-    assert codes(choose(an_asking(), array(a_group(1, app_id=9)))) == {RefusalCode.NO_APP_VERSION}
+    assert codes(choose(an_asking(), array(a_group(1, app_id=9)))) == {RefusalCode.NO_SLOTS}
 
 
 # ------------------------------------------------------------------ cost and repetition

@@ -1,0 +1,67 @@
+"""In which order are the ready jobs looked at? Pure. DESIGN section 5: gated, locality, beta, everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import assert_never
+
+from domain.apps import ProcessorType
+from domain.batches import QoS
+from domain.refusals import Refusal
+from domain.settings import DeadlineRule
+from scheduler.asking import Asking
+from scheduler.gates import lowest_gate
+from scheduler.ports import SlotGroup
+from scheduler.verdict import Judge
+
+Placed = tuple[int, SlotGroup]  # a group and its place in the order
+
+
+class Pass(StrEnum):
+    """Passes in their order; each walks the groups from the start."""
+
+    GATED = "gated"  # jobs that ask for a percentile, while the host has one, up to the urgent share
+    LOCALITY = "locality"  # jobs whose sticky files the host holds
+    BETA = "beta"  # apps being tested, for volunteers who opted in
+    ALL = "all"  # everything in order
+    LEFT_OVER = "left_over"  # gated jobs beyond the urgent share, when there is nothing else
+
+
+def groups_in(
+    one_pass: Pass, groups: Sequence[Placed], asking: Asking, judge: Judge, kind: ProcessorType
+) -> Sequence[Placed]:
+    """The groups that are looked at in a pass, in order; cheap, and never wrong in leaving one out."""
+    match one_pass:
+        case Pass.GATED | Pass.LEFT_OVER:
+            return _behind_open_gates(groups, asking, judge, kind)
+        case Pass.LOCALITY:
+            files = asking.sticky_files
+            return [one for one in groups if one[1].sticky_files and one[1].sticky_files <= files] if files else ()
+        case Pass.BETA:
+            apps = asking.catalogue.apps
+            tested = {app_id for app_id, app in apps.items() if app.beta} if asking.volunteer.beta else set()
+            return [one for one in groups if one[1].batch.app_id in tested] if tested else ()
+        case Pass.ALL:
+            return groups
+        case _:
+            assert_never(one_pass)
+
+
+def _behind_open_gates(groups: Sequence[Placed], asking: Asking, judge: Judge, kind: ProcessorType) -> Sequence[Placed]:
+    """Groups that may ask for a percentile, of apps in which the host reaches the lowest gate."""
+    settings = asking.catalogue.settings.deadline
+    if settings.rule is DeadlineRule.FIXED:
+        return ()
+    lowest = lowest_gate(settings)
+    best = {app_id: judge.best(app_id, kind) for app_id in {group.batch.app_id for _, group in groups}}
+    reached = {
+        app_id
+        for app_id, found in best.items()
+        if not isinstance(found, Refusal) and found.for_gated.percentile.passes(lowest)
+    }
+    return [
+        one
+        for one in groups
+        if (one[1].urgent or one[1].batch.qos is not QoS.THROUGHPUT) and one[1].batch.app_id in reached
+    ]
