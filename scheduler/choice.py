@@ -45,7 +45,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The decision about one request. `examined` counts groups looked at, per processor type."""
+    """The decision about one request. `examined` counts the groups that were looked at."""
 
     chosen: tuple[Chosen, ...]
     refused: tuple[Refused, ...]

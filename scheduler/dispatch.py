@@ -1,7 +1,11 @@
-"""Which of the ready jobs does this host get, and by when must each be back? The main path. Pure.
+"""Which of the ready jobs does this host get, and by when must each be back? The main path.
 
-1 what the host wants, GPU types first   2 the groups in order, in passes   3 the row of checks
-4 a due date for each class              5 slots until the wish is covered  6 refusals counted
+1 what the host wants and may have, GPU types first   need.py
+2 the groups in order, in passes                      passes.py
+3 the row of checks, the gate and the due date        verdict.py, once per class and request
+4 slots until the wish is covered                     each with the checks of a single job
+5 refusals counted, and noted in the array
+Nothing but the array it is given is changed.
 """
 
 from __future__ import annotations
@@ -58,8 +62,8 @@ def choose(asking: Asking, array: JobArray) -> Choice:
         return Choice((), (Refused(Refusal(RefusalCode.ANONYMOUS_PLATFORM, detail)),), 0)
     walk = _Walk(asking, array)
     for want in asking.wants:
-        walk.serve(want)
-    return walk.finish()
+        walk.serve(want)  # steps 1 to 4
+    return walk.finish()  # step 5
 
 
 class _Walk:
