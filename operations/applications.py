@@ -34,7 +34,9 @@ class NewVersion:
     api_version: str = "7.5.0"
 
 
-async def add_app_version(applications: Applications, project: Project, new: NewVersion, *, clock: Clock) -> AppVersionId:
+async def add_app_version(
+    applications: Applications, project: Project, new: NewVersion, *, clock: Clock
+) -> AppVersionId:
     """Sign and store the files, then the version. Safe to repeat after an interruption.
 
     Raises NotFoundError (app, plan class), AlreadyExistsError (that version), InvalidInputError.

@@ -1,8 +1,8 @@
 """A typed client of the JSON API, for users' own scripts; the package `muster` re-exports it.
 
-    async with muster.Client("http://127.0.0.1:8080/", token) as client:
-        batch_id = await client.submit({"app": "double", "qos": "afap", "jobs": {...}})
-        print(await client.batch(batch_id))
+async with muster.Client("http://127.0.0.1:8080/", token) as client:
+    batch_id = await client.submit({"app": "double", "qos": "afap", "jobs": {...}})
+    print(await client.batch(batch_id))
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            headers=self._headers, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)
-        )
+        self._session = aiohttp.ClientSession(headers=self._headers, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
         return self
 
     async def __aexit__(

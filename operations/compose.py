@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
+from aiohttp import web
+
+import feeder.build
+import feeder.ports
+import jobs.build
+import scheduler.build
+import transfer.build
 from domain.clock import Clock
+from domain.settings import Settings
+from operations.accounts import AccountKeys
+from operations.api.files import Files
+from operations.api.routes import Api
+from operations.batches import Batches
+from operations.catalogue import CatalogueCache
+from operations.counters import RequestCounters
+from operations.duty import Duty
+from operations.pauses import ClockCheck
 from operations.project import Project
+from operations.site.attach import AttachFlow
+from scheduler.service import Ports as SchedulerPorts
 from store import embedded
 from store.postgres import PostgresStore, open_store
+from transfer.keys import ServingKeys, load_keys
+
+Loop = Callable[[], Coroutine[None, None, None]]
 
 
 async def database_dsn(project: Project) -> str:
@@ -25,17 +48,118 @@ def release_database(project: Project) -> None:
         embedded.release(project.postgres_dir)
 
 
-async def open_store_at(dsn: str, clock: Clock) -> PostgresStore:
-    """A store on a database; raises when its schema is of another version."""
-    return await open_store(dsn, clock=clock)
-
-
 @asynccontextmanager
 async def open_database(project: Project, clock: Clock) -> AsyncIterator[PostgresStore]:
-    """The project's store for one command."""
-    store = await open_store_at(await database_dsn(project), clock)
+    """The project's store, for one command."""
+    store = await open_store(await database_dsn(project), clock=clock)
     try:
         yield store
     finally:
         await store.close()
         release_database(project)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerParts:
+    """What a request worker runs: a web application, and loops by name."""
+
+    application: web.Application
+    tasks: dict[str, Loop]
+
+
+@asynccontextmanager
+async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerParts]:
+    """A request worker, its job array filled once. `project.database_url` must be set."""
+    assert project.database_url is not None
+    store = await open_store(project.database_url, clock=clock)
+    shards = store.shards()
+    try:
+        keys = await asyncio.to_thread(load_keys, project.keys_dir)
+        catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
+        pauses = ClockCheck(store.clock, clock)
+        counters = RequestCounters(clock)
+        await asyncio.gather(pauses.check_once(), shards.run_once())
+        fed = feeder.build.build(feeder.ports.Ports(store.waiting, shards), catalogue, clock)
+        await fed.refill_once()
+        files = _transfer(store, keys, project, catalogue, clock)
+        handler = scheduler.build.build_handler(
+            SchedulerPorts(store.ledger, fed.array, catalogue, files.urls, files.signer, pauses, counters), clock
+        )
+        account_keys = AccountKeys(keys.account_secret)
+        routes = [
+            web.post("/scheduler", handler.handle),
+            *files.routes,
+            *AttachFlow(store.volunteers, account_keys, catalogue, clock).routes(),
+        ]
+        api = Api(
+            store,
+            Batches(store, files.downloads, clock),
+            Files(store.applications, files.downloads, project, clock, max_bytes=Settings().files.max_input_bytes),
+            account_keys,
+            clock,
+        )
+        application = mounted(routes, api.application(), catalogue.catalogue().settings.project.url)
+        loops: dict[str, Loop] = {
+            "catalogue": catalogue.run,
+            "clock check": pauses.run,
+            "shards": shards.run,
+            "feeder": fed.run,
+            "counters": counters.run,
+        }
+        yield WorkerParts(application, loops)
+    finally:
+        await shards.close()
+        await store.close()
+
+
+def _transfer(
+    store: PostgresStore, keys: ServingKeys, project: Project, catalogue: CatalogueCache, clock: Clock
+) -> transfer.build.Transfer:
+    return transfer.build.build(
+        store.uploads,
+        keys,
+        download_dir=project.download_dir,
+        upload_dir=project.upload_dir,
+        settings=lambda: catalogue.catalogue().settings,
+        clock=clock,
+    )
+
+
+def mounted(routes: list[web.RouteDef], api: web.Application, master_url: str) -> web.Application:
+    """The routes below the path of the master URL, the API beside them."""
+    prefix = urlsplit(master_url).path.rstrip("/")
+    application = web.Application()
+    application.add_routes(
+        [web.RouteDef(route.method, prefix + route.path, route.handler, route.kwargs) for route in routes]
+    )
+    application.add_subapp(f"{prefix}/api/v1", api)
+    return application
+
+
+@asynccontextmanager
+async def build_background(project: Project, clock: Clock) -> AsyncIterator[dict[str, Loop]]:
+    """The background duties as loops by name. `project.database_url` must be set."""
+    assert project.database_url is not None
+    store = await open_store(project.database_url, clock=clock)
+    locks = store.duties()
+    try:
+        keys = await asyncio.to_thread(load_keys, project.keys_dir)
+        catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
+        files = _transfer(store, keys, project, catalogue, clock)
+
+        def lifecycle(name: str) -> Callable[[], float]:
+            return lambda: float(getattr(catalogue.catalogue().settings.lifecycle, name))
+
+        ports = jobs.build.JobsPorts(store.unsettled, files.outputs, store.overdue, store.outages)
+        services = jobs.build.build(ports, lambda: catalogue.catalogue().settings, clock)
+        duties = [
+            Duty(name, run_once, locks=locks, clock=clock, interval_s=interval_s)
+            for name, run_once, interval_s in (
+                ("validator", services.validator.run_once, lifecycle("validate_interval_s")),
+                ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),
+            )
+        ]
+        yield {"catalogue": catalogue.run, **{duty.name: duty.run for duty in duties}}
+    finally:
+        await locks.close()
+        await store.close()

@@ -29,7 +29,7 @@ class ClockCheck:
         self._clock = clock
         self._drift_s = Seconds(0.0)
 
-    def refuse_work_because(self, now: Instant) -> str | None:  # noqa: ARG002  the port gives it to everybody
+    def refuse_work_because(self, now: Instant) -> str | None:
         """A sentence when the clocks differ by 5 s or more."""
         if abs(self._drift_s) < REFUSE_S:
             return None

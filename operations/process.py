@@ -24,7 +24,9 @@ log = structlog.get_logger()
 
 @click.group()
 @click.option("--data-dir", type=click.Path(path_type=Path), required=True)
-@click.option("--database-url", required=True)
+@click.option(
+    "--database-url", required=True, envvar="MUSTER_DATABASE_URL"
+)  # in the environment: it may hold a password
 @click.option("--log-level", default="info")
 @click.pass_context
 def main(context: click.Context, data_dir: Path, database_url: str, log_level: str) -> None:

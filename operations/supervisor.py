@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -24,6 +25,8 @@ RESTART_PAUSE_S = Seconds(0.5)  # doubled for each death in a row
 RESTART_PAUSE_MOST_S = Seconds(30.0)
 HEALTHY_S = Seconds(60.0)  # a child that lived this long starts with the first pause again
 STOP_S = Seconds(20.0)  # after SIGTERM a child has this long before it is killed
+
+PROGRAM = (sys.executable, "-m", "operations.process")
 
 log = structlog.get_logger()
 
@@ -58,11 +61,20 @@ def check_port_free(host: str, port: int) -> None:
 
 
 class Supervisor:
-    """Runs children until it is told to stop."""
+    """Runs children until it is told to stop; `environment` is added to theirs."""
 
-    def __init__(self, children: Sequence[Child], clock: Clock) -> None:
+    def __init__(
+        self,
+        children: Sequence[Child],
+        clock: Clock,
+        *,
+        program: Sequence[str] = PROGRAM,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._children = children
         self._clock = clock
+        self._program = program
+        self._environment = {**os.environ, **(environment or {})}
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -110,10 +122,9 @@ class Supervisor:
     async def _start(self, child: Child) -> None:
         child.started_s = self._clock.monotonic()
         child.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "operations.process",
+            *self._program,
             *child.arguments,
+            env=self._environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # a terminal's Ctrl-C reaches the supervisor alone

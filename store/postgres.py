@@ -5,6 +5,7 @@ from __future__ import annotations
 from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
 from store.applications import PostgresApplications
+from store.duties import DatabaseClock, DutyLocks
 from store.ledger import PostgresLedger
 from store.migrate import check_version
 from store.people import PostgresPeople, PostgresVolunteers
@@ -38,10 +39,15 @@ class PostgresStore:
         self.applications = PostgresApplications(database, self._note_settings)
         self.settings = PostgresSettings(database)
         self.views = PostgresViews(database)
+        self.clock = DatabaseClock(database)
 
     def shards(self) -> PostgresShards:
         """This worker's part of the shards, on a connection of its own; its owner runs and closes it."""
         return PostgresShards(self._database.dsn, self._clock)
+
+    def duties(self) -> DutyLocks:
+        """The locks of background duties, on a connection of their own; their owner closes it."""
+        return DutyLocks(self._database.dsn)
 
     async def close(self) -> None:
         """Finish what is under way and let go of every connection."""

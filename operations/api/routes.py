@@ -5,8 +5,9 @@ from __future__ import annotations
 from aiohttp import web
 
 from domain.apps import App
+from domain.clock import Clock
 from domain.settings import Settings
-from domain.units import AppId
+from domain.units import AppId, BatchId, JobId
 from operations.accounts import AccountKeys, add_volunteer
 from operations.api.bodies import (
     MAX_BODY_BYTES,
@@ -22,23 +23,23 @@ from operations.api.bodies import (
     whole_number,
 )
 from operations.api.errors import problems
+from operations.api.files import Files
 from operations.api.replies import reply
 from operations.api.tokens import require_token
 from operations.batches import Batches
-from operations.show import account_as_json, job_as_json, submitter_as_json
 from operations.shares import checked_shares
+from operations.show import account_as_json, app_as_json, job_as_json, submitter_as_json
 from store.postgres import PostgresStore
-from domain.clock import Clock
 from wire.attach import password_hash
-from domain.units import BatchId, JobId
 
 
 class Api:
     """The handlers of /api/v1."""
 
-    def __init__(self, store: PostgresStore, batches: Batches, keys: AccountKeys, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, batches: Batches, files: Files, keys: AccountKeys, clock: Clock) -> None:
         self._store = store
         self._batches = batches
+        self._files = files
         self._keys = keys
         self._clock = clock
 
@@ -56,8 +57,8 @@ class Api:
                 web.post("/volunteers", self.add_volunteer),
                 web.get("/apps", self.apps),
                 web.post("/apps", self.add_app),
-                web.post("/apps/{name}/versions", self.add_app_version),
-                web.put("/files/{name}", self.add_file),
+                web.post("/apps/{name}/versions", self._files.add_version),
+                web.put("/files/{name}", self._files.put_input),
                 web.get("/batches", self.list_batches),
                 web.post("/batches", self.submit_batch),
                 web.get("/batches/{batch_id}", self.show_batch),
@@ -132,7 +133,7 @@ class Api:
 
     async def list_batches(self, request: web.Request) -> web.Response:
         before = request.query.get("before")
-        rows = await self._batches.list(
+        rows = await self._batches.listed(
             limit=limit_of(request),
             before=BatchId(whole_number(before, "before", 1, 2**62)) if before is not None else None,
         )
@@ -140,7 +141,7 @@ class Api:
 
     async def submit_batch(self, request: web.Request) -> web.Response:
         mapping = await read_body(request, dict[str, object])
-        batch_id = await self._batches.submit(mapping, input_folder=None)
+        batch_id = await self._batches.submit(mapping, folder=None)
         return reply({"batch_id": batch_id}, status=201)
 
     async def show_batch(self, request: web.Request) -> web.Response:

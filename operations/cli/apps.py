@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from domain.apps import App, PlanClass, ProcessorType
+from domain.errors import InvalidInputError
 from domain.units import AppId
 from operations.applications import NewVersion, add_app_version
 from operations.cli.context import Run, command
 from operations.show import app_as_json
+
+
+def checked_pattern(pattern: str) -> str:
+    """A regular expression that compiles. Raises InvalidInputError.
+
+    >>> checked_pattern("Linux.*Debian")
+    'Linux.*Debian'
+    """
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InvalidInputError("os-pattern", "a regular expression", f"{pattern}: {error}") from None
+    return pattern
 
 
 @click.group()
@@ -102,10 +117,34 @@ def plan_class() -> None:
 @click.option("--cpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=1.0)
 @click.option("--gpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=0.1)
 @command
-async def set_plan_class(run: Run, name: str, gpu_type: str | None, **needs: object) -> None:
+async def set_plan_class(
+    run: Run,
+    name: str,
+    gpu_type: str | None,
+    ncpus: float,
+    gpu_count: float,
+    min_gpu_ram_bytes: float,
+    min_driver_version: int,
+    min_host_ncpus: int,
+    min_host_ram_bytes: float,
+    os_pattern: str,
+    cpu_speed_fraction: float,
+    gpu_speed_fraction: float,
+) -> None:
     """Define or change a plan class."""
-    gpu = ProcessorType(gpu_type) if gpu_type is not None else None
-    new = PlanClass(name, gpu_type=gpu, **needs)  # type: ignore[arg-type]  # click checked their types
+    new = PlanClass(
+        name,
+        ncpus=ncpus,
+        gpu_type=ProcessorType(gpu_type) if gpu_type is not None else None,
+        gpu_count=gpu_count,
+        min_gpu_ram_bytes=min_gpu_ram_bytes,
+        min_driver_version=min_driver_version,
+        min_host_ncpus=min_host_ncpus,
+        min_host_ram_bytes=min_host_ram_bytes,
+        os_pattern=checked_pattern(os_pattern),
+        cpu_speed_fraction=cpu_speed_fraction,
+        gpu_speed_fraction=gpu_speed_fraction,
+    )
     async with run.store() as store:
         await store.applications.put_plan_class(new)
     run.show({"plan_class": name}, f"plan class {name}")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import click
 import msgspec
@@ -19,9 +19,6 @@ from domain.clock import Clock, SystemClock
 from operations.compose import open_database
 from operations.project import Project, open_project
 from store.postgres import PostgresStore
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 DEFAULT_DATA_DIR = "muster-data"
 
@@ -77,7 +74,7 @@ def as_text(value: object) -> str:
     return str(value)
 
 
-def command(function: Callable[Concatenate[Run, P], Awaitable[R]]) -> Callable[P, R]:
+def command(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """A command body: adds --data-dir, --database-url and --json, and runs the coroutine."""
 
     @click.option(
@@ -93,12 +90,13 @@ def command(function: Callable[Concatenate[Run, P], Awaitable[R]]) -> Callable[P
     )
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(function)
-    def wrapper(*args: P.args, data_dir: Path, database_url: str | None, as_json: bool, **kwargs: P.kwargs) -> R:
-        run = Run(data_dir, database_url, as_json, SystemClock())
+    def wrapper(**arguments: Any) -> None:  # Any: click's own options, checked by click
+        data_dir, database_url = arguments.pop("data_dir"), arguments.pop("database_url")
+        run = Run(data_dir, database_url, arguments.pop("as_json"), SystemClock())
 
-        async def body() -> R:
-            return await function(run, *args, **kwargs)
+        async def body() -> None:
+            await function(run, **arguments)
 
-        return asyncio.run(body())
+        asyncio.run(body())
 
-    return wrapper  # type: ignore[return-value]  # click adds the three options mypy sees in the signature
+    return wrapper

@@ -11,13 +11,13 @@ import click
 from domain.clock import SystemClock
 from domain.errors import InvalidInputError
 from operations.cli.context import DEFAULT_DATA_DIR, Run, command, to_json
-from operations.compose import database_dsn, open_store_at, release_database
+from operations.compose import database_dsn, release_database
 from operations.demo.run import run_demo
+from operations.install import install
 from operations.logs import configure_logs
-from operations.project import create_project, open_project
+from operations.project import open_project
 from operations.supervisor import Child, Supervisor, check_port_free
 from store.migrate import migrate as migrate_database
-from transfer.keys import create_keys
 
 
 def checked_url(url: str) -> str:
@@ -38,20 +38,8 @@ def checked_url(url: str) -> str:
 @command
 async def init(run: Run, url: str, name: str | None) -> None:
     """Create a project: its folder, keys and database. Safe to repeat."""
-    url = checked_url(url)
-    project = create_project(run.data_dir, run.database_url)
-    create_keys(project.keys_dir)
-    dsn = await database_dsn(project)
-    await migrate_database(dsn, now=run.clock.now())
-    store = await open_store_at(dsn, run.clock)
-    try:
-        for key, value in (("project.url", url), ("project.name", name)):
-            if value is not None:
-                now, who = run.clock.now(), getpass.getuser()
-                await store.settings.set_setting(key, value, now=now, who=who, why="muster init")
-    finally:
-        await store.close()
-        release_database(project)
+    settings = {"project.url": checked_url(url), **({"project.name": name} if name is not None else {})}
+    project = await install(run.data_dir, run.database_url, settings, who=getpass.getuser(), clock=run.clock)
     run.show(
         {"data_dir": str(project.data_dir), "url": url},
         f"project created in {project.data_dir}\n"
@@ -90,12 +78,12 @@ async def _up(data_dir: Path, database_url: str | None, host: str, port: int, wo
     check_port_free(host, port)
     dsn = await database_dsn(project)
     try:
-        common = ["--data-dir", str(project.data_dir), "--database-url", dsn, "--log-level", log_level]
+        common = ["--data-dir", str(project.data_dir), "--log-level", log_level]
         children = [Child("background", [*common, "background"])]
         for number in range(workers):
             where = ["--host", host, "--port", str(port), "--number", str(number)]
             children.append(Child(f"worker {number}", [*common, "worker", *where]))
-        supervisor = Supervisor(children, SystemClock())
+        supervisor = Supervisor(children, SystemClock(), environment={"MUSTER_DATABASE_URL": dsn})
         running = asyncio.create_task(supervisor.run())
         ready = asyncio.create_task(supervisor.wait_ready())
         await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)

@@ -57,9 +57,7 @@ class Crowd:
                 if isinstance(result, Exception):
                     raise result
 
-    async def _join(
-        self, member: Member, session: aiohttp.ClientSession, cache: FileCache, runner: TaskRunner
-    ) -> None:
+    async def _join(self, member: Member, session: aiohttp.ClientSession, cache: FileCache, runner: TaskRunner) -> None:
         draw = random.Random(self._seed * 100_003 + member.profile.number)  # noqa: S311  repeatable, not secret
         volunteer = CrowdVolunteer(
             member.profile,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from tests.e2e.stock_client import free_port, wait_for
 
@@ -82,9 +82,11 @@ class Server:
             assert self._process.wait(30) == 0, self.log()
 
     def kill(self) -> None:
-        """SIGKILL the whole process group: no goodbye."""
+        """SIGKILL the supervisor and its processes at once: no goodbye. The database stays."""
         if self._process is not None and self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            supervisor = psutil.Process(self._process.pid)
+            for process in (supervisor, *supervisor.children(recursive=True)):
+                process.kill()
             self._process.wait()
 
     # ------------------------------------------------------------------ what tests do with it
@@ -96,9 +98,9 @@ class Server:
         self.muster("app", "add", name)
         self.add_version(name, main, **options)
 
-    def add_version(self, name: str, main: Path, *, version: int = 100, **options: str) -> None:
+    def add_version(self, name: str, main: Path, *, version: str = "100", **options: str) -> None:
         extra = [part for key, value in options.items() for part in (f"--{key.replace('_', '-')}", value)]
-        platform = ["--platform", "x86_64-pc-linux-gnu", "--version", str(version), "--main", str(main)]
+        platform = ["--platform", "x86_64-pc-linux-gnu", "--version", version, "--main", str(main)]
         self.muster("app", "version", "add", name, *platform, *extra)
 
     def submit(self, text: str, name: str = "batch.toml") -> int:

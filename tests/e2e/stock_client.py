@@ -60,9 +60,7 @@ class StockClient:
         more = f"<ncpus>{self.ncpus}</ncpus>" + (FAKE_GPU if self.fake_gpu else "")
         no_gpus = "" if self.fake_gpu else "<no_gpus>1</no_gpus>"
         (self.folder / "cc_config.xml").write_text(CONFIG.format(no_gpus=no_gpus, more=more))
-        preferences = PREFERENCES.format(
-            buffer_days=self.buffer_days, upload_bytes_per_s=self.upload_bytes_per_s
-        )
+        preferences = PREFERENCES.format(buffer_days=self.buffer_days, upload_bytes_per_s=self.upload_bytes_per_s)
         (self.folder / "global_prefs_override.xml").write_text(preferences)
         command = ["boinc", "--dir", str(self.folder), "--gui_rpc_port", str(self._port)]
         for kind in ("pers", "sched"):

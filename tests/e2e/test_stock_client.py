@@ -101,7 +101,7 @@ def test_a_user_abort_is_no_job_error_and_the_job_goes_out_again(
     server.add_app("testapp", app_binary)
     batch_id = server.submit(jobs(command="40", max_errors=2))
     aborting = client()
-    wait_for(lambda: aborting.active_tasks(), AT_MOST_S, "a running task")
+    wait_for(aborting.active_tasks, AT_MOST_S, "a running task")
     [task] = aborting.active_tasks()
     aborting.abort(task)
     wait_for(lambda: any(i["state"] == "aborted" for i in server.instances(batch_id)), 30, "the report")
@@ -136,7 +136,7 @@ def test_an_upload_cut_by_a_restart_is_resumed_where_it_was(
     assert server.batch(batch_id)["jobs_validated"] == 1
     offsets = [int(found) for found in re.findall(r'"offset": ?(\d+)', server.log())]
     assert any(offset >= kept - 65536 and offset > 0 for offset in offsets), uploader.log()
-    [path] = [p for p in upload_dir.rglob("*_r0")]
+    [path] = list(upload_dir.rglob("*_r0"))
     assert path.stat().st_size > 600 * 1024
 
 
@@ -163,9 +163,7 @@ def test_nasty_stderr_neither_breaks_the_report_nor_invents_results(
     assert {i["state"] for i in server.instances(batch_id)} == {"valid"}
 
 
-def test_a_declared_gpu_gets_a_job_of_its_own_app_version(
-    server: Server, client: MakeClient, app_binary: Path
-) -> None:
+def test_a_declared_gpu_gets_a_job_of_its_own_app_version(server: Server, client: MakeClient, app_binary: Path) -> None:
     server.init()
     server.start()
     server.muster("app", "plan-class", "set", "fake", "--gpu-type", "fake_gpu", "--ncpus", "0.1")
@@ -198,15 +196,13 @@ def test_a_tight_deadline_shows_as_estimated_delay_and_moves_the_next_one(
     assert 5 < waits_s < 30, second["because"]
 
 
-def test_a_restart_between_fetch_and_report_loses_nothing(
-    server: Server, client: MakeClient, app_binary: Path
-) -> None:
+def test_a_restart_between_fetch_and_report_loses_nothing(server: Server, client: MakeClient, app_binary: Path) -> None:
     server.init()
     server.start()
     server.add_app("testapp", app_binary)
     batch_id = server.submit(jobs(command="8"))
     working = client()
-    wait_for(lambda: working.active_tasks(), AT_MOST_S, "a running task")
+    wait_for(working.active_tasks, AT_MOST_S, "a running task")
     server.stop()
     server.start()
 

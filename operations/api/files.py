@@ -1,0 +1,81 @@
+"""Files brought over the API: inputs of jobs, and programs of app versions."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import web
+
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from operations.api.bodies import whole_number
+from operations.api.replies import reply
+from operations.applications import NewVersion, add_app_version
+from operations.ports import Applications
+from operations.project import Project
+from transfer.download_folder import DownloadFolder
+from transfer.names import checked_name
+
+PROGRAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+class Files:
+    """The handlers that take a file as their body."""
+
+    def __init__(
+        self, applications: Applications, downloads: DownloadFolder, project: Project, clock: Clock, *, max_bytes: int
+    ) -> None:
+        self._applications = applications
+        self._downloads = downloads
+        self._project = project
+        self._clock = clock
+        self._max_bytes = max_bytes
+
+    async def put_input(self, request: web.Request) -> web.Response:
+        """PUT /files/NAME: a file that batches may name as an input. The same content may be put again."""
+        name = checked_name(request.match_info["name"])
+        async with self._received(request, name) as path:
+            content = await asyncio.to_thread(self._downloads.register_file, path, name)
+        await self._applications.add_file(
+            name, nbytes=content.nbytes, md5=content.md5, signature="", now=self._clock.now()
+        )
+        return reply({"name": name, "nbytes": content.nbytes, "md5": content.md5}, status=201)
+
+    async def add_version(self, request: web.Request) -> web.Response:
+        """POST /apps/NAME/versions?platform=…&version=…&file=…: the body is the main program."""
+        query = request.query
+        for needed in ("platform", "version", "file"):
+            if needed not in query:
+                raise InvalidInputError(needed, "a value in the address", None)
+        if not PROGRAM_NAME.fullmatch(query["file"]):
+            raise InvalidInputError("file", "the program's file name", query["file"])
+        async with self._received(request, query["file"]) as path:
+            new = NewVersion(
+                request.match_info["name"],
+                query["platform"],
+                whole_number(query["version"], "version", 1, 2**31 - 1),
+                path,
+                plan_class=query.get("plan_class", ""),
+                api_version=query.get("api_version", "7.5.0"),
+            )
+            version_id = await add_app_version(self._applications, self._project, new, clock=self._clock)
+        return reply({"app_version_id": version_id}, status=201)
+
+    @asynccontextmanager
+    async def _received(self, request: web.Request, name: str) -> AsyncIterator[Path]:
+        """The body as a file, for as long as the block lasts. Raises InvalidInputError when it is too large."""
+        with tempfile.TemporaryDirectory(dir=self._project.data_dir, prefix="received-") as folder:
+            path = Path(folder) / name
+            nbytes = 0
+            with path.open("wb") as file:
+                async for chunk in request.content.iter_chunked(1 << 18):
+                    nbytes += len(chunk)
+                    if nbytes > self._max_bytes:
+                        raise InvalidInputError("body", f"at most {self._max_bytes} bytes", "more")
+                    await asyncio.to_thread(file.write, chunk)
+            yield path

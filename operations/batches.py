@@ -1,0 +1,113 @@
+"""Batches as people handle them: submit, look at, end."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from domain.batches import Batch
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from domain.settings import Settings
+from domain.units import BatchId
+from jobs.spec import BatchSpec, parse_batch, with_rows
+from jobs.submission import Progress, SubmissionPorts, submit
+from operations.inputs import InputFolder
+from operations.show import batch_as_json
+from store.postgres import PostgresStore
+from transfer.download_folder import DownloadFolder
+
+DEFAULT_SUBMITTER = "default"
+
+
+def read_batch_file(path: Path) -> dict[str, object]:
+    """The table in a TOML or JSON file. Raises InvalidInputError."""
+    try:
+        text = path.read_text()
+        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise InvalidInputError("batch file", "a readable file", f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(str(path), "UTF-8 text", "other bytes") from None
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise InvalidInputError(str(path), f"a {kind} file", str(error)) from None
+    if not isinstance(values, dict):
+        raise InvalidInputError(str(path), "a table", values)
+    return values
+
+
+def csv_rows(path: Path) -> Iterator[Mapping[str, str]]:
+    """The rows of a CSV file with a heading, read as they are asked for. Raises InvalidInputError."""
+    try:
+        with path.open(newline="") as file:
+            yield from csv.DictReader(file)
+    except OSError as error:
+        raise InvalidInputError("jobs_csv", "a readable file", f"{path}: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInputError("jobs_csv", "a CSV file in UTF-8", f"{path}: {error}") from None
+
+
+class Batches:
+    """What the command line and the API do with batches."""
+
+    def __init__(self, store: PostgresStore, downloads: DownloadFolder, clock: Clock) -> None:
+        self._store = store
+        self._downloads = downloads
+        self._clock = clock
+
+    async def submit(
+        self, values: Mapping[str, object], *, folder: Path | None, progress: Progress | None = None
+    ) -> BatchId:
+        """Submit the batch a table describes; `folder` is where its relative paths start, None: no paths.
+
+        Raises InvalidInputError, NotFoundError; nothing is written then.
+        """
+        settings = Settings.from_mapping(await self._store.settings.settings())
+        spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
+        ports = SubmissionPorts(
+            self._store.submissions,
+            self._store.people,
+            self._store.applications,
+            InputFolder(self._downloads, self._store.applications, self._clock, folder),
+        )
+        return await submit(
+            _with_csv(spec, folder, settings),
+            ports=ports,
+            ordering=settings.ordering,
+            clock=self._clock,
+            progress=progress,
+        )
+
+    async def show(self, batch_id: BatchId) -> dict[str, object]:
+        """A batch as JSON. Raises NotFoundError."""
+        return await self._as_json(await self._store.views.batch(batch_id))
+
+    async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[dict[str, object]]:
+        """Batches as JSON, newest first."""
+        return [await self._as_json(batch) for batch in await self._store.views.batches(limit=limit, before=before)]
+
+    async def abort(self, batch_id: BatchId) -> None:
+        """End a batch. Raises NotFoundError."""
+        await self._store.submissions.abort_batch(batch_id, now=self._clock.now())
+
+    async def _as_json(self, batch: Batch) -> dict[str, object]:
+        views = self._store.views
+        return batch_as_json(
+            batch,
+            app=await views.app_name(batch.app_id),
+            submitter=await views.submitter_name(batch.submitter_id),
+            account=await views.account_name(batch.account_id),
+        )
+
+
+def _with_csv(spec: BatchSpec, folder: Path | None, settings: Settings) -> BatchSpec:
+    if not spec.jobs_csv:
+        return spec
+    if folder is None:
+        raise InvalidInputError("jobs_csv", "[[job]] tables: a batch sent over the network has no files", spec.jobs_csv)
+    path = folder / spec.jobs_csv
+    return with_rows(spec, lambda: csv_rows(path), files=settings.files)

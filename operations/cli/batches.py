@@ -1,0 +1,123 @@
+"""`muster batch` and `muster job`: submit, look at, end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from domain.settings import Settings
+from domain.units import BatchId, JobId
+from operations.batches import Batches, read_batch_file
+from operations.cli.context import Run, as_text, command
+from operations.show import job_as_json
+from store.postgres import PostgresStore
+from transfer.download_folder import DownloadFolder
+
+COLUMNS = ["batch_id", "name", "app", "qos", "state", "jobs_total", "jobs_validated", "jobs_failed", "in_progress"]
+PROGRESS_FROM_JOBS = 10_000
+
+
+def batches_of(run: Run, store: PostgresStore) -> Batches:
+    """What this command does with the project's batches."""
+    folder = DownloadFolder(run.project().download_dir, max_bytes=Settings().files.max_input_bytes)
+    return Batches(store, folder, run.clock)
+
+
+@click.group()
+def batch() -> None:
+    """Batches of jobs."""
+
+
+@batch.command("submit")
+@click.argument("file", type=click.Path(path_type=Path))
+@command
+async def submit(run: Run, file: Path) -> None:
+    """Submit the batch a TOML or JSON file describes: all of its jobs, or none."""
+    values = await asyncio.to_thread(read_batch_file, file)
+    bar = Progress(
+        TextColumn("jobs written"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task("jobs", visible=False)
+
+    def progress(written: int, total: int) -> None:
+        bar.update(task, completed=written, total=total, visible=total >= PROGRESS_FROM_JOBS)
+
+    with bar:
+        async with run.store() as store:
+            batch_id = await batches_of(run, store).submit(values, folder=file.parent, progress=progress)
+    run.show({"batch_id": batch_id}, f"batch {batch_id} submitted: muster batch show {batch_id}")
+
+
+@batch.command("show")
+@click.argument("batch_id", type=click.IntRange(min=1))
+@command
+async def show(run: Run, batch_id: int) -> None:
+    """Show a batch with its counters."""
+    async with run.store() as store:
+        shown = await batches_of(run, store).show(BatchId(batch_id))
+    run.show(shown, "\n".join(f"{key:18} {as_text(value)}" for key, value in shown.items()))
+
+
+@batch.command("list")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@command
+async def list_batches(run: Run, limit: int) -> None:
+    """List batches, newest first."""
+    async with run.store() as store:
+        rows = await batches_of(run, store).listed(limit=limit)
+    run.show_table(list(rows), COLUMNS, "No batches yet: muster batch submit FILE.toml")
+
+
+@batch.command("abort")
+@click.argument("batch_id", type=click.IntRange(min=1))
+@command
+async def abort(run: Run, batch_id: int) -> None:
+    """End a batch: what is unsent is cancelled, hosts are told to drop what they have not started."""
+    async with run.store() as store:
+        batches = batches_of(run, store)
+        await batches.abort(BatchId(batch_id))
+        shown = await batches.show(BatchId(batch_id))
+    run.show(shown, f"batch {batch_id} is {shown['state']}")
+
+
+@click.group()
+def job() -> None:
+    """Jobs and their instances."""
+
+
+@job.command("list")
+@click.argument("batch_id", type=click.IntRange(min=1))
+@click.option("--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True)
+@click.option("--after", type=click.IntRange(min=0), default=None, help="Continue behind this job.")
+@command
+async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> None:
+    """List the jobs of a batch."""
+    continued = JobId(after) if after is not None else None
+    async with run.store() as store:
+        jobs = await store.views.jobs(BatchId(batch_id), limit=limit, after=continued)
+    rows = [job_as_json(one) for one in jobs]
+    run.show_table(rows, ["job_id", "state", "command_line", "canonical_instance_id", "failure"], "no such jobs")
+
+
+@job.command("show")
+@click.argument("job_id", type=click.IntRange(min=1))
+@command
+async def show_job(run: Run, job_id: int) -> None:
+    """Show a job, its instances, how their due dates came about and why they failed."""
+    async with run.store() as store:
+        shown = job_as_json(await store.views.job(JobId(job_id)))
+    instances = shown.pop("instances")
+    assert isinstance(instances, list)
+    lines = [f"{key:22} {as_text(value)}" for key, value in shown.items()]
+    for instance in instances:
+        lines += ["", *(f"  {key:20} {as_text(value)}" for key, value in instance.items())]
+    run.show({**shown, "instances": instances}, "\n".join(lines))
