@@ -8,8 +8,9 @@ work that runs first because it is endangered or tight, `queue` everything the h
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from domain.apps import CPU, AppVersion, PlanClass, ProcessorType
 from domain.hosts import Host
@@ -17,6 +18,7 @@ from domain.jobs import Held
 from domain.units import AppVersionId, Instant, Seconds
 from scheduler.asking import HeldElsewhere, Want
 
+LEAST_SHARE = 0.01  # of a device that a job is counted with
 MOST_PARTS = 12  # a device is divided in at most this many equal parts for jobs that share it
 
 
@@ -66,8 +68,7 @@ class Timeline:
             return self._shared_after(usage, runtime_s, not_before_s)
         needed = min(max(1, math.ceil(usage)), len(self.instances))
         end_s = max(self.instances[needed - 1][-1], not_before_s) + runtime_s
-        taken = ((end_s,) * self.parts,) * needed
-        return Timeline(tuple(sorted((*self.instances[needed:], *taken), key=_wholly_free_s)))
+        return Timeline(_inserted(self.instances[needed:], (end_s,) * self.parts, needed))
 
     def at_least(self, other: Timeline) -> Timeline:
         """Both in order of free time, the later of each pair: whichever knows of more work is right.
@@ -115,7 +116,15 @@ class Timeline:
         end_s = max(parts[used - 1], not_before_s) + runtime_s
         after = tuple(sorted((*parts[used:], *((end_s,) * used))))
         others = (*divided.instances[:chosen], *divided.instances[chosen + 1 :])
-        return Timeline(tuple(sorted((*others, after), key=_wholly_free_s)))
+        return Timeline(_inserted(others, after, 1))
+
+
+def _inserted(
+    instances: tuple[tuple[float, ...], ...], one: tuple[float, ...], times: int
+) -> tuple[tuple[float, ...], ...]:
+    """Instances in order with one more, `times` times."""
+    place = bisect_right(instances, one[-1], key=_wholly_free_s)
+    return (*instances[:place], *((one,) * times), *instances[place:])
 
 
 def _sharers(usage: float) -> int:
@@ -144,26 +153,26 @@ class Busy:
 
     def with_job(self, plan: PlanClass, runtime_s: float, *, tight: bool) -> Busy:
         """Busy times once this job is sent, too. Only a tight job delays later tight ones."""
-        queue = _charged(self.queue, plan, runtime_s)
-        return replace(self, queue=queue, start=_charged(self.start, plan, runtime_s) if tight else self.start)
+        queue, start = dict(self.queue), self.start
+        _charge(queue, plan, runtime_s, -math.inf)
+        if tight:
+            start = dict(self.start)
+            _charge(start, plan, runtime_s, -math.inf)
+        return Busy(start, queue)
 
 
 def usage_of(plan: PlanClass) -> float:
     """Instances of its own processor type that a job of this plan class occupies; a CPU job at least one."""
-    return plan.gpu_count if plan.gpu_type is not None else max(1.0, plan.ncpus)
+    return max(LEAST_SHARE, plan.gpu_count) if plan.gpu_type is not None else max(1.0, plan.ncpus)
 
 
-def _charged(
-    timelines: Mapping[ProcessorType, Timeline], plan: PlanClass, runtime_s: float, not_before_s: float = -math.inf
-) -> Mapping[ProcessorType, Timeline]:
-    """Timelines with a job; a GPU job occupies CPUs only if it uses at least a whole one (POLICY D5)."""
-    after = dict(timelines)
+def _charge(timelines: dict[ProcessorType, Timeline], plan: PlanClass, runtime_s: float, not_before_s: float) -> None:
+    """Put a job on timelines; a GPU job occupies CPUs only if it uses at least a whole one (POLICY D5)."""
     kind = plan.processor_type
-    if kind in after:
-        after[kind] = after[kind].after(usage_of(plan), runtime_s, not_before_s)
+    if kind in timelines:
+        timelines[kind] = timelines[kind].after(usage_of(plan), runtime_s, not_before_s)
     if plan.gpu_type is not None and plan.ncpus >= 1.0:
-        after[CPU] = after[CPU].after(plan.ncpus, runtime_s, not_before_s)
-    return after
+        timelines[CPU] = timelines[CPU].after(plan.ncpus, runtime_s, not_before_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +248,7 @@ def _told(want: Want | None, count: int, idle: int) -> Timeline:
 
 def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[Work]) -> Mapping[ProcessorType, Timeline]:
     """Free times of `counts` instances, from now, after this work in this order."""
-    timelines: Mapping[ProcessorType, Timeline] = {
-        kind: Timeline.of([-math.inf] * count) for kind, count in counts.items()
-    }
+    timelines = {kind: Timeline.of([-math.inf] * count) for kind, count in counts.items()}
     for work in works:
-        timelines = _charged(timelines, work.plan, work.runtime_s, work.since_s)
+        _charge(timelines, work.plan, work.runtime_s, work.since_s)
     return {kind: timeline.clamped() for kind, timeline in timelines.items()}
