@@ -70,7 +70,8 @@ class PostgresOutages:
 
     async def move_open_deadlines(self, *, by_s: Seconds, alive_until: Instant) -> int:
         async def write(connection: Connection) -> int:
-            moved: int = await connection.fetchval(load("move_open_deadlines"), by_s, alive_until)
+            counted_until = await connection.fetchval(load("lock_duty"), COUNT_DUE)
+            moved: int = await connection.fetchval(load("move_open_deadlines"), by_s, alive_until, counted_until or 0.0)
             return moved
 
         return await self._database.in_transaction(write)

@@ -1,3 +1,4 @@
--- Ask the server whether the connection is alive.
--- returns alive
+-- Purpose: whether the connection is alive; whoever gets no answer knows.
+-- Arguments: none.
+-- Result: alive, true.
 SELECT true AS alive;

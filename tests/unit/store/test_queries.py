@@ -1,0 +1,52 @@
+"""Every query has a header and a user, and asks no clock."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import store
+from store.queries import load, names
+
+SOURCE = "".join(path.read_text() for path in sorted(Path(store.__file__).parent.glob("*.py")))
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_query_says_its_purpose_its_arguments_and_its_result(name: str) -> None:
+    header = "".join(line for line in load(name).splitlines() if line.startswith("--"))
+    assert re.match(r"-- Purpose: .+-- Arguments: .+-- Result: .+", header)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_query_is_used(name: str) -> None:
+    assert f'"{name}"' in SOURCE
+
+
+@pytest.mark.parametrize("name", sorted(set(names()) - {"database_now"}))
+def test_a_query_asks_no_clock(name: str) -> None:
+    assert not re.search(r"\b(now\(\)|clock_timestamp|current_timestamp|localtimestamp)", load(name), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_queries_arguments_are_all_described(name: str) -> None:
+    header, body = (
+        "\n".join(line for line in load(name).splitlines() if line.startswith("--") is commented)
+        for commented in (True, False)
+    )
+    used = {int(number) for number in re.findall(r"\$(\d+)", body)}
+    described = {int(number) for number in re.findall(r"\$(\d+)", header)}
+    for first, last in re.findall(r"\$(\d+) to \$(\d+)", header):
+        described |= set(range(int(first), int(last) + 1))
+    assert used == described
+
+
+def test_every_query_that_is_named_has_a_file() -> None:
+    named = set(re.findall(r'load\("([a-z_]+)"\)|fetch(?:_one)?\(\s*"([a-z_]+)"', SOURCE))
+    assert {one or other for one, other in named} <= set(names())
+
+
+def test_a_query_without_a_file_is_an_error() -> None:
+    with pytest.raises(FileNotFoundError):
+        load("no_such_query")
