@@ -1,0 +1,135 @@
+"""What of a job is compared, and what its settlement means for instances and their hosts. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from domain.dispatch import Upload
+from domain.havs import HavEvent, HavEventKind
+from domain.jobs import JobClass, output_file_name
+from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
+from domain.units import Flop, Instant, Seconds
+from lifecycle.compare import OutputCopy
+from lifecycle.machine import advance, host_record
+from lifecycle.settle import InstanceView, JobView, Settlement
+from lifecycle.states import Event
+
+LEAST_S = Seconds(1.0)  # turnarounds and runtimes count as at least this, so that their logarithms are tame
+LEAST_CENSORED_RATIO = 10.0  # POLICY 4.5
+
+
+def view_of(job: JobFacts) -> JobView:
+    """The job as the life-cycle looks at it."""
+    return JobView(
+        job.job_class.quorum,
+        job.job_class.max_errors,
+        job.job_class.max_instances,
+        tuple(InstanceView(instance.instance_id, instance.state) for instance in job.instances),
+        copies=job.copies,
+        state=job.state,
+        canonical_instance_id=job.canonical_instance_id,
+        batch_aborted=job.batch_aborted,
+    )
+
+
+def uploads_by_output(instance: InstanceFacts, job_class: JobClass) -> dict[str, Upload]:
+    """What the instance brought, by the job's names for its outputs; optional ones may be missing."""
+    brought = {upload.name: upload for upload in instance.uploads}
+    named = ((output.name, output_file_name(instance.name, n)) for n, output in enumerate(job_class.outputs))
+    return {name: brought[file_name] for name, file_name in named if file_name in brought}
+
+
+def copies_of(
+    instance: InstanceFacts, job_class: JobClass, contents: Mapping[str, bytes | None]
+) -> tuple[OutputCopy, ...]:
+    """The instance's outputs for a comparer. `contents` are by upload file name, where they were read."""
+    return tuple(
+        OutputCopy(name, upload.nbytes, upload.md5, contents.get(upload.name))
+        for name, upload in uploads_by_output(instance, job_class).items()
+    )
+
+
+def job_settlement(job: JobFacts, settlement: Settlement, now: Instant) -> JobSettlement:
+    """The life-cycle's decision as the change to be written, with what it says about hosts."""
+    instances = {instance.instance_id: instance for instance in job.instances}
+    fpops_est_flop = job.job_class.fpops_est_flop
+    return JobSettlement(
+        job.job_id,
+        job.serial,
+        settlement.state,
+        now,
+        canonical_instance_id=settlement.canonical_instance_id,
+        failure=settlement.failure,
+        steps=tuple(_step(instances[id_], event, fpops_est_flop, now) for id_, event in settlement.events),
+        new_instances=settlement.new_instances,
+        retries=settlement.retries,
+        hasten=settlement.hasten,
+    )
+
+
+def censored_sample(*, sent_at: Instant, due_at: Instant, now: Instant, est_runtime_s: Seconds) -> float:
+    """The ln(turnaround / R) a time-out stands for: of a turnaround that is only known to be longer.
+
+    s = ln max(10, (now - sent) / R, (due - sent) / R): at least what the host was given (POLICY D23), and
+    never so little that losing jobs looks like being a little slow (POLICY 4.5). A late valid result takes
+    it back. A job with R = 1 h that was given 20 h and is given up after 22 h:
+
+    >>> round(censored_sample(sent_at=Instant(0.0), due_at=Instant(72_000.0), now=Instant(79_200.0),
+    ...                       est_runtime_s=Seconds(3600.0)), 3)  # ln 22
+    3.091
+    """
+    silent_s = max(now - sent_at, due_at - sent_at)
+    return math.log(max(LEAST_CENSORED_RATIO, silent_s / max(LEAST_S, est_runtime_s)))
+
+
+def _step(instance: InstanceFacts, event: Event, fpops_est_flop: Flop, now: Instant) -> InstanceStep:
+    step = advance(instance.state, event, instance_id=instance.instance_id)
+    kind = host_record(step.instructions)
+    return InstanceStep(
+        instance.instance_id,
+        instance.state,
+        step.state,
+        hav_event=None if kind is None else _hav_event(instance, kind, fpops_est_flop, now),
+    )
+
+
+def _hav_event(instance: InstanceFacts, kind: HavEventKind, fpops_est_flop: Flop, now: Instant) -> HavEvent | None:
+    """What the host's statistics are told. A verdict takes back the sample an earlier time-out left."""
+    if instance.host_id is None or instance.app_version_id is None:
+        return None
+    event = HavEvent(
+        instance.host_id,
+        instance.app_version_id,
+        kind,
+        now,
+        tight=instance.tight,
+        replaces=instance.turnaround_sample,
+    )
+    if kind is not HavEventKind.VALID or instance.sent_at is None or instance.reported_at is None:
+        return event
+    turnaround_s = max(LEAST_S, instance.reported_at - instance.sent_at)
+    return replace(
+        event,
+        ln_turnaround_ratio=_ln_ratio(turnaround_s, instance.est_runtime_s),
+        ln_turnaround=math.log(turnaround_s),
+        speed_s_per_flop=speed_s_per_flop(instance.elapsed_s, turnaround_s, fpops_est_flop),
+    )
+
+
+def _ln_ratio(turnaround_s: float, est_runtime_s: Seconds | None) -> float | None:
+    return None if est_runtime_s is None else math.log(turnaround_s / max(LEAST_S, est_runtime_s))
+
+
+def speed_s_per_flop(elapsed_s: Seconds | None, turnaround_s: float, fpops_est_flop: Flop) -> float | None:
+    """Elapsed seconds per estimated flop; None when no elapsed time was reported.
+
+    A job cannot have run longer than it was away, whatever the client claims.
+
+    >>> speed_s_per_flop(Seconds(5000.0), 3600.0, Flop(3.6e12))
+    1e-09
+    """
+    if elapsed_s is None or elapsed_s <= 0.0:
+        return None
+    return min(elapsed_s, turnaround_s) / fpops_est_flop

@@ -1,0 +1,401 @@
+"""Jobs are settled by what their instances brought, each without holding up the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.batches import Batch, BatchState
+from domain.dispatch import Assignment, Upload
+from domain.errors import UnavailableError
+from domain.havs import HavEvent, HavEventKind
+from domain.hosts import HostAppVersion
+from domain.jobs import InstanceState, JobState, Output, ValidatorKind, output_file_name
+from domain.settings import LifecycleSettings
+from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
+from domain.units import AppVersionId, Flop, HostId, InstanceId, JobId, Seconds, later
+from jobs.settling import speed_s_per_flop
+from jobs.validator import Validator, ValidatorReport
+from store.memory import MemoryStore
+from tests.builders import NOW, a_job_class
+from tests.unit.jobs.projects import HandClock, a_project
+from tests.worlds import RegisteredHost, a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
+
+MD5_A, MD5_B = "a" * 32, "b" * 32
+
+
+class Outputs:
+    """Uploaded outputs by file name; a name in `damaged` cannot be read."""
+
+    def __init__(self) -> None:
+        self.contents: dict[str, bytes] = {}
+        self.damaged: set[str] = set()
+        self.read: list[str] = []
+
+    async def read_output(self, file_name: str) -> bytes | None:
+        self.read.append(file_name)
+        if file_name in self.damaged:
+            raise OSError("input/output error")
+        return self.contents.get(file_name)
+
+
+class Project:
+    """A store whose jobs are sent, uploaded and reported as hosts do, with a validator over it."""
+
+    def __init__(self, store: MemoryStore, **options: Any) -> None:
+        self.store = store
+        self.clock = HandClock(later(NOW, 7200.0))
+        self.outputs = Outputs()
+        self.validator = Validator(store.unsettled, self.outputs, self.clock, LifecycleSettings, **options)
+        self.sent: list[tuple[RegisteredHost, Assignment]] = []
+
+    async def send(self, batch: Batch, **changes: Any) -> tuple[RegisteredHost, Assignment]:
+        """The next waiting instance to a new host."""
+        host = await a_registered_host(self.store)
+        return host, await a_sent_instance(self.store, batch.batch_id, host, **changes)
+
+    async def bring(
+        self, host: RegisteredHost, sent: Assignment, md5: str = MD5_A, content: bytes | None = None, **changes: Any
+    ) -> None:
+        """Upload output 0 and report."""
+        name = output_file_name(await self.name_of(sent), 0)
+        if content is not None:
+            self.outputs.contents[name] = content
+        await self.store.uploads.record_upload(sent.instance_id, name=name, nbytes=3, md5=md5, completed_at=NOW)
+        await report(self.store, host, a_report(sent, **changes))
+
+    async def send_and_bring(self, batch: Batch, md5: str = MD5_A, content: bytes | None = None) -> Assignment:
+        host, sent = await self.send(batch)
+        await self.bring(host, sent, md5, content)
+        return sent
+
+    async def name_of(self, sent: Assignment) -> str:
+        return f"pi_{sent.batch_id}_{sent.job_id}_{sent.instance_id}"
+
+    async def states(self, sent: Assignment) -> list[InstanceState]:
+        return [row.state for row in (await self.store.views.job(sent.job_id)).instances]
+
+    async def job_state(self, sent: Assignment) -> JobState:
+        return (await self.store.views.job(sent.job_id)).state
+
+    async def hav(self, host_id: HostId) -> HostAppVersion:
+        _, [hav] = await self.store.views.host(host_id)
+        return hav
+
+
+@pytest.fixture
+async def project() -> Project:
+    return Project(await a_project())
+
+
+# ------------------------------------------------------------------ bitwise
+
+
+async def test_one_result_settles_a_job_with_a_quorum_of_one(project: Project) -> None:
+    batch = await a_submitted_batch(project.store, jobs=1)
+    sent = await project.send_and_bring(batch)
+    assert await project.validator.run_once() == ValidatorReport(looked_at=1, current=1, validated=1)
+    row = await project.store.views.job(sent.job_id)
+    assert (row.state, row.canonical_instance_id) == (JobState.VALID, sent.instance_id)
+    assert (await project.store.views.batch(batch.batch_id)).state is BatchState.COMPLETE
+
+
+async def test_outputs_are_told_apart_without_reading_files(project: Project) -> None:
+    batch = await a_submitted_batch(project.store, jobs=1, quorum=2)
+    for md5 in (MD5_A, MD5_A):
+        sent = await project.send_and_bring(batch, md5)
+    await project.validator.run_once()
+    assert await project.states(sent) == [InstanceState.VALID, InstanceState.VALID]
+    assert project.outputs.read == []
+
+
+async def test_results_that_differ_ask_for_a_third_one_which_decides(project: Project) -> None:
+    batch = await a_submitted_batch(project.store, jobs=1, quorum=2)
+    await project.send_and_bring(batch, MD5_A)
+    await project.send_and_bring(batch, MD5_B)
+    assert (await project.validator.run_once()).retried == 1
+    sent = await project.send_and_bring(batch, MD5_B)
+    await project.validator.run_once()
+    assert await project.states(sent) == [InstanceState.INVALID, InstanceState.VALID, InstanceState.VALID]
+    assert await project.job_state(sent) is JobState.VALID
+
+
+async def test_too_many_errors_fail_the_job(project: Project) -> None:
+    batch = await a_submitted_batch(project.store, jobs=1, job_class=a_job_class(max_errors=1))
+    host, sent = await project.send(batch)
+    await report(project.store, host, a_report(sent, to_state=InstanceState.FAILED))
+    assert (await project.validator.run_once()).failed == 1
+    assert await project.job_state(sent) is JobState.FAILED
+
+
+async def test_a_job_is_looked_at_once_for_each_thing_that_happened(project: Project) -> None:
+    await project.send_and_bring(await a_submitted_batch(project.store, jobs=1))
+    await project.validator.run_once()
+    assert await project.validator.run_once() == ValidatorReport()
+
+
+# ------------------------------------------------------------------ tolerance
+
+
+def a_tolerant_class(**changes: Any) -> Any:
+    return a_job_class(quorum=2, validator=ValidatorKind.TOLERANCE, tolerance=1e-3, **changes)
+
+
+async def test_numbers_that_are_close_agree(project: Project) -> None:
+    batch = await a_submitted_batch(project.store, jobs=1, job_class=a_tolerant_class(), copies=2)
+    await project.send_and_bring(batch, MD5_A, b"[1000.0]")
+    sent = await project.send_and_bring(batch, MD5_B, b"[1000.9]")
+    await project.validator.run_once()
+    assert await project.states(sent) == [InstanceState.VALID, InstanceState.VALID]
+
+
+async def test_numbers_that_are_far_apart_do_not(project: Project) -> None:
+    batch = await a_submitted_batch(project.store, jobs=1, job_class=a_tolerant_class(), copies=2)
+    await project.send_and_bring(batch, MD5_A, b"[1000.0]")
+    sent = await project.send_and_bring(batch, MD5_B, b"[1002.0]")
+    await project.validator.run_once()
+    assert await project.states(sent) == [InstanceState.INCONCLUSIVE] * 2 + [InstanceState.UNSENT]
+
+
+async def test_a_result_that_is_no_table_or_not_there_is_rejected(project: Project) -> None:
+    batch = await a_submitted_batch(project.store, jobs=1, job_class=a_tolerant_class(), copies=2)
+    await project.send_and_bring(batch, MD5_A, b'{"a": ')
+    sent = await project.send_and_bring(batch, MD5_A, None)
+    await project.validator.run_once()
+    assert (await project.states(sent))[:2] == [InstanceState.INVALID, InstanceState.INVALID]
+
+
+async def test_an_optional_output_that_is_missing_on_one_side_is_a_difference(project: Project) -> None:
+    outputs = (Output("out", 100), Output("log", 100, optional=True))
+    batch = await a_submitted_batch(project.store, jobs=1, job_class=a_job_class(quorum=2, outputs=outputs), copies=2)
+    (host, first), (other, second) = [await project.send(batch) for _ in range(2)]
+    log = output_file_name(await project.name_of(first), 1)
+    await project.store.uploads.record_upload(first.instance_id, name=log, nbytes=1, md5=MD5_B, completed_at=NOW)
+    await project.bring(host, first)
+    await project.bring(other, second)
+    await project.validator.run_once()
+    assert (await project.states(first))[:2] == [InstanceState.INCONCLUSIVE] * 2
+
+
+# ------------------------------------------------------------------ one job never holds up the others
+
+
+async def test_a_job_whose_files_cannot_be_read_is_counted_and_the_others_go_on(project: Project) -> None:
+    job_class = replace(a_tolerant_class(), quorum=1)
+    broken, fine = [await a_submitted_batch(project.store, jobs=1, job_class=job_class, copies=1) for _ in range(2)]
+    hurt = await project.send_and_bring(broken, MD5_A, b"[1]")
+    project.outputs.damaged.add(output_file_name(await project.name_of(hurt), 0))
+    sent = await project.send_and_bring(fine, MD5_A, b"[1]")
+    assert await project.validator.run_once() == ValidatorReport(looked_at=2, current=1, validated=1, broken=1)
+    assert await project.job_state(sent) is JobState.VALID
+    assert await project.job_state(hurt) is JobState.OPEN
+
+
+async def test_a_broken_job_rests_and_is_tried_again(project: Project) -> None:
+    job_class = replace(a_tolerant_class(), quorum=1)
+    hurt = await project.send_and_bring(
+        await a_submitted_batch(project.store, jobs=1, job_class=job_class, copies=1), MD5_A, b"[1]"
+    )
+    project.outputs.damaged.add(output_file_name(await project.name_of(hurt), 0))
+    assert (await project.validator.run_once()).broken == 1
+    assert await project.validator.run_once() == ValidatorReport()
+    project.outputs.damaged.clear()
+    project.clock.time = later(project.clock.time, 61.0)
+    assert (await project.validator.run_once()).validated == 1
+
+
+async def test_broken_jobs_at_the_head_do_not_fill_every_round() -> None:
+    project = Project(await a_project(), limit=1)
+    job_class = replace(a_tolerant_class(), quorum=1)
+    batches = [await a_submitted_batch(project.store, jobs=1, job_class=job_class, copies=1) for _ in range(3)]
+    sent = [await project.send_and_bring(batch, MD5_A, b"[1]") for batch in batches]
+    project.outputs.damaged |= {output_file_name(await project.name_of(one), 0) for one in sent[:2]}
+    reports = [await project.validator.run_once() for _ in range(3)]
+    assert [report.broken for report in reports] == [1, 1, 0]
+    assert await project.job_state(sent[2]) is JobState.VALID
+
+
+class Picky:
+    """A store that holds some jobs to settle, refuses to write one of them, or is away."""
+
+    def __init__(self, jobs: Sequence[JobFacts], refuses: JobId, *, available: bool = True) -> None:
+        self.jobs = jobs
+        self.refuses = refuses
+        self.available = available
+        self.written: list[JobId] = []
+
+    async def unsettled(self, limit: int) -> Sequence[JobFacts]:
+        return self.jobs[:limit]
+
+    async def settle(self, settlements: Sequence[JobSettlement]) -> int:
+        if not self.available:
+            raise UnavailableError
+        if any(settlement.job_id == self.refuses for settlement in settlements):
+            raise ValueError("a row that cannot be")
+        self.written.extend(settlement.job_id for settlement in settlements)
+        return len(settlements)
+
+
+def a_job(number: int = 1, *instances: InstanceFacts, **changes: Any) -> JobFacts:
+    job = JobFacts(
+        JobId(number),
+        a_job_class().batch_id,
+        serial=1,
+        state=JobState.OPEN,
+        job_class=a_job_class(),
+        copies=0,
+        canonical_instance_id=None,
+        batch_aborted=False,
+        app_name="pi",
+        instances=instances or (an_instance(),),
+    )
+    return replace(job, **changes)
+
+
+def an_instance(number: int = 1, **changes: Any) -> InstanceFacts:
+    name = f"pi_1_1_{number}"
+    instance = InstanceFacts(
+        InstanceId(number),
+        name,
+        InstanceState.REPORTED,
+        HostId(number),
+        AppVersionId(1),
+        sent_at=NOW,
+        due_at=later(NOW, 86_400.0),
+        reported_at=later(NOW, 7200.0),
+        est_runtime_s=Seconds(3600.0),
+        elapsed_s=Seconds(1800.0),
+        tight=True,
+        uploads=(Upload(f"{name}_r0", 3, MD5_A),),
+    )
+    return replace(instance, **changes)
+
+
+async def test_a_settlement_that_cannot_be_written_is_left_out_alone() -> None:
+    store = Picky([a_job(1), a_job(2), a_job(3)], refuses=JobId(2))
+    validator = Validator(store, Outputs(), HandClock(), LifecycleSettings)
+    assert await validator.run_once() == ValidatorReport(looked_at=3, current=2, validated=2, broken=1)
+    assert store.written == [1, 3]
+
+
+async def test_a_store_that_is_away_is_no_fault_of_the_jobs() -> None:
+    store = Picky([a_job(1)], refuses=JobId(0), available=False)
+    validator = Validator(store, Outputs(), HandClock(), LifecycleSettings)
+    with pytest.raises(UnavailableError):
+        await validator.run_once()
+    store.available = True
+    assert (await validator.run_once()).current == 1
+
+
+# ------------------------------------------------------------------ what hosts' statistics are told
+
+
+class Recorder:
+    """A store that holds some jobs and keeps the steps it is told to make."""
+
+    def __init__(self, *jobs: JobFacts) -> None:
+        self.jobs = jobs
+        self.steps: dict[InstanceId, InstanceStep] = {}
+
+    async def unsettled(self, limit: int) -> Sequence[JobFacts]:
+        return self.jobs[:limit]
+
+    async def settle(self, settlements: Sequence[JobSettlement]) -> int:
+        self.steps.update((step.instance_id, step) for settlement in settlements for step in settlement.steps)
+        return len(settlements)
+
+
+async def event_of(job: JobFacts, instance_id: int = 1) -> HavEvent | None:
+    store = Recorder(job)
+    await Validator(store, Outputs(), HandClock(), LifecycleSettings).run_once()
+    return store.steps[InstanceId(instance_id)].hav_event
+
+
+async def test_a_valid_result_tells_its_turnaround_and_speed() -> None:
+    event = await event_of(a_job())
+    assert event == HavEvent(
+        HostId(1),
+        AppVersionId(1),
+        HavEventKind.VALID,
+        NOW,
+        tight=True,
+        ln_turnaround_ratio=math.log(2.0),
+        ln_turnaround=math.log(7200.0),
+        speed_s_per_flop=1800.0 / 3.6e12,
+    )
+
+
+async def test_a_valid_result_takes_back_what_its_time_out_left() -> None:
+    event = await event_of(a_job(1, an_instance(turnaround_sample=2.5)))
+    assert event is not None
+    assert event.replaces == 2.5
+
+
+async def test_an_invalid_result_is_told_without_a_turnaround() -> None:
+    forged = an_instance(3, uploads=(Upload("pi_1_1_3_r0", 3, MD5_B),), turnaround_sample=2.5)
+    job = a_job(1, an_instance(1), an_instance(2), forged, job_class=a_job_class(quorum=2))
+    assert await event_of(job, 3) == HavEvent(
+        HostId(3), AppVersionId(1), HavEventKind.INVALID, NOW, tight=True, replaces=2.5
+    )
+
+
+async def test_a_result_reported_in_the_instant_it_was_sent_has_a_tame_sample() -> None:
+    event = await event_of(a_job(1, an_instance(reported_at=NOW, est_runtime_s=Seconds(0.0), elapsed_s=None)))
+    assert event is not None
+    assert (event.ln_turnaround, event.ln_turnaround_ratio, event.speed_s_per_flop) == (0.0, 0.0, None)
+
+
+@given(elapsed_s=st.floats(1e-3, 1e9), turnaround_s=st.floats(1.0, 1e7))
+def test_no_host_runs_longer_than_its_job_was_away(elapsed_s: float, turnaround_s: float) -> None:
+    speed = speed_s_per_flop(Seconds(elapsed_s), turnaround_s, Flop(1e12))
+    assert speed is not None
+    assert 0.0 < speed * 1e12 <= turnaround_s * (1 + 1e-12)
+
+
+async def test_statistics_reach_the_hosts_row(project: Project) -> None:
+    batch = await a_submitted_batch(project.store, jobs=1)
+    host, sent = await project.send(batch)
+    await project.bring(host, sent)
+    await project.validator.run_once()
+    hav = await project.hav(host.host_id)
+    assert (hav.n_valid, hav.consecutive_valid, hav.relaxed.n) == (1, 1, 1.0)
+
+
+# ------------------------------------------------------------------ the loop
+
+
+class StoppedError(Exception):
+    """The clock of a loop under test has run out."""
+
+
+class CountedClock(HandClock):
+    """Ends the loop after some sleeps."""
+
+    def __init__(self, sleeps: int) -> None:
+        super().__init__()
+        self.slept_s: list[float] = []
+        self._sleeps = sleeps
+
+    async def sleep(self, duration_s: float) -> None:
+        self.slept_s.append(duration_s)
+        if len(self.slept_s) == self._sleeps:
+            raise StoppedError
+
+
+async def test_the_loop_rests_only_when_there_is_little_to_do() -> None:
+    class Shrinking(Recorder):
+        async def unsettled(self, limit: int) -> Sequence[JobFacts]:
+            found, self.jobs = self.jobs[:limit], self.jobs[limit:]
+            return found
+
+    store, clock = Shrinking(a_job(1), a_job(2), a_job(3)), CountedClock(1)
+    with pytest.raises(StoppedError):
+        await Validator(store, Outputs(), clock, LifecycleSettings, limit=2).run()
+    assert store.jobs == ()
+    assert clock.slept_s == [0.5]
