@@ -14,7 +14,7 @@ PROBE_S = Seconds(5.0)  # a range that was read to its end is not looked at agai
 
 @dataclass(slots=True)
 class _Positions:
-    """One batch: per shard the last instance read, and the shards that are read to their end, till when."""
+    """One batch: per shard the last instance read; and which shards were read to their end, till when that holds."""
 
     after: array[int] = field(default_factory=lambda: array("q", bytes(8 * SHARDS)))
     closed: dict[int, Seconds] = field(default_factory=dict)
@@ -40,12 +40,12 @@ class Cursors:
         return InstanceId(positions.after[shard] if positions is not None else 0)
 
     def open_shards(self, batch_id: BatchId, shards: Collection[int], *, now_s: Seconds) -> list[int]:
-        """Those of `shards` that may have more to read, least advanced first."""
+        """Those of `shards` that may have more to read: least advanced first, once read to the end last."""
         positions = self._batches.get(batch_id)
         if positions is None:
             return sorted(shards)
         still_open = [shard for shard in shards if positions.closed.get(shard, now_s) <= now_s]
-        return sorted(still_open, key=lambda shard: (positions.after[shard], shard))
+        return sorted(still_open, key=lambda shard: (positions.closed.get(shard, 0.0), positions.after[shard], shard))
 
     def is_open(self, batch_id: BatchId, shards: Collection[int], *, now_s: Seconds) -> bool:
         """Whether any of `shards` may have more to read."""

@@ -15,20 +15,26 @@ ALL_SHARDS = frozenset(range(SHARDS))
 MOST_RANGES = 1024  # index ranges of one refill
 MOST_TAIL_ROWS = 256  # a remainder up to this is read whole, without cursors
 ROWS_PER_RANGE = 8  # few rows of many shards keep close to the order of ids
+SPARE_ROWS = 2  # more of each range, because no two shards hold the same number
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """How many first instances of a batch should be read; `everywhere`: of all shards, not only owned ones."""
+    """How many first instances of a batch should be read, and of which shards.
+
+    `unheld` are those of all shards that are not in this array, about.
+    """
 
     batch: Batch
     rows: int
-    everywhere: bool
+    unheld: int
+    shards: frozenset[int]
 
     @property
     def whole(self) -> bool:
-        """Whether the remainder is small enough to be read at once."""
-        return self.everywhere and self.batch.counts.unsent <= MOST_TAIL_ROWS
+        """Whether the remainder is ours, and so small that it is read at once."""
+        most = min(MOST_TAIL_ROWS, max(SHARDS, 2 * self.rows))
+        return len(self.shards) == SHARDS and self.batch.counts.unsent <= most
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +46,11 @@ class Reads:
     tail_per_batch: int
 
 
-def reads(
-    wants: Sequence[Want], cursors: Cursors, *, owned: frozenset[int], now_s: Seconds, most_tail_rows: int
-) -> Reads:
-    """What to read for these wants, in their order. Rows: at most the wants, 8 more each, and `most_tail_rows`."""
+def reads(wants: Sequence[Want], cursors: Cursors, *, now_s: Seconds, most_tail_rows: int) -> Reads:
+    """What to read for these wants, in their order.
+
+    Rows: at most the wants, ROWS_PER_RANGE more each, SPARE_ROWS per range, and `most_tail_rows`.
+    """
     ranges: list[FreshRange] = []
     tails: list[Batch] = []
     tail_rows = 0
@@ -53,14 +60,16 @@ def reads(
             tails.append(want.batch)
             tail_rows += unsent
         elif len(ranges) < MOST_RANGES:
-            ranges += _ranges(want, cursors, ALL_SHARDS if want.everywhere else owned, now_s)
+            ranges += _ranges(want, cursors, now_s)
     per_batch = max((batch.counts.unsent for batch in tails), default=0)
     return Reads(tuple(ranges[:MOST_RANGES]), tuple(batch.batch_id for batch in tails), per_batch)
 
 
-def _ranges(want: Want, cursors: Cursors, shards: frozenset[int], now_s: Seconds) -> list[FreshRange]:
-    """The least advanced shards, as many as give about ROWS_PER_RANGE rows each."""
+def _ranges(want: Want, cursors: Cursors, now_s: Seconds) -> list[FreshRange]:
+    """The least advanced shards, as many as should hold the rows wanted: at most ROWS_PER_RANGE of each."""
     batch_id = want.batch.batch_id
-    chosen = cursors.open_shards(batch_id, shards, now_s=now_s)[: math.ceil(want.rows / ROWS_PER_RANGE)]
-    limit = math.ceil(want.rows / len(chosen)) if chosen else 0
+    expected = min(ROWS_PER_RANGE, want.unheld / SHARDS)
+    most = math.ceil(want.rows / expected) if expected > 0 else SHARDS
+    chosen = cursors.open_shards(batch_id, want.shards, now_s=now_s)[:most]
+    limit = math.ceil(want.rows / len(chosen)) + SPARE_ROWS if chosen else 0
     return [FreshRange(batch_id, shard, cursors.after(batch_id, shard), limit) for shard in chosen]

@@ -20,7 +20,7 @@ from feeder.groups import slot_rank
 from feeder.partitions import Part
 from feeder.placing import Offer, Placed, Placing
 from feeder.ports import Ports
-from feeder.reading import ALL_SHARDS, MOST_TAIL_ROWS, Reads, Want, reads
+from feeder.reading import MOST_TAIL_ROWS, Reads, Want, reads
 from feeder.supply import BatchSupply, targets
 from feeder.upkeep import Upkeep
 from feeder.view import View, view_of
@@ -79,7 +79,7 @@ class Refiller:
         target = self._targets(supplies, catalogue, view)
         wants = self._wants(supplies, target, view)
         most_tail_rows = catalogue.settings.feeder.slots + MOST_TAIL_ROWS
-        planned = reads(wants, self._cursors, owned=view.owned, now_s=started_s, most_tail_rows=most_tail_rows)
+        planned = reads(wants, self._cursors, now_s=started_s, most_tail_rows=most_tail_rows)
         found = await self._read(planned, urgent)
         placing = Placing(
             self._array, self._cursors, classes=found.classes, slots=catalogue.settings.feeder.slots, target=target
@@ -136,10 +136,9 @@ class Refiller:
 
     def _is_readable(self, batch: Batch, view: View) -> bool:
         now_s = self._clock.monotonic()
-        everywhere = view.everywhere(batch.batch_id)
-        if Want(batch, 0, everywhere).whole and self._cursors.is_dry(batch.batch_id, now_s=now_s):
+        if self._cursors.is_dry(batch.batch_id, now_s=now_s):
             return False
-        return self._cursors.is_open(batch.batch_id, ALL_SHARDS if everywhere else view.owned, now_s=now_s)
+        return self._cursors.is_open(batch.batch_id, view.shards_of(batch.batch_id), now_s=now_s)
 
     def _targets(self, supplies: Sequence[BatchSupply], catalogue: Catalogue, view: View) -> dict[Part, int]:
         requests = self._array.mix.weights(now_s=self._clock.monotonic())
@@ -155,7 +154,7 @@ class Refiller:
                 rows = max(rows, SCANNED_ROWS)
                 scanned += 1
             if rows > 0:
-                wants.append(Want(supply.batch, rows, view.everywhere(supply.batch.batch_id)))
+                wants.append(Want(supply.batch, rows, supply.unheld, view.shards_of(supply.batch.batch_id)))
         return wants
 
     # ------------------------------------------------------------ read

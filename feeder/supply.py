@@ -32,6 +32,11 @@ class BatchSupply:
     readable: bool
     groups_out: bool
 
+    @property
+    def unheld(self) -> int:
+        """First instances of all shards that are not in the array, about."""
+        return max(0, self.batch.counts.unsent - self.held_urgent - self.urgent_read - self.held_other)
+
     def supplies(self, owned: Collection[int]) -> tuple[Supply, Supply]:
         """Its urgent and its other instances."""
         batch = self.batch
@@ -46,11 +51,11 @@ class BatchSupply:
         All that are left, or for sharded work the owned share of the batch less what is in the array; one at
         least while there may be any.
         """
-        first = max(0, self.batch.counts.unsent - self.held_urgent - self.urgent_read)
-        if self.groups_out or not self.readable or first <= self.held_other:
+        if self.groups_out or not self.readable or not self.unheld:
             return self.handed_back_read
         share = 1.0 if self.standing.everywhere else owned / SHARDS
-        return max(1, math.ceil(first * share) - self.held_other, self.handed_back_read)
+        ours = math.ceil((self.unheld + self.held_other) * share)
+        return max(1, ours - self.held_other, self.handed_back_read)
 
 
 def targets(

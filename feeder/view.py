@@ -10,6 +10,7 @@ from domain.jobs import Ready
 from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, Instant, Seconds, shard_of
 from feeder.gating import Standing, standing
+from feeder.reading import ALL_SHARDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,10 @@ class View:
         """Whether every worker holds the batch's first instances."""
         found = self.standings.get(batch_id)
         return found is not None and found.everywhere
+
+    def shards_of(self, batch_id: BatchId) -> frozenset[int]:
+        """The shards this worker reads the batch's first instances from."""
+        return ALL_SHARDS if self.everywhere(batch_id) else self.owned
 
     def is_ours(self, ready: Ready) -> bool:
         """Whether this worker may hold the instance: its shard is ours, or every worker holds it."""

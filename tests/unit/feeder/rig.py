@@ -1,0 +1,61 @@
+"""A feeder over a database in memory, and a host that takes what it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from domain.jobs import Ready
+from domain.units import AppId, HostId, InstanceId, Seconds, VolunteerId
+from feeder.build import build
+from feeder.ports import Ports
+from feeder.refill import Refill
+from feeder.service import Feeder
+from tests.unit.feeder.fakes import FakeCatalogue, FakeShards, FakeWaiting, StillClock
+
+
+@dataclass
+class FakeRuntimes:
+    medians_s: dict[int, float] = field(default_factory=dict)
+
+    def median_r_q_s(self, app_id: AppId) -> Seconds | None:
+        median_s = self.medians_s.get(app_id)
+        return None if median_s is None else Seconds(median_s)
+
+
+class Rig:
+    """The parts of a test; `offered` are the instances that have ever been a slot."""
+
+    def __init__(self, *, slots: int = 100) -> None:
+        self.clock = StillClock()
+        self.database = FakeWaiting()
+        self.shards = FakeShards()
+        self.catalogue = FakeCatalogue()
+        self.catalogue.change("feeder.slots", slots)
+        self.runtimes = FakeRuntimes()
+        self.feeder: Feeder = build(Ports(self.database, self.shards, self.runtimes), self.catalogue, self.clock)
+        self.array = self.feeder.array
+        self.offered: set[InstanceId] = set()
+
+    async def refill(self, times: int = 1) -> Refill:
+        for _ in range(times):
+            done = await self.feeder.refill_once()
+            self.clock.pass_s(1.0)
+            self.offered |= {ready.instance_id for ready in self.array}
+        return done
+
+    def slots(self) -> list[Ready]:
+        return [slot for group in self.array.groups() for slot in group.slots()]
+
+    def ids(self) -> list[int]:
+        return [slot.instance_id for slot in self.slots()]
+
+    def per_batch(self) -> dict[int, int]:
+        counts: dict[int, int] = {}
+        for slot in self.slots():
+            counts[slot.batch_id] = counts.get(slot.batch_id, 0) + 1
+        return counts
+
+    def send(self, slot: Ready, host: int = 1) -> None:
+        """Dispatch a slot, committed."""
+        self.array.take(slot, HostId(host), VolunteerId(host))
+        del self.database.unsent[slot.instance_id]

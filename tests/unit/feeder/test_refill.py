@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import pytest
+
+from domain.apps import CPU, NVIDIA
+from domain.batches import QoS
+from domain.errors import NotFoundError
+from domain.refusals import RefusalCode
+from domain.units import HostId, Instant, JobClassId, VolunteerId, shard_of
+from feeder.in_flight import IN_FLIGHT_S
+from tests.builders import NOW
+from tests.unit.feeder.fakes import ALL_SHARDS, FakeWaiting
+from tests.unit.feeder.rig import Rig
+
+
+async def test_a_small_batch_is_wholly_in_the_array_in_order_of_id() -> None:
+    rig = Rig()
+    rig.database.add_batch(1)
+    added = rig.database.add_jobs(1, 30)
+    done = await rig.refill()
+    assert rig.ids() == [ready.instance_id for ready in added]
+    assert (done.batches, done.placed, done.dropped, done.slots) == (1, 30, 0, 30)
+
+
+async def test_a_large_batch_fills_the_array_from_its_smallest_ids() -> None:
+    rig = Rig(slots=100)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 5000)
+    await rig.refill()
+    assert len(rig.ids()) == 100
+    assert max(rig.ids()) <= 1000
+
+
+async def test_a_refill_asks_a_bounded_number_of_questions_for_a_bounded_number_of_rows() -> None:
+    rig = Rig(slots=100)
+    for number in range(1, 41):
+        rig.database.add_batch(number)
+        rig.database.add_jobs(number, 300)
+    await rig.refill()
+    assert sorted(rig.database.calls) == ["fresh", "job_classes", "ready_batches", "urgent"]
+    assert rig.database.rows_read <= 200
+    rig.database.calls.clear()
+    rig.database.rows_read = 0
+    await rig.refill()
+    assert set(rig.database.calls) <= {"ready_batches", "still_unsent", "urgent"}
+    assert rig.database.rows_read == 0
+
+
+async def test_sent_jobs_are_not_read_again_and_the_rest_follows() -> None:
+    rig = Rig(slots=50)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 400)
+    sent = []
+    for _ in range(40):
+        await rig.refill()
+        for slot in rig.slots()[:20]:
+            rig.send(slot)
+            sent.append(slot.instance_id)
+    assert len(sent) == len(set(sent)) == 400
+    assert rig.database.rows_read < 800
+
+
+async def test_a_retry_comes_before_the_other_jobs_of_its_batch_and_after_earlier_batches() -> None:
+    rig = Rig()
+    rig.database.add_batch(1)
+    rig.database.add_batch(2)
+    (first,) = rig.database.add_jobs(1, 1)
+    (second,) = rig.database.add_jobs(2, 1)
+    (retry,) = rig.database.add_jobs(2, 1, retries=1)
+    await rig.refill()
+    assert rig.ids() == [first.instance_id, retry.instance_id, second.instance_id]
+
+
+async def test_an_earlier_batch_takes_slots_from_a_later_one_and_nothing_is_lost() -> None:
+    rig = Rig(slots=100)
+    rig.database.add_batch(2)
+    late = rig.database.add_jobs(2, 300)
+    await rig.refill()
+    assert rig.per_batch() == {2: 100}
+    rig.database.add_batch(1)
+    early = rig.database.add_jobs(1, 300)
+    await rig.refill()
+    assert rig.per_batch() == {1: 50, 2: 50}
+    for _ in range(30):
+        for slot in rig.slots():
+            rig.send(slot)
+        await rig.refill()
+    assert rig.offered == {ready.instance_id for ready in early + late}
+
+
+async def test_a_batch_alone_may_fill_the_array() -> None:
+    rig = Rig(slots=100)
+    rig.database.add_batch(1, qos=QoS.AFAP)
+    rig.database.add_jobs(1, 1000)
+    await rig.refill()
+    assert rig.per_batch() == {1: 100}
+
+
+async def test_gated_batches_leave_half_of_the_array_to_others() -> None:
+    rig = Rig(slots=100)
+    for number in (1, 2, 3):
+        rig.database.add_batch(number, qos=QoS.AFAP)
+        rig.database.add_jobs(number, 1000)
+    for number in (4, 5):
+        rig.database.add_batch(number)
+        rig.database.add_jobs(number, 1000)
+    await rig.refill()
+    assert rig.per_batch() == {1: 50, 4: 50}
+
+
+async def test_each_app_has_slots_though_hosts_ask_for_the_processors_of_one() -> None:
+    rig = Rig(slots=100)
+    rig.catalogue.types = {1: (CPU,), 2: (NVIDIA,)}
+    rig.database.add_batch(1, app_id=1)
+    rig.database.add_batch(2, app_id=2)
+    rig.database.add_jobs(1, 1000)
+    rig.database.add_jobs(2, 1000)
+    for _ in range(100):
+        rig.array.note_request([CPU])
+    await rig.refill()
+    assert rig.per_batch() == {1: 88, 2: 12}
+
+
+async def test_ordinary_jobs_of_other_workers_shards_are_left_to_them() -> None:
+    rig = Rig()
+    rig.shards.shards = frozenset(range(32))
+    rig.database.add_batch(1)
+    added = rig.database.add_jobs(1, 400)
+    await rig.refill(20)
+    assert all(shard_of(slot.job_id) < 32 for slot in rig.slots())
+    for _ in range(20):
+        for slot in rig.slots():
+            if rig.database.unsent.keys() - {slot.instance_id}:
+                rig.send(slot)
+        await rig.refill()
+    assert {r.instance_id for r in added if shard_of(r.job_id) < 32} <= rig.offered
+
+
+@pytest.mark.parametrize(("qos", "count"), [(QoS.AFAP, 90), (QoS.THROUGHPUT, 20)])
+async def test_gated_jobs_and_the_last_jobs_of_a_batch_are_in_every_worker(qos: QoS, count: int) -> None:
+    rig = Rig()
+    rig.shards.shards = frozenset({5})
+    rig.database.add_batch(1, qos=qos)
+    rig.database.add_jobs(1, count)
+    await rig.refill()
+    assert len(rig.ids()) == count
+
+
+async def test_retries_are_in_every_worker_and_what_was_handed_back_in_one() -> None:
+    rig = Rig()
+    rig.shards.shards = frozenset({63})
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 200)
+    retries = rig.database.add_jobs(1, 3, retries=1)
+    handed_back = rig.database.add_jobs(1, 64, handed_back=True)
+    await rig.refill()
+    assert {ready.instance_id for ready in retries} <= set(rig.ids())
+    ours = {ready.instance_id for ready in handed_back if shard_of(ready.job_id) == 63}
+    assert {ready.instance_id for ready in handed_back} & set(rig.ids()) == ours
+
+
+async def test_jobs_late_for_their_batch_are_in_every_worker() -> None:
+    rig = Rig()
+    rig.shards.shards = frozenset({5})
+    rig.runtimes.medians_s[1] = 7200.0
+    rig.database.add_batch(1, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + 5000.0))
+    rig.database.add_jobs(1, 90)
+    await rig.refill()
+    assert len(rig.ids()) == 90
+
+
+async def test_without_shards_the_array_holds_no_ordinary_jobs() -> None:
+    rig = Rig()
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 400)
+    await rig.refill()
+    rig.shards.shards = frozenset()
+    done = await rig.refill()
+    assert (rig.ids(), done.dropped) == ([], 100)
+    rig.shards.shards = ALL_SHARDS
+    await rig.refill()
+    assert len(rig.ids()) == 100
+
+
+async def test_a_gained_shard_is_read_from_its_start() -> None:
+    rig = Rig(slots=500)
+    rig.shards.shards = frozenset(range(32))
+    rig.database.add_batch(1)
+    added = rig.database.add_jobs(1, 400)
+    await rig.refill(3)
+    rig.shards.shards = ALL_SHARDS
+    await rig.refill(10)
+    assert set(rig.ids()) == {ready.instance_id for ready in added}
+
+
+async def test_slots_of_an_ended_batch_vanish_with_the_next_refill() -> None:
+    rig = Rig()
+    rig.database.add_batch(1)
+    rig.database.add_batch(2)
+    rig.database.add_jobs(1, 5)
+    rig.database.add_jobs(2, 5)
+    await rig.refill()
+    rig.database.end(1)
+    done = await rig.refill()
+    assert (rig.per_batch(), done.dropped) == ({2: 5}, 5)
+
+
+async def test_slots_others_have_sent_are_found_out_within_a_round_of_checks() -> None:
+    rig = Rig()
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 100)
+    await rig.refill()
+    gone = [slot.instance_id for slot in rig.slots()[:40]]
+    for instance_id in gone:
+        del rig.database.unsent[instance_id]
+    await rig.refill(130)
+    assert not set(gone) & set(rig.ids())
+    assert len(rig.ids()) == 60
+
+
+async def test_a_dispatch_nobody_finished_is_offered_again_after_a_minute() -> None:
+    rig = Rig()
+    rig.database.add_batch(1)
+    (ready, *_) = rig.database.add_jobs(1, 300)
+    await rig.refill()
+    rig.array.take(ready, HostId(1), VolunteerId(1))
+    await rig.refill(30)
+    assert ready.instance_id not in rig.array
+    rig.clock.pass_s(IN_FLIGHT_S)
+    for slot in rig.slots():
+        rig.send(slot)
+    await rig.refill(10)
+    assert ready.instance_id in rig.array
+
+
+async def test_a_group_all_hosts_refuse_leaves_for_its_cool_off_and_comes_back() -> None:
+    rig = Rig()
+    rig.catalogue.change("feeder.refusals_to_rotate", 3)
+    rig.database.add_batch(1)
+    rig.database.add_batch(2)
+    stuck = rig.database.add_jobs(1, 300)
+    rig.database.add_jobs(2, 300)
+    await rig.refill()
+    for host in (1, 2, 2, 3):
+        rig.array.note_refusal(rig.array.groups()[0], HostId(host), RefusalCode.MEMORY)
+    done = await rig.refill()
+    assert done.rotated_out == 50
+    assert rig.per_batch() == {2: 100}
+    await rig.refill(50)
+    assert rig.per_batch() == {2: 100}
+    rig.clock.pass_s(300.0)
+    await rig.refill(2)
+    assert rig.per_batch() == {1: 50, 2: 50}
+    assert min(rig.ids()) == stuck[0].instance_id
+
+
+async def test_what_stands_behind_a_group_in_its_cool_off_is_found() -> None:
+    rig = Rig()
+    rig.catalogue.change("feeder.refusals_to_rotate", 2)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 1000, class_number=10)
+    behind = rig.database.add_jobs(1, 30, class_number=11)
+    await rig.refill()
+    for host in (1, 2):
+        rig.array.note_refusal(rig.array.groups()[0], HostId(host), RefusalCode.MEMORY)
+    await rig.refill(60)
+    assert set(rig.ids()) == {ready.instance_id for ready in behind}
+
+
+async def test_the_report_says_what_nobody_can_run_and_why() -> None:
+    rig = Rig()
+    rig.catalogue.change("feeder.refusals_to_rotate", 3)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 40)
+    await rig.refill()
+    since_at = rig.clock.now()
+    group = rig.array.groups()[0]
+    for host, code in [(1, RefusalCode.MEMORY), (2, RefusalCode.MEMORY), (3, RefusalCode.DISK)]:
+        rig.array.note_refusal(group, HostId(host), code)
+    assert rig.feeder.report() == ()
+    await rig.refill()
+    (row,) = rig.feeder.report()
+    assert (row.batch_id, row.job_class_id, row.waiting, row.hosts) == (1, 10, 40, 3)
+    assert dict(row.codes) == {RefusalCode.MEMORY: 2, RefusalCode.DISK: 1}
+    assert (row.since_at, row.rotated_out) == (since_at, True)
+
+
+async def test_few_hosts_refusing_for_a_long_time_are_reported_too() -> None:
+    rig = Rig()
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 40)
+    await rig.refill()
+    rig.array.note_refusal(rig.array.groups()[0], HostId(1), RefusalCode.DISK)
+    assert rig.feeder.report() == ()
+    rig.clock.pass_s(300.0)
+    (row,) = rig.feeder.report()
+    assert (row.waiting, row.hosts, row.rotated_out) == (40, 1, False)
+
+
+async def test_a_host_that_takes_a_job_breaks_the_row_of_refusals() -> None:
+    rig = Rig()
+    rig.catalogue.change("feeder.refusals_to_rotate", 2)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 40)
+    await rig.refill()
+    group = rig.array.groups()[0]
+    rig.array.note_refusal(group, HostId(1), RefusalCode.DISK)
+    rig.send(rig.slots()[0])
+    rig.array.note_refusal(group, HostId(2), RefusalCode.DISK)
+    done = await rig.refill()
+    assert done.rotated_out == 0
+
+
+async def test_work_of_an_app_without_a_version_is_fed_so_that_refusals_tell() -> None:
+    rig = Rig()
+    rig.catalogue.types = {1: ()}
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 5)
+    await rig.refill()
+    assert len(rig.ids()) == 5
+
+
+async def test_fewer_slots_in_the_settings_shrink_the_array() -> None:
+    rig = Rig(slots=100)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 400)
+    await rig.refill()
+    before = rig.ids()
+    rig.catalogue.change("feeder.slots", 20)
+    await rig.refill()
+    assert rig.ids() == before[:20]
+
+
+class WithoutClasses(FakeWaiting):
+    async def job_classes(self, ids: object) -> dict[JobClassId, object]:  # type: ignore[override]  # a broken promise
+        return {}
+
+
+async def test_a_missing_job_class_is_named() -> None:
+    rig = Rig()
+    rig.database.__class__ = WithoutClasses
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 1)
+    with pytest.raises(NotFoundError, match="10"):
+        await rig.refill()
