@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import UnavailableError
-from domain.units import InstanceId, Instant, Seconds
+from domain.units import InstanceId, Instant
+from tests.unit.transfer.clocks import FixedClock
 from transfer.tokens import UploadTokens
 from transfer.upload_folder import UploadFolder
 from transfer.uploads import UploadedOutputs, Uploads
@@ -28,17 +29,6 @@ NAME = "pi_3_41_77_r0"
 CONTENT = bytes(range(256)) * 100
 TOKENS = UploadTokens(b"s" * 32)
 Client = TestClient[web.Request, web.Application]
-
-
-class FixedClock:
-    def now(self) -> Instant:
-        return Instant(1000.0)
-
-    def monotonic(self) -> Seconds:
-        return Seconds(0.0)
-
-    async def sleep(self, duration_s: float) -> None:
-        raise AssertionError("uploads never sleep")
 
 
 class Records:
