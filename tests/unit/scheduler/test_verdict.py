@@ -1,0 +1,88 @@
+"""One verdict per class and request: which version decides, and when it is asked again."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from domain.apps import CPU
+from domain.batches import QoS
+from domain.hosts import DecayedSums
+from domain.refusals import Refusal, RefusalCode
+from domain.units import AppVersionId, Seconds
+from scheduler.asking import Asking, HeldElsewhere
+from scheduler.dispatch import APP_CHECKS, CLASS_CHECKS
+from scheduler.verdict import Judge, Verdict
+from tests.builders import NOW, a_hav, a_held, a_plan_class, an_app_version
+from tests.unit.scheduler.arrays import a_catalogue, a_group, an_asking
+
+JOB_S = 3600.0
+
+
+def judge(asking: Asking, seed: int = 0) -> Judge:
+    return Judge(asking, APP_CHECKS, CLASS_CHECKS, random.Random(seed))
+
+
+def yes(found: Verdict | Refusal) -> Verdict:
+    assert isinstance(found, Verdict), found
+    return found
+
+
+def test_an_answer_is_kept_until_a_job_is_sent() -> None:
+    one, group = judge(an_asking()), a_group(1)
+    first = one.verdict(0, group, CPU, retry=False)
+    assert one.verdict(0, group, CPU, retry=False) is first
+    one.sent(yes(first), group.job_class)
+    assert one.verdict(0, group, CPU, retry=False) is not first
+
+
+def test_a_refusal_is_kept_while_the_host_only_gets_busier() -> None:
+    one, small, large = judge(an_asking()), a_group(1), a_group(2, memory_bytes=9e9)
+    refused = one.verdict(1, large, CPU, retry=False)
+    assert isinstance(refused, Refusal)
+    assert refused.code is RefusalCode.MEMORY
+    assert not one.sent(yes(one.verdict(0, small, CPU, retry=False)), small.job_class)
+    assert one.verdict(1, large, CPU, retry=False) is refused
+
+
+def test_the_last_job_of_a_quota_asks_for_every_answer_again() -> None:
+    one, group = judge(an_asking(havs={AppVersionId(1): a_hav(quota_per_day=1)})), a_group(1)
+    sent = [one.sent(yes(one.verdict(0, group, CPU, retry=False)), group.job_class) for _ in range(2)]
+    assert sent == [False, True]
+    refused = one.verdict(0, group, CPU, retry=False)
+    assert isinstance(refused, Refusal)
+    assert refused.code is RefusalCode.DAILY_QUOTA
+
+
+def test_curiosity_is_for_relaxed_jobs_only() -> None:
+    new = an_app_version(app_version_id=2, plan_class=a_plan_class(name="avx", ncpus=1.0, cpu_speed_fraction=0.9))
+    known = a_hav(speed=DecayedSums(50.0, 5e-8, 5e-17, NOW), relaxed=DecayedSums(50.0, 0.0, 0.0, NOW))
+    asking = an_asking(catalogue=a_catalogue(an_app_version(), new), havs={AppVersionId(1): known})
+
+    def versions(**group: Any) -> set[int]:
+        found = [yes(judge(asking, seed).verdict(0, a_group(1, **group), CPU, retry=False)) for seed in range(40)]
+        return {one.usable.version.app_version_id for one in found}
+
+    assert versions() == {1, 2}
+    assert versions(qos=QoS.AFAP) == {1}
+
+
+def test_held_tight_work_moves_the_due_date_and_held_relaxed_work_does_not() -> None:
+    def due_in_s(**held: Any) -> float:
+        asking = an_asking(
+            held=(a_held(sent_at=NOW, instance_id=1, **held), a_held(sent_at=NOW, instance_id=2, **held))
+        )
+        return yes(judge(asking).verdict(0, a_group(1, qos=QoS.AFAP), CPU, retry=False)).due.due_at - NOW
+
+    assert due_in_s(tight=False) == 2.5 * JOB_S
+    assert due_in_s(tight=True) == 3.5 * JOB_S
+
+
+def test_the_clients_own_list_of_work_is_believed_rather_than_ours() -> None:
+    held = (a_held(sent_at=NOW, est_runtime_s=Seconds(9e9)),)
+    asking = an_asking(held=held, in_progress=(HeldElsewhere("other", NOW, Seconds(60.0)),))
+    assert isinstance(judge(asking).verdict(0, a_group(1), CPU, retry=False), Verdict)
+    busy = tuple(HeldElsewhere(str(i), NOW, Seconds(9e9)) for i in range(2))
+    refused = judge(an_asking(in_progress=busy)).verdict(0, a_group(1), CPU, retry=False)
+    assert isinstance(refused, Refusal)
+    assert refused.code is RefusalCode.TOO_SLOW
