@@ -14,6 +14,9 @@ from enum import StrEnum
 from domain.hosts import STATS_HALF_LIFE_S, DecayedSums, HostAppVersion
 from domain.units import AppVersionId, HostId, Instant
 
+QUOTA_FACTOR_MOST = 2.0**16  # of one delta; more doublings change no quota, and its figures fit a database column
+QUOTA_ADDED_LEAST = -(2**30)
+
 
 class HavEventKind(StrEnum):
     """What happened to one of its instances."""
@@ -86,15 +89,17 @@ def combine(events: Iterable[HavEvent]) -> list[HavDelta]:
 
 def _added(delta: HavDelta, event: HavEvent) -> HavDelta:
     if event.kind is HavEventKind.VALID:
+        times = 2 if delta.quota_factor < QUOTA_FACTOR_MOST else 1
         delta = replace(
             delta,
             valid_added=delta.valid_added + 1,
-            quota_factor=delta.quota_factor * 2.0,
-            quota_added=delta.quota_added * 2,
+            quota_factor=delta.quota_factor * times,
+            quota_added=max(QUOTA_ADDED_LEAST, delta.quota_added * times),
             n_valid=delta.n_valid + 1,
         )
     else:
-        delta = replace(delta, valid_reset=True, valid_added=0, quota_added=delta.quota_added - 1)
+        added = max(QUOTA_ADDED_LEAST, delta.quota_added - 1)
+        delta = replace(delta, valid_reset=True, valid_added=0, quota_added=added)
     if event.kind in (HavEventKind.ERROR, HavEventKind.INVALID):
         delta = replace(delta, n_error=delta.n_error + 1)
     if event.kind is HavEventKind.TIMED_OUT:

@@ -74,13 +74,13 @@ class DecayedSums:
     at: Instant = Instant(0.0)
 
     def at_time(self, now: Instant) -> DecayedSums:
-        """The same sums read at `now`: each times 2^(-(now - at) / half-life).
+        """The same sums read at `now`: each times 2^(-(now - at) / half-life); before `at`, as they are.
 
         >>> DecayedSums(n=4.0, total=8.0, total_sq=20.0, at=Instant(0.0)).at_time(Instant(14 * 86400.0)).n
         2.0
         """
         weight = math.exp2(-max(0.0, now - self.at) / STATS_HALF_LIFE_S)
-        return DecayedSums(self.n * weight, self.total * weight, self.total_sq * weight, now)
+        return DecayedSums(self.n * weight, self.total * weight, self.total_sq * weight, max(now, self.at))
 
     @property
     def mean(self) -> float:

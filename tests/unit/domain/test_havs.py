@@ -1,0 +1,234 @@
+"""What events do to the statistics of a (host, app version)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.havs import HavDelta, HavEvent, HavEventKind, applied, combine
+from domain.hosts import STATS_HALF_LIFE_S, DecayedSums, HostAppVersion
+from domain.units import AppVersionId, HostId, Instant
+from tests.builders import NOW, a_hav
+
+KINDS = HavEventKind
+START, MOST = 50, 500
+INT4_MOST = 2**31 - 1  # what the database's column of a delta holds
+
+
+def an_event(kind: HavEventKind = KINDS.VALID, **changes: Any) -> HavEvent:
+    return replace(HavEvent(HostId(1), AppVersionId(1), kind, NOW), **changes)
+
+
+def after(row: HostAppVersion, *events: HavEvent, most: int = MOST) -> HostAppVersion:
+    """The row after the events, combined in one delta."""
+    [delta] = combine(events)
+    return applied(row, delta, quota_start=START, quota_most=most)
+
+
+def after_each(row: HostAppVersion, *events: HavEvent, most: int = MOST) -> HostAppVersion:
+    """The row after the events, one by one."""
+    for event in events:
+        row = after(row, event, most=most)
+    return row
+
+
+SAMPLES = st.none() | st.floats(-3.0, 5.0)
+AT_ONCE = st.builds(
+    an_event,
+    st.sampled_from(KINDS),
+    tight=st.booleans(),
+    ln_turnaround_ratio=SAMPLES,
+    ln_turnaround=SAMPLES,
+    speed_s_per_flop=st.none() | st.floats(1e-12, 1e-6),
+)
+SUMS = st.builds(
+    lambda n, mean, spread: DecayedSums(n, n * mean, n * (mean * mean + spread), Instant(NOW - 86400.0)),
+    st.floats(0.0, 50.0),
+    st.floats(-3.0, 5.0),
+    st.floats(0.0, 2.0),
+)
+ROWS = st.builds(
+    a_hav,
+    consecutive_valid=st.integers(0, 40),
+    quota_per_day=st.integers(100, 500),
+    speed=SUMS,
+    tight=SUMS,
+    relaxed=SUMS,
+    n_valid=st.integers(0, 100),
+    n_error=st.integers(0, 100),
+    n_timeout=st.integers(0, 100),
+)
+
+
+def figures(row: HostAppVersion) -> list[float]:
+    sums = [value for s in (row.speed, row.tight, row.relaxed) for value in (s.n, s.total, s.total_sq, s.at)]
+    counts = [row.consecutive_valid, row.quota_per_day, row.n_valid, row.n_error, row.n_timeout]
+    return [*sums, *counts]
+
+
+@given(ROWS, st.lists(AT_ONCE, min_size=1, max_size=12))
+def test_events_of_one_instant_count_the_same_together_as_one_by_one(
+    row: HostAppVersion, events: list[HavEvent]
+) -> None:
+    most = 500 * 2**12  # no event reaches it: at the quota's bounds only one by one is exact
+
+    assert figures(after(row, *events, most=most)) == pytest.approx(
+        figures(after_each(row, *events, most=most)), rel=1e-9, abs=1e-9
+    )
+
+
+@given(ROWS, st.lists(AT_ONCE, min_size=1, max_size=60), st.integers(1, 1000))
+def test_a_quota_is_at_least_one_and_at_most_the_setting(
+    row: HostAppVersion, events: list[HavEvent], most: int
+) -> None:
+    for changed in (after(row, *events, most=most), after_each(row, *events, most=most)):
+        assert 1 <= changed.quota_per_day <= most
+
+
+@given(ROWS, st.lists(AT_ONCE | AT_ONCE.map(lambda e: replace(e, replaces=1.5)), min_size=1, max_size=12))
+def test_no_count_and_no_number_of_samples_is_ever_negative(row: HostAppVersion, events: list[HavEvent]) -> None:
+    changed = after(row, *events)
+
+    assert min(changed.n_timeout, changed.n_error, changed.n_valid, changed.consecutive_valid) >= 0
+    assert min(changed.tight.n, changed.relaxed.n, changed.speed.n) >= 0
+
+
+@given(st.lists(st.sampled_from(KINDS), min_size=1, max_size=2000))
+def test_a_delta_fits_the_database_however_many_events_it_sums(kinds: list[HavEventKind]) -> None:
+    [delta] = combine(an_event(kind) for kind in kinds)
+
+    assert abs(delta.quota_added) <= INT4_MOST
+    assert math.isfinite(delta.quota_factor)
+
+
+@pytest.mark.parametrize("valid", [32, 64, 2000])
+def test_one_error_before_many_valid_results_leaves_a_full_quota(valid: int) -> None:
+    row = a_hav(quota_per_day=50)
+    events = [an_event(KINDS.ERROR), *[an_event()] * valid]
+
+    changed = after(row, *events)
+
+    assert (changed.quota_per_day, changed.consecutive_valid) == (MOST, valid)
+    assert abs(combine(events)[0].quota_added) <= INT4_MOST
+
+
+def test_a_valid_result_adds_one_in_a_row_and_doubles_the_quota() -> None:
+    changed = after(a_hav(consecutive_valid=4, quota_per_day=50), an_event())
+
+    assert (changed.consecutive_valid, changed.quota_per_day, changed.n_valid) == (5, 100, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "errors", "timeouts"), [(KINDS.ERROR, 1, 0), (KINDS.INVALID, 1, 0), (KINDS.TIMED_OUT, 0, 1)]
+)
+def test_a_failure_starts_the_row_again_and_takes_one_off_the_quota(
+    kind: HavEventKind, errors: int, timeouts: int
+) -> None:
+    changed = after(a_hav(consecutive_valid=40, quota_per_day=500), an_event(kind))
+
+    assert (changed.consecutive_valid, changed.quota_per_day) == (0, 499)
+    assert (changed.n_error, changed.n_timeout, changed.n_valid) == (errors, timeouts, 0)
+
+
+def test_valid_results_after_a_failure_count_from_zero() -> None:
+    changed = after(a_hav(consecutive_valid=40), an_event(), an_event(KINDS.ERROR), an_event(), an_event())
+
+    assert changed.consecutive_valid == 2
+
+
+def test_a_row_without_a_quota_starts_from_the_setting() -> None:
+    assert after(a_hav(quota_per_day=0), an_event(KINDS.ERROR)).quota_per_day == START - 1
+
+
+def test_failures_without_end_leave_one_job_a_day() -> None:
+    assert after_each(a_hav(quota_per_day=3), *[an_event(KINDS.ERROR)] * 10).quota_per_day == 1
+
+
+def test_what_was_there_has_half_its_weight_after_a_half_life() -> None:
+    old = DecayedSums(8.0, 16.0, 40.0, NOW)
+    later = Instant(NOW + STATS_HALF_LIFE_S)
+    row = a_hav(speed=old, tight=old, relaxed=old)
+
+    changed = after(row, an_event(at=later, ln_turnaround_ratio=1.0))
+
+    assert changed.relaxed == DecayedSums(5.0, 9.0, 21.0, later)
+    assert changed.tight == changed.speed == DecayedSums(4.0, 8.0, 20.0, later)
+
+
+def test_an_event_from_before_the_rows_stamp_makes_nothing_grow() -> None:
+    old = DecayedSums(8.0, 16.0, 40.0, NOW)
+    row = a_hav(speed=old, tight=old, relaxed=old)
+
+    changed = after(row, an_event(at=Instant(NOW - 1e6), ln_turnaround_ratio=1.0))
+
+    assert changed.relaxed == DecayedSums(9.0, 17.0, 41.0, NOW)
+
+
+def test_tight_and_relaxed_samples_are_kept_apart() -> None:
+    changed = after(a_hav(), an_event(tight=True, ln_turnaround_ratio=2.0), an_event(ln_turnaround_ratio=3.0))
+
+    assert (changed.tight.n, changed.tight.total, changed.tight.total_sq) == (1.0, 2.0, 4.0)
+    assert (changed.relaxed.n, changed.relaxed.total, changed.relaxed.total_sq) == (1.0, 3.0, 9.0)
+
+
+def test_speed_and_undecayed_sums_take_their_own_samples() -> None:
+    [delta] = combine([an_event(speed_s_per_flop=2e-9, ln_turnaround=8.0), an_event(ln_turnaround=6.0)])
+
+    assert (delta.speed.n, delta.speed.total) == (1.0, 2e-9)
+    assert (delta.log_n, delta.log_sum, delta.log_sum_sq) == (2, 14.0, 100.0)
+
+
+@pytest.mark.parametrize("tight", [False, True])
+def test_a_late_valid_result_takes_its_time_out_back(tight: bool) -> None:
+    timed_out = an_event(KINDS.TIMED_OUT, tight=tight, ln_turnaround_ratio=1.5)
+    late = an_event(tight=tight, ln_turnaround_ratio=2.0, replaces=1.5)
+    straight = an_event(tight=tight, ln_turnaround_ratio=2.0)
+
+    changed, expected = after_each(a_hav(), timed_out, late), after_each(a_hav(), straight)
+
+    assert (changed.tight, changed.relaxed) == (expected.tight, expected.relaxed)
+    assert (changed.n_timeout, changed.n_valid) == (0, 1)
+
+
+def test_a_late_failure_takes_its_time_out_back_too() -> None:
+    timed_out = an_event(KINDS.TIMED_OUT, ln_turnaround_ratio=1.5)
+
+    changed = after_each(a_hav(), timed_out, an_event(KINDS.ERROR, replaces=1.5))
+
+    assert (changed.relaxed.n, changed.relaxed.total, changed.n_timeout, changed.n_error) == (0.0, 0.0, 0, 1)
+
+
+def test_deltas_come_one_per_host_and_version_in_key_order() -> None:
+    keys = [(2, 1), (1, 2), (1, 1), (2, 1), (1, 2)]
+    events = [an_event(host_id=HostId(host), app_version_id=AppVersionId(version)) for host, version in keys]
+
+    deltas = combine(events)
+
+    assert [(delta.host_id, delta.app_version_id, delta.n_valid) for delta in deltas] == [
+        (1, 1, 1),
+        (1, 2, 2),
+        (2, 1, 2),
+    ]
+
+
+def test_a_delta_is_of_the_latest_of_its_events() -> None:
+    [delta] = combine(an_event(at=Instant(at)) for at in (100.0, 300.0, 200.0))
+
+    assert delta.at == 300.0
+
+
+def test_no_events_are_no_deltas() -> None:
+    assert combine([]) == []
+
+
+def test_an_empty_delta_only_brings_the_sums_forward() -> None:
+    row = a_hav(consecutive_valid=3, quota_per_day=70, relaxed=DecayedSums(1.0, 2.0, 4.0, NOW))
+
+    assert applied(row, HavDelta(HostId(1), AppVersionId(1), NOW), quota_start=START, quota_most=MOST) == replace(
+        row, speed=DecayedSums(at=NOW), tight=DecayedSums(at=NOW)
+    )
