@@ -30,9 +30,10 @@ Kinds = frozenset[tuple[AppId, ProcessorType]]
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """When a search for some kinds of work ended, and what it added."""
+    """When a search for some kinds of work ended, its number, and what it added."""
 
     ended_s: Seconds
+    serial: int
     added: frozenset[InstanceId]
 
 
@@ -60,6 +61,7 @@ class Search:
         self._classes = classes
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
+        self._done = 0
         self._outcomes: dict[Kinds, _Outcome] = {}
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
@@ -67,16 +69,17 @@ class Search:
 
         True when slots were added since the caller looked at the array.
         """
-        kinds, asked_s = frozenset(wanted), self._clock.monotonic()
+        kinds, done_before = frozenset(wanted), self._done
         async with self._one_at_a_time:
             before = self._outcomes.get(kinds)
             if before is not None and before.ended_s + REMEMBER_S > self._clock.monotonic():
-                if before.ended_s > asked_s and before.added:
+                if before.serial > done_before and before.added:
                     return True
                 if not before.added or any(instance_id in self._array for instance_id in before.added):
                     return False
             added = await self._added(kinds, limit)
-            self._remember(kinds, _Outcome(self._clock.monotonic(), added))
+            self._done += 1
+            self._remember(kinds, _Outcome(self._clock.monotonic(), self._done, added))
             return bool(added)
 
     async def _added(self, kinds: Kinds, limit: int) -> frozenset[InstanceId]:

@@ -15,6 +15,16 @@ from domain.units import AppId, AppVersionId, BatchId, HostId, InstanceId, Insta
 from domain.waiting import Candidate, FreshRange
 from tests.builders import NOW, a_batch, a_job_class, a_plan_class, a_ready, an_app, an_app_version
 
+
+async def a_few_turns() -> None:
+    """Let everything that can run do so."""
+    loop = asyncio.get_running_loop()
+    for _ in range(20):
+        turn: asyncio.Future[None] = loop.create_future()
+        loop.call_soon(turn.set_result, None)
+        await turn
+
+
 ALL_SHARDS = frozenset(range(64))
 
 

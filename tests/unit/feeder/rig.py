@@ -25,9 +25,9 @@ class FakeRuntimes:
 class Rig:
     """The parts of a test; `offered` are the instances that have ever been a slot."""
 
-    def __init__(self, *, slots: int = 100) -> None:
+    def __init__(self, *, slots: int = 100, database: FakeWaiting | None = None) -> None:
         self.clock = StillClock()
-        self.database = FakeWaiting()
+        self.database = FakeWaiting() if database is None else database
         self.shards = FakeShards()
         self.catalogue = FakeCatalogue()
         self.catalogue.change("feeder.slots", slots)

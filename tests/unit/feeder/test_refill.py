@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from domain.apps import CPU, NVIDIA
 from domain.batches import QoS
 from domain.errors import NotFoundError
+from domain.jobs import JobClass
 from domain.refusals import RefusalCode
 from domain.units import HostId, Instant, JobClassId, VolunteerId, shard_of
 from feeder.in_flight import IN_FLIGHT_S
@@ -332,13 +335,12 @@ async def test_fewer_slots_in_the_settings_shrink_the_array() -> None:
 
 
 class WithoutClasses(FakeWaiting):
-    async def job_classes(self, ids: object) -> dict[JobClassId, object]:  # type: ignore[override]  # a broken promise
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         return {}
 
 
 async def test_a_missing_job_class_is_named() -> None:
-    rig = Rig()
-    rig.database.__class__ = WithoutClasses
+    rig = Rig(database=WithoutClasses())
     rig.database.add_batch(1)
     rig.database.add_jobs(1, 1)
     with pytest.raises(NotFoundError, match="10"):
