@@ -14,6 +14,7 @@ from domain.hosts import HostAppVersion
 from domain.settings import RankingSettings
 from domain.units import AppId, Instant, Seconds
 
+BOOTSTRAP_P = 0.5  # of a host without a failure, while too few rows are ranked
 SHRINKAGE = 2.0  # k0 of POLICY 4.5: two pseudo-samples at the population's mean
 
 
@@ -135,4 +136,4 @@ def _bootstrap(row: HostAppVersion | None, cuts: CutPoints | None, *, enough: bo
         score = turnaround_score(row, now, cuts.score_mean)
         if share_slower(score, cuts) >= 0.75:
             return Percentile(0.9, reason="bootstrap: among the fastest quarter")
-    return Percentile(0.5, reason="bootstrap: no failure yet")
+    return Percentile(BOOTSTRAP_P, reason="bootstrap: no failure yet")

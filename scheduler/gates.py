@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from domain.apps import AppVersion
 from domain.catalogue import Catalogue
 from domain.hosts import HostAppVersion
 from domain.jobs import Ready
-from domain.ranking import Percentile, percentile
+from domain.ranking import BOOTSTRAP_P, CutPoints, Percentile, percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import AppVersionId, InstanceId, Instant
@@ -31,6 +32,27 @@ def lowest_gate(settings: DeadlineSettings) -> float:
     if settings.rule is DeadlineRule.PROPOSAL:
         return min(settings.p_afap, settings.p_tight)
     return min(settings.p_afap, settings.p_late, settings.p_retry, settings.p_tight)
+
+
+def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSettings:
+    """The gates no host can reach, lowered to the bootstrap percentile while no row is ranked yet.
+
+    Before the host statistics have ranked anybody, hosts have P 0.5 or 0: no request can come from a host
+    above, so the expected time to send a job behind a higher gate has no end (POLICY D9). The rule
+    `proposal` keeps its own.
+
+    >>> reachable(DeadlineSettings(p_tight=0.9), None).p_tight
+    0.5
+    """
+    if settings.rule is not DeadlineRule.MUSTER or (cuts is not None and cuts.turnaround):
+        return settings
+    return replace(
+        settings,
+        p_afap=min(settings.p_afap, BOOTSTRAP_P),
+        p_late=min(settings.p_late, BOOTSTRAP_P),
+        p_retry=min(settings.p_retry, BOOTSTRAP_P),
+        p_tight=min(settings.p_tight, BOOTSTRAP_P),
+    )
 
 
 def newcomer_refusal(found: Percentile, slot: Ready, fraction: float) -> Refusal | None:

@@ -18,6 +18,7 @@ from scheduler.asking import Asking
 from scheduler.busy import Busy, busy_of, held_work, told_work
 from scheduler.deadline import Due, Gate, Moment, assign_due_at
 from scheduler.feasibility import AppCheck, ClassCheck
+from scheduler.gates import reachable
 from scheduler.ports import SlotGroup
 from scheduler.versions import Best, Usable, best_version
 
@@ -132,7 +133,7 @@ class Judge:
             safe_runtime_s=speed.safe_runtime_s(runtime_s, self._settings.min_slack_s),
             retry=retry,
             cuts=usable.cuts,
-            settings=self._settings,
+            settings=reachable(self._settings, usable.cuts),
         )
         return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s)
 
