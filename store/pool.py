@@ -23,7 +23,17 @@ Result = TypeVar("Result")
 CONNECT_TIMEOUT_S = 10.0
 COMMAND_TIMEOUT_S = 60.0
 TRIES = 4  # of a transaction that met another one
-SESSION = {"application_name": "muster", "jit": "off", "synchronous_commit": "on", "timezone": "UTC"}
+# The store finds its rows by key. Without the last three, a plan made while a table was small would go on
+# reading the whole of it when a million jobs have come, until somebody analyses it.
+SESSION = {
+    "application_name": "muster",
+    "jit": "off",
+    "synchronous_commit": "on",
+    "timezone": "UTC",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
 
 CONFLICTS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 LOST = (

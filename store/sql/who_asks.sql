@@ -12,7 +12,8 @@ LEFT JOIN LATERAL (
     (
         SELECT *
         FROM host
-        WHERE host.host_id = asked.host_id AND host.volunteer_id = volunteer.volunteer_id
+        -- + 0: by the host's id, however many hosts the volunteer has
+        WHERE host.host_id = asked.host_id AND host.volunteer_id + 0 = volunteer.volunteer_id
     )
     UNION ALL
     (
