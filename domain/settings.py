@@ -6,7 +6,7 @@ A setting's key is "section.name". Values come from the database's setting table
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -187,7 +187,8 @@ def _checked(key: str, section: type, name: str, value: object) -> object:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidInputError(key, expected, value)
-    if not math.isfinite(value) or (kind is int and value != int(value)):
+    finite = abs(value) <= sys.float_info.max  # false for NaN too
+    if not finite or (kind is int and value != int(value)):
         raise InvalidInputError(key, expected, value)
     if (low is not None and value < low) or (high is not None and value > high):
         raise InvalidInputError(key, expected, value)
