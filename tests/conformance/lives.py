@@ -1,0 +1,275 @@
+"""Lives two stores can lead: steps that choose among what there is, so that every sequence means something.
+
+A step is a kind and three numbers; shorter sequences and smaller numbers are simpler lives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from domain.dispatch import Report, RequestWrites
+from domain.errors import MusterError
+from domain.havs import HavEvent, HavEventKind
+from domain.jobs import Held, InstanceState, JobState
+from domain.settlement import InstanceStep, JobFacts, JobSettlement
+from domain.units import BatchId, InstanceId, Seconds, later
+from domain.waiting import Candidate
+from store.counting import UNUSABLE
+from tests.builders import NOW, a_job_class
+from tests.conformance.twins import Twins, assert_equal
+from tests.worlds import (
+    RegisteredHost,
+    Store,
+    a_new_batch,
+    a_registered_host,
+    a_registered_version,
+    a_submitted_batch,
+    an_assignment,
+    the_version,
+)
+
+S = InstanceState
+KINDS = (
+    "submit",
+    "change_of_mind",
+    "dispatch",
+    "report",
+    "detach",
+    "look",
+    "settle",
+    "time_out",
+    "count_due",
+    "wait",
+    "outage",
+    "abort",
+    "upload",
+    "new_version",
+)
+OFTEN = ("submit", "dispatch", "dispatch", "report", "report", "settle", "settle", "time_out")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    kind: str
+    a: int = 0
+    b: int = 0
+    c: int = 0
+
+
+class Life(Twins):
+    """Three hosts, two of one volunteer; one app."""
+
+    def __init__(self, one: Store, other: Store) -> None:
+        super().__init__(one, other)
+        self.now = NOW
+        self.hosts: list[RegisteredHost] = []
+        self.seen_before: list[Candidate] = []
+        self.read_before: list[JobFacts] = []  # facts as they were read some steps ago
+
+    async def begin(self) -> None:
+        await self.both(a_registered_version)
+        first = await self.both(lambda store: a_registered_host(store, account_key="one"))
+        second = await self.both(
+            lambda store: a_registered_host(store, account_key="one", volunteer_id=first.volunteer_id)
+        )
+        third = await self.both(lambda store: a_registered_host(store, account_key="two"))
+        self.hosts = [first, second, third]
+
+    async def do(self, step: Step) -> None:
+        self.now = later(self.now, 1.0)
+        await getattr(self, step.kind)(step.a, step.b, step.c)
+
+    # ------------------------------------------------------------ steps
+
+    async def submit(self, a: int, b: int, c: int) -> None:
+        quorum = 1 + b % 3
+        await self.both(
+            lambda store: a_submitted_batch(
+                store, jobs=1 + a % 5, quorum=quorum, created_at=self.now, order_key=float(c % 4)
+            )
+        )
+
+    async def change_of_mind(self, a: int, b: int, c: int) -> None:
+        async def submit(store: Store) -> None:
+            async with store.submissions.submission() as writer:
+                app_id = (await the_version(store)).app_id
+                await writer.add_class(await writer.add_batch(a_new_batch(app_id=app_id)), a_job_class())
+                raise MusterError("on second thought")
+
+        await self.both(submit)
+
+    async def dispatch(self, a: int, b: int, c: int) -> None:
+        host = self.hosts[a % 3]
+        candidates = await self._candidates()
+        if not candidates:
+            return
+        chosen = [candidates[(b + 7 * position) % len(candidates)] for position in range(1 + c % 4)]
+        version = await the_version(self.one)
+        due_at = later(self.now, 3600.0 * (1 + b % 100))
+        assignments = [
+            an_assignment(
+                candidate,
+                host,
+                version,
+                sent_at=self.now,
+                due_at=due_at,
+                timeout_at=later(due_at, 300.0),
+                tight=c % 3 == 0,
+                hr_class=c % 5 // 3,
+                copies=2 if c % 7 == 0 else 0,
+            )
+            for candidate in {one.ready.instance_id: one for one in chosen}.values()
+        ]
+        writes = RequestWrites(
+            replace(host.host, last_rpc_at=self.now, rpc_seqno=a % 1000), assignments=tuple(assignments)
+        )
+        await self.both(lambda store: store.ledger.write(writes))
+
+    async def report(self, a: int, b: int, c: int) -> None:
+        host = self.hosts[a % 3]
+        known = await self._on_host(host)
+        if not known:
+            return
+        reports = [self._report(*known[(b + position) % len(known)], c + position) for position in range(1 + c % 3)]
+        distinct = {report.instance_id: report for report in reports}
+        await self.both(lambda store: store.ledger.write(RequestWrites(host.host, reports=tuple(distinct.values()))))
+
+    def _report(self, held: Held, state: InstanceState, choice: int) -> Report:
+        to_state = (S.REPORTED, S.REPORTED, S.FAILED, S.ABORTED)[choice % 4]
+        kind = HavEventKind.ERROR if to_state is S.FAILED else HavEventKind.VALID
+        event = HavEvent(
+            held.host_id,
+            held.app_version_id,
+            kind,
+            self.now,
+            tight=held.tight,
+            ln_turnaround_ratio=choice / 16.0,
+            replaces=0.5 if state is S.TIMED_OUT else None,
+            speed_s_per_flop=1e-9,
+        )
+        return Report(
+            held.instance_id,
+            held.job_id,
+            S.IN_PROGRESS if choice % 5 == 0 else state,
+            to_state,
+            self.now,
+            exit_status=choice % 3,
+            reason="because" if to_state is S.FAILED else "",
+            stderr="x" * (choice % 2),
+            turnaround_sample=choice / 16.0 if choice % 2 else None,
+            hav_event=event if choice % 3 else None,
+        )
+
+    async def detach(self, a: int, b: int, c: int) -> None:
+        await self.both(lambda store: store.ledger.write(RequestWrites(self.hosts[a % 3].host, detach=True)))
+
+    async def look(self, a: int, b: int, c: int) -> None:
+        self.read_before = list(await self.one.unsettled.unsettled(10))
+
+    async def settle(self, a: int, b: int, c: int) -> None:
+        """With facts of now, or (every fourth time) with those of an earlier look."""
+        stale = c % 4 == 0
+        mine = self.read_before if stale else list(await self.one.unsettled.unsettled(1 + a % 3))
+        theirs = {facts.job_id: facts.serial for facts in await self.other.unsettled.unsettled(1000)}
+        current = {facts.job_id: facts.serial for facts in await self.one.unsettled.unsettled(1000)}
+        mine = [facts for facts in mine if facts.job_id in current]
+        settlements = [self._settlement(facts, b + position) for position, facts in enumerate(mine)]
+        # Serials are each store's own: a current one is the other's current one, a stale one is stale there.
+        translated = [
+            replace(one, serial=theirs[one.job_id] if one.serial == current[one.job_id] else -1) for one in settlements
+        ]
+        assert_equal(
+            await self.one.unsettled.settle(settlements),
+            await self.other.unsettled.settle(translated),
+        )
+
+    def _settlement(self, facts: JobFacts, choice: int) -> JobSettlement:
+        back = [one.instance_id for one in facts.instances if one.state is S.REPORTED]
+        unsent = [one.instance_id for one in facts.instances if one.state is S.UNSENT]
+        retries = sum(one.state in UNUSABLE for one in facts.instances)
+        cancels = tuple(InstanceStep(instance_id, S.UNSENT, S.CANCELLED) for instance_id in unsent)
+        settlement = JobSettlement(facts.job_id, facts.serial, facts.state, self.now)
+        if facts.state is not JobState.OPEN:
+            too_late = tuple(InstanceStep(instance_id, S.REPORTED, S.TOO_LATE) for instance_id in back)
+            return replace(settlement, canonical_instance_id=facts.canonical_instance_id, steps=too_late)
+        if back and choice % 3 == 0:
+            steps = (*cancels, *(InstanceStep(one, S.REPORTED, S.VALID, 0.25, self._valid(facts, one)) for one in back))
+            return replace(settlement, state=JobState.VALID, canonical_instance_id=back[0], steps=steps)
+        if choice % 5 == 4:
+            return replace(settlement, state=JobState.FAILED, failure="too many errors", steps=cancels)
+        steps = tuple(InstanceStep(instance_id, S.REPORTED, S.INCONCLUSIVE) for instance_id in back)
+        wanted = choice % 3 if retries or facts.job_class.quorum > 1 else 0
+        return replace(settlement, steps=steps, new_instances=wanted, retries=retries, hasten=bool(back))
+
+    def _valid(self, facts: JobFacts, instance_id: int) -> HavEvent:
+        one = next(one for one in facts.instances if one.instance_id == instance_id)
+        assert one.host_id is not None and one.app_version_id is not None
+        return HavEvent(one.host_id, one.app_version_id, HavEventKind.VALID, self.now, ln_turnaround_ratio=0.25)
+
+    async def time_out(self, a: int, b: int, c: int) -> None:
+        overdue = await self.both(lambda store: store.overdue.overdue(now=self.now, limit=1 + a % 3))
+        steps = [
+            InstanceStep(
+                one.held.instance_id,
+                S.IN_PROGRESS,
+                S.TIMED_OUT,
+                turnaround_sample=0.5,
+                hav_event=HavEvent(
+                    one.held.host_id,
+                    one.held.app_version_id,
+                    HavEventKind.TIMED_OUT,
+                    self.now,
+                    tight=one.held.tight,
+                    ln_turnaround_ratio=0.5,
+                ),
+            )
+            for one in overdue
+        ]
+        await self.both(lambda store: store.overdue.time_out(steps, now=self.now))
+
+    async def count_due(self, a: int, b: int, c: int) -> None:
+        await self.both(lambda store: store.overdue.count_due(now=self.now))
+
+    async def wait(self, a: int, b: int, c: int) -> None:
+        self.now = later(self.now, 3600.0 * (a % 60))
+
+    async def outage(self, a: int, b: int, c: int) -> None:
+        by_s = Seconds(600.0 * (1 + a % 30))
+        alive_until, self.now = self.now, later(self.now, by_s)
+        await self.both(lambda store: store.outages.heartbeat(now=self.now))
+        await self.both(lambda store: store.outages.move_open_deadlines(by_s=by_s, alive_until=alive_until))
+
+    async def abort(self, a: int, b: int, c: int) -> None:
+        await self.both(lambda store: store.submissions.abort_batch(BatchId(1 + a % 4), now=self.now))
+
+    async def upload(self, a: int, b: int, c: int) -> None:
+        md5 = f"{c % 3}" * 32
+        name = f"out{b % 2}"
+        instance_id = InstanceId(1 + a % 12)
+        await self.both(
+            lambda store: store.uploads.record_upload(instance_id, name=name, nbytes=b, md5=md5, completed_at=self.now)
+        )
+
+    async def new_version(self, a: int, b: int, c: int) -> None:
+        await self.both(a_registered_version)
+
+    # ------------------------------------------------------------ what there is to choose from
+
+    async def _candidates(self) -> list[Candidate]:
+        """Everything unsent, and what was when a dispatch last asked: somebody may have it by now."""
+        found = list(self.seen_before)
+        for batch in await self.one.views.batches(limit=100):
+            found.extend(await self.one.waiting.urgent([batch.batch_id], 100))
+            found.extend(await self.one.waiting.tail([batch.batch_id], 100))
+        self.seen_before = found[-3:]
+        return found
+
+    async def _on_host(self, host: RegisteredHost) -> list[tuple[Held, InstanceState]]:
+        """What the host holds or has lost sight of, with its state."""
+        ids: list[InstanceId] = []
+        for batch in await self.one.views.batches(limit=100):
+            for job in await self.one.views.jobs(batch.batch_id, limit=100):
+                ids.extend(one.instance_id for one in (await self.one.views.job(job.job_id)).instances)
+        reported = (await self.one.ledger.read(host.key(*ids))).reported
+        alive = (S.IN_PROGRESS, S.TIMED_OUT, S.ABORTED)
+        return [(one.held, one.state) for one in reported.values() if one.state in alive]
