@@ -74,7 +74,12 @@ class Rotation:
         self._cooling: dict[GroupKey, _CoolOff] = {}
 
     def note_refusal(self, key: GroupKey, host_id: HostId, code: RefusalCode, *, now: Instant) -> None:
-        """A host could not take the group. The same host counts once in a row."""
+        """A host could not take the group. The same host counts once in a row.
+
+        Refusals of slots a search brought back during the cool-off start no new row.
+        """
+        if key in self._cooling:
+            return
         refused = self._refused.get(key)
         if refused is None:
             refused = self._refused[key] = _Refused(since_at=now)

@@ -257,6 +257,23 @@ async def test_a_group_all_hosts_refuse_leaves_for_its_cool_off_and_comes_back()
     assert min(rig.ids()) == stuck[0].instance_id
 
 
+async def test_refusals_during_the_cool_off_do_not_prolong_it() -> None:
+    rig = Rig()
+    rig.catalogue.change("feeder.refusals_to_rotate", 2)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 40)
+    await rig.refill()
+    group = rig.array.groups()[0]
+    for host in (1, 2):
+        rig.array.note_refusal(group, HostId(host), RefusalCode.MEMORY)
+    await rig.refill()
+    for host in (3, 4):
+        rig.array.note_refusal(group, HostId(host), RefusalCode.MEMORY)
+    rig.clock.pass_s(300.0)
+    await rig.refill()
+    assert len(rig.ids()) == 40
+
+
 async def test_what_stands_behind_a_group_in_its_cool_off_is_found() -> None:
     rig = Rig()
     rig.catalogue.change("feeder.refusals_to_rotate", 2)

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 from domain.batches import Batch
 from domain.errors import MusterError
-from feeder.build import build
-from feeder.ports import Ports
-from store.memory import MemoryStore
-from tests.unit.feeder.fakes import FakeCatalogue, FakeWaiting, StillClock, a_few_turns
+from tests.unit.feeder.fakes import FakeWaiting, a_few_turns
 from tests.unit.feeder.rig import Rig
 
 
@@ -73,10 +70,3 @@ async def test_a_failed_refill_is_counted_and_the_next_one_succeeds() -> None:
     await a_few_turns()
     assert len(rig.array) == 5
     await stop(task)
-
-
-async def test_the_feeder_runs_on_the_memory_store() -> None:
-    store = MemoryStore()
-    feeder = build(Ports(store.waiting, store.shards()), FakeCatalogue(), StillClock())
-    done = await feeder.refill_once()
-    assert (done.batches, done.slots) == (0, 0)

@@ -1,0 +1,75 @@
+"""The feeder on the store in memory, and as the request handler sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.catalogue import Catalogue
+from domain.dispatch import AssignmentFate
+from domain.units import BatchId
+from domain.waiting import Candidate
+from feeder.build import build
+from feeder.ports import Ports
+from feeder.service import Feeder
+from scheduler import ports as scheduler_ports
+from store.memory import MemoryStore
+from tests.unit.feeder.fakes import StillClock
+from tests.worlds import (
+    RegisteredHost,
+    a_registered_host,
+    a_submitted_batch,
+    an_assignment,
+    send,
+    the_version,
+)
+
+
+@dataclass
+class StoredCatalogue:
+    """The store's catalogue as it was read once."""
+
+    read: Catalogue
+
+    def catalogue(self) -> Catalogue:
+        return self.read
+
+
+async def a_feeder(store: MemoryStore, clock: StillClock) -> Feeder:
+    catalogue = StoredCatalogue(await store.applications.load_catalogue())
+    return build(Ports(store.waiting, store.shards()), catalogue, clock)
+
+
+async def send_everything(feeder: Feeder, store: MemoryStore, host: RegisteredHost) -> list[BatchId]:
+    """Send every slot in order, each committed; the batches they belong to."""
+    version = await the_version(store)
+    batches = []
+    for slot in [slot for group in feeder.array.groups() for slot in group.slots()]:
+        feeder.array.take(slot, host.host_id, host.volunteer_id)
+        assignment = an_assignment(Candidate(slot), host, version)
+        outcome = await send(store, host, assignment)
+        assert outcome.fates[slot.instance_id] is AssignmentFate.SENT
+        batches.append(slot.batch_id)
+    return batches
+
+
+async def test_every_job_of_the_store_is_sent_once_in_the_order_of_the_batches() -> None:
+    store, clock = MemoryStore(), StillClock()
+    late = await a_submitted_batch(store, jobs=30, order_key=2.0)
+    early = await a_submitted_batch(store, jobs=100, order_key=1.0)
+    feeder = await a_feeder(store, clock)
+    host = await a_registered_host(store)
+    await feeder.refill_once()
+    sent = await send_everything(feeder, store, host)
+    assert sent == [early.batch_id] * 100 + [late.batch_id] * 30
+    clock.pass_s(1.0)
+    assert (await feeder.refill_once()).slots == 0
+
+
+async def test_the_array_is_what_the_request_handler_asks_for() -> None:
+    store = MemoryStore()
+    await a_submitted_batch(store, jobs=3)
+    feeder = await a_feeder(store, StillClock())
+    await feeder.refill_once()
+    array: scheduler_ports.JobArray = feeder.array
+    group: scheduler_ports.SlotGroup = array.groups()[0]
+    assert (len(group.slots()), group.urgent, group.sticky_files) == (3, False, frozenset())
