@@ -5,8 +5,11 @@
 --   $18 to $20 log (n, sum, sum_sq), $21 n_valid, $22 n_error, $23 n_timeout, $24 day, $25 sent (arrays, keys
 --   distinct), $26 quota_start, $27 quota_most.
 -- Result: host_id and app_version_id of the rows that were there.
-WITH delta AS (
-    SELECT *
+WITH locked AS (
+    SELECT
+        delta.*, greatest(hav.stats_at, delta.at) AS stats_at,
+        -- 200 half-lives are nothing; more would underflow
+        power(2::double precision, -least(200, greatest(0, delta.at - hav.stats_at) / 1209600)) AS weight
     FROM unnest(
         $1::int[], $2::int[], $3::double precision[], $4::boolean[], $5::boolean[], $6::int[], $7::double precision[],
         $8::int[], $9::double precision[], $10::double precision[], $11::double precision[], $12::double precision[],
@@ -18,14 +21,7 @@ WITH delta AS (
         speed_sum_sq, tight_n, tight_sum, tight_sum_sq, relaxed_n, relaxed_sum, relaxed_sum_sq, log_n, log_sum,
         log_sum_sq, n_valid, n_error, n_timeout, day, sent
     )
-),
-locked AS (
-    SELECT
-        hav.host_id, hav.app_version_id, greatest(hav.stats_at, delta.at) AS stats_at,
-        -- 200 half-lives are nothing; more would underflow
-        power(2::double precision, -least(200, greatest(0, delta.at - hav.stats_at) / 1209600)) AS weight
-    FROM host_app_version AS hav
-    JOIN delta USING (host_id, app_version_id)
+    JOIN host_app_version AS hav ON hav.host_id = delta.host_id AND hav.app_version_id = delta.app_version_id
     ORDER BY hav.host_id, hav.app_version_id
     FOR NO KEY UPDATE OF hav
 )
@@ -44,23 +40,22 @@ UPDATE host_app_version SET
         WHEN delta.day > host_app_version.day THEN delta.sent
         ELSE host_app_version.sent_today + delta.sent
     END,
-    stats_at = locked.stats_at,
-    speed_n = greatest(0, host_app_version.speed_n * locked.weight + delta.speed_n),
-    speed_sum = host_app_version.speed_sum * locked.weight + delta.speed_sum,
-    speed_sum_sq = host_app_version.speed_sum_sq * locked.weight + delta.speed_sum_sq,
-    tight_n = greatest(0, host_app_version.tight_n * locked.weight + delta.tight_n),
-    tight_sum = host_app_version.tight_sum * locked.weight + delta.tight_sum,
-    tight_sum_sq = host_app_version.tight_sum_sq * locked.weight + delta.tight_sum_sq,
-    relaxed_n = greatest(0, host_app_version.relaxed_n * locked.weight + delta.relaxed_n),
-    relaxed_sum = host_app_version.relaxed_sum * locked.weight + delta.relaxed_sum,
-    relaxed_sum_sq = host_app_version.relaxed_sum_sq * locked.weight + delta.relaxed_sum_sq,
+    stats_at = delta.stats_at,
+    speed_n = greatest(0, host_app_version.speed_n * delta.weight + delta.speed_n),
+    speed_sum = host_app_version.speed_sum * delta.weight + delta.speed_sum,
+    speed_sum_sq = host_app_version.speed_sum_sq * delta.weight + delta.speed_sum_sq,
+    tight_n = greatest(0, host_app_version.tight_n * delta.weight + delta.tight_n),
+    tight_sum = host_app_version.tight_sum * delta.weight + delta.tight_sum,
+    tight_sum_sq = host_app_version.tight_sum_sq * delta.weight + delta.tight_sum_sq,
+    relaxed_n = greatest(0, host_app_version.relaxed_n * delta.weight + delta.relaxed_n),
+    relaxed_sum = host_app_version.relaxed_sum * delta.weight + delta.relaxed_sum,
+    relaxed_sum_sq = host_app_version.relaxed_sum_sq * delta.weight + delta.relaxed_sum_sq,
     log_n = host_app_version.log_n + delta.log_n,
     log_sum = host_app_version.log_sum + delta.log_sum,
     log_sum_sq = host_app_version.log_sum_sq + delta.log_sum_sq,
     n_valid = host_app_version.n_valid + delta.n_valid,
     n_error = host_app_version.n_error + delta.n_error,
     n_timeout = greatest(0, host_app_version.n_timeout + delta.n_timeout)
-FROM delta
-JOIN locked USING (host_id, app_version_id)
-WHERE host_app_version.host_id = locked.host_id AND host_app_version.app_version_id = locked.app_version_id
+FROM locked AS delta
+WHERE host_app_version.host_id = delta.host_id AND host_app_version.app_version_id = delta.app_version_id
 RETURNING host_app_version.host_id, host_app_version.app_version_id;

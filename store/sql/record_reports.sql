@@ -3,11 +3,16 @@
 --   $9 reasons, $10 turnaround_samples or nulls (arrays, the instance_ids distinct).
 -- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at and the reported_at before.
 WITH locked AS (
-    SELECT instance_id, reported_at
-    FROM instance
-    WHERE instance_id = ANY($1::bigint[])
-    ORDER BY instance_id
-    FOR UPDATE
+    SELECT report.*, instance.reported_at AS reported_before_at
+    FROM unnest(
+        $1::bigint[], $2::int[], $3::text[], $4::text[], $5::double precision[], $6::double precision[],
+        $7::double precision[], $8::int[], $9::text[], $10::double precision[]
+    ) AS report (
+        instance_id, host_id, from_state, to_state, reported_at, elapsed_s, cpu_s, exit_status, reason, turnaround_sample
+    )
+    JOIN instance ON instance.instance_id = report.instance_id
+    ORDER BY instance.instance_id
+    FOR UPDATE OF instance
 )
 UPDATE instance SET
     state = report.to_state,
@@ -17,16 +22,10 @@ UPDATE instance SET
     exit_status = report.exit_status,
     reason = nullif(report.reason, ''),
     turnaround_sample = coalesce(report.turnaround_sample, instance.turnaround_sample)
-FROM unnest(
-    $1::bigint[], $2::int[], $3::text[], $4::text[], $5::double precision[], $6::double precision[],
-    $7::double precision[], $8::int[], $9::text[], $10::double precision[]
-) AS report (
-    instance_id, host_id, from_state, to_state, reported_at, elapsed_s, cpu_s, exit_status, reason, turnaround_sample
-)
-JOIN locked ON locked.instance_id = report.instance_id
+FROM locked AS report
 WHERE instance.instance_id = report.instance_id
     AND instance.host_id = report.host_id
     AND instance.state = report.from_state
 RETURNING
     instance.instance_id, instance.job_id, instance.batch_id, instance.shard, instance.sent_at, instance.due_at,
-    locked.reported_at AS reported_before_at;
+    report.reported_before_at;

@@ -5,7 +5,19 @@
 --   (arrays, the host_ids distinct).
 -- Result: none.
 WITH locked AS (
-    SELECT host_id FROM host WHERE host_id = ANY($1::int[]) ORDER BY host_id FOR NO KEY UPDATE
+    SELECT said.*
+    FROM unnest(
+        $1::int[], $2::text[], $3::int[], $4::double precision[], $5::text[], $6::int[], $7::double precision[],
+        $8::double precision[], $9::double precision[], $10::double precision[], $11::double precision[],
+        $12::double precision[], $13::jsonb[], $14::text[], $15::text[], $16::text[], $17::text[], $18::int[], $19::jsonb[]
+    ) AS said (
+        host_id, host_cpid, rpc_seqno, last_rpc_at, domain_name, ncpus, flop_per_s, ram_bytes, disk_free_bytes, on_fraction,
+        active_fraction, gpu_active_fraction, platforms, os_name, os_version, cpu_vendor, cpu_model, client_version,
+        coprocessors
+    )
+    JOIN host ON host.host_id = said.host_id
+    ORDER BY host.host_id
+    FOR NO KEY UPDATE OF host
 )
 UPDATE host SET
     host_cpid = said.host_cpid,
@@ -32,14 +44,5 @@ UPDATE host SET
     cpu_model = said.cpu_model,
     client_version = said.client_version,
     coprocessors = said.coprocessors
-FROM unnest(
-    $1::int[], $2::text[], $3::int[], $4::double precision[], $5::text[], $6::int[], $7::double precision[],
-    $8::double precision[], $9::double precision[], $10::double precision[], $11::double precision[],
-    $12::double precision[], $13::jsonb[], $14::text[], $15::text[], $16::text[], $17::text[], $18::int[], $19::jsonb[]
-) AS said (
-    host_id, host_cpid, rpc_seqno, last_rpc_at, domain_name, ncpus, flop_per_s, ram_bytes, disk_free_bytes, on_fraction,
-    active_fraction, gpu_active_fraction, platforms, os_name, os_version, cpu_vendor, cpu_model, client_version,
-    coprocessors
-)
-JOIN locked ON locked.host_id = said.host_id
+FROM locked AS said
 WHERE host.host_id = said.host_id;

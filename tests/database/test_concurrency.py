@@ -1,0 +1,128 @@
+"""Nodes, the validator and the sweeper work on the same batches at once: nobody waits for ever, counts are right."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from itertools import count
+
+from domain.batches import BatchState
+from domain.dispatch import RequestWrites
+from domain.havs import HavEventKind
+from domain.jobs import InstanceState, JobState
+from domain.settlement import InstanceStep, JobFacts, JobSettlement
+from domain.units import BatchId, Instant
+from store.postgres import PostgresStore, open_store
+from tests.builders import NOW
+from tests.worlds import (
+    RegisteredHost,
+    a_hav_event,
+    a_registered_host,
+    a_report,
+    a_submitted_batch,
+    an_assignment,
+    the_version,
+    waiting_of,
+)
+
+S = InstanceState
+LATER = Instant(NOW + 1e6)
+
+
+async def volunteers(
+    store: PostgresStore, hosts: list[RegisteredHost], batch_ids: Sequence[BatchId], seed: int
+) -> None:
+    """Hosts of one node fetch what is waiting and report it at once: a success, a failure, or nothing."""
+    rng = random.Random(seed)
+    version = await the_version(store)
+    for _ in range(12):
+        host = rng.choice(hosts)
+        waiting = await waiting_of(store, batch_ids[rng.randrange(len(batch_ids))])
+        chosen = rng.sample(waiting, min(4, len(waiting)))
+        assignments = tuple(an_assignment(one, host, version) for one in chosen)
+        outcome = await store.ledger.write(RequestWrites(host.host, assignments=assignments))
+        reports = []
+        for assignment in assignments:
+            if assignment.instance_id in outcome.sent and rng.random() < 0.8:
+                failed = rng.random() < 0.3
+                event = a_hav_event(assignment, HavEventKind.ERROR) if failed else None
+                to_state = S.FAILED if failed else S.REPORTED
+                reports.append(a_report(assignment, to_state=to_state, hav_event=event))
+        await store.ledger.write(RequestWrites(host.host, tuple(reports), detach=rng.random() < 0.1))
+
+
+def settled(facts: JobFacts) -> JobSettlement:
+    """The first success is canonical; a job without one gets another instance."""
+    back = [one for one in facts.instances if one.state is S.REPORTED]
+    unsent = [one for one in facts.instances if one.state in (S.UNSENT, S.IN_PROGRESS)]
+    if facts.state is not JobState.OPEN or not back:
+        new = 1 if facts.state is JobState.OPEN and not unsent else 0
+        return JobSettlement(
+            facts.job_id, facts.serial, facts.state, LATER, facts.canonical_instance_id, new_instances=new, retries=new
+        )
+    steps = [InstanceStep(one.instance_id, S.REPORTED, S.VALID) for one in back]
+    steps += [InstanceStep(one.instance_id, S.UNSENT, S.CANCELLED) for one in unsent if one.state is S.UNSENT]
+    return JobSettlement(
+        facts.job_id, facts.serial, JobState.VALID, LATER, back[0].instance_id, steps=tuple(steps), hasten=True
+    )
+
+
+async def settle_all(store: PostgresStore, busy: asyncio.Event) -> None:
+    """The validator, until the volunteers are done and nothing is left."""
+    for _ in count():
+        was_busy = busy.is_set()
+        facts = await store.unsettled.unsettled(50)
+        await store.unsettled.settle([settled(job) for job in facts])
+        if not facts and not was_busy:
+            return
+
+
+async def sweep(store: PostgresStore, busy: asyncio.Event) -> None:
+    """The sweeper, at an instant at which everything in progress is overdue."""
+    while busy.is_set():
+        overdue = await store.overdue.overdue(now=LATER, limit=5)
+        steps = [InstanceStep(one.held.instance_id, S.IN_PROGRESS, S.TIMED_OUT) for one in overdue]
+        await store.overdue.time_out(steps, now=LATER)
+        await store.overdue.count_due(now=LATER)
+
+
+async def test_nodes_validator_and_sweeper_work_at_once(store: PostgresStore) -> None:
+    other = await open_store(store.ledger.writes.dsn, min_size=1, max_size=4)
+    batches = [await a_submitted_batch(store, jobs=40, quorum=quorum) for quorum in (1, 2)]
+    batch_ids = [batch.batch_id for batch in batches]
+    hosts = [await a_registered_host(store) for _ in range(30)]
+    await the_version(store)
+    busy = asyncio.Event()
+    busy.set()
+
+    validator = asyncio.create_task(settle_all(other, busy))
+    sweeper = asyncio.create_task(sweep(store, busy))
+    await asyncio.gather(*(volunteers((store, other)[seed % 2], hosts, batch_ids, seed) for seed in range(8)))
+    aborted = await store.submissions.abort_batch(batch_ids[1], now=LATER)
+    busy.clear()
+    await asyncio.gather(validator, sweeper)
+    await other.close()
+
+    assert aborted.state is BatchState.ABORTED
+    assert await waiting_of(store, batch_ids[1]) == []
+    assert await store.views.check_counters() == []
+    counts = (await store.views.batch(batch_ids[0])).counts
+    assert counts.jobs_validated > 0
+
+
+async def test_a_batch_settled_by_two_validators_at_once_is_complete(store: PostgresStore) -> None:
+    """Each ends the last open job of its half; one of them sees that it was the last of all."""
+    other = await open_store(store.ledger.writes.dsn, min_size=1, max_size=2)
+    batch = await a_submitted_batch(store, jobs=2)
+    host, version = await a_registered_host(store), await the_version(store)
+    sent = tuple(an_assignment(one, host, version) for one in await waiting_of(store, batch.batch_id))
+    await store.ledger.write(RequestWrites(host.host, assignments=sent))
+    await store.ledger.write(RequestWrites(host.host, tuple(a_report(assignment) for assignment in sent)))
+    one, two = await store.unsettled.unsettled(9)
+
+    await asyncio.gather(store.unsettled.settle([settled(one)]), other.unsettled.settle([settled(two)]))
+    await other.close()
+
+    ended = await store.views.batch(batch.batch_id)
+    assert (ended.state, ended.ended_at, ended.counts.jobs_validated) == (BatchState.COMPLETE, LATER, 2)
