@@ -11,6 +11,7 @@ import click
 from domain.clock import SystemClock
 from domain.errors import InvalidInputError
 from operations.cli.context import DEFAULT_DATA_DIR, Run, command, to_json
+from operations.cli.settings import parsed
 from operations.compose import database_dsn, release_database
 from operations.demo.run import run_demo
 from operations.install import install
@@ -32,13 +33,28 @@ def checked_url(url: str) -> str:
     return url
 
 
+def checked_change(change: str) -> tuple[str, object]:
+    """A setting's key and value. Raises InvalidInputError.
+
+    >>> checked_change("deadline.p_tight=0.85")
+    ('deadline.p_tight', 0.85)
+    """
+    key, equals, value = change.partition("=")
+    if not equals:
+        raise InvalidInputError("set", "KEY=VALUE", change)
+    return key, parsed(value)
+
+
 @click.command()
 @click.option("--url", required=True, help="The master URL volunteers attach to; ends in /.")
 @click.option("--name", default=None, help="The project's name as volunteers see it.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="A first setting; may be repeated.")
 @command
-async def init(run: Run, url: str, name: str | None) -> None:
+async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -> None:
     """Create a project: its folder, keys and database. Safe to repeat."""
-    settings = {"project.url": checked_url(url), **({"project.name": name} if name is not None else {})}
+    settings: dict[str, object] = {"project.url": checked_url(url), **dict(map(checked_change, changes))}
+    if name is not None:
+        settings["project.name"] = name
     project = await install(run.data_dir, run.database_url, settings, who=getpass.getuser(), clock=run.clock)
     run.show(
         {"data_dir": str(project.data_dir), "url": url},

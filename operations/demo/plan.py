@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 APP = "primes"
-FPOPS_EST = 2e9  # 2 s on a host of 1 Gflop/s
+FPOPS_EST = 4e9  # 4 s on a host of 1 Gflop/s
 FIRST = 10_000_000
 LENGTH = 200_000
 
@@ -27,10 +27,10 @@ def batches(scale: float = 1.0) -> list[dict[str, object]]:
     ['throughput', 'long_deadline', 'afap', 'short_deadline']
     """
     return [
-        _batch("survey", "throughput", int(60 * scale), quorum=1),
-        _batch("census", "long_deadline", int(40 * scale), quorum=2),
-        _batch("rush", "afap", int(40 * scale), quorum=1),
-        {**_batch("tonight", "short_deadline", int(30 * scale), quorum=1), "deadline_s": 60},
+        _batch("survey", "throughput", int(120 * scale), quorum=1),
+        _batch("census", "long_deadline", int(60 * scale), quorum=2),
+        _batch("rush", "afap", int(80 * scale), quorum=1),
+        {**_batch("tonight", "short_deadline", int(60 * scale), quorum=1), "deadline_s": 60},
     ]
 
 
@@ -45,7 +45,7 @@ def _batch(name: str, qos: str, count: int, *, quorum: int) -> dict[str, object]
             "fpops_est": FPOPS_EST,
             "memory_bytes": 5e7,
             "disk_bytes": 1e7,
-            "delay_bound_s": 25.0,
+            "delay_bound_s": 30.0,
             "quorum": quorum,
             "max_errors": 8,
             "max_instances": 16,

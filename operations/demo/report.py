@@ -74,7 +74,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         if not self._quiet:
-            self._console.print(text)
+            self._console.print(text, soft_wrap=True)
 
     def show(self, batches: Sequence[Batch], now: Instant, elapsed_s: float) -> None:
         """The present state of the batches."""

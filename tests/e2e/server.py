@@ -40,7 +40,6 @@ class Server:
         return json.loads(self.muster(*arguments, "--json"))
 
     def init(self, **settings: object) -> None:
-        self.muster("init", "--url", self.url)
         quick = {
             "scheduler.request_delay_s": 1,
             "scheduler.no_work_delay_s": 1,
@@ -48,8 +47,9 @@ class Server:
             "lifecycle.validate_interval_s": 0.1,
             "feeder.interval_s": 0.2,
         }
-        for key, value in {**quick, **{k.replace("__", "."): v for k, v in settings.items()}}.items():
-            self.muster("setting", "set", key, str(value))
+        values = {**quick, **{key.replace("__", "."): value for key, value in settings.items()}}
+        changes = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+        self.muster("init", "--url", self.url, *changes)
 
     def start(self) -> None:
         with (self.data_dir / "up.log").open("ab") as log:
