@@ -18,6 +18,7 @@ from operations.ports import Credentials, VolunteerRecord, Volunteers
 
 SCRYPT_COST = 2**14
 EMAIL = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}")
+NAME = re.compile(r"[^\x00-\x1f\x7f]{0,254}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,8 @@ async def add_volunteer(
 ) -> NewAccount:
     """Register a volunteer. Raises InvalidInputError, AlreadyExistsError."""
     email = checked_email(email)
-    if len(name) > 254:
-        raise InvalidInputError("name", "at most 254 characters", name)
+    if not NAME.fullmatch(name):
+        raise InvalidInputError("name", "at most 254 characters, no control characters", name)
     credentials = keys.new_credentials(password_hash)
     volunteer_id = await volunteers.add_volunteer(
         email,

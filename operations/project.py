@@ -55,8 +55,8 @@ def create_project(data_dir: Path, database_url: str | None) -> Project:
     for folder in (project.data_dir, project.download_dir, project.upload_dir):
         folder.mkdir(parents=True, exist_ok=True)
     if not project.config_file.exists():
-        url = f"database_url = {json.dumps(database_url)}\n" if database_url else ""
-        project.config_file.write_text(f"# Muster project\n{url}")
+        url = f"database_url = {json.dumps(database_url, ensure_ascii=False)}\n" if database_url else ""
+        project.config_file.write_text(f"# Muster project\n{url}", encoding="utf-8")
     return project
 
 
@@ -72,10 +72,12 @@ def open_project(data_dir: Path, database_url: str | None) -> Project:
             f"no project in {data_dir}: make one with `muster init --data-dir {data_dir} --url …`"
         )
     try:
-        values = tomllib.loads(config.read_text())
-    except tomllib.TOMLDecodeError as error:
+        values = tomllib.loads(config.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(str(config), "a TOML file", str(error)) from None
     for key in values:
         if key != "database_url":
             raise InvalidInputError(f"{config}: {key}", "only the key database_url", values[key])
+        if not isinstance(values[key], str):
+            raise InvalidInputError(f"{config}: {key}", "text", values[key])
     return Project(data_dir, database_url or values.get("database_url"))

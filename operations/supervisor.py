@@ -60,6 +60,16 @@ def check_port_free(host: str, port: int) -> None:
             raise PortInUseError(f"cannot listen on {host} port {port}: {error.strerror}") from None
 
 
+def restart_pause_s(deaths: int) -> Seconds:
+    """Seconds before a child that died `deaths` times in a row is started again.
+
+    >>> [restart_pause_s(deaths) for deaths in (1, 2, 3, 7, 5000)]
+    [0.5, 1.0, 2.0, 30.0, 30.0]
+    """
+    doublings = min(deaths - 1, 16)  # the power of a much larger number would not fit a float
+    return Seconds(min(RESTART_PAUSE_S * 2**doublings, RESTART_PAUSE_MOST_S))
+
+
 class Supervisor:
     """Runs children until it is told to stop; `environment` is added to theirs."""
 
@@ -70,11 +80,13 @@ class Supervisor:
         *,
         program: Sequence[str] = PROGRAM,
         environment: Mapping[str, str] | None = None,
+        stop_s: float = STOP_S,
     ) -> None:
         self._children = children
         self._clock = clock
         self._program = program
         self._environment = {**os.environ, **(environment or {})}
+        self._stop_s = stop_s
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -92,10 +104,10 @@ class Supervisor:
         finally:
             self._stopping.set()
             waiter.cancel()
-            await asyncio.gather(*(self._end(child) for child in self._children))
             for keeper in keepers:
-                keeper.cancel()
+                keeper.cancel()  # first: a keeper that is starting a child must not finish after the children ended
             results = await asyncio.gather(*keepers, return_exceptions=True)
+            await asyncio.gather(*(self._end(child) for child in self._children))
         for result in results:
             if isinstance(result, Exception):
                 raise result
@@ -114,10 +126,9 @@ class Supervisor:
                 return
             lived_s = self._clock.monotonic() - child.started_s
             child.deaths = 1 if lived_s > HEALTHY_S else child.deaths + 1
-            pause_s = min(RESTART_PAUSE_S * 2 ** (child.deaths - 1), RESTART_PAUSE_MOST_S)
+            pause_s = restart_pause_s(child.deaths)
             log.error("process died", process=child.name, exit_code=code, lived_s=lived_s, restart_in_s=pause_s)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause_s)
+            await self._clock.sleep(pause_s)  # stopping cancels it
 
     async def _start(self, child: Child) -> None:
         child.started_s = self._clock.monotonic()
@@ -138,7 +149,7 @@ class Supervisor:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), STOP_S)
+            await asyncio.wait_for(process.wait(), self._stop_s)
         except TimeoutError:
             log.error("process did not stop, killing it", process=child.name)
             with contextlib.suppress(ProcessLookupError):
