@@ -1,0 +1,104 @@
+"""A background duty: who does it, and what happens when the database is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from domain.errors import MusterError, UnavailableError
+from operations.duty import STAND_BY_S, Duty
+from tests.unit.operations.clocks import HastyClock, StillClock
+
+
+class OneLock:
+    """Holds the named duties."""
+
+    def __init__(self, *held: str) -> None:
+        self.held = set(held)
+        self.away = False
+
+    async def mine(self, duty: str) -> bool:
+        if self.away:
+            raise UnavailableError
+        return duty in self.held
+
+
+class Round:
+    """Counts its calls; raises what it is told to."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.calls = 0
+        self.error = error
+
+    async def __call__(self) -> object:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return "report"
+
+
+def a_duty(run_once: Callable[[], Awaitable[object]], locks: OneLock, interval_s: float = 10.0) -> Duty:
+    return Duty("sweep", run_once, locks=locks, clock=StillClock(), interval_s=lambda: interval_s)
+
+
+async def test_the_holder_of_the_lock_does_the_duty_and_waits_its_interval() -> None:
+    work = Round()
+
+    assert await a_duty(work, OneLock("sweep")).step() == 10.0
+    assert work.calls == 1
+
+
+async def test_without_the_lock_a_process_stands_by() -> None:
+    work = Round()
+
+    assert await a_duty(work, OneLock("validate")).step() == STAND_BY_S
+    assert work.calls == 0
+
+
+async def test_a_process_that_gets_the_lock_later_takes_over() -> None:
+    work, locks = Round(), OneLock()
+    duty = a_duty(work, locks)
+    await duty.step()
+
+    locks.held.add("sweep")
+
+    assert await duty.step() == 10.0
+    assert work.calls == 1
+
+
+async def test_while_the_database_is_away_a_duty_waits_and_goes_on() -> None:
+    work, locks = Round(UnavailableError()), OneLock("sweep")
+    duty = a_duty(work, locks)
+
+    assert await duty.step() == STAND_BY_S
+    work.error = None
+    assert await duty.step() == 10.0
+    assert work.calls == 2
+
+
+async def test_while_the_lock_cannot_be_asked_for_nothing_is_done() -> None:
+    work, locks = Round(), OneLock("sweep")
+    locks.away = True
+
+    assert await a_duty(work, locks).step() == STAND_BY_S
+    assert work.calls == 0
+
+
+async def test_an_error_nobody_foresaw_rises() -> None:
+    duty = a_duty(Round(MusterError("broken promise")), OneLock("sweep"))
+
+    with pytest.raises(MusterError, match="broken promise"):
+        await duty.step()
+
+
+async def test_the_interval_is_read_anew_each_round() -> None:
+    clock, intervals = HastyClock(rounds=2), iter((1.0, 2.0, 3.0))
+    duty = Duty("sweep", Round(), locks=OneLock("sweep"), clock=clock, interval_s=lambda: next(intervals))
+
+    task = asyncio.create_task(duty.run())
+    await clock.done.wait()
+    task.cancel()
+
+    assert clock.sleeps == [1.0, 2.0, 3.0]
