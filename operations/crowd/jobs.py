@@ -90,7 +90,12 @@ class TaskRunner:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
-        _, stderr = await process.communicate()
+        try:
+            _, stderr = await process.communicate()
+        finally:
+            if process.returncode is None:  # the task was aborted, or the crowd goes home
+                process.kill()
+                await process.wait()
         return process.returncode or 0, stderr[-STDERR_BYTES:].decode(errors="replace")
 
 
