@@ -7,9 +7,8 @@ already holds, so that each call can be repeated.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from domain.apps import App, AppVersion
 from domain.batches import Batch, QoS
@@ -33,53 +32,10 @@ from domain.units import (
 )
 from domain.volunteers import Credentials
 from domain.waiting import Candidate, FreshRange
-from feeder.ports import WaitingWork
-from jobs.ports import Outages, OverdueWork, Submissions, UnsettledJobs
-from operations.ports import Applications, People, SettingStore, Views, Volunteers
-from scheduler.ports import Ledger
 from tests.builders import NOW, a_host, a_job_class, an_app, an_app_version
-from transfer.ports import UploadRecords
+from tests.stores import Store
 
 DAY_S = 86400.0
-
-
-class CheckedViews(Views, Protocol):
-    """Every store can also recount what it counts as things happen."""
-
-    async def check_counters(self) -> Sequence[str]:
-        """A sentence for each counter that differs from the rows; empty when all agree."""
-        ...
-
-
-class Store(Protocol):
-    """What MemoryStore and PostgresStore have in common."""
-
-    @property
-    def ledger(self) -> Ledger: ...
-    @property
-    def waiting(self) -> WaitingWork: ...
-    @property
-    def submissions(self) -> Submissions: ...
-    @property
-    def unsettled(self) -> UnsettledJobs: ...
-    @property
-    def overdue(self) -> OverdueWork: ...
-    @property
-    def outages(self) -> Outages: ...
-    @property
-    def uploads(self) -> UploadRecords: ...
-    @property
-    def people(self) -> People: ...
-    @property
-    def volunteers(self) -> Volunteers: ...
-    @property
-    def applications(self) -> Applications: ...
-    @property
-    def settings(self) -> SettingStore: ...
-    @property
-    def views(self) -> CheckedViews: ...
-
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

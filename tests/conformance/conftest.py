@@ -9,7 +9,7 @@ import pytest
 
 from store.memory import MemoryStore
 from tests.pg import opened_store
-from tests.worlds import Store
+from tests.stores import Store
 
 
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.database)])

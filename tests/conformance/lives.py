@@ -17,9 +17,9 @@ from domain.waiting import Candidate
 from store.counting import UNUSABLE
 from tests.builders import NOW, a_job_class
 from tests.conformance.twins import Twins, assert_equal
+from tests.stores import Store
 from tests.worlds import (
     RegisteredHost,
-    Store,
     a_new_batch,
     a_registered_host,
     a_registered_version,

@@ -13,9 +13,9 @@ from domain.havs import HavEventKind
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, later
 from tests.builders import LINUX, NOW, an_app, an_app_version
+from tests.stores import Store
 from tests.worlds import (
     DAY_S,
-    Store,
     a_hav_event,
     a_registered_app,
     a_registered_host,

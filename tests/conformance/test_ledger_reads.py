@@ -10,8 +10,8 @@ from domain.hosts import Coprocessor, Host
 from domain.jobs import InstanceState
 from domain.units import FlopPerSecond, HostId, InstanceId, later
 from tests.builders import NOW, a_host
+from tests.stores import Store
 from tests.worlds import (
-    Store,
     a_registered_host,
     a_registered_volunteer,
     a_report,

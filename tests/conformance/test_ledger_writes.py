@@ -1,4 +1,4 @@
-"""What a request commits: assignments with their fates, reports under their guard, detached hosts."""
+"""What becomes of the assignments a request commits: sent, lost, or a sibling's."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from domain.submission import NewJob
 from domain.units import InstanceId, later
 from domain.waiting import Candidate
 from tests.builders import NOW, a_job_class
+from tests.stores import Store
 from tests.worlds import (
-    Store,
     a_new_batch,
     a_registered_app,
     a_registered_host,
@@ -36,9 +36,6 @@ async def test_an_empty_write_commits_nothing_but_the_host(store: Store) -> None
     host = await a_registered_host(store)
 
     assert await store.ledger.write(RequestWrites(host.host)) == WriteOutcome()
-
-
-# ---------------------------------------------------------------- assignments
 
 
 async def test_a_sent_assignment_is_written_whole(store: Store) -> None:
@@ -218,154 +215,6 @@ async def test_a_dispatch_that_asks_for_no_copies_changes_nothing_for_its_job(st
     assert list(await store.unsettled.unsettled(9)) == []
 
 
-# ---------------------------------------------------------------- reports
-
-
-async def test_a_report_is_written_whole_and_its_standard_error_kept(store: Store) -> None:
-    host = await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=1)
-    sent = await a_sent_instance(store, batch.batch_id, host)
-
-    await report(
-        store,
-        host,
-        a_report(sent, to_state=InstanceState.FAILED, exit_status=3, reason="it broke", stderr="oh <no> & \t é\n"),
-    )
-
-    [row] = (await store.views.job(sent.job_id)).instances
-    assert (row.state, row.reported_at, row.elapsed_s) == (InstanceState.FAILED, NOW + 3600.0, 3000.0)
-    assert (row.exit_status, row.reason, row.stderr) == (3, "it broke", "oh <no> & \t é\n")
-    counts = (await store.views.batch(batch.batch_id)).counts
-    assert counts == BatchCounts(jobs_total=1, retries=1, sent=1, reported=1)
-    assert (await read(store, host)).held == ()
-
-
-async def test_a_report_after_due_at_misses_the_deadline(store: Store) -> None:
-    host = await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=2)
-    for reported_at in (86400.0, 86401.0):
-        sent = await a_sent_instance(store, batch.batch_id, host)
-        await report(store, host, a_report(sent, reported_at=later(NOW, reported_at)))
-
-    assert (await store.views.batch(batch.batch_id)).counts.deadlines_missed == 1
-
-
-async def test_a_second_report_finds_the_instance_in_another_state_and_is_left_out(store: Store) -> None:
-    host = await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=1)
-    sent = await a_sent_instance(store, batch.batch_id, host)
-    await report(store, host, a_report(sent))
-    before = await store.views.job(sent.job_id)
-
-    await report(store, host, a_report(sent, to_state=InstanceState.FAILED, reason="again"))
-
-    assert await store.views.job(sent.job_id) == before
-
-
-async def test_a_report_on_another_hosts_instance_is_left_out(store: Store) -> None:
-    host, other = await a_registered_host(store), await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=1)
-    sent = await a_sent_instance(store, batch.batch_id, host)
-
-    await report(store, other, a_report(sent))
-
-    [row] = (await store.views.job(sent.job_id)).instances
-    assert row.state is InstanceState.IN_PROGRESS
-    assert list(await store.unsettled.unsettled(9)) == []
-
-
-async def test_a_report_that_lost_its_race_does_not_hinder_the_rest(store: Store) -> None:
-    host = await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=3)
-    one = await a_sent_instance(store, batch.batch_id, host)
-    two = await a_sent_instance(store, batch.batch_id, host)
-    [candidate] = await waiting_of(store, batch.batch_id)
-    await report(store, host, a_report(one))
-
-    outcome = await store.ledger.write(
-        RequestWrites(
-            replace(host.host, rpc_seqno=77),
-            reports=(a_report(one), a_report(two), a_report(one, instance_id=InstanceId(999))),
-            assignments=(an_assignment(candidate, host, await the_version(store)),),
-        )
-    )
-
-    assert outcome.fates == {candidate.ready.instance_id: SENT}
-    view = await read(store, host, two.instance_id)
-    assert view.host is not None
-    assert view.host.rpc_seqno == 77
-    assert view.reported[two.instance_id].state is InstanceState.REPORTED
-    assert [held.instance_id for held in view.held] == [candidate.ready.instance_id]
-
-
-# ---------------------------------------------------------------- detaching
-
-
-async def test_a_detached_hosts_instances_end_as_aborted_and_their_jobs_are_looked_at(store: Store) -> None:
-    host, other = await a_registered_host(store), await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=4)
-    lost = [await a_sent_instance(store, batch.batch_id, host) for _ in range(2)]
-    kept = await a_sent_instance(store, batch.batch_id, other)
-
-    await store.ledger.write(RequestWrites(host.host, detach=True))
-
-    assert (await read(store, host)).held == ()
-    assert [held.instance_id for held in (await read(store, other)).held] == [kept.instance_id]
-    for assignment in lost:
-        [row] = (await store.views.job(assignment.job_id)).instances
-        assert (row.state, row.host_id, row.reported_at) == (InstanceState.ABORTED, host.host_id, None)
-    facts = await store.unsettled.unsettled(9)
-    assert {one.job_id for one in facts} == {assignment.job_id for assignment in lost}
-    counts = (await store.views.batch(batch.batch_id)).counts
-    assert counts == BatchCounts(jobs_total=4, unsent=1, in_progress=1, retries=2, sent=3)
-
-
-async def test_what_a_request_reports_and_is_given_outlives_its_detaching(store: Store) -> None:
-    host = await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=3)
-    done = await a_sent_instance(store, batch.batch_id, host)
-    lost = await a_sent_instance(store, batch.batch_id, host)
-    [candidate] = await waiting_of(store, batch.batch_id)
-
-    await store.ledger.write(
-        RequestWrites(
-            host.host,
-            reports=(a_report(done),),
-            assignments=(an_assignment(candidate, host, await the_version(store)),),
-            detach=True,
-        )
-    )
-
-    view = await read(store, host, done.instance_id, lost.instance_id)
-    assert view.reported[done.instance_id].state is InstanceState.REPORTED
-    assert view.reported[lost.instance_id].state is InstanceState.ABORTED
-    assert [held.instance_id for held in view.held] == [candidate.ready.instance_id]
-
-
-async def test_a_success_after_a_detach_is_still_welcome(store: Store) -> None:
-    host = await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=1)
-    sent = await a_sent_instance(store, batch.batch_id, host)
-    await store.ledger.write(RequestWrites(host.host, detach=True))
-
-    await report(store, host, a_report(sent, from_state=InstanceState.ABORTED))
-
-    counts = (await store.views.batch(batch.batch_id)).counts
-    assert counts == BatchCounts(jobs_total=1, sent=1, reported=1)
-
-
-async def test_a_success_after_a_reported_abort_counts_one_report(store: Store) -> None:
-    host = await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=1)
-    sent = await a_sent_instance(store, batch.batch_id, host)
-    await report(store, host, a_report(sent, to_state=InstanceState.ABORTED))
-
-    await report(store, host, a_report(sent, from_state=InstanceState.ABORTED, reported_at=later(NOW, 7200.0)))
-
-    counts = (await store.views.batch(batch.batch_id)).counts
-    assert counts == BatchCounts(jobs_total=1, sent=1, reported=1)
-
-
 async def test_an_instance_whose_job_is_over_is_lost(store: Store) -> None:
     host, other = await a_registered_host(store), await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=2, quorum=2)
@@ -379,12 +228,3 @@ async def test_an_instance_whose_job_is_over_is_lost(store: Store) -> None:
     outcome = await send(store, other, an_assignment(sibling, other, await the_version(store)))
 
     assert outcome.fates == {sibling.ready.instance_id: LOST}
-
-
-async def test_a_turnaround_sample_is_replaced_by_a_report_that_has_one_only(store: Store) -> None:
-    host = await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=1)
-    sent = await a_sent_instance(store, batch.batch_id, host)
-    await report(store, host, a_report(sent, to_state=InstanceState.ABORTED, turnaround_sample=1.5))
-    await report(store, host, a_report(sent, from_state=InstanceState.ABORTED))
-    assert (await read(store, host, sent.instance_id)).reported[sent.instance_id].turnaround_sample == 1.5

@@ -12,7 +12,8 @@ from domain.errors import AlreadyExistsError, NotFoundError
 from domain.units import AccountId, AppId, Instant, VolunteerId
 from domain.volunteers import Credentials, VolunteerRecord
 from tests.builders import NOW, a_volunteer
-from tests.worlds import Store, a_registered_host, a_registered_volunteer, hash_of
+from tests.stores import Store
+from tests.worlds import a_registered_host, a_registered_volunteer, hash_of
 
 
 async def test_a_fresh_store_has_the_default_account_and_submitter(store: Store) -> None:

@@ -6,7 +6,7 @@ from domain.settings import DeadlineRule
 from domain.units import later
 from domain.views import SettingChange
 from tests.builders import NOW
-from tests.worlds import Store
+from tests.stores import Store
 
 
 async def change(store: Store, key: str, value: object, seconds: float = 0.0, why: str = "") -> None:

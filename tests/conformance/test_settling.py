@@ -5,13 +5,13 @@ from __future__ import annotations
 from domain.batches import BatchCounts, BatchState
 from domain.dispatch import Upload
 from domain.havs import HavEventKind
-from domain.jobs import InstanceState, JobState
-from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
+from domain.jobs import JobState
+from domain.settlement import InstanceFacts, InstanceStep, JobSettlement
 from domain.units import InstanceId, later
 from tests.builders import NOW
+from tests.conformance.to_settle import SETTLED_AT, S, a_reported_job, valid
+from tests.stores import Store
 from tests.worlds import (
-    RegisteredHost,
-    Store,
     a_hav_event,
     a_registered_host,
     a_report,
@@ -21,33 +21,6 @@ from tests.worlds import (
     report,
     waiting_of,
 )
-
-S = InstanceState
-SETTLED_AT = later(NOW, 9000.0)
-
-
-async def a_reported_job(
-    store: Store, host: RegisteredHost, *, quorum: int = 1, to_state: InstanceState = S.REPORTED, jobs: int = 1
-) -> JobFacts:
-    """A job of a new batch whose first instance the host has reported, as it is to be settled."""
-    batch = await a_submitted_batch(store, jobs=jobs, quorum=quorum)
-    sent = await a_sent_instance(store, batch.batch_id, host)
-    await report(store, host, a_report(sent, to_state=to_state))
-    return next(facts for facts in await store.unsettled.unsettled(99) if facts.job_id == sent.job_id)
-
-
-def valid(facts: JobFacts) -> JobSettlement:
-    """The job is valid by its first instance; what is unsent is cancelled."""
-    first = facts.instances[0].instance_id
-    steps = [InstanceStep(first, S.REPORTED, S.VALID)]
-    steps += [InstanceStep(one.instance_id, S.UNSENT, S.CANCELLED) for one in facts.instances if one.state is S.UNSENT]
-    return JobSettlement(
-        facts.job_id, facts.serial, JobState.VALID, SETTLED_AT, canonical_instance_id=first, steps=tuple(steps)
-    )
-
-
-def failed(facts: JobFacts, failure: str = "too many errors") -> JobSettlement:
-    return JobSettlement(facts.job_id, facts.serial, JobState.FAILED, SETTLED_AT, failure=failure)
 
 
 async def test_facts_say_everything_settling_needs(store: Store) -> None:
@@ -283,87 +256,3 @@ async def test_steps_bring_their_samples_and_events(store: Store) -> None:
     assert (row.n_valid, row.consecutive_valid, row.quota_per_day) == (1, 1, 100)
     assert (row.relaxed.n, row.relaxed.total, row.speed.n) == (1.0, 0.75, 1.0)
     assert view.reported[sent.instance_id].turnaround_sample == 0.75
-
-
-async def test_the_batch_is_complete_when_its_last_open_job_ends(store: Store) -> None:
-    host = await a_registered_host(store)
-    one = await a_reported_job(store, host, jobs=2)
-    await store.unsettled.settle([valid(one)])
-    assert (await store.views.batch(one.batch_id)).state is BatchState.ACTIVE
-    sent = await a_sent_instance(store, one.batch_id, host)
-    await report(store, host, a_report(sent, to_state=S.FAILED))
-    [two] = await store.unsettled.unsettled(9)
-
-    await store.unsettled.settle([failed(two, "3 errors")])
-
-    batch = await store.views.batch(one.batch_id)
-    assert (batch.state, batch.ended_at) == (BatchState.COMPLETE, SETTLED_AT)
-    assert (batch.counts.jobs_validated, batch.counts.jobs_failed, batch.counts.jobs_open) == (1, 1, 0)
-    job = await store.views.job(two.job_id)
-    assert (job.state, job.failure, job.canonical_instance_id) == (JobState.FAILED, "3 errors", None)
-
-
-async def test_two_last_jobs_settled_together_complete_their_batch(store: Store) -> None:
-    host = await a_registered_host(store)
-    batch = await a_submitted_batch(store, jobs=2)
-    for _ in range(2):
-        await report(store, host, a_report(await a_sent_instance(store, batch.batch_id, host)))
-
-    assert await store.unsettled.settle([valid(facts) for facts in await store.unsettled.unsettled(9)]) == 2
-
-    assert (await store.views.batch(batch.batch_id)).state is BatchState.COMPLETE
-
-
-async def test_what_comes_after_a_jobs_end_changes_its_instances_only(store: Store) -> None:
-    hosts = [await a_registered_host(store) for _ in range(2)]
-    batch = await a_submitted_batch(store, jobs=1, quorum=2)
-    sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts]
-    await report(store, hosts[0], a_report(sent[0], to_state=S.FAILED))
-    [facts] = await store.unsettled.unsettled(9)
-    await store.unsettled.settle([failed(facts, "gave up")])
-    assert [held.no_longer_needed for held in (await read(store, hosts[1])).held] == [True]
-    before = await store.views.batch(batch.batch_id)
-
-    await report(store, hosts[1], a_report(sent[1]))
-    [late] = await store.unsettled.unsettled(9)
-    assert late.state is JobState.FAILED
-    settlement = JobSettlement(
-        late.job_id,
-        late.serial,
-        JobState.FAILED,
-        later(SETTLED_AT, 50.0),
-        steps=(InstanceStep(sent[1].instance_id, S.REPORTED, S.TOO_LATE),),
-    )
-    assert await store.unsettled.settle([settlement]) == 1
-
-    job = await store.views.job(late.job_id)
-    assert (job.state, job.failure) == (JobState.FAILED, "gave up")
-    assert [instance.state for instance in job.instances] == [S.FAILED, S.TOO_LATE]
-    after = await store.views.batch(batch.batch_id)
-    assert (after.state, after.ended_at, after.counts.jobs_failed) == (before.state, before.ended_at, 1)
-    assert (after.counts.retries, after.counts.in_progress) == (2, 0)
-
-
-async def test_a_late_result_of_a_valid_job_is_judged_without_moving_the_job(store: Store) -> None:
-    hosts = [await a_registered_host(store) for _ in range(2)]
-    batch = await a_submitted_batch(store, jobs=1, quorum=2)
-    sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts]
-    await report(store, hosts[0], a_report(sent[0]))
-    [facts] = await store.unsettled.unsettled(9)
-    await store.unsettled.settle([valid(facts)])
-    await report(store, hosts[1], a_report(sent[1]))
-    [late] = await store.unsettled.unsettled(9)
-
-    settlement = JobSettlement(
-        late.job_id,
-        late.serial,
-        JobState.VALID,
-        later(SETTLED_AT, 50.0),
-        canonical_instance_id=sent[0].instance_id,
-        steps=(InstanceStep(sent[1].instance_id, S.REPORTED, S.VALID),),
-    )
-    assert await store.unsettled.settle([settlement]) == 1
-
-    job = await store.views.job(late.job_id)
-    assert (job.state, job.canonical_instance_id) == (JobState.VALID, sent[0].instance_id)
-    assert (await store.views.batch(batch.batch_id)).ended_at == SETTLED_AT

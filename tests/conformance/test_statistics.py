@@ -10,13 +10,14 @@ import pytest
 from domain.dispatch import RequestWrites
 from domain.havs import HavEvent, HavEventKind, applied, combine
 from domain.hosts import DecayedSums, HostAppVersion
-from domain.jobs import InstanceState
+from domain.jobs import InstanceState, JobState
+from domain.settlement import InstanceStep, JobSettlement
 from domain.units import AppVersionId, Instant, later
 from tests.builders import NOW
+from tests.stores import Store
 from tests.worlds import (
     DAY_S,
     RegisteredHost,
-    Store,
     a_hav_event,
     a_registered_host,
     a_report,
@@ -31,6 +32,7 @@ from tests.worlds import (
 )
 
 KINDS = HavEventKind
+S = InstanceState
 
 
 async def hav_of(store: Store, host: RegisteredHost, version_id: AppVersionId) -> HostAppVersion:
@@ -164,3 +166,56 @@ async def test_an_event_for_a_version_without_a_row_makes_one(store: Store) -> N
 
     row = await hav_of(store, host, AppVersionId(77))
     assert (row.n_valid, row.consecutive_valid, row.quota_per_day, row.relaxed.n) == (1, 1, 100, 1.0)
+
+
+async def test_the_events_of_one_request_count_in_the_order_of_its_reports(store: Store) -> None:
+    """Two valid results and an error: what is left of the record depends on which came last."""
+    for kinds, consecutive_valid, quota in (
+        ((KINDS.ERROR, KINDS.VALID, KINDS.VALID), 2, 196),
+        ((KINDS.VALID, KINDS.VALID, KINDS.ERROR), 0, 199),
+        ((KINDS.VALID, KINDS.ERROR, KINDS.VALID), 1, 198),
+    ):
+        for backwards in (False, True):
+            host = await a_registered_host(store)
+            batch = await a_submitted_batch(store, jobs=3)
+            held = [await a_sent_instance(store, batch.batch_id, host) for _ in kinds]
+            held.sort(key=lambda one: one.instance_id, reverse=backwards)
+
+            events = [a_hav_event(one, kind) for one, kind in zip(held, kinds, strict=True)]
+            await report(
+                store, host, *(a_report(one, hav_event=event) for one, event in zip(held, events, strict=True))
+            )
+
+            row = await hav_of(store, host, held[0].app_version_id)
+            assert (row.consecutive_valid, row.quota_per_day) == (consecutive_valid, quota)
+
+
+async def test_the_events_of_settlements_and_time_outs_count_in_the_order_of_their_steps(store: Store) -> None:
+    for backwards in (False, True):
+        host = await a_registered_host(store)
+        batch = await a_submitted_batch(store, jobs=4)
+        held = [await a_sent_instance(store, batch.batch_id, host) for _ in range(4)]
+        held.sort(key=lambda one: one.instance_id, reverse=backwards)
+        await report(store, host, *(a_report(one) for one in held[:2]))
+        facts = {one.job_id: one for one in await store.unsettled.unsettled(9)}
+        settlements = [
+            JobSettlement(
+                one.job_id,
+                facts[one.job_id].serial,
+                JobState.VALID if kind is KINDS.VALID else JobState.FAILED,
+                NOW,
+                canonical_instance_id=one.instance_id if kind is KINDS.VALID else None,
+                steps=(InstanceStep(one.instance_id, S.REPORTED, to_state, hav_event=a_hav_event(one, kind)),),
+            )
+            for one, kind, to_state in zip(held, (KINDS.INVALID, KINDS.VALID), (S.INVALID, S.VALID), strict=False)
+        ]
+        assert await store.unsettled.settle(settlements) == 2
+        assert (await hav_of(store, host, held[0].app_version_id)).consecutive_valid == 1
+
+        kinds = (KINDS.TIMED_OUT, KINDS.VALID)  # which kinds is the sweeper's affair; the order is the store's
+        steps = [
+            InstanceStep(one.instance_id, S.IN_PROGRESS, S.TIMED_OUT, hav_event=a_hav_event(one, kind))
+            for one, kind in zip(held[2:], kinds, strict=True)
+        ]
+        assert await store.overdue.time_out(steps, now=later(NOW, 1e6)) == 2
+        assert (await hav_of(store, host, held[0].app_version_id)).consecutive_valid == 1

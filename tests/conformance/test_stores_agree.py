@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from store.memory import MemoryStore
 from tests.conformance.lives import KINDS, OFTEN, Life, Step
 from tests.pg import opened_store
-from tests.worlds import Store
+from tests.stores import Store
 
 NUMBERS = st.integers(0, 200)
 STEPS = st.builds(Step, st.sampled_from([*KINDS, *OFTEN]), NUMBERS, NUMBERS, NUMBERS)
@@ -35,7 +35,7 @@ async def test_two_memory_stores_show_the_same_and_keep_their_counters(steps: li
 
 @pytest.mark.database
 @seed(20270115)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(STEPS, max_size=40))
 async def test_memory_and_postgresql_show_the_same(steps: list[Step]) -> None:
     async with opened_store() as postgres:

@@ -13,9 +13,9 @@ from domain.jobs import Input, InstanceState, JobState
 from domain.submission import NewJob, SubmitterStanding
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId, later
 from tests.builders import NOW, a_job_class
+from tests.stores import Store
 from tests.worlds import (
     DAY_S,
-    Store,
     a_new_batch,
     a_registered_app,
     a_registered_host,

@@ -1,19 +1,19 @@
-"""Time-outs after grace, due dates counted once, deadlines moved by outages, outputs remembered."""
+"""Time-outs after grace, due dates counted once, deadlines moved by outages."""
 
 from __future__ import annotations
 
 import pytest
 
 from domain.batches import BatchCounts
-from domain.dispatch import Assignment, RequestWrites, Upload
+from domain.dispatch import Assignment, RequestWrites
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, JobState
 from domain.settlement import InstanceStep, JobSettlement
 from domain.units import InstanceId, Instant, Seconds, later
 from tests.builders import NOW
+from tests.stores import Store
 from tests.worlds import (
     RegisteredHost,
-    Store,
     a_hav_event,
     a_registered_host,
     a_report,
@@ -176,6 +176,15 @@ async def test_a_time_out_between_reading_and_settling_makes_the_settlement_stal
     assert (await store.views.batch(sent.batch_id)).counts.unsent == 0
 
 
+async def test_a_detached_hosts_instances_do_not_time_out(store: Store) -> None:
+    host = await a_registered_host(store)
+    await under_way(store, host, count=2)
+
+    await store.ledger.write(RequestWrites(host.host, detach=True))
+
+    assert await overdue_ids(store, later(NOW, 1e6)) == []
+
+
 # ---------------------------------------------------------------- due dates
 
 
@@ -275,44 +284,3 @@ async def test_two_outages_move_twice(store: Store) -> None:
 
     assert [held.due_at for held in (await read(store, host)).held] == [DUE_AT + 200.0]
     assert len(await overdue_ids(store, later(TIMEOUT_AT, 200.0))) == 1
-
-
-# ---------------------------------------------------------------- uploads
-
-
-async def uploads_of(store: Store, sent: Assignment) -> tuple[Upload, ...]:
-    return (await store.views.job(sent.job_id)).instances[0].uploads
-
-
-async def test_an_upload_is_remembered_and_repeating_it_changes_nothing(store: Store) -> None:
-    [sent] = await under_way(store, await a_registered_host(store))
-
-    for at in (5.0, 6.0):
-        assert await store.uploads.record_upload(
-            sent.instance_id, name="out", nbytes=7, md5="c" * 32, completed_at=later(NOW, at)
-        )
-
-    assert await uploads_of(store, sent) == (Upload("out", 7, "c" * 32),)
-
-
-async def test_a_newer_upload_of_the_same_name_takes_its_place(store: Store) -> None:
-    [sent] = await under_way(store, await a_registered_host(store))
-    for md5 in ("c" * 32, "d" * 32):
-        await store.uploads.record_upload(sent.instance_id, name="out", nbytes=7, md5=md5, completed_at=NOW)
-
-    assert await uploads_of(store, sent) == (Upload("out", 7, "d" * 32),)
-
-
-async def test_a_file_of_no_instance_is_nobodys(store: Store) -> None:
-    recorded = await store.uploads.record_upload(InstanceId(999), name="out", nbytes=7, md5="c" * 32, completed_at=NOW)
-
-    assert not recorded
-
-
-async def test_a_detached_hosts_instances_do_not_time_out(store: Store) -> None:
-    host = await a_registered_host(store)
-    await under_way(store, host, count=2)
-
-    await store.ledger.write(RequestWrites(host.host, detach=True))
-
-    assert await overdue_ids(store, later(NOW, 1e6)) == []

@@ -7,8 +7,8 @@ import pytest
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState, JobState
 from domain.units import AccountId, BatchId, HostId, JobId, SubmitterId
+from tests.stores import Store
 from tests.worlds import (
-    Store,
     a_registered_host,
     a_registered_version,
     a_sent_instance,

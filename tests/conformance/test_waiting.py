@@ -8,8 +8,8 @@ from domain.settlement import JobSettlement
 from domain.units import BatchId, InstanceId, JobClassId, later, shard_of
 from domain.waiting import Candidate, FreshRange
 from tests.builders import NOW
+from tests.stores import Store
 from tests.worlds import (
-    Store,
     a_registered_app,
     a_registered_host,
     a_report,

@@ -11,7 +11,8 @@ from domain.errors import MusterError
 from domain.hosts import DecayedSums
 from domain.units import BatchId, Instant, JobId
 from tests.builders import NOW
-from tests.worlds import RegisteredHost, Store, fresh_of
+from tests.stores import Store
+from tests.worlds import RegisteredHost, fresh_of
 
 Seen = TypeVar("Seen")
 MUCH_LATER = Instant(NOW + 1e9)

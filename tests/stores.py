@@ -1,0 +1,51 @@
+"""What tests may ask of any store: every port, and a recount of the counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from feeder.ports import WaitingWork
+from jobs.ports import Outages, OverdueWork, Submissions, UnsettledJobs
+from operations.ports import Applications, People, SettingStore, Views, Volunteers
+from scheduler.ports import Ledger
+from transfer.ports import UploadRecords
+
+
+class CheckedViews(Views, Protocol):
+    """Every store can also recount what it counts as things happen."""
+
+    async def check_counters(self) -> Sequence[str]:
+        """A sentence for each counter that differs from the rows; empty when all agree."""
+        ...
+
+
+class Store(Protocol):
+    """What MemoryStore and PostgresStore have in common."""
+
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def waiting(self) -> WaitingWork: ...
+    @property
+    def submissions(self) -> Submissions: ...
+    @property
+    def unsettled(self) -> UnsettledJobs: ...
+    @property
+    def overdue(self) -> OverdueWork: ...
+    @property
+    def outages(self) -> Outages: ...
+    @property
+    def uploads(self) -> UploadRecords: ...
+    @property
+    def people(self) -> People: ...
+    @property
+    def volunteers(self) -> Volunteers: ...
+    @property
+    def applications(self) -> Applications: ...
+    @property
+    def settings(self) -> SettingStore: ...
+    @property
+    def views(self) -> CheckedViews: ...
+
+    async def close(self) -> None: ...
