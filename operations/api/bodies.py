@@ -14,7 +14,8 @@ from domain.units import BatchId, JobId
 MAX_BODY_BYTES = 256 * 1024 * 1024  # a batch of a million unlike jobs
 
 T = TypeVar("T")
-_AT = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?$", re.DOTALL)
+_NAMED = re.compile(r"Object (?P<kind>missing required|contains unknown) field `(?P<field>.*)`", re.DOTALL)
+_WANTED = re.compile(r"Expected (?P<expected>.*?)(?:, got (?P<got>.*))?", re.DOTALL)
 
 
 class NewAccountBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -53,11 +54,29 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
-        match = _AT.match(str(error))
-        assert match is not None
-        raise InvalidInputError(match["where"] or "body", match["what"], "something else") from None
+        raise invalid_field(str(error)) from None
     except msgspec.DecodeError as error:
         raise InvalidInputError("body", "JSON", str(error)) from None
+
+
+def invalid_field(text: str) -> InvalidInputError:
+    """What msgspec says of a JSON document, in the project's words.
+
+    >>> str(invalid_field("Expected `float`, got `str` - at `$.shares`"))
+    "shares: expected float, got 'str'"
+    >>> str(invalid_field("Object missing required field `name`"))
+    "name: expected a value, got 'nothing'"
+    """
+    what, _, where = text.partition(" - at `$")
+    where = where.strip(".`")
+    if named := _NAMED.fullmatch(what):
+        field = f"{where}.{named['field']}".lstrip(".")
+        if named["kind"] == "missing required":
+            return InvalidInputError(field, "a value", "nothing")
+        return InvalidInputError(field, "no field of that name", named["field"])
+    if wanted := _WANTED.fullmatch(what.replace("`", "")):
+        return InvalidInputError(where or "body", wanted["expected"], wanted["got"] or "something else")
+    return InvalidInputError(where or "body", "a valid value", what)
 
 
 def limit_of(request: web.Request, *, default: int = 100, most: int = 1000) -> int:

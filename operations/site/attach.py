@@ -12,7 +12,7 @@ from aiohttp import web
 
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, InvalidInputError, UnavailableError
-from operations.accounts import AccountKeys, add_volunteer, password_matches
+from operations.accounts import AccountKeys, add_volunteer, checked_email, password_matches
 from operations.catalogue import CatalogueCache
 from operations.ports import Volunteers
 from wire import attach
@@ -55,14 +55,16 @@ class AttachFlow:
 
     async def lookup_account(self, request: web.Request) -> web.Response:
         """The account key for an e-mail and the client's hash of the password."""
-        email = request.query.get("email_addr", "").lower()
         try:
+            email = checked_email(request.query.get("email_addr", ""))
             record = await self._volunteers.volunteer_by_email(email)
+        except InvalidInputError:
+            record = None
         except UnavailableError as error:
             return _down(error)
         if record is None:
             return _error(attach.ERROR_NO_SUCH_ACCOUNT, "No account with that email")
-        if not password_matches(record, request.query.get("passwd_hash", "")):
+        if not password_matches(record, request.query.get("passwd_hash", "").lower()):
             return _error(attach.ERROR_BAD_PASSWORD, "Wrong password")
         return _xml(attach.encode_account(self._keys.authenticator(record.credentials.authenticator_nonce)))
 
