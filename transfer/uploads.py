@@ -95,6 +95,8 @@ class Uploads:
         at = await asyncio.to_thread(self._folder.begin, output.name, header.offset)
         if at < header.offset:
             return _again(f"the bytes from {at} to {header.offset} are not here: ask for the size")
+        if header.offset:
+            self._log.info("upload resumed", file=header.name, offset=header.offset, nbytes=header.nbytes)
         return await self._receive(output, header, body)
 
     def _refusal(self, header: UploadHeader) -> str:
