@@ -31,7 +31,6 @@ class RefusalCode(StrEnum):
     CPUS = "cpus"
     TOO_SLOW = "too_slow"
     BELOW_GATE = "below_gate"
-    URGENT_SHARE = "urgent_share"
     NEWCOMER_SHARE = "newcomer_share"
     # about one job
     SAME_HOST = "same_host"

@@ -1,0 +1,120 @@
+"""The rules of the house that neither ruff nor the import contracts can see."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from domain.errors import MusterError
+from domain.refusals import RefusalCode
+from domain.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+HOUSE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+PACKAGES: list[str] = HOUSE["importlinter"]["root_packages"]
+LONGEST_LINES = 300
+OUTSIDE = {".git", ".venv", "build", "__pycache__", "captures"}
+# Put together here, so that this file does not name them either.
+REGISTRY_HOSTS = ["py" + "pi.org", "python" + "hosted", "npm" + "js", "crates" + ".io", "deb." + "debian.org"]
+MIRROR_HOSTS = ["debian" + ".org", "ubuntu" + ".com"]
+
+
+def source_files(*packages: str) -> list[Path]:
+    """The Python files of some packages, all of them when none is named."""
+    return sorted(path for package in packages or PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def every_text() -> Iterator[tuple[Path, str]]:
+    """Every file of the project that is text."""
+    for path in sorted(ROOT.rglob("*")):
+        inside = path.relative_to(ROOT).parts
+        if not path.is_file() or any(part in OUTSIDE or (part.startswith(".") and part != ".ci") for part in inside):
+            continue
+        if path.stat().st_size < 5_000_000:
+            yield path, path.read_text(encoding="utf-8", errors="replace")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", source_files(), ids=name_of)
+def test_a_source_file_holds_one_idea(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_LINES
+
+
+@pytest.mark.parametrize("path", source_files(), ids=name_of)
+def test_a_module_says_what_it_answers(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+    assert docstring
+    assert docstring.splitlines()[0].rstrip()[-1] in ".?!:"
+
+
+def test_every_package_of_the_house_is_under_the_import_contracts() -> None:
+    present = {folder.parent.name for folder in ROOT.glob("*/__init__.py")} - {"tests", "benchmarks"}
+
+    assert set(PACKAGES) == present
+
+
+def test_no_file_names_the_host_of_a_package_registry() -> None:
+    hosts = re.compile("|".join(map(re.escape, REGISTRY_HOSTS)))
+
+    assert [name_of(path) for path, text in every_text() if hosts.search(text)] == []
+
+
+def test_no_lock_file_names_a_mirror() -> None:
+    hosts = re.compile("|".join(map(re.escape, MIRROR_HOSTS)))
+    locks = [(path, text) for path, text in every_text() if path.suffix == ".lock"]
+
+    assert [name_of(path) for path, _ in locks]
+    assert [name_of(path) for path, text in locks if hosts.search(text) or "://" in text] == []
+
+
+def keys_in(text: str) -> set[str]:
+    """The settings a page names: `section.name` of a section there is."""
+    sections = "|".join(sorted({key.partition(".")[0] for key in Settings().as_mapping()}))
+    return set(re.findall(rf"`((?:{sections})\.[a-z_]+)`", text))
+
+
+@pytest.mark.parametrize("page", sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]), ids=name_of)
+def test_a_page_names_only_settings_that_exist(page: Path) -> None:
+    assert keys_in(page.read_text(encoding="utf-8")) - set(Settings().as_mapping()) == set()
+
+
+def test_the_operators_manual_gives_the_defaults_that_hold() -> None:
+    rows = re.findall(r"^\| `([a-z_.]+)` \| `?([^`|]+?)`? \|", (ROOT / "docs/operating.md").read_text(), re.MULTILINE)
+    defaults = Settings().as_mapping()
+
+    assert len(rows) >= 5
+    for key, shown in rows:
+        default = defaults[key]
+        assert shown == str(default) or float(shown) == default, key
+
+
+@pytest.mark.parametrize("code", list(RefusalCode))
+def test_every_refusal_code_is_given_by_somebody(code: RefusalCode) -> None:
+    pattern = re.compile(rf"\b(?:RefusalCode|Code)\.{code.name}\b")
+
+    assert any(pattern.search(path.read_text(encoding="utf-8")) for path in source_files("scheduler", "feeder"))
+
+
+def test_every_error_of_the_project_explains_itself() -> None:
+    for path in source_files():
+        if re.search(r"^class \w+\(\w*Error\)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+    silent, waiting = [], [MusterError]
+    while waiting:
+        error = waiting.pop()
+        waiting += error.__subclasses__()
+        if not error.__doc__:
+            silent.append(error.__name__)
+
+    assert silent == []
