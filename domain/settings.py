@@ -6,6 +6,7 @@ A setting's key is "section.name". Values come from the database's setting table
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -22,15 +23,35 @@ class DeadlineRule(StrEnum):
     FIXED = "fixed"  # now + delay bound
 
 
-def knob(default: Any, meaning: str, *, low: float | None = None, high: float | None = None) -> Any:
-    """A settings field: its default, what it means, and its range (both ends allowed)."""
-    return field(default=default, metadata={"meaning": meaning, "low": low, "high": high})
+MASTER_URL = r"https?://[^\s<>\"'&]{1,180}/"  # short enough for a client's line when a service's name follows it
+
+
+def knob(
+    default: Any,
+    meaning: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    pattern: str = r"[\s\S]*",
+    expected: str = "text",
+) -> Any:
+    """A settings field: its default, what it means, and its range (both ends allowed).
+
+    A text matches `pattern` as a whole; `expected` says the same in words.
+    """
+    metadata = {"meaning": meaning, "low": low, "high": high, "pattern": pattern, "expected": expected}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
     name: str = knob("Muster", "the project's name as volunteers see it")
-    url: str = knob("http://127.0.0.1:8080/", "the master URL; ends in a slash")
+    url: str = knob(
+        "http://127.0.0.1:8080/",
+        "the master URL; ends in a slash",
+        pattern=MASTER_URL,
+        expected="an http or https URL of at most 189 characters that ends in /",
+    )
     min_password_length: int = knob(6, "characters a volunteer's password must have", low=1, high=64)
     down: bool = knob(False, "answer every client that the project is down")
 
@@ -94,8 +115,18 @@ class FileSettings:
 
 @dataclass(frozen=True, slots=True)
 class OrderingSettings:
-    policy: str = knob("logical_time", "whose batch goes first: logical_time or fifo")
-    let_rule: str = knob("design", "LET = LST + R (design) or LST + R / share (wfq)")
+    policy: str = knob(
+        "logical_time",
+        "whose batch goes first: logical_time or fifo",
+        pattern="logical_time|fifo",
+        expected="one of logical_time, fifo",
+    )
+    let_rule: str = knob(
+        "design",
+        "LET = LST + R (design) or LST + R / share (wfq)",
+        pattern="design|wfq",
+        expected="one of design, wfq",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,16 +207,20 @@ def _checked(key: str, section: type, name: str, value: object) -> object:
     kind = get_type_hints(section)[name]
     kind = getattr(kind, "__supertype__", kind)  # Seconds is a float
     low, high = metadata["low"], metadata["high"]
-    expected = _expected(kind, low, high)
+    expected = metadata["expected"] if kind is str else _expected(kind, low, high)
     if issubclass(kind, StrEnum):
         if value not in list(kind):
             raise InvalidInputError(key, expected, value)
         return kind(value)
-    if kind in (bool, str):
-        if not isinstance(value, kind):
+    if kind is bool or isinstance(value, bool):
+        if not (kind is bool and isinstance(value, bool)):
             raise InvalidInputError(key, expected, value)
         return value
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if kind is str:
+        if not (isinstance(value, str) and re.fullmatch(metadata["pattern"], value)):
+            raise InvalidInputError(key, expected, value)
+        return value
+    if not isinstance(value, (int, float)):
         raise InvalidInputError(key, expected, value)
     finite = abs(value) <= sys.float_info.max  # false for NaN too
     if not finite or (kind is int and value != int(value)):
@@ -200,8 +235,6 @@ def _expected(kind: type, low: float | None, high: float | None) -> str:
         return "one of " + ", ".join(kind)
     if kind is bool:
         return "true or false"
-    if kind is str:
-        return "text"
     noun = "a whole number" if kind is int else "a number"
     if low is not None and high is not None:
         return f"{noun} from {low:g} to {high:g}"

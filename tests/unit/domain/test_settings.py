@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule, Settings, meaning_of
+from priority.logical_time import LetRule
+from priority.policies import POLICIES
+from wire.attach import scheduler_link
 
 DEFAULTS = Settings().as_mapping()
 KEYS = sorted(DEFAULTS)
@@ -24,6 +27,13 @@ WITHOUT_UNIT = re.compile(
     r"|slots|name|url|down|rule|policy|let_rule)"
 )
 WITH_UNIT = re.compile(r".*_(s|bytes|flop|flop_per_s|fraction)")
+
+
+TEXTS: dict[str, st.SearchStrategy[object]] = {
+    "project.url": st.from_regex(r"\Ahttps?://[a-z0-9.:/-]{1,180}/\Z"),
+    "ordering.policy": st.sampled_from(["logical_time", "fifo"]),
+    "ordering.let_rule": st.sampled_from(["design", "wfq"]),
+}
 
 
 def kind_of(key: str) -> type:
@@ -72,7 +82,7 @@ def values_of(key: str) -> st.SearchStrategy[object]:
     if issubclass(kind, StrEnum):
         return st.sampled_from(list(kind))
     if kind is str:
-        return st.text(max_size=20)
+        return TEXTS.get(key, st.text(max_size=20))
     if kind is int:
         return st.integers(int(low or 0), int(high or 10**9))
     return st.floats(low, high, allow_nan=False, allow_infinity=False)
@@ -190,6 +200,38 @@ def test_a_switch_takes_no_number() -> None:
 
 def test_a_text_takes_no_number() -> None:
     assert str(refusal_of("project.name", 7)) == "project.name: expected text, got 7"
+
+
+@pytest.mark.parametrize(
+    "value", ["", "http://muster.example", "ftp://muster.example/", "/", "http:///x y/", "http://" + "x" * 200 + "/"]
+)
+def test_a_master_url_ends_in_a_slash_and_fits_a_clients_line(value: str) -> None:
+    assert str(refusal_of("project.url", value)).startswith(
+        "project.url: expected an http or https URL of at most 189 characters that ends in /, got "
+    )
+
+
+def test_the_longest_master_url_still_names_the_scheduler() -> None:
+    url = "https://" + "x" * 180 + "/"
+
+    assert Settings().changed("project.url", url).project.url == url
+    assert scheduler_link(f"{url}scheduler").count(url) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [("ordering.policy", "one of logical_time, fifo"), ("ordering.let_rule", "one of design, wfq")],
+)
+@pytest.mark.parametrize("value", ["", "luck", "FIFO", "fifo\n", "wfq "])
+def test_an_ordering_nobody_offers_is_refused_before_a_batch_meets_it(key: str, expected: str, value: str) -> None:
+    assert str(refusal_of(key, value)) == f"{key}: expected {expected}, got {value!r}"
+
+
+def test_the_orderings_taken_are_those_there_are() -> None:
+    for policy in POLICIES:
+        assert Settings().changed("ordering.policy", policy).ordering.policy == policy
+    for rule in LetRule:
+        assert Settings().changed("ordering.let_rule", str(rule)).ordering.let_rule == rule
 
 
 @pytest.mark.parametrize("value", ["MUSTER", "", "best", 0, True])
