@@ -30,12 +30,14 @@ async def record_reports(
         return set()
     made = await _make_steps(connection, list(reports.values()))
     await _keep_stderr(connection, [reports[row["instance_id"]][0] for row in made])
-    for row in made:
-        report, _ = reports[row["instance_id"]]
-        before = _counted(row, report.from_state, row["reported_before_at"])
-        after = _counted(row, report.to_state, report.reported_at)
-        counts.add(row["batch_id"], row["shard"], change_counts(before, after))
-        statistics.add(report.hav_event)
+    rows = {row["instance_id"]: row for row in made}
+    for instance_id, (report, _) in reports.items():  # a host's events count in the order it reports them
+        if instance_id in rows:
+            row = rows[instance_id]
+            before = _counted(row, report.from_state, row["reported_before_at"])
+            after = _counted(row, report.to_state, report.reported_at)
+            counts.add(row["batch_id"], row["shard"], change_counts(before, after))
+            statistics.add(report.hav_event)
     return {row["job_id"] for row in made}
 
 

@@ -37,11 +37,13 @@ def count_steps(
     statistics: StatisticsChanges,
 ) -> None:
     """Count the steps that were really made, and enter their events."""
-    for row in made:
-        step = steps[row["instance_id"]]
-        before, after = (
-            Counted(state, row["sent_at"], row["due_at"], row["reported_at"])
-            for state in (step.from_state, step.to_state)
-        )
-        counts.add(row["batch_id"], row["shard"], change_counts(before, after))
-        statistics.add(step.hav_event)
+    rows = {row["instance_id"]: row for row in made}
+    for instance_id, step in steps.items():  # events count in the order of the steps
+        if instance_id in rows:
+            row = rows[instance_id]
+            before, after = (
+                Counted(state, row["sent_at"], row["due_at"], row["reported_at"])
+                for state in (step.from_state, step.to_state)
+            )
+            counts.add(row["batch_id"], row["shard"], change_counts(before, after))
+            statistics.add(step.hav_event)

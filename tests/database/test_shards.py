@@ -10,6 +10,7 @@ import pytest
 
 from domain.errors import UnavailableError
 from domain.units import Instant, Seconds
+from feeder.ports import Shards
 from store.shards import SILENCE_S, PostgresShards, probe
 from tests.pg import with_database
 
@@ -40,7 +41,8 @@ async def workers(dsn: str) -> AsyncIterator[list[PostgresShards]]:
 
 
 async def test_a_worker_owns_nothing_before_it_has_asked(workers: list[PostgresShards]) -> None:
-    assert workers[0].owned() == frozenset()
+    feeds: Shards = workers[0]
+    assert feeds.owned() == frozenset()
 
 
 async def test_a_lone_worker_owns_every_shard(workers: list[PostgresShards]) -> None:
