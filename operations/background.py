@@ -24,7 +24,7 @@ class Background:
 
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
         """Do the duties until `stop` is set."""
-        async with build_background(self._project, self._clock) as duties:
+        async with build_background(self._project, self._clock) as parts:
             say_ready()
-            log.info("background duties run", duties=sorted(duties))
-            await run_until(stop, duties)
+            log.info("background duties run", duties=sorted(parts.tasks))
+            await run_until(stop, parts.tasks)

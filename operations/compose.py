@@ -17,6 +17,7 @@ import scheduler.build
 import transfer.build
 from domain.clock import Clock
 from domain.settings import Settings
+from feeder.service import Feeder
 from operations.accounts import AccountKeys
 from operations.api.files import Files
 from operations.api.routes import Api
@@ -30,6 +31,7 @@ from operations.site.attach import AttachFlow
 from scheduler.service import Ports as SchedulerPorts
 from store import embedded
 from store.postgres import PostgresStore, open_store
+from store.shards import PostgresShards
 from transfer.keys import ServingKeys, load_keys
 
 Loop = Callable[[], Coroutine[None, None, None]]
@@ -61,10 +63,26 @@ async def open_database(project: Project, clock: Clock) -> AsyncIterator[Postgre
 
 @dataclass(frozen=True, slots=True)
 class WorkerParts:
-    """What a request worker runs: a web application, and loops by name."""
+    """What a request worker runs: a web application, and loops by name; and what the loops go round."""
 
     application: web.Application
     tasks: dict[str, Loop]
+    catalogue: CatalogueCache
+    shards: PostgresShards
+    feeder: Feeder
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundParts:
+    """What the background process runs: duties, from one catalogue."""
+
+    catalogue: CatalogueCache
+    duties: tuple[Duty, ...]
+
+    @property
+    def tasks(self) -> dict[str, Loop]:
+        """Loops by name."""
+        return {"catalogue": self.catalogue.run, **{duty.name: duty.run for duty in self.duties}}
 
 
 @asynccontextmanager
@@ -106,7 +124,7 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             "feeder": fed.run,
             "counters": counters.run,
         }
-        yield WorkerParts(application, loops)
+        yield WorkerParts(application, loops, catalogue, shards, fed)
     finally:
         await shards.close()
         await store.close()
@@ -137,8 +155,8 @@ def mounted(routes: list[web.RouteDef], api: web.Application, master_url: str) -
 
 
 @asynccontextmanager
-async def build_background(project: Project, clock: Clock) -> AsyncIterator[dict[str, Loop]]:
-    """The background duties as loops by name. `project.database_url` must be set."""
+async def build_background(project: Project, clock: Clock) -> AsyncIterator[BackgroundParts]:
+    """The background duties. `project.database_url` must be set."""
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)
     locks = store.duties()
@@ -152,14 +170,14 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[dict
 
         ports = jobs.build.JobsPorts(store.unsettled, files.outputs, store.overdue, store.outages)
         services = jobs.build.build(ports, lambda: catalogue.catalogue().settings, clock)
-        duties = [
+        duties = tuple(
             Duty(name, run_once, locks=locks, clock=clock, interval_s=interval_s)
             for name, run_once, interval_s in (
                 ("validator", services.validator.run_once, lifecycle("validate_interval_s")),
                 ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),
             )
-        ]
-        yield {"catalogue": catalogue.run, **{duty.name: duty.run for duty in duties}}
+        )
+        yield BackgroundParts(catalogue, duties)
     finally:
         await locks.close()
         await store.close()
