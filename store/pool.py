@@ -36,8 +36,7 @@ SESSION = {
 }
 
 CONFLICTS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
-LOST = (
-    OSError,  # TimeoutError among them
+SESSION_LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.OperatorInterventionError,
@@ -46,14 +45,15 @@ LOST = (
     asyncpg.InvalidCatalogNameError,  # no such database
     asyncpg.InvalidAuthorizationSpecificationError,
 )
+LOST = (OSError, *SESSION_LOST)  # TimeoutError is an OSError
 
 
 @contextmanager
-def lost_means_unavailable() -> Iterator[None]:
+def lost_means_unavailable(lost: tuple[type[Exception], ...] = LOST) -> Iterator[None]:
     """Inside, a connection that is lost, refused or silent raises UnavailableError."""
     try:
         yield
-    except LOST as error:
+    except lost as error:
         raise UnavailableError(f"the database does not serve: {error or type(error).__name__}") from error
 
 
@@ -107,22 +107,31 @@ class Database:
             return await self._pool.fetchrow(load(query), *arguments)
 
     @asynccontextmanager
-    async def transaction(self, *, timeout_s: float | None = None) -> AsyncIterator[Connection]:
-        """One transaction: committed when left normally, rolled back when left by an exception."""
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """One transaction: committed when left normally, rolled back when left by an exception.
+
+        An OSError of the caller's own, who may be reading files inside, stays what it is.
+        """
         with lost_means_unavailable():
-            async with self._pool.acquire(timeout=timeout_s) as connection, connection.transaction():
-                yield connection
+            connection = await self._pool.acquire()
+        try:
+            with lost_means_unavailable(SESSION_LOST):
+                async with connection.transaction():
+                    yield connection
+        finally:
+            await self._pool.release(connection)
 
     async def in_transaction(self, work: Callable[[Connection], Awaitable[Result]]) -> Result:
         """The result of `work`, done in one transaction; done again when it met another transaction.
 
         `work` must be safe to repeat after a roll-back.
         """
-        for _ in range(TRIES - 1):
-            try:
-                async with self.transaction() as connection:
-                    return await work(connection)
-            except CONFLICTS:
-                continue
-        async with self.transaction() as connection:
-            return await work(connection)
+        with lost_means_unavailable():
+            for _ in range(TRIES - 1):
+                try:
+                    async with self.transaction() as connection:
+                        return await work(connection)
+                except CONFLICTS:
+                    continue
+            async with self.transaction() as connection:
+                return await work(connection)

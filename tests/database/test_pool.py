@@ -1,0 +1,66 @@
+"""What a lost database looks like to callers, and what does not count as one."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from domain.errors import UnavailableError
+from store.pool import Connection, Database
+from store.postgres import PostgresStore, open_store
+from tests.pg import with_database
+from tests.worlds import a_new_batch, a_registered_app
+
+END_OTHERS = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+async def test_a_database_that_is_not_there_is_unavailable(dsn: str) -> None:
+    with pytest.raises(UnavailableError, match="no_such_database"):
+        await open_store(with_database(dsn, "no_such_database"))
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with pytest.raises(UnavailableError):
+        await open_store("postgresql://postgres@127.0.0.1:1/muster")
+
+
+async def test_a_connection_lost_in_a_transaction_is_unavailable_and_the_next_one_works(dsn: str) -> None:
+    database = await Database.open(dsn, min_size=1, max_size=1)
+    other = await asyncpg.connect(dsn)
+
+    async def cut_off(connection: Connection) -> None:
+        await other.execute(END_OTHERS)
+        await connection.execute("SELECT 1")
+
+    with pytest.raises(UnavailableError):
+        await database.in_transaction(cut_off)
+    assert await database.fetch("list_settings") == []
+    await other.close()
+    await database.close()
+
+
+async def test_a_transaction_that_meets_another_one_is_done_again(dsn: str) -> None:
+    database = await Database.open(dsn, min_size=1, max_size=1)
+    tries = []
+
+    async def unlucky_once(connection: Connection) -> str:
+        tries.append(await connection.fetchval("SELECT pg_backend_pid()"))
+        if len(tries) == 1:
+            raise asyncpg.DeadlockDetectedError("deadlock detected")
+        return "done"
+
+    assert await database.in_transaction(unlucky_once) == "done"
+    assert len(tries) == 2
+    await database.close()
+
+
+async def test_a_submitters_missing_file_is_no_lost_database_and_writes_nothing(store: PostgresStore) -> None:
+    app = await a_registered_app(store)
+    with pytest.raises(FileNotFoundError, match="inputs"):
+        async with store.submissions.submission() as writer:
+            await writer.add_batch(a_new_batch(app_id=app.app_id))
+            raise FileNotFoundError("inputs.json")
+    assert await store.views.batches(limit=9) == []
