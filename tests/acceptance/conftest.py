@@ -1,0 +1,33 @@
+"""Every test here needs a PostgreSQL server; the whole server runs on a database of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.server import LiveServer, live_server
+from transfer.keys import create_keys
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.database)
+
+
+@pytest.fixture(scope="session")
+def keys_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project's keys, made once: they take longer to make than a test to run."""
+    folder = tmp_path_factory.mktemp("keys") / "keys"
+    create_keys(folder)
+    return folder
+
+
+@pytest.fixture
+async def server(tmp_path: Path, keys_dir: Path) -> AsyncIterator[LiveServer]:
+    """One worker and the background duties; counters must equal the rows when the test ends."""
+    async with live_server(tmp_path, keys_dir) as running:
+        yield running
+        assert await running.store.views.check_counters() == []

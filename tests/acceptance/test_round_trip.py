@@ -1,0 +1,320 @@
+"""Jobs go from a submitter to volunteers and back: the whole server over real HTTP and a real PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+
+import pytest
+
+from domain.apps import NVIDIA, PlanClass
+from domain.jobs import InstanceState
+from domain.units import Seconds
+from tests.acceptance.host import RIGHT, Host
+from tests.acceptance.server import PROGRAM, LiveServer
+from tests.e2e.stock_client import free_port
+from wire.messages import CoprocRequest, SchedulerReply
+from wire.signing import parse_public_key_text, verify
+
+S = InstanceState
+
+
+async def test_a_job_goes_from_submission_to_a_complete_batch(server: LiveServer) -> None:
+    await server.add_app()
+    content = b"the input\n"
+    put = await server.create("PUT", "/files/in_1.txt", data=content)
+    jobs = {"inputs": [{"name": "in_1.txt", "open_name": "in", "sticky": True}]}
+    batch_id = await server.submit(jobs=jobs)
+    host = await server.add_host()
+
+    reply = await host.call(cpu_req_s=1.0, cpu_req_instances=1.0)
+    [task] = host.held.values()
+    await check_downloads(host, reply, content)
+    done = await host.work(task)
+    await server.validate()
+
+    assert put["md5"] == hashlib.md5(content).hexdigest()
+    assert task.workunit.command_line == "--part 0"
+    assert [(ref.file_name, ref.open_name) for ref in task.workunit.file_refs] == [("in_1.txt", "in")]
+    assert done.acks == (task.result.name,)
+    batch = await server.batch(batch_id)
+    assert batch["state"] == "complete" and batch["ended_at"] is not None
+    assert (batch["jobs_total"], batch["jobs_validated"], batch["jobs_failed"]) == (1, 1, 0)
+    assert (batch["unsent"], batch["in_progress"], batch["retries"], batch["deadlines_missed"]) == (0, 0, 0, 0)
+    [instance] = await server.instances(batch_id)
+    assert instance.state is S.VALID and instance.elapsed_s is not None
+    [path] = server.project.upload_dir.rglob("*_r0")
+    assert path.read_bytes() == RIGHT
+
+
+async def check_downloads(host: Host, reply: SchedulerReply, input_content: bytes) -> None:
+    """The app is signed by the key the client was given, the input has the MD5 it was told."""
+    key = parse_public_key_text(host.key_text)
+    files = {element.name: element for element in reply.downloads}
+    source = files.pop("in_1.txt")
+    assert await host.download(source) == input_content and source.sticky
+    [app] = files.values()
+    program = await host.download(app)
+    assert program == PROGRAM and app.executable and app.nbytes == len(program)
+    assert verify(key, program, app.signature) and not verify(key, program + b"x", app.signature)
+
+
+@pytest.mark.parametrize(
+    ("qos", "more"),
+    [("throughput", {}), ("long_deadline", {}), ("afap", {}), ("short_deadline", {"deadline_s": 80_000})],
+)
+async def test_every_kind_of_batch_completes(server: LiveServer, qos: str, more: dict[str, object]) -> None:
+    await server.add_app()
+    batch_id = await server.submit(qos=qos, jobs={"count": 3}, **more)
+    host = await server.add_host()
+
+    while (await server.batch(batch_id))["unsent"]:
+        for task in await host.ask(2):
+            await host.compute(task)
+    await host.call()
+    await server.validate()
+
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["jobs_validated"], batch["retries"]) == ("complete", 3, 0)
+    rows = {instance.because.partition(":")[0] for instance in await server.instances(batch_id)}
+    assert rows == {{"throughput": "row 1", "afap": "row 2"}.get(qos, "row 3")}
+
+
+async def test_a_due_date_reaches_the_client_in_whole_seconds(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit(jobs={"delay_bound_s": 7200})
+    host = await server.add_host()
+
+    [task] = await host.ask()
+
+    [instance] = await server.instances(batch_id)
+    assert instance.sent_at is not None and instance.due_at == instance.sent_at + 7200
+    assert float(task.result.report_deadline) == math.floor(instance.due_at)
+
+
+async def test_a_third_result_decides_between_two_that_differ(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit(jobs={"quorum": 2})
+    ada, bob, eve = [await server.add_host(name) for name in ("ada", "bob", "eve")]
+    for host, found in ((ada, RIGHT), (eve, b"3.2\n")):
+        [task] = await host.ask()
+        await host.work(task, found)
+    await server.validate()
+    await server.feed()
+    undecided = await server.batch(batch_id)
+
+    assert await ada.ask() == []  # one instance per host and volunteer
+    [third] = await bob.ask()
+    await bob.work(third)
+    await server.validate()
+
+    assert (undecided["state"], undecided["unsent"], undecided["retries"]) == ("active", 1, 0)
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["jobs_validated"], batch["retries"]) == ("complete", 1, 1)
+    states = {instance.host_id: instance.state for instance in await server.instances(batch_id)}
+    assert states == {ada.host_id: S.VALID, bob.host_id: S.VALID, eve.host_id: S.INVALID}
+
+
+async def test_a_late_result_takes_its_retry_back(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit(jobs={"delay_bound_s": 7200})
+    host = await server.add_host()
+    [task] = await host.ask()
+    await server.sweep()
+    await pass_hours(server, 3)
+    await server.validate()
+    timed_out = await server.batch(batch_id)
+
+    await host.work(task)
+    await server.validate()
+
+    assert (timed_out["retries"], timed_out["unsent"], timed_out["deadlines_missed"]) == (1, 1, 1)
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["retries"], batch["unsent"], batch["deadlines_missed"]) == ("complete", 0, 0, 1)
+    assert [instance.state for instance in await server.instances(batch_id)] == [S.VALID, S.CANCELLED]
+
+
+async def pass_hours(server: LiveServer, hours: int) -> None:
+    """Let hours pass while the project is alive: it sweeps often enough for none to count as an outage."""
+    for _ in range(hours * 12):
+        server.clock.forward(300.0)
+        await server.sweep()
+
+
+async def test_hours_without_the_server_move_due_dates(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit(jobs={"delay_bound_s": 7200})
+    host = await server.add_host()
+    await host.ask()
+    await server.sweep()
+    [before] = await server.instances(batch_id)
+
+    server.clock.forward(3 * 3600.0)
+    await server.sweep()
+
+    [after] = await server.instances(batch_id)
+    assert after.state is S.IN_PROGRESS
+    assert after.due_at is not None and before.due_at is not None
+    assert after.due_at - before.due_at == pytest.approx(3 * 3600.0, abs=30.0)
+
+
+async def test_an_unknown_host_is_checked_by_copies_where_the_app_asks_for_them(server: LiveServer) -> None:
+    await server.add_app(adaptive_copies=2)
+    batch_id = await server.submit()
+    ada, bob = await server.add_host("ada"), await server.add_host("bob")
+
+    [first] = await ada.ask()
+    await ada.work(first)
+    await server.validate()
+    await server.feed()
+    waiting = await server.batch(batch_id)
+    [second] = await bob.ask()
+    await bob.work(second)
+    await server.validate()
+
+    assert (waiting["state"], waiting["unsent"]) == ("active", 1)
+    assert first.result.wu_name == second.result.wu_name
+    assert (await server.batch(batch_id))["state"] == "complete"
+    assert [instance.state for instance in await server.instances(batch_id)] == [S.VALID, S.VALID]
+
+
+async def test_gpu_work_goes_to_the_host_with_the_gpu(server: LiveServer) -> None:
+    await server.store.applications.put_plan_class(
+        PlanClass("cuda", ncpus=0.1, gpu_type=NVIDIA, gpu_count=1.0, min_gpu_ram_bytes=2e9)
+    )
+    await server.add_app(versions=0)
+    await server.add_version(plan_class="cuda")
+    batch_id = await server.submit()
+    plain, gamer = await server.add_host("plain"), await server.add_host("gamer")
+
+    refused = await plain.call(cpu_req_s=1.0, cpu_req_instances=1.0)
+    small = await gamer.ask(0, coprocs=(a_gpu(ram_bytes=1e9),))
+    reply = await gamer.call(coprocs=(a_gpu(),))
+    [task] = gamer.held.values()
+    await gamer.work(task)
+    await server.validate()
+
+    assert refused.results == () and small == []
+    [version] = reply.app_versions
+    assert (version.plan_class, version.coproc_type, version.coproc_count) == ("cuda", "NVIDIA", 1.0)
+    assert version.avg_ncpus == pytest.approx(0.1)
+    assert (await server.batch(batch_id))["state"] == "complete"
+
+
+def a_gpu(ram_bytes: float = 8e9) -> CoprocRequest:
+    return CoprocRequest("NVIDIA", 1, 1e12, ram_bytes, 53500, req_s=Seconds(1.0), req_instances=1.0)
+
+
+async def test_aborting_a_batch_tells_clients_to_drop_what_they_have_not_started(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit(jobs={"count": 3})
+    host = await server.add_host()
+    kept, other = await host.ask(2)
+    given = {kept.result.name, other.result.name}
+
+    aborted = await server.create("POST", f"/batches/{batch_id}/abort")
+    told = await host.call()
+    again = await host.ask(2)
+
+    assert aborted["state"] == "aborted" and aborted["unsent"] == 0
+    assert told.aborts == () and set(told.aborts_if_not_started) == given
+    assert again == []
+    host.held[kept.result.name] = kept
+    late = await host.work(kept)
+    await server.validate()
+    assert late.acks == (kept.result.name,)
+    assert (await server.batch(batch_id))["state"] == "aborted"
+
+
+async def test_a_lost_job_is_sent_again_with_the_same_due_date(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    [before] = await server.instances(batch_id)
+    host.held.clear()  # the reply never reached the client
+
+    server.clock.forward(600.0)
+    await host.call()
+
+    [again] = host.held.values()
+    assert again == task
+    [after] = await server.instances(batch_id)
+    assert (after.instance_id, after.due_at, after.sent_at) == (before.instance_id, before.due_at, before.sent_at)
+    await host.work(again)
+    await server.validate()
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["sent"], batch["retries"]) == ("complete", 1, 0)
+
+
+async def test_a_report_repeated_because_its_reply_was_lost_counts_once(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    await host.compute(task)
+    report = dict(host.finished)
+
+    await host.call()
+    await server.validate()
+    host.finished = report
+    again = await host.call()
+    await server.validate()
+
+    assert again.acks == (task.result.name,)
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["reported"], batch["jobs_validated"]) == ("complete", 1, 1)
+
+
+async def test_a_server_stopped_between_fetch_and_report_loses_nothing(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit(jobs={"count": 2})
+    host = await server.add_host()
+    first, second = await host.ask(2)
+    await host.compute(first)
+
+    await server.restart()
+    await host.work(second)
+    await server.validate()
+
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["jobs_validated"], batch["sent"], batch["retries"]) == ("complete", 2, 2, 0)
+
+
+async def test_two_workers_share_the_shards_and_never_hand_out_an_instance_twice(server: LiveServer) -> None:
+    await server.add_app()
+    second = await server.start_worker(free_port())
+    batch_id = await server.submit(jobs={"count": 60, "fpops_est": 1e9})
+    owned = [worker.parts.shards.owned() for worker in server.workers]
+    hosts = [await server.add_host(f"volunteer{number}") for number in range(6)]
+    for host in hosts[::2]:
+        host.scheduler_url = f"{second.url}scheduler"
+
+    while (await server.batch(batch_id))["unsent"]:
+        await asyncio.gather(*(host.ask(2, seconds=4.0) for host in hosts))
+        await server.feed()
+
+    assert [len(shards) for shards in owned] == [32, 32] and owned[0].isdisjoint(owned[1])
+    given = [name for host in hosts for name in host.held]
+    assert len(given) == len(set(given)) == 60
+    for host in hosts:
+        for task in list(host.held.values()):
+            await host.compute(task)
+        await host.call()
+    await server.validate()
+    assert (await server.batch(batch_id))["state"] == "complete"
+
+
+async def test_the_shards_of_a_worker_that_stops_go_to_the_other(server: LiveServer) -> None:
+    await server.add_app()
+    second = await server.start_worker(free_port())
+    batch_id = await server.submit(jobs={"count": 40, "fpops_est": 1e9})
+
+    await server.stop_worker(second)
+    await server.feed()
+
+    assert len(server.workers[0].parts.shards.owned()) == 64
+    host = await server.add_host(ncpus=8)
+    assert len(await host.ask(40, seconds=400.0)) == 40
+    assert (await server.batch(batch_id))["unsent"] == 0
