@@ -6,6 +6,7 @@ random nonce, so the database stores no key and no password: a copy of it lets n
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import re
@@ -90,7 +91,7 @@ async def add_volunteer(
     email = checked_email(email)
     if not NAME.fullmatch(name):
         raise InvalidInputError("name", "at most 254 characters, no control characters", name)
-    credentials = keys.new_credentials(password_hash)
+    credentials = await asyncio.to_thread(keys.new_credentials, password_hash)  # scrypt takes its time
     volunteer_id = await volunteers.add_volunteer(
         email,
         name=name or email.partition("@")[0],

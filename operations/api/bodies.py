@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -40,7 +40,7 @@ class NewAppBody(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     user_friendly_name: str = ""
     beta: bool = False
-    adaptive_copies: int = 0
+    adaptive_copies: Annotated[int, msgspec.Meta(ge=0, le=10)] = 0
 
 
 class SettingBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -5,6 +5,7 @@ Every answer has HTTP status 200, errors too: the client reads the error number 
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import structlog
@@ -64,7 +65,7 @@ class AttachFlow:
             return _down(error)
         if record is None:
             return _error(attach.ERROR_NO_SUCH_ACCOUNT, "No account with that email")
-        if not password_matches(record, request.query.get("passwd_hash", "").lower()):
+        if not await asyncio.to_thread(password_matches, record, request.query.get("passwd_hash", "").lower()):
             return _error(attach.ERROR_BAD_PASSWORD, "Wrong password")
         return _xml(attach.encode_account(self._keys.authenticator(record.credentials.authenticator_nonce)))
 
@@ -88,7 +89,7 @@ class AttachFlow:
 
     async def _existing(self, email: str, password: str) -> web.Response:
         record = await self._volunteers.volunteer_by_email(email)
-        if record is None or not password_matches(record, password):
+        if record is None or not await asyncio.to_thread(password_matches, record, password):
             return _error(attach.ERROR_ACCOUNT_EXISTS, "An account with that email exists")
         return _xml(attach.encode_account(self._keys.authenticator(record.credentials.authenticator_nonce)))
 
