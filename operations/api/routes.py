@@ -27,6 +27,7 @@ from operations.api.files import Files
 from operations.api.replies import reply
 from operations.api.tokens import require_token
 from operations.batches import Batches
+from operations.names import checked_app_name, checked_name, checked_text
 from operations.shares import checked_shares
 from operations.show import account_as_json, app_as_json, job_as_json, submitter_as_json
 from store.postgres import PostgresStore
@@ -81,7 +82,9 @@ class Api:
     async def add_account(self, request: web.Request) -> web.Response:
         body = await read_body(request, NewAccountBody)
         account = await self._store.people.add_account(
-            body.name, parent=body.parent, shares=checked_shares(body.shares)
+            checked_name(body.name),
+            parent=checked_name(body.parent, "parent") if body.parent is not None else None,
+            shares=checked_shares(body.shares),
         )
         return reply({"account_id": account.account_id, "name": account.name}, status=201)
 
@@ -93,7 +96,10 @@ class Api:
     async def add_submitter(self, request: web.Request) -> web.Response:
         body = await read_body(request, NewSubmitterBody)
         submitter = await self._store.people.add_submitter(
-            body.name, account=body.account, shares=checked_shares(body.shares), now=self._clock.now()
+            checked_name(body.name),
+            account=checked_name(body.account, "account"),
+            shares=checked_shares(body.shares),
+            now=self._clock.now(),
         )
         return reply({"submitter_id": submitter.submitter_id, "name": submitter.name}, status=201)
 
@@ -121,8 +127,8 @@ class Api:
         added = await self._store.applications.add_app(
             App(
                 AppId(0),
-                body.name,
-                user_friendly_name=body.user_friendly_name,
+                checked_app_name(body.name),
+                user_friendly_name=checked_text(body.user_friendly_name, "user_friendly_name"),
                 beta=body.beta,
                 adaptive_copies=body.adaptive_copies,
             )
@@ -173,7 +179,8 @@ class Api:
     async def set_setting(self, request: web.Request) -> web.Response:
         key = request.match_info["key"]
         body = await read_body(request, SettingBody)
+        why = checked_text(body.why, "why")
         changed = Settings.from_mapping(await self._store.settings.settings()).changed(key, body.value)
         value = changed.as_mapping()[key]
-        await self._store.settings.set_setting(key, value, now=self._clock.now(), who="api", why=body.why)
+        await self._store.settings.set_setting(key, value, now=self._clock.now(), who="api", why=why)
         return reply({"key": key, "value": value})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from operations.cli.context import Run, command
+from operations.names import checked_name
 from operations.shares import checked_shares
 from operations.show import account_as_json, submitter_as_json
 
@@ -24,7 +25,7 @@ def account() -> None:
 async def add_account(run: Run, name: str, parent: str | None, shares: float) -> None:
     """Add an account."""
     async with run.store() as store:
-        added = await store.people.add_account(name, parent=parent, shares=checked_shares(shares))
+        added = await store.people.add_account(checked_name(name), parent=parent, shares=checked_shares(shares))
     run.show({"account_id": added.account_id, "name": name}, f"account {added.account_id} {name}")
 
 
@@ -63,7 +64,7 @@ async def add_submitter(run: Run, name: str, account_name: str, shares: float) -
     """Add a submitter to an account."""
     async with run.store() as store:
         added = await store.people.add_submitter(
-            name, account=account_name, shares=checked_shares(shares), now=run.clock.now()
+            checked_name(name), account=account_name, shares=checked_shares(shares), now=run.clock.now()
         )
     run.show({"submitter_id": added.submitter_id, "name": name}, f"submitter {added.submitter_id} {name}")
 

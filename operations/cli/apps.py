@@ -12,6 +12,7 @@ from domain.errors import InvalidInputError
 from domain.units import AppId
 from operations.applications import NewVersion, add_app_version
 from operations.cli.context import Run, command
+from operations.names import checked_app_name, checked_plan_class_name, checked_text
 from operations.show import app_as_json
 
 
@@ -46,7 +47,13 @@ def app() -> None:
 @command
 async def add_app(run: Run, name: str, friendly_name: str, beta: bool, adaptive_copies: int) -> None:
     """Add an application."""
-    new = App(AppId(0), name, user_friendly_name=friendly_name, beta=beta, adaptive_copies=adaptive_copies)
+    new = App(
+        AppId(0),
+        checked_app_name(name),
+        user_friendly_name=checked_text(friendly_name, "friendly-name"),
+        beta=beta,
+        adaptive_copies=adaptive_copies,
+    )
     async with run.store() as store:
         added = await store.applications.add_app(new)
     run.show({"app_id": added.app_id, "name": name}, f"app {added.app_id} {name}")
@@ -133,7 +140,7 @@ async def set_plan_class(
 ) -> None:
     """Define or change a plan class."""
     new = PlanClass(
-        name,
+        checked_plan_class_name(name),
         ncpus=ncpus,
         gpu_type=ProcessorType(gpu_type) if gpu_type is not None else None,
         gpu_count=gpu_count,

@@ -1,0 +1,57 @@
+"""Names people give to things, checked at the edge. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from domain.errors import InvalidInputError
+from jobs.fields import is_clean
+
+MOST_CHARS = 200
+
+_APP = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,63}")  # without _, which parts the names of jobs
+_PLAN_CLASS = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+def checked_app_name(name: str) -> str:
+    """The name of an app. Raises InvalidInputError.
+
+    >>> checked_app_name("pi-digits")
+    'pi-digits'
+    """
+    if not _APP.fullmatch(name):
+        raise InvalidInputError("name", "1 to 64 letters, digits, . and -, the first a letter or digit", name)
+    return name
+
+
+def checked_plan_class_name(name: str) -> str:
+    """The name of a plan class. Raises InvalidInputError.
+
+    >>> checked_plan_class_name("cuda_12")
+    'cuda_12'
+    """
+    if not _PLAN_CLASS.fullmatch(name):
+        raise InvalidInputError("name", "1 to 64 letters, digits, _, . and -", name)
+    return name
+
+
+def checked_name(name: str, field: str = "name") -> str:
+    """The name of an account or a submitter. Raises InvalidInputError.
+
+    >>> checked_name("Ada's group")
+    "Ada's group"
+    """
+    if not name:
+        raise InvalidInputError(field, f"1 to {MOST_CHARS} characters", name)
+    return checked_text(name, field)
+
+
+def checked_text(text: str, field: str) -> str:
+    """A line of text, which may be empty. Raises InvalidInputError.
+
+    >>> checked_text("", "why")
+    ''
+    """
+    if len(text) > MOST_CHARS or not is_clean(text):
+        raise InvalidInputError(field, f"text of at most {MOST_CHARS} characters without control characters", text)
+    return text
