@@ -12,6 +12,7 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.settings import Settings
 from domain.units import AppVersionId
+from operations.names import checked_app_name, checked_text
 from operations.ports import Applications
 from operations.project import Project
 from transfer.download_folder import DownloadFolder, content_of
@@ -41,7 +42,8 @@ async def add_app_version(
 
     Raises NotFoundError (app, plan class), AlreadyExistsError (that version), InvalidInputError.
     """
-    app = await applications.app(new.app)
+    app = await applications.app(checked_app_name(new.app))
+    api_version = checked_text(new.api_version, "api-version")
     plan_class = await _plan_class(applications, new.plan_class)
     if not PLATFORM_NAME.fullmatch(new.platform):
         raise InvalidInputError("platform", "a platform such as x86_64-pc-linux-gnu", new.platform)
@@ -61,7 +63,7 @@ async def add_app_version(
             new.platform,
             new.version_num,
             plan_class,
-            new.api_version,
+            api_version,
             tuple(files),
             created_at=clock.now(),
         )

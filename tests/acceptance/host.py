@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
 import aiohttp
@@ -100,8 +101,8 @@ class Host:
         wish = {"cpu_req_s": Seconds(seconds or float(instances)), "cpu_req_instances": float(instances)}
         return tasks_of(await self.call(**(wish | changes)))
 
-    async def post(self, body: bytes) -> tuple[int, bytes]:
-        """Bytes to the scheduler; the status and the bytes that came back."""
+    async def post(self, body: bytes | BytesIO | AsyncIterator[bytes]) -> tuple[int, bytes]:
+        """A body to the scheduler; the status and the bytes that came back."""
         async with self.http.post(self.scheduler_url, data=body) as response:
             return response.status, await response.read()
 

@@ -1,0 +1,232 @@
+"""What is wrong with a batch or a call of the API is told clearly, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from domain.errors import InvalidInputError
+from domain.settings import Settings
+from operations.batches import Batches, read_batch_file
+from tests.acceptance.evidence import evidence
+from tests.acceptance.server import LiveServer, a_batch
+from transfer.download_folder import DownloadFolder
+
+JOB = {"fpops_est": 1e9}
+FIELDS = "account, app, deadline_s, job, jobs, jobs_csv, name, qos, submitter, user_priority"
+JOB_FIELDS = (
+    "command_line, count, delay_bound_s, disk_bytes, fpops_bound, fpops_est, hr_type, inputs, max_errors, "
+    "max_instances, memory_bytes, ncpus, outputs, quorum, validator"
+)
+KINDS = "one of throughput, long_deadline, afap, short_deadline"
+TEXT = "text of at most 200 characters without control characters"
+FILE_NAME = "a file name without / \\ % < > & or .., no leading dot"
+HUGE = 10**400
+
+BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
+    ("unknown field", a_batch(colour="red"), f"colour: expected one of {FIELDS}; this field is unknown, got 'red'"),
+    (
+        "unknown field of jobs",
+        a_batch(jobs={"cuont": 3}),
+        f"jobs.cuont: expected one of {JOB_FIELDS}; this field is unknown, got 3",
+    ),
+    ("text for number", a_batch(jobs={"fpops_est": "many"}), "jobs.fpops_est: expected a number above 0, got 'many'"),
+    ("negative number", a_batch(jobs={"delay_bound_s": -5}), "jobs.delay_bound_s: expected a number above 0, got -5"),
+    (
+        "number beyond floats",
+        a_batch(jobs={"fpops_est": HUGE}),
+        f"jobs.fpops_est: expected a number above 0, got {str(HUGE)[:197]}...",
+    ),
+    ("truth for number", a_batch(jobs={"quorum": True}), "jobs.quorum: expected a whole number from 1 to 20, got True"),
+    ("number for text", a_batch(name=7), f"name: expected {TEXT}, got 7"),
+    ("list for table", {"app": "pi", "qos": "afap", "jobs": [1]}, "jobs: expected a table, got [1]"),
+    ("no app", {"qos": "afap", "jobs": JOB}, f"app: expected {TEXT}; it must be given, got None"),
+    ("no kind", {"app": "pi", "jobs": JOB}, f"qos: expected {KINDS}; it must be given, got None"),
+    ("unknown kind", a_batch(qos="asap"), f"qos: expected {KINDS}, got 'asap'"),
+    ("zero jobs", a_batch(jobs={"count": 0}), "jobs.count: expected a whole number from 1 to 1000000, got 0"),
+    (
+        "one job too many",
+        a_batch(jobs={"count": 1_000_001}),
+        "jobs.count: expected a whole number from 1 to 1000000, got 1000001",
+    ),
+    (
+        "one job too many in two tables",
+        {"app": "pi", "qos": "afap", "job": [{**JOB, "count": 10**6}, JOB]},
+        "jobs: expected at most 1000000 jobs in a batch, got '1000001 or more'",
+    ),
+    ("no job tables", {"app": "pi", "qos": "afap", "job": []}, "jobs: expected at least one job, got 0"),
+    (
+        "no deadline",
+        a_batch(qos="short_deadline"),
+        "deadline_s: expected a number above 0; it must be given, got None",
+    ),
+    (
+        "a path over the network",
+        a_batch(jobs={"inputs": [{"path": "/etc/passwd"}]}),
+        "inputs.path: expected the name of a file put to /api/v1/files, got '/etc/passwd'",
+    ),
+    (
+        "an output that climbs",
+        a_batch(jobs={"outputs": [{"name": "../x", "max_bytes": 5}]}),
+        f"jobs.outputs[0].name: expected {FILE_NAME}, got '../x'",
+    ),
+    ("unknown submitter", a_batch(submitter="nobody"), "no submitter nobody"),
+    ("unknown input", a_batch(jobs={"inputs": [{"name": "missing.txt"}]}), "no input file missing.txt"),
+    ("unknown app", a_batch(app="nope"), "no app nope"),
+    (
+        "a CSV file over the network",
+        {"app": "pi", "qos": "afap", "jobs": JOB, "jobs_csv": "jobs.csv"},
+        "jobs_csv: expected [[job]] tables: a batch sent over the network has no files, got 'jobs.csv'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("batch", "why"), [case[1:] for case in BAD_BATCHES], ids=[case[0] for case in BAD_BATCHES])
+async def test_a_bad_batch_is_refused_whole(server: LiveServer, batch: dict[str, object], why: str) -> None:
+    await server.add_app()
+    before = await evidence(server.project)
+
+    status, answer = await server.api("POST", "/batches", json=batch)
+
+    assert answer["detail"] == why
+    assert status == (404 if why.startswith("no ") else 422)
+    assert await evidence(server.project) == before
+
+
+async def test_a_batch_for_an_app_without_versions_is_refused(server: LiveServer) -> None:
+    await server.add_app(versions=0)
+    before = await evidence(server.project)
+
+    status, answer = await server.api("POST", "/batches", json=a_batch())
+
+    assert (status, answer["detail"]) == (
+        422,
+        "app: expected an app with a version (see `muster app version add`), got 'pi'",
+    )
+    assert await evidence(server.project) == before
+
+
+# ---------------------------------------------------------------- files
+
+
+async def refused(server: LiveServer, folder: Path, batch: str, csv: str) -> str:
+    """Submit a batch file beside a CSV file as the command line does; what it is refused for."""
+    (folder / "batch.toml").write_text(batch)
+    (folder / "jobs.csv").write_text(csv)
+    downloads = DownloadFolder(server.project.download_dir, max_bytes=Settings().files.max_input_bytes)
+    batches = Batches(server.store, downloads, server.clock)
+    with pytest.raises(InvalidInputError) as refusal:
+        await batches.submit(read_batch_file(folder / "batch.toml"), folder=folder)
+    return str(refusal.value)
+
+
+CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est = 1e9\n'
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ("--part 7,lots", "jobs.csv row 7.fpops_est: expected a number above 0, got 'lots'"),
+        ("--part 7,-1", "jobs.csv row 7.fpops_est: expected a number above 0, got -1"),
+        ("--part 7,nan", "jobs.csv row 7.fpops_est: expected a number above 0, got 'nan'"),
+        ("--part 7", "jobs.csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
+        ("--part 7,1e9,x", "jobs.csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
+    ],
+)
+async def test_a_bad_row_of_a_csv_file_is_named(server: LiveServer, tmp_path: Path, row: str, why: str) -> None:
+    await server.add_app()
+    before = await evidence(server.project)
+    good = [f"--part {number},1e9" for number in range(1, 10)]
+    rows = ["command_line,fpops_est", *good[:6], row, *good[7:]]
+
+    told = await refused(server, tmp_path, CSV_BATCH, "\n".join(rows) + "\n")
+
+    assert told == why
+    assert await evidence(server.project) == before
+
+
+# ---------------------------------------------------------------- the API
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "0" * 64])
+async def test_nobody_without_the_token_gets_in(server: LiveServer, token: str) -> None:
+    before = await evidence(server.project)
+
+    status, answer = await server.api("POST", "/apps", token=token, json={"name": "pi"})
+
+    assert status == 401
+    assert answer == a_problem(401, "not signed in", "send the project's token as `Authorization: Bearer …`")
+    assert await evidence(server.project) == before
+
+
+def a_problem(status: int, title: str, detail: str, **more: object) -> dict[str, object]:
+    return {"type": "about:blank", "title": title, "status": status, "detail": detail, **more}
+
+
+APP_NAME = "1 to 64 letters, digits, . and -, the first a letter or digit"
+SETTING = "the name of a setting (see `muster setting list`)"
+STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "detail"),
+    [
+        ("POST", "/apps", b"{", 422, "body: expected JSON, got 'Input data was truncated'"),
+        ("POST", "/apps", b"", 422, "body: expected JSON, got 'Input data was truncated'"),
+        ("POST", "/apps", b"[]", 422, "body: expected object, got 'array'"),
+        ("POST", "/apps", b"{}", 422, "name: expected a value, got 'nothing'"),
+        ("POST", "/apps", b'{"name": "pi", "colour": 1}', 422, "colour: expected no field of that name, got 'colour'"),
+        ("POST", "/apps", b'{"name": 5}', 422, "name: expected str, got 'int'"),
+        ("POST", "/apps", b'{"name": "a/b"}', 422, f"name: expected {APP_NAME}, got 'a/b'"),
+        ("POST", "/apps", b'{"name": "pi", "adaptive_copies": true}', 422, "adaptive_copies: expected int, got 'bool'"),
+        ("POST", "/batches", b"[1]", 422, "body: expected object, got 'array'"),
+        ("POST", "/volunteers", b'{"email": "nobody"}', 422, "email: expected an e-mail address, got 'nobody'"),
+        ("GET", "/batches/77", b"", 404, "no batch 77"),
+        ("POST", "/batches/77/abort", b"", 404, "no batch 77"),
+        ("GET", "/batches/seven", b"", 422, f"batch_id: expected a whole number from 1 to {2**62}, got 'seven'"),
+        ("GET", "/jobs/77", b"", 404, "no job 77"),
+        ("GET", "/batches?limit=0", b"", 422, "limit: expected a whole number from 1 to 1000, got '0'"),
+        (
+            "PUT",
+            "/settings/deadline.p_tight",
+            b'{"value": 2}',
+            422,
+            "deadline.p_tight: expected a number from 0 to 1, got 2",
+        ),
+        (
+            "PUT",
+            "/settings/deadline.colour",
+            b'{"value": 2}',
+            422,
+            f"deadline.colour: expected {SETTING}, got 'deadline.colour'",
+        ),
+        (
+            "PUT",
+            "/files/..%2F..%2Fkeys%2Fupload_secret",
+            b"x",
+            422,
+            f"file name: expected {STORED}, got '../../keys/upload_secret'",
+        ),
+        (
+            "POST",
+            "/apps/%00/versions?platform=x&version=1&file=x",
+            b"x",
+            422,
+            f"name: expected {APP_NAME}, got '\\x00'",
+        ),
+        ("POST", "/apps/pi/versions?platform=x&version=1&file=x", b"x", 404, "no app pi"),
+        ("POST", "/accounts", b'{"name": "a", "parent": "\\u0000"}', 422, f"parent: expected {TEXT}, got '\\x00'"),
+        ("GET", "/nothing", b"", 404, "404: Not Found"),
+        ("DELETE", "/apps", b"", 405, "405: Method Not Allowed"),
+    ],
+)
+async def test_a_bad_call_gets_a_problem_that_names_what_is_wrong(
+    server: LiveServer, method: str, path: str, body: bytes, status: int, detail: str
+) -> None:
+    before = await evidence(server.project)
+
+    answer = await server.api(method, path, data=body)
+
+    assert (answer[0], answer[1]["detail"], answer[1]["status"]) == (status, detail, status)
+    assert await evidence(server.project) == before

@@ -1,0 +1,263 @@
+"""What is wrong with a client's request is told clearly, and nothing is lost or half-written."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+
+import pytest
+
+from domain.hosts import Host as HostRecord
+from domain.jobs import InstanceState
+from domain.units import HostId
+from tests.acceptance.evidence import evidence
+from tests.acceptance.host import Host
+from tests.acceptance.server import LiveServer
+from wire.client import decode_reply, encode_request
+from wire.messages import STATE_UPLOADED, HeldResult, SchedulerReply
+
+S = InstanceState
+GONE = "Work it had as another host is cancelled."
+
+
+def texts(reply: SchedulerReply) -> list[str]:
+    return [message.text for message in reply.messages]
+
+
+async def record_of(server: LiveServer, host: Host) -> HostRecord:
+    record, _ = await server.store.views.host(HostId(host.host_id))
+    return record
+
+
+# ---------------------------------------------------------------- who asks
+
+
+async def test_an_unknown_platform_is_named_beside_those_the_app_has(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+
+    reply = await host.call(cpu_req_s=1.0, cpu_req_instances=1.0, platforms=("sparc-sun-solaris",))
+
+    assert texts(reply) == [
+        "No work sent: app pi runs on x86_64-pc-linux-gnu; the client said sparc-sun-solaris.",
+        "Your client may ask again in 1 day.",
+    ]
+    assert [message.priority for message in reply.messages] == ["high", "low"]
+    assert reply.request_delay_s == 86400.0
+    assert (await server.batch(batch_id))["unsent"] == 1
+    assert len(await host.ask()) == 1
+
+
+async def test_a_wrong_account_key_is_told_and_the_report_is_kept_for_the_right_one(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    await host.compute(task)
+    before = await evidence(server.project)
+
+    status, body = await host.post(encode_request(host.request(authenticator="0" * 32)))
+    stranger = decode_reply(body)
+
+    assert status == 200
+    assert [(message.text, message.priority) for message in stranger.messages] == [
+        (
+            "Muster does not know this account key. Remove the project and add it again with your account.",
+            "notice",
+        )
+    ]
+    assert (stranger.acks, stranger.results, stranger.host_id) == ((), (), None)
+    assert stranger.request_delay_s == 86400.0
+    assert await evidence(server.project) == before
+    assert (await host.call()).acks == (task.result.name,)
+    await server.validate()
+    assert (await server.batch(batch_id))["state"] == "complete"
+
+
+async def test_a_missing_account_key_is_told_as_such(server: LiveServer) -> None:
+    host = await server.add_host()
+    before = await evidence(server.project)
+
+    answer = await host.post(encode_request(host.request(authenticator="")))
+
+    assert answer == (400, b"authenticator: expected in scheduler_request, got none\n")
+    assert await evidence(server.project) == before
+
+
+async def test_a_cloned_computer_becomes_a_host_of_its_own(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    await host.call()
+    clone = Host(host.http, host.scheduler_url, host.authenticator, host.name, host_id=host.host_id, seqno=0)
+    [task] = await host.ask()
+    await host.call()
+
+    reply = await clone.call(other_results=(HeldResult(task.result.name),))
+
+    assert clone.host_id not in (0, host.host_id)
+    why = f"host {host.host_id} sent serial number 0, 1 was seen before"
+    assert texts(reply) == [f"This computer is now host {clone.host_id}: {why}. {GONE}"]
+    assert reply.aborts == (task.result.name,)
+    [instance] = await server.instances(batch_id)
+    assert (instance.state, instance.host_id) == (S.IN_PROGRESS, host.host_id)
+    assert (await host.work(task)).acks == (task.result.name,)
+    await server.validate()
+    assert (await server.batch(batch_id))["state"] == "complete"
+
+
+async def test_two_clients_in_step_with_one_host_id_do_the_job_once(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    await host.call()
+    twin = Host(host.http, host.scheduler_url, host.authenticator, host.name, host_id=host.host_id, seqno=0)
+    [task] = await host.ask()
+
+    await twin.call()  # the same serial number: taken for the same request again, so the job is sent again
+    assert list(twin.held) == [task.result.name]
+    assert (await twin.work(twin.held[task.result.name])).acks == (task.result.name,)
+    await server.validate()
+    assert (await host.work(task)).acks == (task.result.name,)
+    await server.validate()
+
+    assert len(await server.instances(batch_id)) == 1
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["reported"], batch["retries"]) == ("complete", 1, 0)
+
+
+async def test_a_host_id_of_somebody_else_opens_nothing(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    ada, eve = await server.add_host("ada"), await server.add_host("eve")
+    [task] = await ada.ask()
+    eve.host_id, eve.seqno = ada.host_id, 50
+    eve.end(task, STATE_UPLOADED)
+
+    reply = await eve.call()
+
+    assert eve.host_id not in (0, ada.host_id)
+    why = f"host {ada.host_id} is unknown or belongs to another volunteer"
+    assert texts(reply) == [f"This computer is now host {eve.host_id}: {why}. {GONE}"]
+    [instance] = await server.instances(batch_id)
+    assert (instance.state, instance.host_id) == (S.IN_PROGRESS, ada.host_id)
+    assert (await record_of(server, ada)).domain_name == "ada"
+
+
+# ---------------------------------------------------------------- numbers
+
+
+async def test_absurd_numbers_of_a_host_are_brought_into_range(server: LiveServer) -> None:
+    await server.add_app()
+    await server.submit(jobs={"count": 30})
+    host = await server.add_host(
+        ncpus=-5, flop_per_s=1e299, ram_bytes=-1.0, disk_free_bytes=-1.0, iop_per_s=-3.0, timezone_s=-(10**15)
+    )
+
+    tasks = await host.ask(
+        10**6,
+        seconds=1e250,
+        on_fraction=-1.0,
+        active_fraction=7e77,
+        gpu_active_fraction=-0.0,
+        max_ncpus_fraction=-4.0,
+        disk_project_share_bytes=1e290,
+        disk_project_used_bytes=-1e290,
+        rpc_seqno=2**63 - 1,
+        client_version=(-1, 10**9, 5),
+        estimated_delay_s=-1e290,
+    )
+
+    record = await record_of(server, host)
+    assert (record.ncpus, record.flop_per_s, record.ram_bytes) == (1, 1e12, 64 * 2**20)
+    assert (record.on_fraction, record.active_fraction, record.gpu_active_fraction) == (0.01, 1.0, 0.01)
+    assert record.disk_free_bytes == 2.0**60
+    assert tasks == []  # its 64 MB are too few
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "why"),
+    [
+        ("p_fpops", b"1e308", b"p_fpops: expected a finite number, got '1e308'\n"),
+        ("cpu_req_secs", b"nan", b"cpu_req_secs: expected a finite number, got 'nan'\n"),
+        ("m_nbytes", b"-inf", b"m_nbytes: expected a finite number, got '-inf'\n"),
+        ("p_ncpus", b"two", b"p_ncpus: expected a whole number, got 'two'\n"),
+        ("hostid", b"1e30", b"hostid: expected a whole number of at most 64 bits, got '1e30'\n"),
+    ],
+)
+async def test_a_number_that_is_none_is_refused_and_the_report_kept(
+    server: LiveServer, tag: str, value: bytes, why: bytes
+) -> None:
+    await server.add_app()
+    await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    await host.compute(task)
+    before = await evidence(server.project)
+
+    answer = await host.post(with_value(encode_request(host.request()), tag, value))
+
+    assert answer == (400, why)
+    assert await evidence(server.project) == before
+    assert (await host.call()).acks == (task.result.name,)
+
+
+def with_value(body: bytes, tag: str, value: bytes) -> bytes:
+    """The request with another value in its first element of that name."""
+    before, opened, rest = body.partition(f"<{tag}>".encode())
+    assert opened
+    return before + opened + value + rest[rest.index(b"<") :]
+
+
+async def test_a_negative_wish_for_work_is_no_wish(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+
+    reply = await host.call(cpu_req_s=-1e9, cpu_req_instances=-3.0)
+
+    assert (reply.results, texts(reply)) == ((), [])
+    assert (await server.batch(batch_id))["unsent"] == 1
+
+
+# ---------------------------------------------------------------- the request itself
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_request_of_fifty_megabytes_is_refused_unread(server: LiveServer, announced: bool) -> None:
+    host = await server.add_host()
+    await host.call()
+    before = await evidence(server.project)
+    body = encode_request(host.request()) + b" " * 50_000_000
+
+    answer = await host.post(io.BytesIO(body) if announced else in_pieces(body))
+
+    assert answer == (413, b"scheduler request: expected at most 8000000 bytes, got more\n")
+    assert await evidence(server.project) == before
+    await host.call()
+
+
+async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
+    """A body whose length is not told."""
+    for at in range(0, len(body), 100_000):
+        yield body[at : at + 100_000]
+
+
+@pytest.mark.parametrize("cut", [0.02, 0.3, 0.7, 0.98])
+async def test_a_truncated_request_is_refused_and_its_report_kept(server: LiveServer, cut: float) -> None:
+    await server.add_app()
+    await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    await host.compute(task)
+    before = await evidence(server.project)
+    body = encode_request(host.request())
+    sent = body[: int(cut * len(body))]
+
+    status, why = await host.post(sent)
+
+    assert status == 400
+    assert why.startswith(b"scheduler request: expected </scheduler_request> at its end, got '")
+    assert await evidence(server.project) == before
+    assert (await host.call()).acks == (task.result.name,)

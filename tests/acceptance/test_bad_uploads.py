@@ -1,0 +1,147 @@
+"""What is wrong with an upload or a download is told clearly, and nothing is lost, half-written or given away."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+import yarl
+
+from domain.jobs import InstanceState
+from tests.acceptance.evidence import evidence, files_below
+from tests.acceptance.host import RIGHT
+from tests.acceptance.server import LiveServer
+from transfer.keys import load_keys
+from transfer.tokens import UploadTokens
+from wire.messages import STATE_UPLOADED, UploadHeader
+from wire.uploads import encode_upload_header
+
+S = InstanceState
+
+
+async def test_an_upload_with_a_wrong_md5_is_sent_again_from_the_start(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+
+    wrong = await host.upload(task, b"damaged\n", md5=hashlib.md5(RIGHT).hexdigest())
+    kept = (await host.size(task)).file_size
+    nothing = files_below(server.project.upload_dir)
+    await host.work(task)
+    await server.validate()
+
+    assert wrong.status == 1
+    assert wrong.message == "the MD5 of the file is not the one announced: send all of it again"
+    assert (kept, nothing) == (0, {})
+    assert list(files_below(server.project.upload_dir).values()) == [hashlib.md5(RIGHT).hexdigest()]
+    assert (await server.batch(batch_id))["state"] == "complete"
+
+
+async def test_a_result_whose_output_never_came_is_no_success(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    host.end(task, STATE_UPLOADED)
+
+    await host.call()
+    await server.validate()
+
+    first, retry = await server.instances(batch_id)
+    assert (first.state, retry.state) == (S.FAILED, S.UNSENT)
+    assert first.reason == "output out was not produced, or is larger than 100000 bytes"
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ({"token": "0" * 64}, "the token is not for this file and size"),
+        ({"token": ""}, "the token is not for this file and size"),
+        ({"max_bytes": 10**12}, "the token is not for this file and size"),
+        ({"nbytes": 100_001}, "the file has 100001 bytes, at most 100000 are taken"),
+        ({"nbytes": 3, "offset": 4}, "the offset 4 lies behind the end of the file at 3"),
+    ],
+)
+async def test_an_upload_nobody_gave_leave_for_is_refused_for_good(
+    server: LiveServer, header: dict[str, object], why: str
+) -> None:
+    await server.add_app()
+    await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    before = await evidence(server.project)
+
+    reply = await host.upload(task, RIGHT, **header)
+
+    assert (reply.status, reply.message) == (-1, why)
+    assert await evidence(server.project) == before
+    assert (await host.upload(task)).status == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../keys/upload_secret",
+        "/etc/passwd",
+        "..",
+        "%2e%2e%2fpi_1_1_1_r0",
+        "a/pi_1_1_1_r0",
+        ".hidden_1_r0",
+        "pi_1_1_1_r0\\..\\x",
+        "pi_1_1_1",
+        "pi_9_9_9_r0",
+    ],
+)
+async def test_no_name_leads_out_of_the_upload_folder(server: LiveServer, name: str) -> None:
+    await server.add_app()
+    await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    before = await evidence(server.project)
+    token = UploadTokens(load_keys(server.project.keys_dir).upload_secret).token(name, 1000)  # even with a right one
+    header = UploadHeader(name, token, 1000, len(RIGHT), hashlib.md5(RIGHT).hexdigest(), 0)
+
+    reply = await host.bring(task.upload_url, encode_upload_header(header) + RIGHT)
+
+    assert (reply.status, reply.message) in (
+        (-1, "no output has such a name"),
+        (-1, "no instance has such an output"),
+    )
+    assert await evidence(server.project) == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "download/00/..%2F..%2F..%2Fkeys%2Fupload_secret",
+        "download/%2e%2e/upload_secret",
+        "download/..%5C..%5Ckeys/upload_secret",
+        "download/00/%2Fetc%2Fpasswd",
+        "download/../keys/upload_secret",
+        "download/",
+        "keys/upload_secret",
+    ],
+)
+async def test_no_address_leads_out_of_the_download_folder(server: LiveServer, path: str) -> None:
+    async with server.http.get(yarl.URL(server.url + path, encoded=True)) as response:
+        assert response.status == 404
+        assert load_keys(server.project.keys_dir).upload_secret.hex() not in await response.text()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "why"),
+    [
+        (b"hello", 400, "upload request: expected <data_server_request>, got 'hello'\n"),
+        (b"", 400, "upload request: expected a whole header, got 0 bytes\n"),
+        (b"<data_server_request>\n<file_upload>", 400, "upload request: expected a whole header, got 35 bytes\n"),
+        (b"<data_server_request>" + b" " * 20_000, 413, "upload header: expected at most 16384 bytes\n"),
+    ],
+)
+async def test_a_broken_upload_request_is_refused(server: LiveServer, body: bytes, status: int, why: str) -> None:
+    before = await evidence(server.project)
+
+    async with server.http.post(f"{server.url}upload", data=body) as response:
+        assert (response.status, await response.text()) == (status, why)
+
+    assert await evidence(server.project) == before
