@@ -23,7 +23,7 @@ from operations.api.files import Files
 from operations.api.routes import Api
 from operations.batches import Batches
 from operations.catalogue import CatalogueCache
-from operations.counters import RequestCounters
+from operations.counters import RefillCounters, RequestCounters
 from operations.duty import Duty
 from operations.pauses import ClockCheck
 from operations.project import Project
@@ -123,6 +123,7 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             "shards": shards.run,
             "feeder": fed.run,
             "counters": counters.run,
+            "refill counters": RefillCounters(lambda: fed.last, clock).run,
         }
         yield WorkerParts(application, loops, catalogue, shards, fed)
     finally:

@@ -1,17 +1,20 @@
-"""What requests came to, counted since the process started and logged once a minute."""
+"""What requests and refills came to, counted and logged once a minute."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from statistics import median
 
 import structlog
 
 from domain.clock import Clock
 from domain.refusals import RefusalCode
 from domain.units import Seconds
+from feeder.refill import Refill
 
 LOG_EVERY_S = Seconds(60.0)
+LOOK_EVERY_S = Seconds(0.25)  # refills come about once a second; one that is missed does not matter
 
 log = structlog.get_logger()
 
@@ -44,3 +47,42 @@ class RequestCounters:
             before = self.totals.copy()
             if since:
                 log.info("requests", **since, refusals={code.value: n for code, n in self.refusals.most_common(5)})
+
+
+class RefillCounters:
+    """What refills that placed something took. `last` is the feeder's latest one."""
+
+    def __init__(self, last: Callable[[], Refill | None], clock: Clock) -> None:
+        self._last = last
+        self._clock = clock
+        self._seen: Refill | None = None
+        self._took_s: list[float] = []
+        self._placed = 0
+
+    async def run(self) -> None:
+        """Log what each minute brought, and in the end what the rest of one brought."""
+        try:
+            while True:
+                until_s = self._clock.monotonic() + LOG_EVERY_S
+                while self._clock.monotonic() < until_s:
+                    await self._clock.sleep(LOOK_EVERY_S)
+                    self.look()
+                self._log()
+        finally:
+            self._log()
+
+    def look(self) -> None:
+        """Count the latest refill, once."""
+        refill = self._last()
+        if refill is None or refill is self._seen:
+            return
+        self._seen = refill
+        if refill.placed:
+            self._took_s.append(refill.took_s)
+            self._placed += refill.placed
+
+    def _log(self) -> None:
+        if self._took_s:
+            counted, median_s, most_s = len(self._took_s), median(self._took_s), max(self._took_s)
+            log.info("refills", refills=counted, placed=self._placed, median_s=median_s, most_s=most_s)
+        self._took_s, self._placed = [], 0

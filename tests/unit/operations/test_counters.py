@@ -1,4 +1,4 @@
-"""What requests came to."""
+"""What requests and refills came to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from structlog.testing import capture_logs
 
 from domain.refusals import RefusalCode
 from domain.units import Seconds
-from operations.counters import LOG_EVERY_S, RequestCounters
+from feeder.refill import Refill
+from operations.counters import LOG_EVERY_S, LOOK_EVERY_S, RefillCounters, RequestCounters
+from tests.builders import NOW
 from tests.unit.operations.clocks import HastyClock, StillClock
 
 
@@ -74,3 +76,38 @@ async def test_a_minute_without_requests_is_no_line() -> None:
     clock = HastyClock(rounds=5)
 
     assert await lines_of(RequestCounters(clock), clock) == []
+
+
+def a_refill(took_s: float, *, placed: int = 1) -> Refill:
+    return Refill(NOW, Seconds(took_s), batches=1, offered=1, placed=placed, dropped=0, rotated_out=0, slots=1)
+
+
+async def test_a_minute_of_refills_is_one_line_each_counted_once_and_those_in_vain_left_out() -> None:
+    refills = [a_refill(0.1), a_refill(0.3), a_refill(0.2), a_refill(9.0, placed=0)]
+    latest = iter([None, refills[0], refills[0], *refills[1:]])
+    looks = round(LOG_EVERY_S / LOOK_EVERY_S)
+    clock = HastyClock(looks)
+    counters = RefillCounters(lambda: next(latest, refills[-1]), clock)
+
+    with capture_logs() as lines:
+        task = asyncio.create_task(counters.run())
+        await clock.done.wait()
+        task.cancel()
+
+    assert [dict(line) for line in lines] == [
+        {"event": "refills", "log_level": "info", "refills": 3, "placed": 3, "median_s": 0.2, "most_s": 0.3}
+    ]
+
+
+async def test_the_refills_of_a_broken_minute_are_logged_when_the_process_stops() -> None:
+    refill = a_refill(0.5, placed=7)
+    clock = HastyClock(1)
+    counters = RefillCounters(lambda: refill, clock)
+
+    with capture_logs() as lines:
+        task = asyncio.create_task(counters.run())
+        await clock.done.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    assert [line["placed"] for line in lines] == [7]

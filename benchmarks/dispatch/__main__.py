@@ -1,0 +1,177 @@
+"""How many durable dispatches a second does a node answer, against the same server doing nothing?
+
+`python -m benchmarks.dispatch --workers 2 --seconds 10 --jobs-per-request 1 --json`. A project of 20,000 hosts
+on an embedded database in a temporary folder, `muster up` with real worker processes, and a load generator in
+a process of its own. Every request reports what its host was given before and wants as many jobs again. Each
+repeat loads the echo, the echo with half as many connections again, and the node, in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+import asyncpg
+
+from benchmarks.dispatch.check import check, refill_s, troubles
+from benchmarks.dispatch.figures import summary, table
+from benchmarks.dispatch.processes import echo, free_port, generator, node
+from benchmarks.dispatch.runs import CONNECTIONS, WARM_UP_S, Runs
+from benchmarks.dispatch.world import World, install_project
+from domain.clock import Clock, SystemClock
+from operations.compose import database_dsn, open_database, release_database
+from operations.project import Project
+from transfer.keys import load_keys
+from wire.signing import public_key_text
+
+CAPTURE = Path(__file__).parents[2] / "tests" / "captures" / "12-report-success.request.xml"
+DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
+ROUNDS_PER_REPEAT = 2  # void repeats are done again, up to this many rounds for each repeat wanted
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
+    """Everything from an empty folder to the figures."""
+    port = free_port()
+    project = await install_project(folder, url=f"http://127.0.0.1:{port}/", slots=options.slots, clock=clock)
+    dsn = await database_dsn(project)
+    try:
+        async with open_database(project, clock) as store:
+            connection = await asyncpg.connect(dsn, statement_cache_size=20)
+            try:
+                world = World(store, connection, clock, jobs=options.jobs_per_request)
+                loaded = await _fill(world, project, connection, options, clock)
+                return {**await _run(options, project, world, connection, port, folder, clock), **loaded}
+            finally:
+                await connection.close()
+    finally:
+        release_database(project)
+
+
+async def _fill(
+    world: World, project: Project, connection: asyncpg.Connection, options: argparse.Namespace, clock: Clock
+) -> dict[str, object]:
+    """Make the world; how long it took and what it weighs."""
+    say(f"filling a project with {options.waiting_jobs:,} waiting jobs …")
+    began_s = clock.monotonic()
+    await world.fill(project, options.waiting_jobs)
+    load_s = clock.monotonic() - began_s
+    nbytes = await connection.fetchval("SELECT pg_database_size(current_database())")
+    say(f"  {load_s:.1f} s, {nbytes / 2**20:,.0f} MiB")
+    settings = {name: await connection.fetchval("SELECT current_setting($1)", name) for name in DURABILITY}
+    return {"load_s": round(load_s, 1), "database_mib": round(nbytes / 2**20), "durability": settings}
+
+
+async def _run(
+    options: argparse.Namespace,
+    project: Project,
+    world: World,
+    connection: asyncpg.Connection,
+    port: int,
+    folder: Path,
+    clock: Clock,
+) -> dict[str, object]:
+    since = clock.now()
+    log_path, told_path = folder / "node.log", folder / "told.npy"
+    async with AsyncExitStack() as stack:
+        world_path = await _describe(world, project, options, port, folder)
+        load = await stack.enter_async_context(generator(world_path))
+        up = await stack.enter_async_context(
+            node(project, port=port, workers=options.workers, log_path=log_path, clock=clock)
+        )
+        runs = Runs(up, load, world, connection, options, clock)
+        warm_up = await runs.dispatch(min(WARM_UP_S, options.seconds))
+        say(f"  warm-up: {warm_up['requests_per_s']:,.0f} requests/s")
+        echo_port = free_port()
+        reply = str(warm_up["median_reply"])
+        await stack.enter_async_context(
+            echo(port=echo_port, workers=options.workers, reply=reply, folder=folder, clock=clock)
+        )
+        await runs.echo(echo_port, min(WARM_UP_S, options.seconds), CONNECTIONS)
+        repeats = []
+        for _ in range(ROUNDS_PER_REPEAT * options.repeats):
+            repeat = await runs.repeat(echo_port)
+            repeats.append(repeat)
+            why = repeat.void_because
+            say(
+                f"  echo {repeat.echo_requests_per_s:,.0f}/s, dispatch {repeat.requests_per_s:,.0f}/s"
+                f" ({repeat.ratio_to_echo:.3f}), p99 {repeat.p99_ms:.1f} ms{', void: ' if why else ''}{why}"
+            )
+            if sum(not repeat.void_because for repeat in repeats) == options.repeats:
+                break
+        await load.ask(save=str(told_path))
+    say("comparing every reply with the database …")
+    checked = await check(told_path, connection, since=since)
+    return {
+        **summary(repeats),
+        **asdict(checked),
+        "slots": options.slots,
+        "waiting_jobs": options.waiting_jobs,
+        "load": options.load,
+        "workers": options.workers,
+        "jobs_per_request": options.jobs_per_request,
+        "connections": CONNECTIONS,
+        "void_check": "echo with half as many connections again, in every repeat",
+        "refill_s": refill_s(log_path),
+        "troubles": troubles(log_path),
+    }
+
+
+async def _describe(world: World, project: Project, options: argparse.Namespace, port: int, folder: Path) -> Path:
+    """What the load generator needs to know, in a file."""
+    path = folder / "world.json"
+    description = {
+        "capture": str(CAPTURE),
+        "jobs": options.jobs_per_request,
+        "code_sign_key": public_key_text(load_keys(project.keys_dir).public_key),
+        "address": f"127.0.0.1:{port}",
+        "held": list((await world.held()).items()),
+    }
+    path.write_text(json.dumps(description), encoding="utf-8")
+    return path
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=2, help="request workers of the node, and of the echo")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each stretch of load")
+    parser.add_argument("--jobs-per-request", type=int, default=1)
+    parser.add_argument("--slots", type=int, default=1000, help="of each worker's job array")
+    parser.add_argument("--waiting-jobs", type=int, default=400_000, help="the backlog, kept up")
+    parser.add_argument("--load", type=float, default=1.0, help="share of the full rate; 1 = as fast as it goes")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=None, help="where to work and leave everything, for a profile")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    if not 0.0 < options.load <= 1.0:
+        parser.error(f"--load: expected more than 0 and at most 1, got {options.load}")
+    return options
+
+
+def main() -> None:
+    options = parsed()
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="muster-bench-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    began_s = time.monotonic()
+    try:
+        figures = asyncio.run(measure(options, folder, SystemClock()))
+    finally:
+        if options.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    figures["took_s"] = round(time.monotonic() - began_s, 1)
+    print(json.dumps(figures) if options.json else table(figures))
+
+
+if __name__ == "__main__":
+    main()

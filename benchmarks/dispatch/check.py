@@ -1,0 +1,78 @@
+"""Was every job that a client was told given to that host, and to no other? What the logs say besides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import asyncpg
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.dispatch.world import sql
+from domain.units import Instant
+
+FETCH = 50_000  # rows at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`lost`: told, but not that host's in the database. `doubled`: told to two hosts, the instance or its job.
+
+    `untold`: sent in the database, but told to nobody; such a job is sent again with the host's next request.
+    """
+
+    told: int
+    lost: int
+    doubled: int
+    untold: int
+
+
+async def check(told_path: Path, connection: asyncpg.Connection, *, since: Instant) -> Check:
+    """Compare everything that replies told with the database. Every job has one instance and is sent once."""
+    told = np.unique(np.load(told_path), axis=0)  # columns host_id, job_id, instance_id
+    sent = await _sent(connection, since)
+    return Check(
+        told=len(told),
+        lost=int(np.count_nonzero(~np.isin(_rows(told), _rows(sent)))),
+        doubled=(len(told) - len(np.unique(told[:, 2]))) + (len(told) - len(np.unique(told[:, 1]))),
+        untold=int(np.count_nonzero(~np.isin(sent[:, 2], told[:, 2]))),
+    )
+
+
+async def _sent(connection: asyncpg.Connection, since: Instant) -> NDArray[np.int64]:
+    """host_id, job_id, instance_id of everything sent since."""
+    parts = [np.empty((0, 3), dtype=np.int64)]
+    async with connection.transaction():
+        cursor = await connection.cursor(sql("sent_since"), since)
+        while rows := await cursor.fetch(FETCH):
+            parts.append(
+                np.array([(row["host_id"], row["job_id"], row["instance_id"]) for row in rows], dtype=np.int64)
+            )
+    return np.concatenate(parts)
+
+
+def _rows(table: NDArray[np.int64]) -> NDArray[np.void]:
+    """Each row as one value that can be compared."""
+    return np.ascontiguousarray(table).view([("host", "i8"), ("job", "i8"), ("instance", "i8")]).ravel()
+
+
+def refill_s(log_path: Path) -> float | None:
+    """The median refill of the workers' minutes; None when none was logged."""
+    medians = [line["median_s"] for line in _lines(log_path) if line.get("event") == "refills"]
+    return median(medians) if medians else None
+
+
+def troubles(log_path: Path) -> list[str]:
+    """What the node complained about."""
+    return [
+        str(line.get("event")) for line in _lines(log_path) if line.get("level") in ("warning", "error", "critical")
+    ]
+
+
+def _lines(log_path: Path) -> list[dict[str, Any]]:
+    lines = log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]

@@ -1,0 +1,85 @@
+"""What do the repeats come to? Medians, and which repeats do not count. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+
+MOST_GENERATOR_FRACTION = 0.9  # of a core
+MOST_ECHO_GAIN = 1.05  # by half as many connections again
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """One round of echo and dispatch. `full_requests_per_s` is the dispatch rate without a limit."""
+
+    echo_requests_per_s: float
+    echo_more_requests_per_s: float
+    full_requests_per_s: float
+    requests_per_s: float
+    jobs_per_s: float
+    p50_ms: float
+    p99_ms: float
+    no_work_fraction: float
+    failed: float
+    python_cpu_us_per_request: float
+    postgres_cpu_us_per_request: float
+    generator_cpu_fraction: float
+    unsettled_left: float  # jobs the validator had not come to when the load ended
+    rss_mib_per_worker: float
+    reference_us: float
+
+    @property
+    def ratio_to_echo(self) -> float:
+        return self.full_requests_per_s / self.echo_requests_per_s
+
+    @property
+    def void_because(self) -> str:
+        """Why the repeat does not count; empty when it does.
+
+        >>> even = dict.fromkeys(Repeat.__slots__, 0.1)
+        >>> Repeat(**even).void_because
+        ''
+        >>> Repeat(**{**even, "echo_more_requests_per_s": 0.2}).void_because
+        'half as many connections again raise the echo by 100 %'
+        """
+        if self.generator_cpu_fraction > MOST_GENERATOR_FRACTION:
+            return f"the load generator used {self.generator_cpu_fraction:.0%} of a core".replace("%", " %")
+        gain = self.echo_more_requests_per_s / self.echo_requests_per_s
+        if gain > MOST_ECHO_GAIN:
+            return f"half as many connections again raise the echo by {100 * (gain - 1):.0f} %"
+        return ""
+
+
+def summary(repeats: Sequence[Repeat]) -> dict[str, object]:
+    """The median of every figure over the repeats that count; over all where none does.
+
+    `reference_ratio` is the 99 % latency over a fixed operation timed in the same repeats.
+    """
+    counting = [repeat for repeat in repeats if not repeat.void_because]
+    used = counting or repeats
+    rows = [{**asdict(repeat), "ratio_to_echo": repeat.ratio_to_echo} for repeat in used]
+    medians: dict[str, object] = {name: _rounded(median(row[name] for row in rows)) for name in rows[0]}
+    medians["no_work_fraction"] = _rounded(max(repeat.no_work_fraction for repeat in used))
+    medians["failed"] = sum(repeat.failed for repeat in repeats)
+    medians["rss_mib_per_worker"] = _rounded(max(repeat.rss_mib_per_worker for repeat in repeats))
+    medians["reference_ratio"] = _rounded(median(1000.0 * repeat.p99_ms / repeat.reference_us for repeat in used))
+    medians["repeats"] = len(repeats)
+    medians["void_repeats"] = [repeat.void_because for repeat in repeats if repeat.void_because]
+    return medians
+
+
+def table(figures: Mapping[str, object]) -> str:
+    """The figures for people, one per line."""
+    return "\n".join(f"{name:30} {_shown(value)}" for name, value in figures.items())
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return "; ".join(map(str, value)) or "none"
+    return f"{value:,.10g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")

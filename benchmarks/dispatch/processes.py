@@ -1,0 +1,169 @@
+"""Which processes make up the measured node, and what do they use?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from domain.clock import Clock
+from domain.errors import MusterError
+from operations.project import Project
+
+START_S = 120.0
+STOP_S = 60.0
+
+
+class BenchmarkError(MusterError):
+    """Something that is measured did not start, or broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A running `muster up` and the processes of its database."""
+
+    port: int
+    workers: tuple[psutil.Process, ...]
+    background: tuple[psutil.Process, ...]
+    postmaster: psutil.Process
+
+    def python_cpu_s(self) -> float:
+        """CPU seconds of the request workers and the background process so far."""
+        return sum(_cpu_s(process) for process in (*self.workers, *self.background))
+
+    def postgres_cpu_s(self) -> float:
+        """CPU seconds of every process of the database so far, ended ones included."""
+        times = self.postmaster.cpu_times()
+        ended_s = float(times.children_user + times.children_system)
+        return ended_s + sum(_cpu_s(process) for process in (self.postmaster, *self.postmaster.children()))
+
+    def rss_mib_per_worker(self) -> float:
+        """Resident memory of the largest worker, in MiB."""
+        return float(max(process.memory_info().rss for process in self.workers)) / 2**20
+
+
+def cpu_s_of(pid: int) -> float:
+    """CPU seconds of one process so far."""
+    return _cpu_s(psutil.Process(pid))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@asynccontextmanager
+async def node(project: Project, *, port: int, workers: int, log_path: Path, clock: Clock) -> AsyncIterator[Node]:
+    """`muster up`, as an operator would run it, until left."""
+    command = ["-m", "operations.cli.run", "up", "--data-dir", str(project.data_dir)]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
+    async with _process(command, log_path) as process:
+        await _said(b"serving on", process, log_path, clock)
+        children = psutil.Process(process.pid).children(recursive=True)
+        postmaster = int((project.postgres_dir / "postmaster.pid").read_text().split()[0])
+        yield Node(port, _named("worker", children), _named("background", children), psutil.Process(postmaster))
+
+
+@asynccontextmanager
+async def echo(*, port: int, workers: int, reply: str, folder: Path, clock: Clock) -> AsyncIterator[None]:
+    """As many bare handlers as there are workers, on one port, until left."""
+    reply_path = folder / "reply.xml"
+    reply_path.write_text(reply, encoding="utf-8")
+    command = ["-m", "benchmarks.dispatch.echo", "--port", str(port), "--reply", str(reply_path)]
+    async with AsyncExitStack() as stack:
+        for number in range(workers):
+            log_path = folder / f"echo-{number}.log"
+            process = await stack.enter_async_context(_process(command, log_path))
+            await _said(b"ready", process, log_path, clock)
+        yield
+
+
+class Generator:
+    """The load generator's process."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def ask(self, **command: object) -> dict[str, float]:
+        """Have it do something; its answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command).encode() + b"\n")
+        await self._process.stdin.drain()
+        line = await self._process.stdout.readline()
+        if not line:
+            raise BenchmarkError("the load generator broke; its error is above")
+        answer: dict[str, float] = json.loads(line)
+        return answer
+
+
+@asynccontextmanager
+async def generator(world_path: Path) -> AsyncIterator[Generator]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "benchmarks.dispatch.load", str(world_path)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=2**24,
+    )
+    try:
+        yield Generator(process)
+    finally:
+        await _end(process)
+
+
+@asynccontextmanager
+async def _process(arguments: Sequence[str], log_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    with log_path.open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, *arguments),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env={key: value for key, value in os.environ.items() if not key.startswith("MUSTER_")},
+        )
+    try:
+        yield process
+    finally:
+        await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), STOP_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+async def _said(words: bytes, process: asyncio.subprocess.Process, log_path: Path, clock: Clock) -> None:
+    """Return once the process has written these words."""
+    until_s = clock.monotonic() + START_S
+    while clock.monotonic() < until_s and process.returncode is None:
+        if words in await asyncio.to_thread(log_path.read_bytes):
+            return
+        await clock.sleep(0.1)
+    log = await asyncio.to_thread(log_path.read_text, errors="replace")
+    raise BenchmarkError(f"a server did not start:\n{log[-2000:]}")
+
+
+def _named(name: str, processes: Iterable[psutil.Process]) -> tuple[psutil.Process, ...]:
+    return tuple(process for process in processes if name in process.cmdline())
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:  # its parent has counted it
+        return 0.0
+    return float(times.user + times.system)

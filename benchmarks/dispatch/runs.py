@@ -1,0 +1,129 @@
+"""One repeat: the echo, the echo with more connections, and the node, one after the other."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from statistics import median
+
+import asyncpg
+
+from benchmarks.dispatch.figures import Repeat
+from benchmarks.dispatch.processes import Generator, Node, cpu_s_of
+from benchmarks.dispatch.world import World
+from domain.clock import Clock
+
+CONNECTIONS = 64
+MORE_CONNECTIONS = 96  # half as many again
+WARM_UP_S = 3.0
+WATCH_S = 0.25  # how often the backlog is looked at during a stretch
+SETTLED_S = 120.0  # the validator may take this long for what a stretch left
+
+
+class Runs:
+    """Stretches of load on a running node and a running echo."""
+
+    def __init__(
+        self,
+        node: Node,
+        load: Generator,
+        world: World,
+        connection: asyncpg.Connection,
+        options: argparse.Namespace,
+        clock: Clock,
+    ) -> None:
+        self._node = node
+        self._load = load
+        self._world = world
+        self._connection = connection
+        self._options = options
+        self._clock = clock
+
+    async def echo(self, port: int, seconds: float, connections: int) -> dict[str, float]:
+        return await self._load.ask(server="echo", port=port, connections=connections, seconds=seconds, rate_per_s=None)
+
+    async def dispatch(self, seconds: float, rate_per_s: float | None = None) -> dict[str, float]:
+        """Load the node, its backlog kept above the half of what was asked for."""
+        over = asyncio.Event()
+        topping = asyncio.create_task(self._keep_backlog(over))
+        try:
+            return await self._load.ask(
+                server="dispatch",
+                port=self._node.port,
+                connections=CONNECTIONS,
+                seconds=seconds,
+                rate_per_s=rate_per_s,
+            )
+        finally:
+            over.set()
+            await topping
+
+    async def repeat(self, echo_port: int) -> Repeat:
+        """Echo and dispatch in turn; the CPU time is counted until everything reported is settled."""
+        seconds, load = self._options.seconds, self._options.load
+        echoed = await self.echo(echo_port, seconds, CONNECTIONS)
+        echoed_more = await self.echo(echo_port, seconds, MORE_CONNECTIONS)
+        await self._world.top_up(self._options.waiting_jobs)
+        reference_us = _reference_us()
+        full = await self.dispatch(seconds) if load < 1.0 else None
+        if full is not None:
+            await self._settled()
+            await self._world.top_up(self._options.waiting_jobs)
+        rate_per_s = None if full is None else load * full["requests_per_s"]
+        python_s, postgres_s = self._node.python_cpu_s(), self._postgres_cpu_s()
+        done = await self.dispatch(seconds, rate_per_s)
+        unsettled = await self._unsettled()
+        rss_mib = self._node.rss_mib_per_worker()
+        await self._settled()
+        python_s, postgres_s = self._node.python_cpu_s() - python_s, self._postgres_cpu_s() - postgres_s
+        return Repeat(
+            echo_requests_per_s=echoed["requests_per_s"],
+            echo_more_requests_per_s=echoed_more["requests_per_s"],
+            full_requests_per_s=(full or done)["requests_per_s"],
+            requests_per_s=done["requests_per_s"],
+            jobs_per_s=done["jobs_per_s"],
+            p50_ms=done["p50_ms"],
+            p99_ms=done["p99_ms"],
+            no_work_fraction=(done["without_work"] + done["failed"]) / done["requests"],
+            failed=done["failed"],
+            python_cpu_us_per_request=1e6 * python_s / done["requests"],
+            postgres_cpu_us_per_request=1e6 * postgres_s / done["requests"],
+            generator_cpu_fraction=max(done["generator_cpu_fraction"], echoed["generator_cpu_fraction"]),
+            unsettled_left=unsettled,
+            rss_mib_per_worker=rss_mib,
+            reference_us=reference_us,
+        )
+
+    async def _keep_backlog(self, over: asyncio.Event) -> None:
+        """Submit more while less than half of the backlog is left; a small one would not last otherwise."""
+        wanted = self._options.waiting_jobs
+        while not over.is_set():
+            await self._clock.sleep(WATCH_S)
+            if await self._world.waiting() < wanted // 2:
+                await self._world.top_up(wanted, most=max(1000, wanted // 10))
+
+    def _postgres_cpu_s(self) -> float:
+        """Of the whole database, without what this benchmark asks of it."""
+        return self._node.postgres_cpu_s() - cpu_s_of(self._connection.get_server_pid())
+
+    async def _unsettled(self) -> int:
+        return int(await self._connection.fetchval("SELECT count(*) FROM job_todo"))
+
+    async def _settled(self) -> None:
+        """Return when the validator has come to everything that was reported."""
+        until_s = self._clock.monotonic() + SETTLED_S
+        while await self._unsettled() and self._clock.monotonic() < until_s:
+            await self._clock.sleep(0.1)
+
+
+def _reference_us() -> float:
+    """A fixed operation in microseconds of CPU: 1,000 changes of a small dictionary."""
+    times = []
+    for _ in range(200):
+        found: dict[int, int] = {}
+        began = time.process_time_ns()
+        for number in range(1000):
+            found[number % 97] = found.get(number % 89, 0) + number
+        times.append((time.process_time_ns() - began) / 1000.0)
+    return median(times)

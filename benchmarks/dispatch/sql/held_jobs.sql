@@ -1,0 +1,30 @@
+-- Purpose: jobs that hosts 1 to $5 have in progress, the same number each, and what they add to the batch's counters.
+-- Arguments: $1 batch_id, $2 job_class_id, $3 how many, $4 sent_at, $5 hosts, $6 app_version_id, $7 due_at.
+-- Result: none.
+WITH job_made AS (
+    INSERT INTO job (batch_id, job_class_id, command_line, first_sent_at)
+    SELECT $1::bigint, $2::bigint, '--steps 1000 --seed ' || n, $4::double precision
+    FROM generate_series(1, $3::int) AS n
+    RETURNING job_id
+),
+given AS (
+    SELECT job_id, ((row_number() OVER (ORDER BY job_id) - 1) % $5::int + 1)::int AS host_id FROM job_made
+),
+instance_made AS (
+    INSERT INTO instance (
+        job_id, batch_id, job_class_id, shard, state, created_at, host_id, volunteer_id, app_version_id, sent_at, due_at,
+        timeout_at, est_runtime_s, because
+    )
+    SELECT
+        job_id, $1::bigint, $2::bigint, (job_id % 64)::smallint, 'in_progress', $4::double precision, host_id,
+        (host_id + 1) / 2, $6::int, $4::double precision, $7::double precision, $7::double precision + 86400, 3600, 'seeded'
+    FROM given
+    ORDER BY job_id
+    RETURNING shard
+)
+INSERT INTO batch_count AS old (batch_id, shard, in_progress, sent, last_first_dispatch_at)
+SELECT $1::bigint, shard, count(*), count(*), $4::double precision FROM instance_made GROUP BY shard ORDER BY shard
+ON CONFLICT (batch_id, shard) DO UPDATE SET
+    in_progress = old.in_progress + excluded.in_progress,
+    sent = old.sent + excluded.sent,
+    last_first_dispatch_at = excluded.last_first_dispatch_at;

@@ -1,0 +1,173 @@
+"""What is the project like that is measured? Hosts with histories, batches of every kind, and a backlog."""
+
+from __future__ import annotations
+
+import stat
+from collections import defaultdict
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import asyncpg
+
+from domain.apps import App
+from domain.batches import QoS
+from domain.clock import Clock
+from domain.jobs import JobClass, ValidatorKind, instance_name
+from domain.submission import NewBatch
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, Flop, Instant, JobClassId, Seconds, later
+from operations.applications import NewVersion, add_app_version
+from operations.install import install
+from operations.project import Project
+from store.postgres import PostgresStore
+
+HOSTS = 20_000
+BATCHES = 50
+APP = "testapp"  # the captured requests'
+PLATFORM = "x86_64-pc-linux-gnu"
+JOB_FLOP = Flop(3.6e12)  # about an hour
+DELAY_BOUND_S = Seconds(7 * DAY_S)
+CHUNK = 100_000  # jobs per statement
+LEAST_PER_BATCH = 100  # jobs of a batch that tops the backlog up
+SEED = "SELECT setseed(0.5)"
+
+# Nothing but the mechanism sets a limit: neither quotas nor jobs in progress.
+SETTINGS: dict[str, object] = {
+    "scheduler.daily_quota": 1_000_000,
+    "scheduler.daily_quota_start": 1_000_000,
+    "scheduler.in_progress_per_cpu": 10_000,
+}
+# Of ten batches. An "afap" batch without a forecast is for the better half of the hosts alone.
+KINDS: tuple[tuple[QoS, float | None], ...] = (
+    (QoS.THROUGHPUT, None),
+    (QoS.LONG_DEADLINE, 5 * DAY_S),
+    (QoS.THROUGHPUT, None),
+    (QoS.AFAP, 2 * DAY_S),
+    (QoS.SHORT_DEADLINE, None),
+    (QoS.THROUGHPUT, None),
+    (QoS.LONG_DEADLINE, 6 * DAY_S),
+    (QoS.THROUGHPUT, None),
+    (QoS.AFAP, None),
+    (QoS.SHORT_DEADLINE, None),
+)
+
+
+@cache
+def sql(name: str) -> str:
+    """The text of sql/<name>.sql."""
+    return files("benchmarks.dispatch").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+
+
+async def install_project(folder: Path, *, url: str, slots: int, clock: Clock) -> Project:
+    """An empty project on an embedded database."""
+    settings = {"project.url": url, "feeder.slots": slots, **SETTINGS}
+    return await install(folder / "project", None, settings, who="benchmark", clock=clock)
+
+
+class World:
+    """The measured project's database. `jobs` is what every request wants and every host holds at first."""
+
+    def __init__(self, store: PostgresStore, connection: asyncpg.Connection, clock: Clock, *, jobs: int) -> None:
+        self._store = store
+        self._connection = connection
+        self._clock = clock
+        self._jobs = jobs
+        self._app_id = AppId(0)
+        self._batches = 0
+
+    async def fill(self, project: Project, waiting_jobs: int) -> None:
+        """Everything there is before the first request."""
+        now = self._clock.now()
+        await self._store.applications.add_app(App(AppId(0), APP, "Test application"))
+        app = await self._store.applications.app(APP)
+        self._app_id = app.app_id
+        program = project.data_dir / "program.sh"
+        program.write_text("#!/bin/sh\ntouch boinc_finish_called\n", encoding="utf-8")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        new = NewVersion(APP, PLATFORM, 100, program)
+        version_id = await add_app_version(self._store.applications, project, new, clock=self._clock)
+        await self._connection.execute(SEED)
+        await self._connection.execute(sql("volunteers"), (HOSTS + 1) // 2, now - 90 * DAY_S)
+        await self._connection.execute(sql("hosts"), HOSTS, now - 90 * DAY_S, now - HOUR_S, self._jobs)
+        quota = SETTINGS["scheduler.daily_quota"]
+        await self._connection.execute(sql("histories"), HOSTS, version_id, now, quota)
+        await self._connection.execute(sql("cut_points"), now, app.app_id)
+        held = HOSTS * self._jobs
+        batch_id, class_id = await self._batch(QoS.THROUGHPUT, held, forecast_s=None)
+        sent_at, due_at = now - HOUR_S, now - HOUR_S + DELAY_BOUND_S
+        await self._connection.execute(
+            sql("held_jobs"), batch_id, class_id, held, sent_at, HOSTS, version_id, due_at, timeout=3600.0
+        )
+        share, more = divmod(waiting_jobs, BATCHES)
+        for number in range(BATCHES):
+            await self._batch_of_waiting(share + (number < more))
+        await self._connection.execute("VACUUM (ANALYZE)", timeout=3600.0)
+        await self._connection.execute("CHECKPOINT", timeout=3600.0)
+
+    async def waiting(self) -> int:
+        """Unsent instances, by the counters."""
+        return int(await self._connection.fetchval(sql("waiting")))
+
+    async def top_up(self, waiting_jobs: int, *, most: int | None = None) -> int:
+        """New batches until that many jobs wait, `most` at once; how many jobs were added."""
+        missing = waiting_jobs - await self.waiting()
+        if missing < LEAST_PER_BATCH:
+            return 0
+        added = min(missing, most or missing)
+        per_batch = max(LEAST_PER_BATCH, waiting_jobs // BATCHES)
+        for start in range(0, added, per_batch):
+            await self._batch_of_waiting(min(per_batch, added - start))
+        return added
+
+    async def held(self) -> dict[int, list[str]]:
+        """The names of the results every host has in progress."""
+        names: dict[int, list[str]] = defaultdict(list)
+        for row in await self._connection.fetch(sql("held_instances")):
+            name = instance_name(APP, row["batch_id"], row["job_id"], row["instance_id"])
+            names[row["host_id"]].append(name)
+        return names
+
+    async def _batch_of_waiting(self, count: int) -> None:
+        if not count:
+            return
+        qos, forecast_s = KINDS[self._batches % len(KINDS)]
+        batch_id, class_id = await self._batch(qos, count, forecast_s=forecast_s)
+        for start in range(0, count, CHUNK):
+            some = min(CHUNK, count - start)
+            await self._connection.execute(
+                sql("waiting_jobs"), batch_id, class_id, some, self._clock.now(), timeout=3600.0
+            )
+
+    async def _batch(self, qos: QoS, count: int, *, forecast_s: float | None) -> tuple[BatchId, JobClassId]:
+        """A batch and its class, as a submission writes them; later batches come later in order."""
+        now = self._clock.now()
+        let_at = later(now, 60.0 * self._batches)
+        number, self._batches = self._batches, self._batches + 1
+        account = (await self._store.people.accounts())[0]
+        submitter = (await self._store.people.submitters())[0]
+        new = NewBatch(
+            submitter.submitter_id,
+            account.account_id,
+            self._app_id,
+            f"batch {number}",
+            qos,
+            count,
+            created_at=now,
+            order_tier=0,
+            order_key=let_at,
+            logical_start_at=now,
+            logical_end_at=let_at,
+            charged_s=Seconds(0.0),
+            batch_flop=Flop(count * JOB_FLOP),
+            deadline_at=Instant(now + 3 * DAY_S) if qos is QoS.SHORT_DEADLINE else None,
+        )
+        async with self._store.submissions.submission() as writer:
+            batch_id = await writer.add_batch(new)
+            job_class = JobClass(
+                JobClassId(0), batch_id, JOB_FLOP, Flop(100 * JOB_FLOP), 1e8, 1e8, DELAY_BOUND_S,
+                validator=ValidatorKind.ACCEPT,
+            )  # fmt: skip
+            class_id = await writer.add_class(batch_id, job_class)
+        if forecast_s is not None:
+            await self._connection.execute(sql("publish_forecast"), batch_id, now + forecast_s)
+        return batch_id, class_id
