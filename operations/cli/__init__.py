@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -25,10 +26,10 @@ for command in (init, up, demo, migrate, volunteer, account, submitter, app, bat
     muster.add_command(command)
 
 
-def main() -> None:
-    """Run the command line; what went wrong is told in one line."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line, of this process unless told; what went wrong is told in one line."""
     try:
-        muster(standalone_mode=False)
+        muster(arguments, prog_name="muster", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -38,13 +38,15 @@ def batch() -> None:
 async def submit(run: Run, file: Path) -> None:
     """Submit the batch a TOML or JSON file describes: all of its jobs, or none."""
     values = await asyncio.to_thread(read_batch_file, file)
+    console = Console(stderr=True)
     bar = Progress(
         TextColumn("jobs written"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,  # elsewhere it would leave an empty line
     )
     task = bar.add_task("jobs", visible=False)
 

@@ -1,0 +1,294 @@
+"""The command line that others script against: exact commands, keys, exit codes and one-line errors."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from operations.cli import main
+from store import embedded
+from tests.acceptance.host import LINUX
+from tests.pg import database
+
+BATCH = """
+app = "pi"
+qos = "afap"
+[jobs]
+count = 100
+command_line = "2"
+fpops_est = 1e9
+delay_bound_s = 86400
+outputs = [{ name = "out", max_bytes = 100000 }]
+inputs = [{ path = "in.txt", open_name = "in", sticky = true }]
+"""
+
+
+class Done(NamedTuple):
+    """What a command came to."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+URL = "project.url: expected an http or https URL of at most 189 characters that ends in /"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """`muster` on one project in a folder, as a script runs it."""
+
+    data_dir: Path
+
+    def run(self, *arguments: str) -> Done:
+        """Run a command in this process: starting another one takes longer than most commands."""
+        out, err, code = io.StringIO(), io.StringIO(), 0
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                main([*arguments, "--data-dir", str(self.data_dir)])
+            except SystemExit as end:
+                code = int(end.code or 0)
+        return Done(code, out.getvalue(), err.getvalue())
+
+    def json(self, *arguments: str) -> Any:
+        """What a command that must succeed prints; nothing else is printed."""
+        done = self.run(*arguments, "--json")
+        assert (done.exit_code, done.stderr) == (0, ""), done
+        assert done.stdout.count("\n") == 1
+        return json.loads(done.stdout)
+
+    def error(self, *arguments: str) -> tuple[int, str]:
+        """The exit code and the one line that says what is wrong."""
+        done = self.run(*arguments)
+        assert done.stdout == ""
+        return done.exit_code, done.stderr
+
+
+@pytest.fixture(scope="module")
+def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """A project on the embedded database with an app and its version."""
+    project = CommandLine(tmp_path_factory.mktemp("project") / "data")
+    program = project.data_dir.parent / "main.sh"
+    program.write_text("#!/bin/sh\n")
+    (project.data_dir.parent / "in.txt").write_text("input\n")
+    embedded.ensure_running(project.data_dir / "postgres")  # once, and not for every command
+    project.json("init", "--url", "http://127.0.0.1:8089/")
+    project.json("app", "add", "pi")
+    version = ["app", "version", "add", "pi", "--platform", LINUX, "--version", "100", "--main", str(program)]
+    project.json(*version)
+    yield project
+    assert embedded.release(project.data_dir / "postgres")
+
+
+def submitted(muster: CommandLine, text: str = BATCH) -> int:
+    path = muster.data_dir.parent / "batch.toml"
+    path.write_text(text)
+    answer = muster.json("batch", "submit", str(path))
+    assert list(answer) == ["batch_id"]
+    return int(answer["batch_id"])
+
+
+def test_init_made_a_project_whose_keys_are_the_owners_alone(muster: CommandLine) -> None:
+    secrets = [path for path in (muster.data_dir / "keys").rglob("*") if path.is_file() and "public" not in path.name]
+    assert (muster.data_dir / "project.toml").exists() and (muster.data_dir / "postgres").is_dir()
+    assert len(secrets) == 3
+    assert {stat.S_IMODE(path.stat().st_mode) for path in secrets} == {0o600}
+
+
+def test_init_may_be_repeated_and_changes_no_key(muster: CommandLine) -> None:
+    before = {path: path.read_bytes() for path in (muster.data_dir / "keys").rglob("*") if path.is_file()}
+
+    answer = muster.json("init", "--url", "http://127.0.0.1:8089/")
+
+    assert answer == {"data_dir": str(muster.data_dir), "url": "http://127.0.0.1:8089/"}
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_volunteer_gets_an_account_key_once(muster: CommandLine) -> None:
+    ada = muster.json("volunteer", "add", "ada@example.org")
+    bob = muster.json("volunteer", "add", "bob@example.org")
+
+    assert list(ada) == ["volunteer_id", "authenticator"]
+    assert re.fullmatch("[0-9a-f]{32}", ada["authenticator"])
+    assert ada["authenticator"] != bob["authenticator"] and ada["volunteer_id"] != bob["volunteer_id"]
+    assert muster.error("volunteer", "add", "Ada@example.org") == (
+        1,
+        "muster: volunteer 'ada@example.org' exists already\n",
+    )
+
+
+def test_a_batch_is_submitted_and_shown_with_the_promised_keys(muster: CommandLine) -> None:
+    batch = muster.json("batch", "show", str(submitted(muster)))
+
+    promised = ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "retries", "state")
+    assert {key: batch[key] for key in promised} == {
+        "jobs_total": 100,
+        "jobs_validated": 0,
+        "jobs_failed": 0,
+        "unsent": 100,
+        "in_progress": 0,
+        "retries": 0,
+        "state": "active",
+    }
+    assert batch["logical_end_at"] > 0 and batch["completion_at"] is None
+    assert (batch["app"], batch["qos"], batch["submitter"]) == ("pi", "afap", "default")
+
+
+def test_a_job_is_shown_with_its_instances(muster: CommandLine) -> None:
+    batch_id = submitted(muster)
+    jobs = muster.json("job", "list", str(batch_id))
+
+    job = muster.json("job", "show", str(jobs[0]["job_id"]))
+
+    assert len(jobs) == 100
+    assert (job["batch_id"], job["state"], job["command_line"]) == (batch_id, "open", "2")
+    assert [instance["state"] for instance in job["instances"]] == ["unsent"]
+
+
+def test_an_aborted_batch_is_shown_as_such(muster: CommandLine) -> None:
+    shown = muster.json("batch", "abort", str(submitted(muster)))
+
+    assert (shown["state"], shown["unsent"]) == ("aborted", 0)
+
+
+def test_a_beta_app_and_its_version_with_a_plan_class_are_listed(muster: CommandLine) -> None:
+    program = str(muster.data_dir.parent / "main.sh")
+    assert list(muster.json("app", "add", "trial", "--beta")) == ["app_id", "name"]
+    assert muster.json("app", "plan-class", "set", "mt", "--ncpus", "4") == {"plan_class": "mt"}
+    version = ["app", "version", "add", "trial", "--platform", LINUX, "--version", "205", "--main", program]
+    added = muster.json(*version, "--plan-class", "mt", "--api-version", "7.5.0")
+    assert list(added) == ["app_version_id"]
+
+    [trial] = [app for app in muster.json("app", "list") if app["name"] == "trial"]
+
+    assert trial["beta"] and trial["versions"] == [f"2.05 {LINUX} mt"]
+    assert muster.error(*version, "--plan-class", "mt")[0] == 1
+
+
+def test_a_setting_is_changed_with_an_audit_trail(muster: CommandLine) -> None:
+    assert muster.json("setting", "set", "deadline.p_tight", "0.85", "--why", "trying") == {
+        "key": "deadline.p_tight",
+        "value": 0.85,
+    }
+    [latest, *_] = muster.json("setting", "history")
+    assert (latest["key"], latest["from"], latest["to"], latest["why"]) == ("deadline.p_tight", None, 0.85, "trying")
+    assert muster.json("setting", "reset", "deadline.p_tight")["value"] == 0.9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["setting", "set", "deadline.p_tight", "2"], "deadline.p_tight: expected a number from 0 to 1, got 2"),
+        (["setting", "set", "deadline.p_tight", "NaN"], "deadline.p_tight: expected a number from 0 to 1, got nan"),
+        (
+            ["setting", "set", "deadline.rule", "best"],
+            "deadline.rule: expected one of muster, proposal, fixed, got 'best'",
+        ),
+        (["setting", "set", "x.y", "1"], "x.y: expected the name of a setting (see `muster setting list`), got 'x.y'"),
+        (["batch", "show", "4711"], "no batch 4711"),
+        (["batch", "abort", "4711"], "no batch 4711"),
+        (["job", "show", "4711"], "no job 4711"),
+        (["volunteer", "add", "nobody"], "email: expected an e-mail address, got 'nobody'"),
+        (["app", "add", "pi"], "app 'pi' exists already"),
+        (
+            ["app", "add", "a/b"],
+            "name: expected 1 to 64 letters, digits, . and -, the first a letter or digit, got 'a/b'",
+        ),
+        (
+            ["batch", "submit", "missing.toml"],
+            "batch file: expected a readable file, got 'missing.toml: No such file or directory'",
+        ),
+        (["init", "--url", "ftp://x/"], f"{URL}, got 'ftp://x/'"),
+        (["init", "--url", "http://x"], f"{URL}, got 'http://x'"),
+        (
+            ["init", "--url", "http://x/", "--set", "deadline.p_tight=2"],
+            "deadline.p_tight: expected a number from 0 to 1, got 2",
+        ),
+    ],
+    ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
+)
+def test_what_is_wrong_is_told_in_one_line(muster: CommandLine, arguments: list[str], line: str) -> None:
+    assert muster.error(*arguments) == (1, f"muster: {line}\n")
+
+
+def test_a_batch_file_with_an_unknown_field_is_refused_by_name(muster: CommandLine) -> None:
+    path = muster.data_dir.parent / "bad.toml"
+    before = muster.json("batch", "list")
+    path.write_text(BATCH.replace("count", "cuont"))
+
+    code, line = muster.error("batch", "submit", str(path))
+
+    assert code == 1 and line.count("\n") == 1
+    assert line.startswith("muster: jobs.cuont: expected one of command_line, count, ")
+    path.write_text("app = \n")
+    assert muster.error("batch", "submit", str(path))[1].startswith(
+        f"muster: {path}: expected a TOML file, got 'Invalid value"
+    )
+    assert muster.json("batch", "list") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["batch", "show", "seven"], "'seven' is not a valid integer"),
+        (["batch", "show"], "Missing argument 'BATCH_ID'"),
+        (["volunteer", "add", "x@y", "--colour", "red"], "No such option '--colour'"),
+        (["fly"], "No such command 'fly'"),
+    ],
+)
+def test_a_command_used_wrongly_ends_with_2_and_its_usage(muster: CommandLine, arguments: list[str], why: str) -> None:
+    code, told = muster.error(*arguments)
+
+    assert code == 2
+    assert told.startswith("Usage: ") and why in told
+
+
+def test_a_folder_without_a_project_is_told_with_the_way_out(tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+
+    code, line = CommandLine(folder).error("batch", "list")
+
+    assert code == 1
+    assert line == f"muster: no project in {folder}: make one with `muster init --data-dir {folder} --url …`\n"
+    assert not folder.exists()
+
+
+async def test_commands_work_on_the_database_they_are_given(tmp_path: Path) -> None:
+    async with database() as dsn:
+        project = CommandLine(tmp_path / "data")
+        url = ["--database-url", dsn]
+
+        made = await asyncio.to_thread(project.json, "init", "--url", "http://127.0.0.1:8089/", *url)
+        added = await asyncio.to_thread(project.json, "app", "add", "pi", *url)
+        listed = await asyncio.to_thread(project.json, "app", "list")  # the project remembers it
+
+    assert made["url"] == "http://127.0.0.1:8089/"
+    assert added["name"] == "pi" and [app["name"] for app in listed] == ["pi"]
+    assert not (tmp_path / "data" / "postgres").exists()
+
+
+def test_a_database_that_is_not_there_is_told_in_one_line(muster: CommandLine) -> None:
+    code, line = muster.error("app", "list", "--database-url", "postgresql://127.0.0.1:1/nothing")
+
+    assert code == 1 and line.count("\n") == 1
+    assert line.startswith("muster: ")
+
+
+def test_the_installed_command_tells_its_errors_to_scripts(muster: CommandLine) -> None:
+    command = [str(Path(sys.executable).with_name("muster")), "batch", "show", "4711", "--data-dir"]
+
+    done = subprocess.run([*command, str(muster.data_dir)], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "muster: no batch 4711\n")
