@@ -53,6 +53,7 @@ class ProjectSettings:
         expected="an http or https URL of at most 189 characters that ends in /",
     )
     min_password_length: int = knob(6, "characters a volunteer's password must have", low=1, high=64)
+    account_creation: bool = knob(True, "whether clients may make new accounts while attaching")
     down: bool = knob(False, "answer every client that the project is down")
 
 
@@ -161,6 +162,24 @@ class Settings:
         for key, value in sorted(values.items()):
             settings = settings.changed(key, value)
         return settings
+
+    @classmethod
+    def from_stored(cls, values: Mapping[str, object]) -> tuple[Settings, tuple[InvalidInputError, ...]]:
+        """Defaults changed by what is stored; what no longer fits is left out and returned.
+
+        An upgrade may rename or narrow a setting: a node must come up nevertheless, and say so.
+
+        >>> settings, unfit = Settings.from_stored({"deadline.p_tight": 0.85, "feeder.colour": "blue"})
+        >>> settings.deadline.p_tight, [error.field for error in unfit]
+        (0.85, ['feeder.colour'])
+        """
+        settings, unfit = cls(), list[InvalidInputError]()
+        for key, value in sorted(values.items()):
+            try:
+                settings = settings.changed(key, value)
+            except InvalidInputError as error:
+                unfit.append(error)
+        return settings, tuple(unfit)
 
     def changed(self, key: str, value: object) -> Settings:
         """The same settings with one value changed. Raises InvalidInputError.

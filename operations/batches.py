@@ -66,7 +66,7 @@ class Batches:
 
         Raises InvalidInputError, NotFoundError; nothing is written then.
         """
-        settings = Settings.from_mapping(await self._store.settings.settings())
+        settings, _ = Settings.from_stored(await self._store.settings.settings())
         spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
         ports = SubmissionPorts(
             self._store.submissions,

@@ -19,13 +19,14 @@ from domain.clock import Clock
 from domain.settings import Settings
 from feeder.service import Feeder
 from operations.accounts import AccountKeys
+from operations.api.bodies import MAX_BODY_BYTES
 from operations.api.files import Files
 from operations.api.routes import Api
 from operations.batches import Batches
 from operations.catalogue import CatalogueCache
 from operations.counters import RefillCounters, RequestCounters
 from operations.duty import Duty
-from operations.pauses import ClockCheck
+from operations.pauses import ClockCheck, NodePauses
 from operations.project import Project
 from operations.site.attach import AttachFlow
 from scheduler.service import Ports as SchedulerPorts
@@ -94,9 +95,10 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
     try:
         keys = await asyncio.to_thread(load_keys, project.keys_dir)
         catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
-        pauses = ClockCheck(store.clock, clock)
+        clock_check = ClockCheck(store.clock, clock)
+        pauses = NodePauses(clock_check, shards)
         counters = RequestCounters(clock)
-        await asyncio.gather(pauses.check_once(), shards.run_once())
+        await asyncio.gather(clock_check.check_once(), shards.run_once())
         fed = feeder.build.build(feeder.ports.Ports(store.waiting, shards), catalogue, clock)
         await fed.refill_once()
         files = _transfer(store, keys, project, catalogue, clock)
@@ -119,7 +121,7 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
         application = mounted(routes, api.application(), catalogue.catalogue().settings.project.url)
         loops: dict[str, Loop] = {
             "catalogue": catalogue.run,
-            "clock check": pauses.run,
+            "clock check": clock_check.run,
             "shards": shards.run,
             "feeder": fed.run,
             "counters": counters.run,
@@ -147,7 +149,8 @@ def _transfer(
 def mounted(routes: list[web.RouteDef], api: web.Application, master_url: str) -> web.Application:
     """The routes below the path of the master URL, the API beside them."""
     prefix = urlsplit(master_url).path.rstrip("/")
-    application = web.Application()
+    # The root application's limit holds for the API too; everything else reads its body piece by piece.
+    application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.add_routes(
         [web.RouteDef(route.method, prefix + route.path, route.handler, route.kwargs) for route in routes]
     )

@@ -21,7 +21,11 @@ class Locks(Protocol):
 
 
 class Duty:
-    """Runs `run_once` every `interval_s()` seconds while this process holds the duty's lock."""
+    """Runs `run_once` every `interval_s()` seconds while this process holds the duty's lock.
+
+    A report with `more` set says that work is waiting: the next round follows at once. What a round
+    raises is logged and counted in `failures`, and the duty goes on.
+    """
 
     def __init__(
         self,
@@ -33,6 +37,7 @@ class Duty:
         interval_s: Callable[[], float],
     ) -> None:
         self.name = name
+        self.failures = 0
         self._run_once = run_once
         self._locks = locks
         self._clock = clock
@@ -47,8 +52,12 @@ class Duty:
         except UnavailableError as error:
             log.warning("duty not done", duty=self.name, why=str(error))
             return STAND_BY_S
+        except Exception:
+            self.failures += 1
+            log.exception("duty failed", duty=self.name, failures=self.failures)
+            return STAND_BY_S  # the other duties go on
         log.debug("duty done", duty=self.name, report=report)
-        return self._interval_s()
+        return 0.0 if getattr(report, "more", False) else self._interval_s()
 
     async def run(self) -> None:
         while True:

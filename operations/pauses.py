@@ -21,6 +21,24 @@ class DatabaseClock(Protocol):
     async def database_now(self) -> Instant: ...
 
 
+class Locks(Protocol):
+    def in_doubt(self) -> bool: ...
+
+
+class NodePauses:
+    """Satisfies the scheduler's Pauses: the clock must be right and the lock connection must live."""
+
+    def __init__(self, clock_check: ClockCheck, locks: Locks) -> None:
+        self._clock_check = clock_check
+        self._locks = locks
+
+    def refuse_work_because(self, now: Instant) -> str | None:
+        """A sentence when this node may not hand out work."""
+        if self._locks.in_doubt():
+            return "this server has lost sight of its database; no work until it is back"
+        return self._clock_check.refuse_work_because(now)
+
+
 class ClockCheck:
     """Compares the node's clock with the database's every 30 s; half the round trip is taken off."""
 

@@ -65,10 +65,13 @@ class PostgresShards:
 
     def owned(self) -> frozenset[int]:
         """The shards this worker holds; none once its connection is lost, or silent for 15 s."""
+        return frozenset() if self.in_doubt() else self._owned
+
+    def in_doubt(self) -> bool:
+        """Whether the connection that holds the locks is lost, or silent for 15 s."""
         if self._connection is None or self._connection.is_closed():
-            return frozenset()
-        silent_s = self._clock.monotonic() - self._heard_at
-        return frozenset() if silent_s > SILENCE_S else self._owned
+            return True
+        return self._clock.monotonic() - self._heard_at > SILENCE_S
 
     async def run_once(self) -> frozenset[int]:
         """Hear from the database, give up what is too much, take what is free; the shards held then.

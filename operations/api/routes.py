@@ -174,13 +174,13 @@ class Api:
 
     async def list_settings(self, request: web.Request) -> web.Response:
         changed = await self._store.settings.settings()
-        return reply({"settings": Settings.from_mapping(changed).as_mapping()})
+        return reply({"settings": Settings.from_stored(changed)[0].as_mapping()})
 
     async def set_setting(self, request: web.Request) -> web.Response:
         key = request.match_info["key"]
         body = await read_body(request, SettingBody)
         why = checked_text(body.why, "why")
-        changed = Settings.from_mapping(await self._store.settings.settings()).changed(key, body.value)
+        changed = Settings().changed(key, body.value)
         value = changed.as_mapping()[key]
         await self._store.settings.set_setting(key, value, now=self._clock.now(), who="api", why=why)
         return reply({"key": key, "value": value})

@@ -102,11 +102,12 @@ async def _up(data_dir: Path, database_url: str | None, host: str, port: int, wo
 @click.command()
 @click.option("--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Size of the crowd.")
 @click.option("--seed", "--seeds", "seed", type=int, default=1, show_default=True, help="Makes the crowd repeatable.")
+@click.option("--database-url", default=None, help="An empty PostgreSQL database instead of an embedded one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
-def demo(volunteers: int, seed: int, as_json: bool) -> None:
-    """Run the main job end to end on a fresh embedded database, and end."""
+def demo(volunteers: int, seed: int, database_url: str | None, as_json: bool) -> None:
+    """Run the main job end to end on a fresh database, and end."""
     configure_logs("error")
-    outcome = asyncio.run(run_demo(volunteers=volunteers, seed=seed, quiet=as_json))
+    outcome = asyncio.run(run_demo(volunteers=volunteers, seed=seed, quiet=as_json, database_url=database_url))
     if as_json:
         click.echo(to_json(outcome.as_json()))
     if not outcome.complete:

@@ -7,6 +7,7 @@ import json
 
 import click
 
+from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
 from operations.cli.context import Run, as_text, command
 
@@ -23,12 +24,14 @@ async def list_settings(run: Run, section: str) -> None:
     """List settings with their values and meanings."""
     async with run.store() as store:
         changed = await store.settings.settings()
-    values = Settings.from_mapping(changed).as_mapping()
+    settings, unfit = Settings.from_stored(changed)
     rows: list[dict[str, object]] = [
         {"key": key, "value": value, "changed": key in changed, "meaning": meaning_of(key)}
-        for key, value in values.items()
+        for key, value in settings.as_mapping().items()
         if key.startswith(section)
     ]
+    for error in unfit:
+        click.secho(f"ignored: {error}; take it back with `muster setting reset {error.field}`", err=True, fg="yellow")
     run.show_table(rows, ["key", "value", "meaning"], f"no settings begin with {section!r}")
 
 
@@ -39,9 +42,8 @@ async def list_settings(run: Run, section: str) -> None:
 @command
 async def set_setting(run: Run, key: str, value: str, why: str) -> None:
     """Change a setting; running services follow within seconds."""
+    new = Settings().changed(key, parsed(value)).as_mapping()[key]
     async with run.store() as store:
-        checked = Settings.from_mapping(await store.settings.settings()).changed(key, parsed(value))
-        new = checked.as_mapping()[key]
         await store.settings.set_setting(key, new, now=run.clock.now(), who=getpass.getuser(), why=why)
     run.show({"key": key, "value": new}, f"{key} = {as_text(new)}")
 
@@ -52,8 +54,10 @@ async def set_setting(run: Run, key: str, value: str, why: str) -> None:
 @command
 async def reset_setting(run: Run, key: str, why: str) -> None:
     """Take a setting's default back."""
-    default = Settings().changed(key, Settings().as_mapping().get(key)).as_mapping()[key]
+    default = Settings().as_mapping().get(key)
     async with run.store() as store:
+        if default is None and key not in await store.settings.settings():
+            raise InvalidInputError(key, "the name of a setting (see `muster setting list`)", key)
         await store.settings.set_setting(key, None, now=run.clock.now(), who=getpass.getuser(), why=why)
     run.show({"key": key, "value": default}, f"{key} = {as_text(default)} (the default)")
 

@@ -15,11 +15,13 @@ from domain.clock import Clock
 from domain.errors import AlreadyExistsError, InvalidInputError, UnavailableError
 from operations.accounts import AccountKeys, add_volunteer, checked_email, password_matches
 from operations.catalogue import CatalogueCache
-from operations.ports import Volunteers
+from operations.ports import VolunteerRecord, Volunteers
 from wire import attach
 from wire.messages import ProjectConfig
 
 PASSWORD_HASH = re.compile(r"[0-9a-f]{32}")
+
+STRETCHES_AT_ONCE = 2  # password checks take tens of ms and 16 MiB each: a flood of them waits in line
 
 log = structlog.get_logger()
 
@@ -32,6 +34,7 @@ class AttachFlow:
         self._keys = keys
         self._catalogue = catalogue
         self._clock = clock
+        self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -65,20 +68,23 @@ class AttachFlow:
             return _down(error)
         if record is None:
             return _error(attach.ERROR_NO_SUCH_ACCOUNT, "No account with that email")
-        if not await asyncio.to_thread(password_matches, record, request.query.get("passwd_hash", "").lower()):
+        if not await self._matches(record, request.query.get("passwd_hash", "").lower()):
             return _error(attach.ERROR_BAD_PASSWORD, "Wrong password")
         return _xml(attach.encode_account(self._keys.authenticator(record.credentials.authenticator_nonce)))
 
     async def create_account(self, request: web.Request) -> web.Response:
         """A new account; for an e-mail that has one, the right password gives that one."""
+        if not self._catalogue.catalogue().settings.project.account_creation:
+            return _error(attach.ERROR_ACCOUNT_EXISTS, "This project makes no new accounts at the moment")
         email, password = request.query.get("email_addr", ""), request.query.get("passwd_hash", "").lower()
         if not PASSWORD_HASH.fullmatch(password):
             return _error(attach.ERROR_BAD_PASSWORD, "passwd_hash: expected 32 hexadecimal digits")
         name = request.query.get("user_name", "")
         try:
-            account = await add_volunteer(
-                self._volunteers, self._keys, email, name=name, password_hash=password, now=self._clock.now()
-            )
+            async with self._stretching:
+                account = await add_volunteer(
+                    self._volunteers, self._keys, email, name=name, password_hash=password, now=self._clock.now()
+                )
         except InvalidInputError as error:
             return _error(attach.ERROR_BAD_EMAIL, str(error))
         except AlreadyExistsError:
@@ -89,9 +95,13 @@ class AttachFlow:
 
     async def _existing(self, email: str, password: str) -> web.Response:
         record = await self._volunteers.volunteer_by_email(email)
-        if record is None or not await asyncio.to_thread(password_matches, record, password):
+        if record is None or not await self._matches(record, password):
             return _error(attach.ERROR_ACCOUNT_EXISTS, "An account with that email exists")
         return _xml(attach.encode_account(self._keys.authenticator(record.credentials.authenticator_nonce)))
+
+    async def _matches(self, record: VolunteerRecord, password: str) -> bool:
+        async with self._stretching:
+            return await asyncio.to_thread(password_matches, record, password)
 
 
 def _xml(body: bytes) -> web.Response:
