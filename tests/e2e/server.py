@@ -23,6 +23,7 @@ class Server:
 
     data_dir: Path
     port: int = field(default_factory=free_port)
+    workers: int = 1
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -53,8 +54,9 @@ class Server:
 
     def start(self) -> None:
         with (self.data_dir / "up.log").open("ab") as log:
+            where = ["--data-dir", str(self.data_dir), "--host", "127.0.0.1", "--port", str(self.port)]
             self._process = subprocess.Popen(
-                [*MUSTER, "up", "--data-dir", str(self.data_dir), "--host", "127.0.0.1", "--port", str(self.port)],
+                [*MUSTER, "up", *where, "--workers", str(self.workers)],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -88,6 +90,12 @@ class Server:
             for process in (supervisor, *supervisor.children(recursive=True)):
                 process.kill()
             self._process.wait()
+
+    def kill_supervisor(self) -> None:
+        """SIGKILL the supervisor alone."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
 
     # ------------------------------------------------------------------ what tests do with it
 

@@ -1,0 +1,124 @@
+"""A node as an operator runs it: `muster up` with two workers stops, heals and complains as it should."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from store import embedded
+from tests.e2e.server import MUSTER, Server
+from tests.e2e.stock_client import wait_for
+
+pytestmark = [pytest.mark.timeout(120)]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A project on the embedded database with a node of two workers."""
+    node = Server(tmp_path / "project", workers=2)
+    try:
+        node.init()
+        node.start()
+        yield node
+    finally:
+        node.kill()
+        embedded.stop(node.data_dir / "postgres")
+
+
+def processes_of(data_dir: Path) -> list[psutil.Process]:
+    """Every process of the machine that works on that folder, PostgreSQL's included."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any(str(data_dir) in argument for argument in process.info["cmdline"] or []):
+            found.append(process)
+    return found
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; one that ended and was not asked for its exit code by its parent does not."""
+    try:
+        return str(process.status()) != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def workers_of(data_dir: Path) -> list[psutil.Process]:
+    return [process for process in processes_of(data_dir) if "worker" in process.info["cmdline"]]
+
+
+def test_sigterm_stops_a_node_and_leaves_nothing_running(server: Server) -> None:
+    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 20, "two workers")
+    running = processes_of(server.data_dir)
+    assert any("postgres" in process.name() for process in running)
+
+    server.stop()  # asserts exit code 0
+
+    assert processes_of(server.data_dir) == []
+    assert [process for process in running if is_alive(process)] == []
+    server.start()  # and it starts again
+    assert server.answers()
+
+
+def test_a_worker_that_is_killed_is_started_again_and_serves(server: Server) -> None:
+    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 20, "two workers")
+    before = workers_of(server.data_dir)
+
+    before[0].send_signal(signal.SIGKILL)
+    before[0].wait(10)
+
+    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 20, "the new worker")
+    [new] = [process for process in workers_of(server.data_dir) if process not in before]
+    wait_for(lambda: listens(new, server.port), 20, "the new worker to listen")
+    assert before[1].is_running() and server.answers()
+
+
+def listens(process: psutil.Process, port: int) -> bool:
+    return any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in process.net_connections("tcp"))
+
+
+def test_both_workers_answer_on_the_one_port(server: Server) -> None:
+    wait_for(lambda: all(listens(worker, server.port) for worker in workers_of(server.data_dir)), 20, "both workers")
+
+    assert len(workers_of(server.data_dir)) == 2
+    for _ in range(20):
+        with pytest.raises(urllib.error.HTTPError, match="400"), urllib.request.urlopen(f"{server.url}scheduler", b"x"):
+            pass
+
+
+def test_a_supervisor_that_is_killed_takes_its_processes_with_it(server: Server) -> None:
+    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 20, "two workers")
+
+    server.kill_supervisor()
+
+    wait_for(lambda: [p for p in processes_of(server.data_dir) if "postgres" not in p.name()] == [], 20, "the end")
+    server.start()
+    assert server.answers()
+
+
+def test_a_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
+    server = Server(tmp_path / "project")
+    server.init()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        done = subprocess.run(
+            [*MUSTER, "up", "--data-dir", str(server.data_dir), "--host", "127.0.0.1", "--port", str(port)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"muster: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+    assert processes_of(server.data_dir) == []
