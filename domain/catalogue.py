@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from domain.apps import App, AppVersion, ProcessorType
+from domain.errors import InvalidInputError
 from domain.ranking import CutPoints
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId
@@ -27,6 +28,7 @@ class Catalogue:
     current: Mapping[AppId, tuple[AppVersion, ...]] = field(default_factory=dict)
     cut_points: Mapping[tuple[AppId, ProcessorType], CutPoints] = field(default_factory=dict)
     settings: Settings = Settings()
+    unfit_settings: tuple[InvalidInputError, ...] = ()  # stored ones this version refuses: their defaults hold
 
     def processor_types(self, app_id: AppId) -> frozenset[ProcessorType]:
         """The processor types an app has current versions for."""

@@ -32,7 +32,11 @@ class CatalogueCache:
         return self._catalogue
 
     async def refresh_once(self) -> Catalogue:
-        self._catalogue = await self._loader.load_catalogue()
+        before, self._catalogue = self._catalogue, await self._loader.load_catalogue()
+        told = {str(error) for error in before.unfit_settings}
+        for error in self._catalogue.unfit_settings:
+            if str(error) not in told:
+                log.warning("setting ignored, its default holds", why=str(error))
         return self._catalogue
 
     async def run(self) -> None:

@@ -104,7 +104,7 @@ class PostgresApplications:
             versions = await _versions(connection)
             cuts = [rows.cut_points(row) for row in await connection.fetch(load("current_cut_points"))]
             changed = {row["key"]: rows.decoded(row["value"]) for row in await connection.fetch(load("list_settings"))}
-        settings = Settings.from_mapping(changed)
+        settings, unfit = Settings.from_stored(changed)
         self._noted(settings)
         return Catalogue(
             apps={app.app_id: app for app in apps},
@@ -112,6 +112,7 @@ class PostgresApplications:
             current=current_versions(versions),
             cut_points={(cut.app_id, cut.processor_type): cut for cut in cuts},
             settings=settings,
+            unfit_settings=unfit,
         )
 
 

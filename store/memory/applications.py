@@ -115,13 +115,14 @@ class MemoryApplications:
     async def load_catalogue(self) -> Catalogue:
         """From then on the quotas of its settings hold."""
         versions = self._versions()
-        self._registry.settings = Settings.from_mapping(self._registry.changed_settings)
+        self._registry.settings, unfit = Settings.from_stored(self._registry.changed_settings)
         return Catalogue(
             apps=dict(self._registry.apps),
             versions=versions,
             current=current_versions(versions),
             cut_points={},
             settings=self._registry.settings,
+            unfit_settings=unfit,
         )
 
     def _versions(self) -> dict[AppVersionId, AppVersion]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-
-import pytest
+from dataclasses import dataclass
 
 from domain.errors import MusterError, UnavailableError
 from operations.duty import STAND_BY_S, Duty
@@ -23,6 +22,13 @@ class OneLock:
         if self.away:
             raise UnavailableError
         return duty in self.held
+
+
+@dataclass(frozen=True)
+class FullRound:
+    """A report that says whether work is waiting."""
+
+    more: bool
 
 
 class Round:
@@ -86,11 +92,21 @@ async def test_while_the_lock_cannot_be_asked_for_nothing_is_done() -> None:
     assert work.calls == 0
 
 
-async def test_an_error_nobody_foresaw_rises() -> None:
+async def test_an_error_nobody_foresaw_is_counted_and_the_duty_goes_on() -> None:
     duty = a_duty(Round(MusterError("broken promise")), OneLock("sweep"))
 
-    with pytest.raises(MusterError, match="broken promise"):
-        await duty.step()
+    pause_s = await duty.step()
+
+    assert (pause_s, duty.failures) == (STAND_BY_S, 1)
+
+
+async def test_a_round_that_left_work_behind_is_followed_at_once() -> None:
+    async def full_round() -> FullRound:
+        return FullRound(more=True)
+
+    duty = Duty("settle", full_round, locks=OneLock("settle"), clock=HastyClock(rounds=1), interval_s=lambda: 9.0)
+
+    assert await duty.step() == 0.0
 
 
 async def test_the_interval_is_read_anew_each_round() -> None:

@@ -1,0 +1,16 @@
+"""A node comes up with settings an older or newer version left behind."""
+
+from __future__ import annotations
+
+from tests.builders import NOW
+from tests.stores import Store
+
+
+async def test_a_stored_setting_that_no_longer_fits_is_ignored_and_told(store: Store) -> None:
+    await store.settings.set_setting("deadline.p_tight", 0.85, now=NOW, who="ada", why="")
+    await store.settings.set_setting("feeder.colour", "blue", now=NOW, who="ada", why="an older version")
+
+    catalogue = await store.applications.load_catalogue()
+
+    assert catalogue.settings.deadline.p_tight == 0.85
+    assert [error.field for error in catalogue.unfit_settings] == ["feeder.colour"]
