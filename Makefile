@@ -39,10 +39,15 @@ e2e: setup system
 	$(BIN)/pytest -q -m e2e
 
 test: setup system lint
-	$(BIN)/pytest -q -n 2 --dist loadgroup
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m "not e2e"
+	bash tests/debian_postgres.sh $(BIN)/pytest -q -n 2 tests/conformance tests/database
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m e2e
 
+# The quick ones; the others are named in benchmarks/README.md.
 bench: setup
-	@echo "benchmarks are run one by one: see benchmarks/README.md"
+	$(BIN)/python -m benchmarks.decode
+	$(BIN)/python -m benchmarks.decide
+	$(BIN)/python -m benchmarks.dispatch
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
