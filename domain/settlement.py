@@ -93,3 +93,12 @@ class Overdue:
 
     held: Held
     fpops_est_flop: Flop
+
+
+@dataclass(frozen=True, slots=True)
+class OutageReport:
+    """What was done about an outage: `moved` due dates by `by_s`. `more`: others have yet to be moved."""
+
+    by_s: Seconds = Seconds(0.0)
+    moved: int = 0
+    more: bool = False

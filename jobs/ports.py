@@ -10,7 +10,7 @@ from domain.apps import App
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
 from domain.jobs import Input, JobClass
-from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement, Overdue
+from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement, OutageReport, Overdue
 from domain.submission import NewBatch, NewJob, SubmitterStanding
 from domain.units import BatchId, Instant, JobClassId, Seconds, SubmitterId
 from jobs.requirements import InputSpec
@@ -23,6 +23,7 @@ __all__ = [
     "InstanceStep",
     "JobFacts",
     "JobSettlement",
+    "OutageReport",
     "Outages",
     "OutputReader",
     "Overdue",
@@ -137,10 +138,12 @@ class OverdueWork(Protocol):
 
 
 class Outages(Protocol):
-    async def heartbeat(self, *, now: Instant) -> Instant | None:
-        """Note that the project is alive; returns the previous note."""
-        ...
+    async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
+        """Note that the project is alive, and move at most `limit` due dates because it was not.
 
-    async def move_open_deadlines(self, *, by_s: Seconds, alive_until: Instant) -> int:
-        """Move due_at and timeout_at of every instance in progress that was not overdue at `alive_until`."""
+        A note `outage_at_least_s` or more after the one before ends an outage. due_at and timeout_at of every
+        instance move by as long as it was, if the instance was in progress and not overdue when the outage
+        began. The outage is remembered with the note, and how far the move has come with every part of it:
+        broken off anywhere, the next call goes on. Outages are made up for one after the other.
+        """
         ...

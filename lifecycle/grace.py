@@ -1,9 +1,11 @@
-"""How long is a late result waited for, and how far does an outage move due dates? Pure."""
+"""How long is a late result waited for, and how long a silence of the project is an outage? Pure."""
 
 from __future__ import annotations
 
 from domain.settings import LifecycleSettings
 from domain.units import Instant, Seconds, elapsed_s, later
+
+MISSED_ROUNDS = 3  # a gap of fewer sweeps is no outage, however far apart they are
 
 
 def grace_s(sent_at: Instant, due_at: Instant, settings: LifecycleSettings) -> Seconds:
@@ -28,16 +30,12 @@ def timeout_at(sent_at: Instant, due_at: Instant, settings: LifecycleSettings) -
     return later(due_at, grace_s(sent_at, due_at, settings))
 
 
-def outage_shift_s(last_alive_at: Instant | None, now: Instant, settings: LifecycleSettings) -> Seconds:
-    """How far open due dates move because the project was away since `last_alive_at`; 0 = not at all.
+def least_outage_s(settings: LifecycleSettings) -> Seconds:
+    """How long the project must have been silent for that to be an outage.
 
-    The whole absence, once it is at least outage_s: hosts could not report meanwhile. None is a project
-    that never ran.
+    outage_s, but at least MISSED_ROUNDS sweeps: the project says that it is alive once a sweep.
 
-    >>> outage_shift_s(Instant(1000.0), Instant(8200.0), LifecycleSettings())
-    7200.0
+    >>> least_outage_s(LifecycleSettings()), least_outage_s(LifecycleSettings(sweep_interval_s=Seconds(1000.0)))
+    (600.0, 3000.0)
     """
-    if last_alive_at is None:
-        return Seconds(0.0)
-    absence_s = elapsed_s(last_alive_at, now)
-    return absence_s if absence_s >= settings.outage_s else Seconds(0.0)
+    return Seconds(max(settings.outage_s, MISSED_ROUNDS * settings.sweep_interval_s))

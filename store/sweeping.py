@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from domain.settings import SchedulerSettings
-from domain.settlement import InstanceStep, Overdue
-from domain.units import Instant, Seconds
+from domain.settlement import InstanceStep, OutageReport, Overdue
+from domain.units import Instant, Seconds, elapsed_s
 from store import work_rows
 from store.counters import CountChanges
 from store.pool import Connection, Database
@@ -60,18 +60,41 @@ class PostgresOutages:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def heartbeat(self, *, now: Instant) -> Instant | None:
-        async def write(connection: Connection) -> Instant | None:
+    async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
+        """In two transactions: the note with the outage it ends; a part of the move with how far it has come."""
+
+        async def note(connection: Connection) -> None:
             before: Instant | None = await connection.fetchval(load("lock_duty"), ALIVE)
             await connection.execute(load("note_duty"), ALIVE, now)
-            return before
+            if before is not None and elapsed_s(before, now) >= outage_at_least_s:
+                await connection.execute(load("insert_outage"), before, now)
 
-        return await self._database.in_transaction(write)
+        async def move(connection: Connection) -> OutageReport:
+            return await _move_some(connection, limit)
 
-    async def move_open_deadlines(self, *, by_s: Seconds, alive_until: Instant) -> int:
-        async def write(connection: Connection) -> int:
-            counted_until = await connection.fetchval(load("lock_duty"), COUNT_DUE)
-            moved: int = await connection.fetchval(load("move_open_deadlines"), by_s, alive_until, counted_until or 0.0)
-            return moved
+        await self._database.in_transaction(note)
+        return await self._database.in_transaction(move)
 
-        return await self._database.in_transaction(write)
+
+async def _move_some(connection: Connection, limit: int) -> OutageReport:
+    outages = await connection.fetch(load("open_outages"))
+    if not outages:
+        return OutageReport()
+    first = outages[0]
+    by_s = elapsed_s(first["alive_until"], first["ended_at"])
+    counted_until = await connection.fetchval(load("lock_duty"), COUNT_DUE)
+    part = await connection.fetchrow(
+        load("move_open_deadlines"),
+        by_s,
+        first["alive_until"],
+        counted_until or 0.0,
+        first["moved_down_to"],
+        first["moved_down_to_id"],
+        limit,
+    )
+    assert part is not None  # an aggregate
+    over = part["looked_at"] < limit
+    await connection.execute(
+        load("note_outage"), first["outage_id"], part["moved"], part["timeout_at"], part["instance_id"], over
+    )
+    return OutageReport(by_s, part["moved"], more=not over or len(outages) > 1)

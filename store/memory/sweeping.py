@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
-from heapq import heappop, heappush
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush, nlargest
 
 from domain.dispatch import Upload
 from domain.jobs import InstanceState
-from domain.settlement import InstanceStep, Overdue
-from domain.units import InstanceId, Instant, Seconds, later
+from domain.settlement import InstanceStep, OutageReport, Overdue
+from domain.units import InstanceId, Instant, Seconds, elapsed_s, later
 from store.memory.registry import Registry
 from store.memory.rows import StoredInstance
 from store.memory.settling import make_step
 from store.memory.work import Work
 
 DUE_COUNTED = "count_due"  # duties: until when due dates were counted, when the project was last alive
-HEARTBEAT = "heartbeat"
+ALIVE = "alive"
 
 
 class MemoryOverdue:
@@ -64,30 +66,57 @@ class MemoryOverdue:
         return counted
 
 
+@dataclass(slots=True)
+class _Outage:
+    """An outage that is not made up for. `down_to`: timeout_at and id of the last due date looked at, as it was."""
+
+    alive_until: Instant
+    by_s: Seconds
+    down_to: tuple[float, int] = (math.inf, 0)
+
+
 class MemoryOutages:
     def __init__(self, registry: Registry, work: Work) -> None:
         self._registry = registry
         self._work = work
+        self._open: deque[_Outage] = deque()
 
-    async def heartbeat(self, *, now: Instant) -> Instant | None:
-        before = self._registry.duty_done_at.get(HEARTBEAT)
-        self._registry.duty_done_at[HEARTBEAT] = now
-        return before
+    async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
+        before = self._registry.duty_done_at.get(ALIVE)
+        self._registry.duty_done_at[ALIVE] = now if before is None else max(now, before)
+        if before is not None and elapsed_s(before, now) >= outage_at_least_s:
+            self._open.append(_Outage(before, elapsed_s(before, now)))
+        if not self._open:
+            return OutageReport()
+        outage = self._open[0]
+        rows = self._next(outage, limit)
+        for row in rows:
+            self._move(row, outage.by_s)
+        if len(rows) < limit:
+            self._open.popleft()
+        return OutageReport(outage.by_s, len(rows), more=bool(self._open))
 
-    async def move_open_deadlines(self, *, by_s: Seconds, alive_until: Instant) -> int:
-        """Returns how many were moved. One whose due date was counted already is taken back: it lies ahead again."""
-        counted_until = self._registry.duty_done_at.get(DUE_COUNTED, Instant(0.0))
-        moved = 0
+    def _next(self, outage: _Outage, limit: int) -> list[StoredInstance]:
+        """By timeout_at descending: what was moved lies behind, and is not met again."""
+        found: list[tuple[Instant, InstanceId]] = []
         for stored in self._work.hosts.values():
             for row in stored.held.values():
-                assert row.due_at is not None and row.timeout_at is not None
-                if row.timeout_at <= alive_until:
-                    continue
-                if row.due_at <= counted_until < row.due_at + by_s:
-                    add_due(self._work, row, -1)
-                self._work.set_due(row, due_at=later(row.due_at, by_s), timeout_at=later(row.timeout_at, by_s))
-                moved += 1
-        return moved
+                assert row.sent_at is not None and row.timeout_at is not None
+                place = (row.timeout_at, row.instance_id)
+                if row.sent_at <= outage.alive_until < row.timeout_at and place < outage.down_to:
+                    found.append(place)
+        chosen = nlargest(limit, found)
+        if chosen:
+            outage.down_to = chosen[-1]
+        return [self._work.instances[instance_id - 1] for _, instance_id in chosen]
+
+    def _move(self, row: StoredInstance, by_s: Seconds) -> None:
+        """One whose due date was counted already is taken back: it lies ahead again."""
+        assert row.due_at is not None and row.timeout_at is not None
+        counted_until = self._registry.duty_done_at.get(DUE_COUNTED, Instant(0.0))
+        if row.due_at <= counted_until < row.due_at + by_s:
+            add_due(self._work, row, -1)
+        self._work.set_due(row, due_at=later(row.due_at, by_s), timeout_at=later(row.timeout_at, by_s))
 
 
 class MemoryUploads:

@@ -1,13 +1,23 @@
--- Purpose: move the due dates of instances in progress that were not overdue at an instant. One whose due date was counted
---   and now lies ahead again is taken off its n_due.
--- Arguments: $1 by_s, $2 the instant, $3 until when due dates were counted.
--- Result: moved, the number of instances.
-WITH locked AS (
-    SELECT instance_id, due_at
+-- Purpose: move the next due dates that an outage made unfair: of instances in progress that were sent before it and not
+--   overdue when it began. They are taken by timeout_at descending: what was moved lies behind, and is not met again. One
+--   whose due date was counted and now lies ahead again is taken off its n_due.
+-- Arguments: $1 by_s, $2 alive_until, $3 until when due dates were counted, $4 timeout_at and $5 instance_id of the last one
+--   looked at, $6 limit.
+-- Result: moved, looked_at (how many), timeout_at and instance_id of the last one looked at (null when there was none).
+WITH looked_at AS (
+    SELECT instance_id, timeout_at
     FROM instance
-    WHERE state = 'in_progress' AND timeout_at > $2
-    ORDER BY instance_id
-    FOR UPDATE
+    WHERE state = 'in_progress' AND timeout_at > $2 AND (timeout_at, instance_id) < ($4, $5::bigint) AND sent_at <= $2
+    ORDER BY timeout_at DESC, instance_id DESC
+    LIMIT $6
+),
+locked AS (
+    SELECT instance.instance_id, instance.due_at
+    FROM looked_at
+    JOIN instance ON instance.instance_id = looked_at.instance_id
+    WHERE instance.state = 'in_progress'
+    ORDER BY instance.instance_id
+    FOR UPDATE OF instance
 ),
 moved AS (
     UPDATE instance SET due_at = instance.due_at + $1, timeout_at = instance.timeout_at + $1
@@ -33,4 +43,10 @@ lowered AS (
     FROM locked_statistics AS locked
     WHERE host_app_version.host_id = locked.host_id AND host_app_version.app_version_id = locked.app_version_id
 )
-SELECT count(*) AS moved FROM moved;
+SELECT
+    (SELECT count(*) FROM moved) AS moved,
+    (SELECT count(*) FROM looked_at) AS looked_at,
+    last.timeout_at,
+    last.instance_id
+FROM (SELECT) AS always
+LEFT JOIN (SELECT timeout_at, instance_id FROM looked_at ORDER BY timeout_at, instance_id LIMIT 1) AS last ON true;

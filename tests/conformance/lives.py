@@ -41,6 +41,7 @@ KINDS = (
     "count_due",
     "wait",
     "outage",
+    "alive",
     "abort",
     "upload",
     "new_version",
@@ -233,11 +234,16 @@ class Life(Twins):
     async def wait(self, a: int, b: int, c: int) -> None:
         self.now = later(self.now, 3600.0 * (a % 60))
 
+    async def alive(self, a: int, b: int, c: int) -> None:
+        """The project says that it is alive; after more than 10 minutes some due dates move."""
+        await self.both(
+            lambda store: store.outages.note_alive(now=self.now, outage_at_least_s=Seconds(600.0), limit=1 + a % 3)
+        )
+
     async def outage(self, a: int, b: int, c: int) -> None:
-        by_s = Seconds(600.0 * (1 + a % 30))
-        alive_until, self.now = self.now, later(self.now, by_s)
-        await self.both(lambda store: store.outages.heartbeat(now=self.now))
-        await self.both(lambda store: store.outages.move_open_deadlines(by_s=by_s, alive_until=alive_until))
+        await self.alive(a, b, c)
+        self.now = later(self.now, 600.0 * (1 + a % 30))
+        await self.alive(b, a, c)
 
     async def abort(self, a: int, b: int, c: int) -> None:
         await self.both(lambda store: store.submissions.abort_batch(BatchId(1 + a % 4), now=self.now))

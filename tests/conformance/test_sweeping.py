@@ -8,8 +8,8 @@ from domain.batches import BatchCounts
 from domain.dispatch import Assignment, RequestWrites
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, JobState
-from domain.settlement import InstanceStep, JobSettlement
-from domain.units import InstanceId, Instant, Seconds, later
+from domain.settlement import InstanceStep, JobSettlement, OutageReport
+from domain.units import HOUR_S, InstanceId, Instant, Seconds, later
 from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import (
@@ -224,39 +224,120 @@ async def test_due_dates_are_counted_for_the_host_that_has_them(store: Store) ->
 # ---------------------------------------------------------------- outages
 
 
-async def test_a_heartbeat_returns_the_one_before(store: Store) -> None:
-    assert await store.outages.heartbeat(now=NOW) is None
-    assert await store.outages.heartbeat(now=later(NOW, 5.0)) == NOW
-    assert await store.outages.heartbeat(now=later(NOW, 9.0)) == NOW + 5.0
+async def alive(store: Store, after_s: float, limit: int = 100) -> OutageReport:
+    """The project says at NOW + after_s that it is alive; an hour of silence is an outage."""
+    return await store.outages.note_alive(now=later(NOW, after_s), outage_at_least_s=HOUR_S, limit=limit)
+
+
+async def due_dates(store: Store, host: RegisteredHost) -> list[float]:
+    """Seconds from DUE_AT of what the host has in progress."""
+    return [held.due_at - DUE_AT for held in (await read(store, host)).held]
+
+
+async def test_the_first_note_of_life_moves_nothing(store: Store) -> None:
+    host = await a_registered_host(store)
+    await under_way(store, host)
+
+    assert await alive(store, 9e6) == OutageReport()
+    assert await due_dates(store, host) == [0.0]
+
+
+async def test_notes_that_are_close_together_move_nothing(store: Store) -> None:
+    host = await a_registered_host(store)
+    await under_way(store, host)
+    for after_s in (0.0, 3599.0, 7198.0):
+        assert await alive(store, after_s) == OutageReport()
+    assert await due_dates(store, host) == [0.0]
+
+
+async def test_a_clock_that_went_back_moves_nothing_then_or_later(store: Store) -> None:
+    await under_way(store, await a_registered_host(store))
+    for after_s in (5000.0, 0.0, 8599.0):
+        assert await alive(store, after_s) == OutageReport()
 
 
 async def test_an_outage_moves_the_deadlines_that_were_still_open(store: Store) -> None:
     host = await a_registered_host(store)
     early, middle, done = await under_way(store, host, count=3)
     await report(store, host, a_report(done))
+    await alive(store, 10.0)
 
-    moved = await store.outages.move_open_deadlines(by_s=Seconds(5000.0), alive_until=later(DUE_AT, -1.0))
+    assert await alive(store, 5010.0) == OutageReport(Seconds(5000.0), moved=2)
 
-    assert moved == 2
-    assert [held.due_at for held in (await read(store, host)).held] == [DUE_AT + 5000.0, DUE_AT + 5001.0]
+    assert await due_dates(store, host) == [5000.0, 5001.0]
     assert (await read(store, host, done.instance_id)).reported[done.instance_id].held.due_at == DUE_AT + 2.0
     assert await overdue_ids(store, later(TIMEOUT_AT, 4999.0)) == []
     assert await overdue_ids(store, later(TIMEOUT_AT, 5001.0)) == [early.instance_id, middle.instance_id]
+    assert await alive(store, 5020.0) == OutageReport()
 
 
 async def test_what_was_over_its_grace_when_the_outage_began_is_not_moved(store: Store) -> None:
     [sent] = await under_way(store, await a_registered_host(store))
+    await alive(store, 1300.0)
 
-    assert await store.outages.move_open_deadlines(by_s=Seconds(5000.0), alive_until=later(TIMEOUT_AT, 1.0)) == 0
+    assert (await alive(store, 9000.0)).moved == 0
     assert await overdue_ids(store, TIMEOUT_AT) == [sent.instance_id]
+
+
+async def test_what_was_sent_after_the_outage_is_not_moved(store: Store) -> None:
+    """Workers may serve again before the project says that it is alive."""
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    await alive(store, 10.0)
+    for sent_at in (10.0, 5009.0):
+        await a_sent_instance(store, batch.batch_id, host, sent_at=later(NOW, sent_at), due_at=later(DUE_AT, 9000.0))
+
+    assert (await alive(store, 5010.0)).moved == 1
+    assert await due_dates(store, host) == [14_000.0, 9000.0]
+
+
+async def test_due_dates_move_some_at_a_time_and_each_once(store: Store) -> None:
+    host = await a_registered_host(store)
+    await under_way(store, host, count=5)
+    await alive(store, 0.0)
+
+    reports = [await alive(store, 5000.0 + number, limit=2) for number in range(4)]
+
+    assert [(one.moved, one.more) for one in reports] == [(2, True), (2, True), (1, False), (0, False)]
+    assert [one.by_s for one in reports] == [5000.0, 5000.0, 5000.0, 0.0]
+    assert await due_dates(store, host) == [5000.0, 5001.0, 5002.0, 5003.0, 5004.0]
+
+
+async def test_due_dates_that_fill_the_last_part_are_all_moved(store: Store) -> None:
+    host = await a_registered_host(store)
+    await under_way(store, host, count=4)
+    await alive(store, 0.0)
+
+    reports = [await alive(store, 5000.0 + number, limit=2) for number in range(3)]
+
+    assert sum(one.moved for one in reports) == 4
+    assert not reports[-1].more
+    assert await due_dates(store, host) == [5000.0, 5001.0, 5002.0, 5003.0]
+
+
+async def test_an_outage_while_another_is_made_up_for_moves_everything_by_both(store: Store) -> None:
+    host = await a_registered_host(store)
+    await under_way(store, host, count=3)
+    await alive(store, 0.0)
+    await alive(store, 5000.0, limit=2)
+
+    more = [await alive(store, 11_000.0 + number, limit=2) for number in range(3)]
+
+    assert [(one.by_s, one.moved, one.more) for one in more] == [
+        (5000.0, 1, True),
+        (6000.0, 2, True),
+        (6000.0, 1, False),
+    ]
+    assert await due_dates(store, host) == [11_000.0, 11_001.0, 11_002.0]
 
 
 async def test_an_instance_within_its_grace_is_moved_and_still_counted_once(store: Store) -> None:
     host = await a_registered_host(store)
     [sent] = await under_way(store, host)
+    await alive(store, 1020.0)
     assert await store.overdue.count_due(now=later(DUE_AT, 10.0)) == 1
 
-    assert await store.outages.move_open_deadlines(by_s=Seconds(5000.0), alive_until=later(DUE_AT, 20.0)) == 1
+    assert (await alive(store, 6020.0)).moved == 1
 
     assert (await read(store, host)).havs[sent.app_version_id].n_due == 0
     assert await store.overdue.count_due(now=later(DUE_AT, 5001.0)) == 1
@@ -267,7 +348,8 @@ async def test_a_moved_due_date_is_counted_once_when_it_passes(store: Store) -> 
     host = await a_registered_host(store)
     [sent] = await under_way(store, host)
     await store.overdue.count_due(now=NOW)
-    await store.outages.move_open_deadlines(by_s=Seconds(5000.0), alive_until=NOW)
+    await alive(store, 0.0)
+    await alive(store, 5000.0)
 
     assert await store.overdue.count_due(now=later(DUE_AT, 4999.0)) == 0
     assert await store.overdue.count_due(now=later(DUE_AT, 5000.0)) == 1
@@ -279,8 +361,8 @@ async def test_two_outages_move_twice(store: Store) -> None:
     host = await a_registered_host(store)
     await under_way(store, host)
 
-    for _ in range(2):
-        await store.outages.move_open_deadlines(by_s=Seconds(100.0), alive_until=NOW)
+    for after_s in (0.0, 4000.0, 9000.0):
+        await alive(store, after_s)
 
-    assert [held.due_at for held in (await read(store, host)).held] == [DUE_AT + 200.0]
-    assert len(await overdue_ids(store, later(TIMEOUT_AT, 200.0))) == 1
+    assert await due_dates(store, host) == [9000.0]
+    assert len(await overdue_ids(store, later(TIMEOUT_AT, 9000.0))) == 1

@@ -1,4 +1,4 @@
-"""How long silence is borne, and what an outage does to due dates."""
+"""How long silence of a host is borne, and when silence of the project is an outage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from domain.settings import LifecycleSettings
 from domain.units import DAY_S, Instant, Seconds
-from lifecycle.grace import grace_s, outage_shift_s, timeout_at
+from lifecycle.grace import grace_s, least_outage_s, timeout_at
 from tests.builders import NOW
 
 
@@ -31,18 +31,10 @@ def test_the_most_grace_wins_over_the_least() -> None:
     assert grace_s(NOW, Instant(NOW + 100.0), settings) == 43_200.0
 
 
-def test_an_outage_moves_due_dates_by_its_whole_length() -> None:
-    assert outage_shift_s(Instant(NOW - 601.0), NOW, LifecycleSettings()) == 601.0
-    assert outage_shift_s(Instant(NOW - 600.0), NOW, LifecycleSettings()) == 600.0
+def test_a_silence_is_an_outage_from_the_setting_on() -> None:
+    assert least_outage_s(LifecycleSettings()) == 600.0
+    assert least_outage_s(LifecycleSettings(outage_s=Seconds(60.0))) == 60.0
 
 
-def test_a_short_absence_moves_nothing() -> None:
-    assert outage_shift_s(Instant(NOW - 599.0), NOW, LifecycleSettings()) == 0.0
-
-
-def test_a_clock_that_went_back_moves_nothing() -> None:
-    assert outage_shift_s(Instant(NOW + 5000.0), NOW, LifecycleSettings()) == 0.0
-
-
-def test_a_project_that_never_ran_had_no_outage() -> None:
-    assert outage_shift_s(None, NOW, LifecycleSettings()) == 0.0
+def test_sweeps_that_are_far_apart_are_no_outage() -> None:
+    assert least_outage_s(LifecycleSettings(sweep_interval_s=Seconds(500.0))) == 1500.0
