@@ -37,6 +37,6 @@ def build(ports: JobsPorts, settings: Callable[[], Settings], clock: Clock) -> J
 
     watch = OutageWatch(ports.outages, clock, lifecycle)
     return JobsServices(
-        Validator(ports.unsettled, ports.outputs, clock, lifecycle),
-        Sweeper(ports.overdue, watch, clock, lifecycle),
+        Validator(ports.unsettled, ports.outputs, clock),
+        Sweeper(ports.overdue, watch, clock),
     )

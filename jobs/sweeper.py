@@ -6,79 +6,76 @@ is timed out, because no host could report meanwhile (POLICY 5).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import structlog
 
 from domain.clock import Clock
 from domain.havs import HavEvent, HavEventKind
 from domain.jobs import InstanceState
-from domain.settings import LifecycleSettings
 from domain.settlement import InstanceStep, Overdue
-from domain.units import Instant
+from domain.units import InstanceId, Instant
 from jobs.outage import OutageWatch
 from jobs.ports import OverdueWork
 from jobs.settling import censored_sample
+from jobs.writing import Resting, write_or_rest
 from lifecycle.machine import advance, host_record
 from lifecycle.states import Event
 
-LIMIT = 1_000  # instances per transaction
-MOST_CHUNKS = 100  # per round
+LIMIT = 1_000  # instances per round
 
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """One round. `came_due` counts instances whose due date passed since the last one, finished or not."""
+    """One round. `came_due` counts instances whose due date passed since the last one, finished or not.
 
-    timed_out: int
-    came_due: int
-    moved: int  # due dates moved because of an outage
+    `more`: the round was full, or due dates have yet to be moved because of an outage; until they are,
+    nothing is timed out or counted.
+    """
+
+    timed_out: int = 0
+    came_due: int = 0
+    moved: int = 0  # due dates moved because of an outage
+    broken: int = 0  # instances whose time-out could not be written
+    more: bool = False
 
 
 class Sweeper:
     """Runs in one process per cluster."""
 
-    def __init__(
-        self,
-        work: OverdueWork,
-        outages: OutageWatch,
-        clock: Clock,
-        settings: Callable[[], LifecycleSettings],
-        *,
-        limit: int = LIMIT,
-    ) -> None:
+    def __init__(self, work: OverdueWork, outages: OutageWatch, clock: Clock, *, limit: int = LIMIT) -> None:
         self._work = work
         self._outages = outages
         self._clock = clock
-        self._settings = settings
         self._limit = limit
         self._log = structlog.get_logger("jobs.sweeper")
-
-    async def run(self) -> None:
-        """Sweep for ever."""
-        while True:
-            await self.run_once()
-            await self._clock.sleep(self._settings().sweep_interval_s)
+        self._resting: Resting[InstanceId] = Resting("instance", self._log)
 
     async def run_once(self) -> SweepReport:
-        """One round."""
+        """One round over at most `limit` overdue instances, besides those that rest."""
         outage = await self._outages.run_once()
+        if outage.more:
+            return SweepReport(moved=outage.moved, more=True)
         now = self._clock.now()
-        report = SweepReport(await self._time_out(now), await self._work.count_due(now=now), outage.moved)
+        timed_out = await self._time_out(now)
+        report = replace(timed_out, came_due=await self._work.count_due(now=now), moved=outage.moved)
         if report.timed_out:
             self._log.info("instances timed out", timed_out=report.timed_out, came_due=report.came_due)
         return report
 
-    async def _time_out(self, now: Instant) -> int:
-        timed_out = 0
-        for _ in range(MOST_CHUNKS):
-            overdue = await self._work.overdue(now=now, limit=self._limit)
-            made = await self._work.time_out([time_out_step(one, now) for one in overdue], now=now) if overdue else 0
-            timed_out += made
-            if made == 0 or len(overdue) < self._limit:
-                break
-        return timed_out
+    async def _time_out(self, now: Instant) -> SweepReport:
+        self._resting.wake(now)
+        found = await self._work.overdue(now=now, limit=self._limit + len(self._resting))
+        overdue = [one for one in found if one.held.instance_id not in self._resting][: self._limit]
+        steps = [time_out_step(one, now) for one in overdue]
+
+        async def write(some: Sequence[InstanceStep]) -> int:
+            return await self._work.time_out(some, now=now)
+
+        made = await write_or_rest(steps, write, key=lambda step: step.instance_id, resting=self._resting, now=now)
+        broken = sum(step.instance_id in self._resting for step in steps)
+        return SweepReport(timed_out=made, broken=broken, more=len(overdue) == self._limit)
 
 
 def time_out_step(overdue: Overdue, now: Instant) -> InstanceStep:

@@ -7,24 +7,22 @@ A job that cannot be settled is logged, counted, left alone for a while, and nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from domain.clock import Clock
-from domain.errors import UnavailableError
 from domain.jobs import JobState
-from domain.settings import LifecycleSettings
 from domain.settlement import InstanceFacts, JobFacts, JobSettlement
-from domain.units import InstanceId, Instant, JobId, Seconds, later
+from domain.units import InstanceId, Instant, JobId
 from jobs.ports import OutputReader, UnsettledJobs
 from jobs.settling import copies_of, job_settlement, uploads_by_output, view_of
+from jobs.writing import Resting, write_or_rest
 from lifecycle.compare import Comparer, OutputCopy, comparer_for, group_outputs
 from lifecycle.settle import needs_comparison, settle
 
 LIMIT = 500  # jobs per round
-REST_S = Seconds(60.0)  # a job that could not be settled is left alone this long
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,7 @@ class ValidatorReport:
     failed: int = 0
     retried: int = 0  # instances asked for
     broken: int = 0
+    more: bool = False  # the round was full
 
 
 class Validator:
@@ -47,35 +46,27 @@ class Validator:
         unsettled: UnsettledJobs,
         outputs: OutputReader,
         clock: Clock,
-        settings: Callable[[], LifecycleSettings],
         *,
         limit: int = LIMIT,
     ) -> None:
         self._unsettled = unsettled
         self._outputs = outputs
         self._clock = clock
-        self._settings = settings
         self._limit = limit
-        self._resting: dict[JobId, Instant] = {}  # until when broken jobs are left alone
-        self._log = structlog.get_logger("jobs.validator")
-
-    async def run(self) -> None:
-        """Settle for ever; at once again while there is more to do."""
-        while True:
-            report = await self.run_once()
-            if report.looked_at < self._limit:
-                await self._clock.sleep(self._settings().validate_interval_s)
+        self._resting: Resting[JobId] = Resting("job", structlog.get_logger("jobs.validator"))
 
     async def run_once(self) -> ValidatorReport:
         """One round over at most `limit` jobs, besides those that rest."""
         now = self._clock.now()
-        self._resting = {job_id: until for job_id, until in self._resting.items() if until > now}
+        self._resting.wake(now)
         found = await self._unsettled.unsettled(self._limit + len(self._resting))
         jobs = [job for job in found if job.job_id not in self._resting][: self._limit]
         settlements = [settled for job in jobs if (settled := await self._settled(job, now)) is not None]
-        current, lost = await self._write(settlements, now)
-        settled_ids = {settlement.job_id for settlement in settlements} - lost
-        return _report(jobs, [one for one in settlements if one.job_id in settled_ids], current)
+        current = await write_or_rest(
+            settlements, self._unsettled.settle, key=lambda one: one.job_id, resting=self._resting, now=now
+        )
+        written = [one for one in settlements if one.job_id not in self._resting]
+        return _report(jobs, written, current, more=len(jobs) == self._limit)
 
     async def _settled(self, job: JobFacts, now: Instant) -> JobSettlement | None:
         """The change that settles the job; None when that failed."""
@@ -84,7 +75,7 @@ class Validator:
             groups = await self._groups(job, needs_comparison(view))
             return job_settlement(job, settle(view, groups), now)
         except Exception as error:  # whatever one job's files hold must not stop the others
-            self._rest(job.job_id, now, error)
+            self._resting.add(job.job_id, now, error)
             return None
 
     async def _groups(self, job: JobFacts, ids: Sequence[InstanceId]) -> Mapping[InstanceId, int]:
@@ -105,36 +96,8 @@ class Validator:
             outputs[instance.instance_id] = copies_of(instance, job.job_class, contents)
         return await asyncio.to_thread(group_outputs, comparer, outputs, around=job.canonical_instance_id)
 
-    async def _write(self, settlements: Sequence[JobSettlement], now: Instant) -> tuple[int, set[JobId]]:
-        """Write all at once; when that fails, one by one, so that only what is wrong is left out.
 
-        Returns how many were still current, and the jobs that could not be written.
-        """
-        if not settlements:
-            return 0, set()
-        try:
-            return await self._unsettled.settle(settlements), set()
-        except UnavailableError:
-            raise
-        except Exception as error:
-            self._log.warning("settlements written one by one", because=str(error), jobs=len(settlements))
-        current, lost = 0, set[JobId]()
-        for settlement in settlements:
-            try:
-                current += await self._unsettled.settle([settlement])
-            except UnavailableError:
-                raise
-            except Exception as error:
-                self._rest(settlement.job_id, now, error)
-                lost.add(settlement.job_id)
-        return current, lost
-
-    def _rest(self, job_id: JobId, now: Instant, error: Exception) -> None:
-        self._resting[job_id] = later(now, REST_S)
-        self._log.error("job not settled", job_id=job_id, error=str(error), kind=type(error).__name__)
-
-
-def _report(jobs: Sequence[JobFacts], settled: Sequence[JobSettlement], current: int) -> ValidatorReport:
+def _report(jobs: Sequence[JobFacts], settled: Sequence[JobSettlement], current: int, *, more: bool) -> ValidatorReport:
     before = {job.job_id: job.state for job in jobs}
     ended = [settlement.state for settlement in settled if before[settlement.job_id] is JobState.OPEN]
     return ValidatorReport(
@@ -144,4 +107,5 @@ def _report(jobs: Sequence[JobFacts], settled: Sequence[JobSettlement], current:
         failed=ended.count(JobState.FAILED),
         retried=sum(settlement.new_instances for settlement in settled),
         broken=len(jobs) - len(settled),
+        more=more,
     )

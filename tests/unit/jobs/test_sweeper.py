@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.errors import MusterError, UnavailableError
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState
 from domain.settings import LifecycleSettings
-from domain.settlement import Overdue
-from domain.units import Flop, Instant, JobId, Seconds, later
-from jobs.outage import OutageReport, OutageWatch
+from domain.settlement import InstanceStep, OutageReport, Overdue
+from domain.units import Flop, InstanceId, Instant, JobId, Seconds, later
+from jobs.outage import OutageWatch
 from jobs.settling import censored_sample
 from jobs.sweeper import Sweeper, SweepReport, time_out_step
 from store.memory import MemoryStore
@@ -31,8 +33,8 @@ class Project:
     def __init__(self, store: MemoryStore, *, limit: int = 100) -> None:
         self.store = store
         self.clock = HandClock()
-        self.watch = OutageWatch(store.outages, self.clock, LifecycleSettings)
-        self.sweeper = Sweeper(store.overdue, self.watch, self.clock, LifecycleSettings, limit=limit)
+        self.watch = OutageWatch(store.outages, self.clock, LifecycleSettings, limit=2)
+        self.sweeper = Sweeper(store.overdue, self.watch, self.clock, limit=limit)
 
     async def send(self, jobs: int = 1) -> list[JobId]:
         batch = await a_submitted_batch(self.store, jobs=jobs)
@@ -76,10 +78,11 @@ async def test_it_times_out_once(project: Project) -> None:
     assert await project.sweep_at(HOUR_S + 602.0) == SweepReport(timed_out=0, came_due=0, moved=0)
 
 
-async def test_more_than_a_chunk_times_out_in_one_round() -> None:
+async def test_a_full_round_says_that_more_is_waiting() -> None:
     project = Project(await a_project(), limit=2)
     await project.send(jobs=5)
-    assert (await project.sweep_at(2 * HOUR_S)).timed_out == 5
+    reports = [await project.sweep_at(2 * HOUR_S) for _ in range(3)]
+    assert [(report.timed_out, report.more) for report in reports] == [(2, True), (2, True), (1, False)]
 
 
 async def test_a_time_out_marks_its_job_and_its_host(project: Project) -> None:
@@ -90,6 +93,65 @@ async def test_a_time_out_marks_its_job_and_its_host(project: Project) -> None:
     assert facts.instances[0].host_id is not None
     _, [hav] = await project.store.views.host(facts.instances[0].host_id)
     assert (hav.n_timeout, hav.n_due, hav.relaxed.n, hav.relaxed.total) == (1, 1, 1.0, math.log(10.0))
+
+
+# ------------------------------------------------------------------ what cannot be written
+
+
+class Picky:
+    """Overdue instances 1 to n; the store refuses to write some of them."""
+
+    def __init__(self, number: int, *refused: int, available: bool = True) -> None:
+        self.open = [InstanceId(one) for one in range(1, number + 1)]
+        self.refused = refused
+        self.available = available
+
+    async def overdue(self, *, now: Instant, limit: int) -> Sequence[Overdue]:
+        found = [a_held(instance_id=one, sent_at=NOW, due_at=later(NOW, 60.0)) for one in self.open[:limit]]
+        return [Overdue(held, Flop(1e12)) for held in found]
+
+    async def time_out(self, steps: Sequence[InstanceStep], *, now: Instant) -> int:
+        if not self.available:
+            raise UnavailableError("gone")
+        ids = [step.instance_id for step in steps]
+        if set(ids) & set(self.refused):
+            raise MusterError("cannot be written")
+        self.open = [one for one in self.open if one not in ids]
+        return len(ids)
+
+    async def count_due(self, *, now: Instant) -> int:
+        return 0
+
+
+def a_sweeper(work: Picky, clock: HandClock) -> Sweeper:
+    return Sweeper(work, OutageWatch(MemoryStore().outages, clock, LifecycleSettings), clock, limit=3)
+
+
+async def test_an_instance_that_cannot_be_written_is_left_out_alone() -> None:
+    work = Picky(5, 1, 3)
+    sweeper = a_sweeper(work, HandClock())
+    assert await sweeper.run_once() == SweepReport(timed_out=1, broken=2, more=True)
+    assert await sweeper.run_once() == SweepReport(timed_out=2)
+    assert work.open == [1, 3]
+
+
+async def test_an_instance_that_could_not_be_written_is_tried_again_after_a_minute() -> None:
+    work, clock = Picky(2, 1), HandClock()
+    sweeper = a_sweeper(work, clock)
+    await sweeper.run_once()
+    work.refused = ()
+    assert await sweeper.run_once() == SweepReport()
+    clock.time = later(NOW, 60.0)
+    assert await sweeper.run_once() == SweepReport(timed_out=1)
+
+
+async def test_a_store_that_is_away_is_no_fault_of_the_instances() -> None:
+    work = Picky(2, available=False)
+    sweeper = a_sweeper(work, HandClock())
+    with pytest.raises(UnavailableError):
+        await sweeper.run_once()
+    work.available = True
+    assert (await sweeper.run_once()).timed_out == 2
 
 
 # ------------------------------------------------------------------ outages
@@ -131,6 +193,30 @@ async def test_an_absence_of_exactly_the_limit_moves(project: Project) -> None:
     await project.watch.run_once()
     project.clock.time = later(NOW, 600.0)
     assert await project.watch.run_once() == OutageReport(Seconds(600.0), moved=1)
+
+
+async def test_nothing_times_out_before_every_due_date_has_moved(project: Project) -> None:
+    await project.send(jobs=5)
+    await project.sweep_at(600.0)
+    project.clock.time = later(NOW, 5 * HOUR_S)
+
+    reports = [await project.sweeper.run_once() for _ in range(3)]
+
+    assert [(report.moved, report.more) for report in reports] == [(2, True), (2, True), (1, False)]
+    assert sum(report.timed_out + report.came_due for report in reports) == 0
+
+
+async def test_a_restart_in_the_midst_of_the_move_goes_on_with_it(project: Project) -> None:
+    await project.send(jobs=5)
+    await project.sweep_at(600.0)
+    project.clock.time = later(NOW, 5 * HOUR_S)
+    await project.sweeper.run_once()
+
+    restarted = Project(project.store)
+    restarted.clock.time = later(NOW, 5 * HOUR_S + 10.0)
+    reports = [await restarted.sweeper.run_once() for _ in range(2)]
+
+    assert [(report.moved, report.timed_out) for report in reports] == [(2, 0), (1, 0)]
 
 
 async def test_rounds_that_are_far_apart_by_setting_are_no_outage(project: Project) -> None:

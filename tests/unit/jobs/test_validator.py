@@ -17,7 +17,6 @@ from domain.errors import UnavailableError
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState, JobState, Output, ValidatorKind, output_file_name
-from domain.settings import LifecycleSettings
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
 from domain.units import AppVersionId, Flop, HostId, InstanceId, JobId, Seconds, later
 from jobs.settling import speed_s_per_flop
@@ -52,7 +51,7 @@ class Project:
         self.store = store
         self.clock = HandClock(later(NOW, 7200.0))
         self.outputs = Outputs()
-        self.validator = Validator(store.unsettled, self.outputs, self.clock, LifecycleSettings, **options)
+        self.validator = Validator(store.unsettled, self.outputs, self.clock, **options)
         self.sent: list[tuple[RegisteredHost, Assignment]] = []
 
     async def send(self, batch: Batch, **changes: Any) -> tuple[RegisteredHost, Assignment]:
@@ -279,14 +278,14 @@ def an_instance(number: int = 1, **changes: Any) -> InstanceFacts:
 
 async def test_a_settlement_that_cannot_be_written_is_left_out_alone() -> None:
     store = Picky([a_job(1), a_job(2), a_job(3)], refuses=JobId(2))
-    validator = Validator(store, Outputs(), HandClock(), LifecycleSettings)
+    validator = Validator(store, Outputs(), HandClock())
     assert await validator.run_once() == ValidatorReport(looked_at=3, current=2, validated=2, broken=1)
     assert store.written == [1, 3]
 
 
 async def test_a_store_that_is_away_is_no_fault_of_the_jobs() -> None:
     store = Picky([a_job(1)], refuses=JobId(0), available=False)
-    validator = Validator(store, Outputs(), HandClock(), LifecycleSettings)
+    validator = Validator(store, Outputs(), HandClock())
     with pytest.raises(UnavailableError):
         await validator.run_once()
     store.available = True
@@ -313,7 +312,7 @@ class Recorder:
 
 async def event_of(job: JobFacts, instance_id: int = 1) -> HavEvent | None:
     store = Recorder(job)
-    await Validator(store, Outputs(), HandClock(), LifecycleSettings).run_once()
+    await Validator(store, Outputs(), HandClock()).run_once()
     return store.steps[InstanceId(instance_id)].hav_event
 
 
@@ -367,35 +366,17 @@ async def test_statistics_reach_the_hosts_row(project: Project) -> None:
     assert (hav.n_valid, hav.consecutive_valid, hav.relaxed.n) == (1, 1, 1.0)
 
 
-# ------------------------------------------------------------------ the loop
+# ------------------------------------------------------------------ the next round
 
 
-class StoppedError(Exception):
-    """The clock of a loop under test has run out."""
-
-
-class CountedClock(HandClock):
-    """Ends the loop after some sleeps."""
-
-    def __init__(self, sleeps: int) -> None:
-        super().__init__()
-        self.slept_s: list[float] = []
-        self._sleeps = sleeps
-
-    async def sleep(self, duration_s: float) -> None:
-        self.slept_s.append(duration_s)
-        if len(self.slept_s) == self._sleeps:
-            raise StoppedError
-
-
-async def test_the_loop_rests_only_when_there_is_little_to_do() -> None:
+async def test_a_full_round_says_that_more_is_waiting() -> None:
     class Shrinking(Recorder):
         async def unsettled(self, limit: int) -> Sequence[JobFacts]:
             found, self.jobs = self.jobs[:limit], self.jobs[limit:]
             return found
 
-    store, clock = Shrinking(a_job(1), a_job(2), a_job(3)), CountedClock(1)
-    with pytest.raises(StoppedError):
-        await Validator(store, Outputs(), clock, LifecycleSettings, limit=2).run()
-    assert store.jobs == ()
-    assert clock.slept_s == [0.5]
+    validator = Validator(Shrinking(a_job(1), a_job(2), a_job(3)), Outputs(), HandClock(), limit=2)
+
+    reports = [await validator.run_once() for _ in range(3)]
+
+    assert [(report.looked_at, report.more) for report in reports] == [(2, True), (1, False), (0, False)]
