@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from domain.apps import ProcessorType
@@ -16,9 +15,10 @@ from domain.refusals import RefusalCode
 from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, HostId, InstanceId, Seconds, VolunteerId
 from domain.waiting import Candidate
-from feeder.groups import Group, GroupKey, GroupRank, group_key
+from feeder.groups import ONE_TURN, Group, GroupKey, group_key, turns_of
 from feeder.in_flight import InFlight, Taken
 from feeder.mix import RequestMix
+from feeder.order import Order
 from feeder.rotation import Rotation, Unrunnable
 from feeder.siblings import Siblings
 
@@ -27,6 +27,12 @@ class FallThrough(Protocol):
     """Looks in the database for work the array does not hold."""
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool: ...
+
+
+class Stale(Protocol):
+    """Finds slots that others have sent."""
+
+    async def recheck(self, lost: Collection[Ready]) -> None: ...
 
 
 class Refusable(Protocol):
@@ -64,25 +70,24 @@ class JobArray:
         self.in_flight = InFlight()
         self.emptied = asyncio.Event()  # set when the last slot was taken
         self.fall_through: FallThrough | None = None
+        self.stale: Stale | None = None
+        self._readers = 0
         self._clock = clock
         self._settings = settings
         self._siblings = Siblings()
         self._held: dict[InstanceId, Ready] = {}
         self._groups: dict[GroupKey, Group] = {}
-        self._rank_of: dict[GroupKey, GroupRank] = {}  # of groups with slots, as they stand in _ranked
-        self._ranked: list[tuple[GroupRank, Group]] = []
-        self._in_order: tuple[Group, ...] | None = ()
+        self.turns = ONE_TURN
+        self._order = Order()
 
     # ------------------------------------------------------------ what a request does
 
     def groups(self) -> Sequence[Group]:
-        """Groups with at least one slot, in order: (tier, key, retries desc, sibling returned, id).
+        """Groups with at least one slot, in order: (tier, key, retries desc, sibling returned, turn, id).
 
         What was returned does not change while it is walked; it is made anew only after a change.
         """
-        if self._in_order is None:
-            self._in_order = tuple(group for _, group in self._ranked)
-        return self._in_order
+        return self._order.lent()
 
     def may_have(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:
         """SAME_HOST or SAME_VOLUNTEER when an instance of the job is known to be there already."""
@@ -112,6 +117,23 @@ class JobArray:
         if taken is not None and group is not None and room:
             self._put_in(taken.ready, group)
 
+    def sent(self, instance_ids: Iterable[InstanceId]) -> None:
+        """These dispatches are committed: nothing is open about them any more."""
+        for instance_id in instance_ids:
+            self._settle(instance_id)
+
+    def lost(self, instance_ids: Iterable[InstanceId]) -> None:
+        """Somebody else has these, or nobody needs them: they do not come back, and the host has them not."""
+        for instance_id in instance_ids:
+            taken = self._settle(instance_id)
+            if taken is not None:
+                self._siblings.forget(taken.ready.job_id, taken.host_id, taken.volunteer_id)
+
+    async def recheck(self, lost: Collection[Ready]) -> None:
+        """Ask the database about the first slots of the groups these were in; those that are gone leave."""
+        if self.stale is not None:
+            await self.stale.recheck(lost)
+
     def note_refusal(self, group: Refusable, host_id: HostId, code: RefusalCode) -> None:
         """Count that a host could not take the group; groups all refuse are rotated out."""
         key = (group.batch.batch_id, group.job_class.job_class_id, group.urgent)
@@ -126,6 +148,17 @@ class JobArray:
         return self.fall_through is not None and await self.fall_through.search(wanted, limit)
 
     # ------------------------------------------------------------ what refills and searches do
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While rows are read and placed: what is sent meanwhile is remembered, for a row may be older than that."""
+        self._readers += 1
+        try:
+            yield
+        finally:
+            self._readers -= 1
+            if not self._readers:
+                self.sent(self.in_flight.confirmed())
 
     def __len__(self) -> int:
         return len(self._held)
@@ -172,28 +205,41 @@ class JobArray:
             self.drop(slot.instance_id)
         return slots
 
+    def own(self, owned: Collection[int]) -> None:
+        """Slots of these shards stand before others of equal rank: those are what other workers begin with."""
+        turns = turns_of(owned)
+        if turns == self.turns:
+            return
+        self.turns = turns
+        for group in self._groups.values():
+            group.take_turns(turns)
+            self._order.update(group)
+
     def refresh(self, batches: Mapping[BatchId, Batch]) -> None:
         """Take over the batches' new order and forecasts, and forget groups that have run empty."""
         for key, group in list(self._groups.items()):
             batch = batches.get(key[0])
             if batch is not None:
                 group.batch = batch
-                self._rank(group)
+                self._order.update(group)
             if not group and not self.in_flight.of_batch(key[0]):
                 del self._groups[key]
 
     def settle(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
         """Forget instances in flight whose fate is known, and notes about dispatches that came back long ago."""
         for instance_id in gone:
-            taken = self.in_flight.settle(instance_id)
-            if taken is not None:
-                self._siblings.release(taken.ready.job_id)
+            self._forget(instance_id)
         for job_id, host_id, volunteer_id in self.in_flight.stale_notes(now_s):
             self._siblings.forget(job_id, host_id, volunteer_id)
 
+    def head_of(self, key: GroupKey, most: int) -> Sequence[Ready]:
+        """The first slots of a group, at most `most`."""
+        group = self._groups.get(key)
+        return group.slots()[:most] if group is not None else ()
+
     def slots_of_groups(self) -> dict[GroupKey, int]:
         """How many slots each group has."""
-        return {key: len(self._groups[key]) for key in self._rank_of}
+        return {key: len(self._groups[key]) for key in self._order}
 
     def slots_of_parts(self) -> dict[tuple[BatchId, bool], int]:
         """How many urgent (True) and other slots each batch has."""
@@ -214,45 +260,35 @@ class JobArray:
         """What nobody can run, and why."""
         return self.rotation.report(self.slots_of_groups(), now=self._clock.now())
 
-    # ------------------------------------------------------------ order
+    # ------------------------------------------------------------ in and out
+
+    def _settle(self, instance_id: InstanceId) -> Taken | None:
+        """The fate of an instance in flight is known; None when it was before."""
+        return self.in_flight.confirm(instance_id) if self._readers else self._forget(instance_id)
+
+    def _forget(self, instance_id: InstanceId) -> Taken | None:
+        taken = self.in_flight.settle(instance_id)
+        if taken is not None:
+            self._siblings.release(taken.ready.job_id)
+        return taken
 
     def _add(self, ready: Ready, batch: Batch, job_class: JobClass) -> None:
         key = group_key(ready)
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(batch, job_class, urgent=ready.urgent)
+            group = self._groups[key] = Group(batch, job_class, urgent=ready.urgent, turns=self.turns)
         self._siblings.hold(ready.job_id)
         self._put_in(ready, group)
 
     def _put_in(self, ready: Ready, group: Group) -> None:
         self._held[ready.instance_id] = ready
         group.add(ready)
-        self._rank(group)
+        self._order.update(group)
 
     def _take_out(self, ready: Ready) -> None:
         group = self._groups[group_key(ready)]
         group.remove(ready)
-        self._rank(group)
-
-    def _rank(self, group: Group) -> None:
-        """Move a group to where its first slot belongs now."""
-        key = group.key
-        before = self._rank_of.get(key)
-        after = group.rank if group else None
-        if before == after:
-            return
-        place = None
-        if before is not None:
-            place = bisect_left(self._ranked, before, key=itemgetter(0))
-            del self._ranked[place]
-            del self._rank_of[key]
-        if after is not None:
-            new_place = bisect_left(self._ranked, after, key=itemgetter(0))
-            self._ranked.insert(new_place, (after, group))
-            self._rank_of[key] = after
-            if new_place == place:
-                return
-        self._in_order = None
+        self._order.update(group)
 
 
 def _no_less_urgent(ready: Ready, held: Ready) -> bool:

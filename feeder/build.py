@@ -8,6 +8,7 @@ from feeder.array import JobArray
 from feeder.classes import Classes
 from feeder.cursors import Cursors
 from feeder.ports import CatalogueSource, Ports
+from feeder.recheck import Recheck
 from feeder.refill import Refiller
 from feeder.search import Search
 from feeder.service import Feeder
@@ -22,4 +23,5 @@ def build(ports: Ports, settings: CatalogueSource, clock: Clock) -> Feeder:
     array = JobArray(clock, feeder_settings)
     cursors, classes = Cursors(), Classes(ports.waiting)
     array.fall_through = Search(ports, settings, clock, array=array, cursors=cursors, classes=classes)
+    array.stale = Recheck(ports.waiting, array)
     return Feeder(array, Refiller(ports, clock, array=array, cursors=cursors, classes=classes), settings, clock)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from domain.batches import Batch
 from domain.jobs import JobClass, Ready
-from domain.units import BatchId, InstanceId, JobClassId
+from domain.units import SHARDS, BatchId, InstanceId, JobClassId
 
 GroupKey = tuple[BatchId, JobClassId, bool]  # batch, class, urgent
-SlotRank = tuple[int, bool, InstanceId]
+SlotRank = tuple[int, bool, int, InstanceId]
 GroupRank = tuple[int, float, SlotRank]
+Turns = tuple[int, ...]  # per shard, when it has its turn among slots of equal rank
+
+ONE_TURN: Turns = (0,) * SHARDS  # all shards alike
 
 
 def group_key(ready: Ready) -> GroupKey:
@@ -19,14 +22,26 @@ def group_key(ready: Ready) -> GroupKey:
     return ready.batch_id, ready.job_class_id, ready.urgent
 
 
-def slot_rank(ready: Ready) -> SlotRank:
-    """The place of a slot in its group, smaller first: retries descending, a sibling returned first, then id.
+def turns_of(owned: Collection[int]) -> Turns:
+    """The shards' turns in a worker: its own first, then the others, beginning behind its first own.
+
+    Every worker holds gated jobs and tails; so each begins with other ones, and they rarely meet.
+
+    >>> turns_of(range(2, 62))[:4], turns_of(range(2, 62))[62:]
+    ((62, 63, 0, 0), (60, 61))
+    """
+    first = min(owned, default=0)
+    return tuple(0 if shard in owned or not owned else (shard - first) % SHARDS for shard in range(SHARDS))
+
+
+def slot_rank(ready: Ready, turns: Turns = ONE_TURN) -> SlotRank:
+    """The place of a slot in its group, smaller first: retries descending, a sibling returned first, turn, id.
 
     >>> from domain.units import JobId
     >>> slot_rank(Ready(InstanceId(9), JobId(4), BatchId(1), JobClassId(1), retries=2, sibling_returned=True))
-    (-2, False, 9)
+    (-2, False, 0, 9)
     """
-    return -ready.retries, not ready.sibling_returned, ready.instance_id
+    return -ready.retries, not ready.sibling_returned, turns[ready.job_id % SHARDS], ready.instance_id
 
 
 class Group:
@@ -36,15 +51,16 @@ class Group:
     the first change after a call copies the list (a few microseconds for 10,000 slots), later ones do not.
     """
 
-    __slots__ = ("_lent", "_slots", "batch", "job_class", "sticky_files", "urgent")
+    __slots__ = ("_lent", "_slots", "_turns", "batch", "job_class", "sticky_files", "urgent")
 
-    def __init__(self, batch: Batch, job_class: JobClass, *, urgent: bool) -> None:
+    def __init__(self, batch: Batch, job_class: JobClass, *, urgent: bool, turns: Turns = ONE_TURN) -> None:
         self.batch = batch
         self.job_class = job_class
         self.urgent = urgent
         self.sticky_files = frozenset(file.name for file in job_class.inputs if file.sticky)
         self._slots: list[Ready] = []
         self._lent = False
+        self._turns = turns
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -64,26 +80,35 @@ class Group:
     @property
     def rank(self) -> GroupRank:
         """The place of the group among groups, smaller first. No two groups have the same."""
-        return self.batch.order_tier, self.batch.order_key, slot_rank(self._slots[0])
+        return self.batch.order_tier, self.batch.order_key, slot_rank(self._slots[0], self._turns)
 
     def slots(self) -> Sequence[Ready]:
         """The group's slots in order, as they are now."""
         self._lent = True
         return self._slots
 
+    def take_turns(self, turns: Turns) -> None:
+        """Stand in the order of other turns from now on."""
+        self._turns = turns
+        self._slots = sorted(self._slots, key=self._slot_rank)
+        self._lent = False
+
     def add(self, ready: Ready) -> None:
         self._copy_if_lent()
-        if not self._slots or slot_rank(self._slots[-1]) < slot_rank(ready):
+        if not self._slots or self._slot_rank(self._slots[-1]) < self._slot_rank(ready):
             self._slots.append(ready)
         else:
-            insort(self._slots, ready, key=slot_rank)
+            insort(self._slots, ready, key=self._slot_rank)
 
     def remove(self, ready: Ready) -> None:
         """Take out a slot that is in the group."""
         self._copy_if_lent()
-        place = bisect_left(self._slots, slot_rank(ready), key=slot_rank)
+        place = bisect_left(self._slots, self._slot_rank(ready), key=self._slot_rank)
         assert self._slots[place].instance_id == ready.instance_id
         del self._slots[place]
+
+    def _slot_rank(self, ready: Ready) -> SlotRank:
+        return slot_rank(ready, self._turns)
 
     def _copy_if_lent(self) -> None:
         if self._lent:

@@ -24,21 +24,22 @@ class Taken:
 class InFlight:
     """Instances that must not be read again yet.
 
-    An instance leaves when it is given back, or when it is older than IN_FLIGHT_S and the database was
-    asked what became of it.
+    An instance leaves when its dispatch is known to be committed or lost, when it is given back, or when it is
+    older than IN_FLIGHT_S and the database was asked what became of it.
     """
 
     def __init__(self) -> None:
         self._taken: dict[InstanceId, Taken] = {}  # oldest first
         self._doubtful: dict[InstanceId, Taken] = {}  # given back while there was no room
+        self._confirmed: dict[InstanceId, Taken] = {}  # settled, but rows read before may still name them
         self._returned: deque[Taken] = deque()  # given back, oldest first
         self._of_batch: Counter[BatchId] = Counter()
 
     def __len__(self) -> int:
-        return len(self._taken) + len(self._doubtful)
+        return len(self._taken) + len(self._doubtful) + len(self._confirmed)
 
     def __contains__(self, instance_id: InstanceId) -> bool:
-        return instance_id in self._taken or instance_id in self._doubtful
+        return instance_id in self._taken or instance_id in self._doubtful or instance_id in self._confirmed
 
     def of_batch(self, batch_id: BatchId) -> int:
         """How many instances of a batch are in flight."""
@@ -73,9 +74,21 @@ class InFlight:
             found.append(taken)
         return found
 
+    def confirm(self, instance_id: InstanceId) -> Taken | None:
+        """The instance's fate is known, but it must be remembered a little longer; None when it is not in flight."""
+        taken = self._taken.pop(instance_id, None) or self._doubtful.pop(instance_id, None)
+        if taken is not None:
+            self._confirmed[instance_id] = taken
+        return taken
+
+    def confirmed(self) -> list[InstanceId]:
+        """Instances whose fate is known."""
+        return list(self._confirmed)
+
     def settle(self, instance_id: InstanceId) -> Taken | None:
         """Forget an instance; None when it is not in flight any more."""
         taken = self._taken.pop(instance_id, None) or self._doubtful.pop(instance_id, None)
+        taken = taken or self._confirmed.pop(instance_id, None)
         if taken is not None:
             self._leave(taken)
         return taken

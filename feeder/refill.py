@@ -70,6 +70,10 @@ class Refiller:
 
     async def refill(self, catalogue: Catalogue) -> Refill:
         """Bring the array to what it should hold. Raises what the database raises; the array stays usable."""
+        with self._array.reading():
+            return await self._refill(catalogue)
+
+    async def _refill(self, catalogue: Catalogue) -> Refill:
         started_at, started_s = self._clock.now(), self._clock.monotonic()
         held_before = {ready.batch_id for ready in self._array}
         view = await self._view(catalogue.settings.feeder)
@@ -186,12 +190,19 @@ class Refiller:
         placed: dict[BatchId, Placed] = {}
         for batch in batches:
             batch_id = batch.batch_id
-            urgent = sorted(found.urgent.get(batch_id, ()), key=lambda candidate: slot_rank(candidate.ready))
+            urgent = sorted(found.urgent.get(batch_id, ()), key=lambda one: slot_rank(one.ready, self._array.turns))
             retries = [Offer(one, by_cursor=False) for one in urgent if one.ready.urgent]
             placing.place(batch, retries, placing.wanted.get((batch_id, True), 0))
             most = max(rows_wanted.get(batch_id, 0), placing.wanted.get((batch_id, False), 0))
-            placed[batch_id] = placing.place(batch, _first_instances(batch_id, urgent, found), most)
+            placed[batch_id] = placing.place(batch, self._first_instances(batch_id, urgent, found), most)
         return placed
+
+    def _first_instances(self, batch_id: BatchId, urgent: Sequence[Candidate], found: _Found) -> list[Offer]:
+        """What is not urgent by nature, by turn and id: handed back, of the whole remainder, or behind the cursors."""
+        offers = [Offer(one, by_cursor=False) for one in urgent if not one.ready.urgent]
+        offers += [Offer(one, by_cursor=False) for one in found.tail.get(batch_id, ())]
+        offers += [Offer(one, by_cursor=True) for one in found.fresh.get(batch_id, ())]
+        return sorted(offers, key=lambda offer: slot_rank(offer.candidate.ready, self._array.turns))
 
     def _note_ends(self, planned: Reads, found: _Found, placed: Mapping[BatchId, Placed]) -> None:
         """Ranges that gave less than asked for are at their end, if all they gave was dealt with."""
@@ -203,14 +214,6 @@ class Refiller:
         for batch_id in planned.tail_batches:
             if placed[batch_id].complete and placed[batch_id].count == 0:
                 self._cursors.found_dry(batch_id, now_s=now_s)
-
-
-def _first_instances(batch_id: BatchId, urgent: Sequence[Candidate], found: _Found) -> list[Offer]:
-    """What is not urgent by nature, by id: handed back, of the whole remainder, or behind the cursors."""
-    offers = [Offer(one, by_cursor=False) for one in urgent if not one.ready.urgent]
-    offers += [Offer(one, by_cursor=False) for one in found.tail.get(batch_id, ())]
-    offers += [Offer(one, by_cursor=True) for one in found.fresh.get(batch_id, ())]
-    return sorted(offers, key=lambda offer: slot_rank(offer.candidate.ready))
 
 
 def _by_batch(candidates: Sequence[Candidate]) -> ByBatch:

@@ -77,7 +77,8 @@ class Search:
                     return True
                 if not before.added or any(instance_id in self._array for instance_id in before.added):
                     return False
-            added = await self._added(kinds, limit)
+            with self._array.reading():
+                added = await self._added(kinds, limit)
             self._done += 1
             self._remember(kinds, _Outcome(self._clock.monotonic(), self._done, added))
             return bool(added)

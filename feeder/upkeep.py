@@ -63,6 +63,7 @@ class Upkeep:
     def _drop_foreign(self, view: View) -> int:
         """Slots of shards this worker does not own leave, except for those every worker holds."""
         self._cursors.own(view.owned)
+        self._array.own(view.owned)
         foreign = [ready for ready in self._array if not view.is_ours(ready)]
         for ready in foreign:
             self._array.drop(ready.instance_id)

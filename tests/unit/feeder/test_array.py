@@ -116,6 +116,59 @@ def test_a_slot_given_back_to_a_full_array_waits_for_the_database() -> None:
     assert [taken.ready for taken in array.in_flight.due(StillClock().monotonic(), 10)] == [ready]
 
 
+def test_a_committed_dispatch_is_forgotten_at_once() -> None:
+    array = an_array()
+    ready = put(array, 1)
+    array.take(ready, HOST, ADA)
+    array.sent([ready.instance_id])
+    assert (len(array.in_flight), array.is_known(ready.instance_id)) == (0, False)
+    array.sent([ready.instance_id])
+    array.give_back(ready)
+    assert order_of(array) == []
+
+
+def test_what_is_sent_while_rows_are_read_is_not_placed_from_older_rows() -> None:
+    array = an_array()
+    ready = put(array, 1)
+    with array.reading():
+        array.take(ready, HOST, ADA)
+        with array.reading():
+            array.sent([ready.instance_id])
+        put(array, 1)
+        assert order_of(array) == []
+    assert len(array.in_flight) == 0
+
+
+def test_a_host_that_lost_a_job_may_have_its_sibling() -> None:
+    array = an_array()
+    ready, sibling = put(array, 1, job_id=JobId(9)), put(array, 2, job_id=JobId(9))
+    array.take(ready, HOST, ADA)
+    array.lost([ready.instance_id])
+    assert len(array.in_flight) == 0
+    assert array.may_have(sibling, HOST, ADA) is None
+
+
+def test_slots_of_own_shards_stand_before_others_of_equal_rank() -> None:
+    array = an_array()
+    for number in range(1, 7):
+        put(array, number, retries=1 if number == 5 else 0)
+    array.own({4, 5, 6})
+    assert order_of(array) == [5, 4, 6, 1, 2, 3]
+    put(array, 64 + 4)
+    put(array, 7)
+    assert order_of(array) == [5, 4, 6, 68, 7, 1, 2, 3]
+
+
+def test_groups_of_equal_key_stand_by_whose_shards_their_first_slots_are() -> None:
+    array = an_array()
+    put(array, 1, batch=1)
+    put(array, 2, batch=2)
+    array.own({2})
+    assert order_of(array) == [2, 1]
+    array.own({1})
+    assert order_of(array) == [1, 2]
+
+
 def test_the_host_and_volunteer_of_a_taken_sibling_are_refused() -> None:
     array = an_array()
     ready = put(array, 1, job_id=JobId(9))
