@@ -46,8 +46,9 @@ class Giver:
     async def give(self, asking: Asking | None, writes: RequestWrites) -> Given:
         """Commit `writes` and, when `asking` is not None, the jobs chosen for it, in one transaction.
 
-        When every job chosen was lost to other requests it chooses again, at most twice. Raises
-        UnavailableError when nothing was written; all slots are then back in the array.
+        When every job chosen was lost to other requests it chooses again, at most twice, after it has asked
+        which slots beside them are gone. Raises UnavailableError when nothing was written; all slots are then
+        back in the array.
         """
         if asking is None:
             await self._ledger.write(writes)
@@ -66,6 +67,7 @@ class Giver:
         given = _given(choice, outcome)
         rounds = 1
         while choice.chosen and not given.jobs and rounds < MOST_ROUNDS:
+            await self._array.recheck([chosen.slot for chosen in choice.chosen])
             choice = await self._chosen(asking)
             try:
                 outcome = await self._committed(choice, RequestWrites(writes.host), set_aside)
@@ -87,7 +89,10 @@ class Giver:
         return choice
 
     async def _committed(self, choice: Choice, writes: RequestWrites, set_aside: list[Ready]) -> WriteOutcome:
-        """Write; slots of jobs the host may not have (a sibling is there) are set aside for other hosts."""
+        """Write, and tell the array what became of each slot.
+
+        Those of jobs the host may not have (a sibling is there) are set aside for other hosts.
+        """
         slots = {chosen.slot.instance_id: chosen.slot for chosen in choice.chosen}
         assignments = tuple(chosen.assignment for chosen in choice.chosen)
         try:
@@ -95,7 +100,10 @@ class Giver:
         except BaseException:
             set_aside.extend(slots.values())
             raise
-        set_aside.extend(slots[i] for i, fate in outcome.fates.items() if fate is AssignmentFate.SIBLING)
+        fates = outcome.fates
+        self._array.sent(i for i, fate in fates.items() if fate is AssignmentFate.SENT)
+        self._array.lost(i for i, fate in fates.items() if fate is AssignmentFate.LOST)
+        set_aside.extend(slots[i] for i, fate in fates.items() if fate is AssignmentFate.SIBLING)
         return outcome
 
 

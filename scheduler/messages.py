@@ -81,9 +81,10 @@ def request_delay_s(
     """Seconds until the client may call again.
 
     `refused_delay_s` when no program can ever run on the computer as it is, unless it still has work to
-    report; `no_work_delay_s` when it wanted work and got none; else `request_delay_s`.
+    report; `no_work_delay_s` when it wanted work and there was none; else `request_delay_s`, also when
+    others were faster: there is work.
     """
-    if sent or not wanted:
+    if sent or not wanted or RefusalCode.LOST_RACE in reasons:
         return settings.request_delay_s
     if reasons and WRONG_PLATFORM.issuperset(reasons) and not holds_work:
         return settings.refused_delay_s
@@ -108,6 +109,7 @@ _ABOUT_THE_COMPUTER = WRONG_PLATFORM | {
     RefusalCode.PLAN_CLASS,
     RefusalCode.APP_NOT_SELECTED,
     RefusalCode.BETA,
+    RefusalCode.NO_GPU,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from domain.apps import ProcessorType
@@ -61,7 +61,7 @@ class SlotGroup(Protocol):
         ...
 
     def slots(self) -> Sequence[Ready]:
-        """The group's slots in order: retries descending, a sibling returned first, then id."""
+        """The group's slots in order: retries descending, a sibling returned first, own shards first, then id."""
         ...
 
 
@@ -69,7 +69,7 @@ class JobArray(Protocol):
     """The feeder's job array, as a request walks it."""
 
     def groups(self) -> Sequence[SlotGroup]:
-        """Groups with at least one slot, in order: (tier, key, retries descending, id)."""
+        """Groups with slots, in order: (tier, key, retries descending, a sibling returned, own shards first, id)."""
         ...
 
     def may_have(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:
@@ -82,6 +82,18 @@ class JobArray(Protocol):
 
     def give_back(self, slot: Ready) -> None:
         """Put a slot back whose dispatch was not committed."""
+        ...
+
+    def sent(self, instance_ids: Iterable[InstanceId]) -> None:
+        """These were committed: nothing is open about them any more."""
+        ...
+
+    def lost(self, instance_ids: Iterable[InstanceId]) -> None:
+        """Others were given these first, or nobody needs them: they do not come back."""
+        ...
+
+    async def recheck(self, lost: Collection[Ready]) -> None:
+        """Ask the database about the first slots of the groups these were in; those that are gone leave."""
         ...
 
     def note_refusal(self, group: SlotGroup, host_id: HostId, code: RefusalCode) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,6 +67,15 @@ class ListArray:
         group = next(g for g in self.held if g.job_class.job_class_id == slot.job_class_id and g.urgent == slot.urgent)
         group.ready.append(slot)
         group.ready.sort(key=_slot_rank)
+
+    def sent(self, instance_ids: Iterable[InstanceId]) -> None:
+        raise AssertionError("choosing jobs commits none")
+
+    def lost(self, instance_ids: Iterable[InstanceId]) -> None:
+        raise AssertionError("choosing jobs loses none")
+
+    async def recheck(self, lost: Collection[Ready]) -> None:
+        raise AssertionError("choosing jobs asks the database nothing")
 
     def note_refusal(self, group: Any, host_id: HostId, code: RefusalCode) -> None:
         self.noted.append((group, code))

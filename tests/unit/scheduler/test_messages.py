@@ -53,6 +53,7 @@ def test_a_wrong_platform_is_said_aloud() -> None:
         pytest.param(False, False, {}, False, 60.0, id="it wanted none"),
         pytest.param(False, True, {}, False, 300.0, id="there is none"),
         pytest.param(False, True, {C.MEMORY: (1, "")}, False, 300.0, id="none that fits"),
+        pytest.param(False, True, {C.MEMORY: (1, ""), C.LOST_RACE: (2, "")}, False, 60.0, id="others were faster"),
         pytest.param(False, True, {C.NO_APP_VERSION: (1, "")}, False, 86400.0, id="none that ever will"),
         pytest.param(False, True, {C.NO_APP_VERSION: (1, ""), C.MEMORY: (1, "")}, False, 300.0, id="one app might"),
         pytest.param(False, True, {C.ANONYMOUS_PLATFORM: (1, "")}, True, 300.0, id="it still has work to report"),
@@ -76,6 +77,7 @@ def test_the_database_is_worth_a_look_unless_the_computer_is_the_reason() -> Non
     assert counts_as_empty({})
     assert counts_as_empty({C.MEMORY: (1, ""), C.DAILY_QUOTA: (1, "")})
     assert not counts_as_empty({C.IN_PROGRESS_LIMIT: (1, ""), C.NO_APP_VERSION: (2, "")})
+    assert not counts_as_empty({C.NO_GPU: (1, "")})
 
 
 @given(st.dictionaries(st.sampled_from(list(C)), st.tuples(st.integers(1, 9), st.text(max_size=20))))
