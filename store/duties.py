@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-import asyncpg
-
 from domain.errors import UnavailableError
 from domain.units import Instant
-from store.pool import LOST, Database, connect, lost_means_unavailable
+from store.pool import LOST, Database, lost_means_unavailable
 from store.queries import load
+from store.watched import WatchedConnection, connect_watched
 
-TRY_S = 5.0  # a standing-by process asks for the lock this often, and the holder whether it still has it
+CLOSE_S = 5.0  # a connection that does not end by then is dropped
 
 
 class DutyLocks:
@@ -20,7 +19,7 @@ class DutyLocks:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._connection: asyncpg.Connection[asyncpg.Record] | None = None
+        self._connection: WatchedConnection | None = None
         self._held: set[str] = set()
         self._turn = asyncio.Lock()
 
@@ -40,10 +39,10 @@ class DutyLocks:
     async def _mine(self, duty: str) -> bool:
         if self._connection is None or self._connection.is_closed():
             self._held.clear()
-            self._connection = await connect(self._dsn)
+            self._connection = await connect_watched(self._dsn)
         if duty in self._held:
-            return bool(await self._connection.fetchval(load("connection_alive"), timeout=TRY_S))
-        if await self._connection.fetchval(load("try_duty_lock"), duty, timeout=TRY_S):
+            return bool(await self._connection.fetchval(load("connection_alive")))
+        if await self._connection.fetchval(load("try_duty_lock"), duty):
             self._held.add(duty)
         return duty in self._held
 
@@ -53,7 +52,7 @@ class DutyLocks:
         self._held.clear()
         if connection is not None:
             with suppress(*LOST):
-                await connection.close(timeout=TRY_S)
+                await connection.close(timeout=CLOSE_S)
 
 
 class DatabaseClock:

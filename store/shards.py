@@ -1,56 +1,25 @@
 """Which shards does this worker feed? Session-level advisory locks, on a connection of their own.
 
-A worker's locks end with its connection, so nobody writes leases. The server notices a dead machine by TCP
-keep-alive after 25 s, and by the user time-out after 30 s at the latest; a worker whose connection has been
-silent for 15 s regards its shards as lost before that.
+A worker's locks end with its connection, so nobody writes leases. The server notices a dead machine within 30 s
+(store.watched); a worker whose connection has been silent for 15 s regards its shards as lost before that.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
-import socket
 
-import asyncpg
 import structlog
 
 from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.units import SHARDS, Seconds
-from store.pool import CONNECT_TIMEOUT_S, SESSION, lost_means_unavailable
+from store.pool import lost_means_unavailable
 from store.queries import load
+from store.watched import WatchedConnection, connect_watched
 
 LOCK_CLASS = 19797  # of advisory locks; -1 among its shards says that a worker lives
 INTERVAL_S = 3.0
 SILENCE_S = 15.0
-COMMAND_TIMEOUT_S = 5.0
-KEEP_ALIVE = {"idle": 10, "interval": 5, "count": 3}  # s, s, probes
-USER_TIMEOUT_MS = 30_000
-
-
-class WatchedConnection(asyncpg.Connection):
-    """A connection whose death is noticed on both sides."""
-
-    _transport: asyncio.Transport
-
-    def keep_alive(self) -> None:
-        """Let both kernels notice when the other side is gone."""
-        probe(self._transport.get_extra_info("socket"))
-
-
-def probe(sock: socket.socket) -> None:
-    """Let the kernel probe the other side of a TCP connection; a Unix socket needs no probes."""
-    if sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (
-        ("TCP_KEEPIDLE", KEEP_ALIVE["idle"]),
-        ("TCP_KEEPINTVL", KEEP_ALIVE["interval"]),
-        ("TCP_KEEPCNT", KEEP_ALIVE["count"]),
-        ("TCP_USER_TIMEOUT", USER_TIMEOUT_MS),
-    ):
-        if hasattr(socket, name):  # not every system has each of them
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class PostgresShards:
@@ -108,20 +77,7 @@ class PostgresShards:
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
         self._owned = frozenset()
-        connection = await asyncpg.connect(
-            self._dsn,
-            timeout=CONNECT_TIMEOUT_S,
-            command_timeout=COMMAND_TIMEOUT_S,
-            connection_class=WatchedConnection,
-            server_settings=SESSION
-            | {
-                "tcp_keepalives_idle": str(KEEP_ALIVE["idle"]),
-                "tcp_keepalives_interval": str(KEEP_ALIVE["interval"]),
-                "tcp_keepalives_count": str(KEEP_ALIVE["count"]),
-                "tcp_user_timeout": str(USER_TIMEOUT_MS),
-            },
-        )
-        connection.keep_alive()
+        connection = await connect_watched(self._dsn)
         self._connection = connection
         await connection.execute(load("join_workers"), LOCK_CLASS)
         return connection

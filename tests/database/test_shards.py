@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator
 
 import asyncpg
@@ -11,7 +10,7 @@ import pytest
 from domain.errors import UnavailableError
 from domain.units import Instant, Seconds
 from feeder.ports import Shards
-from store.shards import SILENCE_S, PostgresShards, probe
+from store.shards import SILENCE_S, PostgresShards
 from tests.pg import with_database
 
 
@@ -102,17 +101,6 @@ async def test_a_worker_without_a_database_is_told_so(dsn: str) -> None:
     with pytest.raises(UnavailableError, match="no_such_database"):
         await worker.run_once()
     assert worker.owned() == frozenset()
-
-
-def test_tcp_connections_are_probed_and_unix_sockets_are_not() -> None:
-    with socket.socket(socket.AF_INET) as tcp, socket.socket(socket.AF_UNIX) as local:
-        probe(tcp)
-        probe(local)
-
-        idle, interval, count = socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT
-        assert [tcp.getsockopt(socket.IPPROTO_TCP, option) for option in (idle, interval, count)] == [10, 5, 3]
-        assert tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
-        assert local.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 0
 
 
 async def end_other_connections(connection: asyncpg.Connection[asyncpg.Record]) -> None:
