@@ -16,6 +16,7 @@ Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
 
 MOST = 64  # members of a group
+MOST_GROUPS_WAITING = 20  # at a few ms each; who comes later would have hung up before it is served
 
 
 class Grouped(Generic[Ask, Answer]):
@@ -46,9 +47,14 @@ class Grouped(Generic[Ask, Answer]):
         self.members = 0  # of them
 
     async def ask(self, ask: Ask) -> Answer:
-        """The answer to one ask. Raises UnavailableError, or whatever its own work raises."""
+        """The answer to one ask. Raises UnavailableError, or whatever its own work raises.
+
+        When too many are waiting already, it is refused at once: a queue that only grows serves nobody.
+        """
         if self._closed:
             raise UnavailableError("the store is closed")
+        if len(self._waiting) >= MOST_GROUPS_WAITING * self._most:
+            raise UnavailableError(f"the database is busy: {len(self._waiting)} requests are waiting for it")
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((ask, answer))
         if self._running is None:

@@ -87,6 +87,25 @@ async def test_a_group_has_no_more_than_the_most_members(work: tuple[Halved, Gro
     assert [len(group) for group in halved.groups] == [10, 10, 5]
 
 
+async def test_when_twenty_groups_are_waiting_the_next_ask_is_refused_at_once(
+    work: tuple[Halved, Grouped[int, int]],
+) -> None:
+    halved, grouped = work
+    halved.gate.clear()
+    asks = [asyncio.create_task(grouped.ask(1))]
+    while not halved.groups:
+        await asyncio.wait(asks, timeout=0.001)
+    asks += [asyncio.create_task(grouped.ask(1)) for _ in range(20 * 10)]
+    await asyncio.wait(asks, timeout=0.001)
+
+    with pytest.raises(UnavailableError, match="busy: 200 requests are waiting"):
+        await grouped.ask(1)
+
+    halved.gate.set()
+    assert await asyncio.gather(*asks) == [100] * 201
+    assert await grouped.ask(2) == 50
+
+
 async def test_only_the_bad_member_gets_the_exception(dsn: str, work: tuple[Halved, Grouped[int, int]]) -> None:
     _, grouped = work
     answers = await asyncio.gather(*(grouped.ask(n) for n in (5, 0, 10)), return_exceptions=True)
