@@ -124,8 +124,10 @@ class Host:
             assert response.status == 200, element
             return await response.read()
 
-    async def upload(self, task: Task, content: bytes = RIGHT, **changes: Any) -> UploadReply:
-        """Bring the only output of a task; `changes` are of the header."""
+    async def upload(
+        self, task: Task, content: bytes = RIGHT, *, cut_at: int | None = None, **changes: Any
+    ) -> UploadReply:
+        """Bring the only output of a task; `changes` are of the header, and behind `cut_at` nothing comes."""
         [name] = task.tokens
         values: dict[str, Any] = {
             "name": name,
@@ -136,7 +138,7 @@ class Host:
             "offset": 0,
         }
         header = UploadHeader(**(values | changes))
-        return await self.bring(task.upload_url, encode_upload_header(header) + content[header.offset :])
+        return await self.bring(task.upload_url, encode_upload_header(header) + content[header.offset : cut_at])
 
     async def size(self, task: Task) -> UploadReply:
         """Ask how much of a task's only output is there."""

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from domain.errors import UnavailableError
 from domain.units import BatchId, JobId
 from domain.views import InstanceRow, JobRow
 from operations.accounts import AccountKeys
@@ -64,6 +65,11 @@ class LiveServer:
             await worker.parts.catalogue.refresh_once()
             await worker.parts.feeder.refill_once()
 
+    async def forward(self, by_s: float) -> None:
+        """Let time pass, and the workers hear from the database again."""
+        self.clock.forward(by_s)
+        await self.feed()
+
     async def validate(self) -> None:
         await self._do("validator")
 
@@ -74,7 +80,8 @@ class LiveServer:
         assert self.background is not None
         await self.background.catalogue.refresh_once()
         [duty] = [one for one in self.background.duties if one.name == duty_name]
-        assert await duty.step() != STAND_BY_S, f"{duty_name} was not done"
+        if await duty.step() == STAND_BY_S:
+            raise UnavailableError(f"{duty_name} was not done")
 
     # ------------------------------------------------------------------ what a submitter and an operator do
 
@@ -150,7 +157,7 @@ class LiveServer:
         """Stop the only worker and start it anew on the same port."""
         [worker] = self.workers
         await self.stop_worker(worker)
-        await self.start_worker(_port_of(self.url))
+        await self.start_worker(int(worker.url.rstrip("/").rpartition(":")[2]))
 
 
 def a_batch(*, jobs: Mapping[str, object] | None = None, **batch: object) -> dict[str, object]:
@@ -168,17 +175,17 @@ def a_batch(*, jobs: Mapping[str, object] | None = None, **batch: object) -> dic
     return {"app": "pi", "qos": "throughput", "jobs": asked, **batch}
 
 
-def _port_of(url: str) -> int:
-    return int(url.rstrip("/").rpartition(":")[2])
-
-
 @asynccontextmanager
 async def live_server(
-    folder: Path, keys_dir: Path, settings: Mapping[str, object] | None = None
+    folder: Path, keys_dir: Path, *, path: str = "", settings: Mapping[str, object] | None = None
 ) -> AsyncIterator[LiveServer]:
-    """A project in `folder` with one worker and its background duties, on a new database."""
+    """A project in `folder` with one worker and its background duties, on a new database.
+
+    `path` is what the master URL has behind the port's slash.
+    """
     clock = ForwardClock()
-    url = f"http://127.0.0.1:{free_port()}/"
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/{path}"
     shutil.copytree(keys_dir, folder / "project" / "keys")
     async with AsyncExitStack() as stack:
         dsn = await stack.enter_async_context(database())
@@ -190,7 +197,7 @@ async def live_server(
         server = LiveServer(project, url, clock, store, http)
         server.background = await stack.enter_async_context(build_background(project, clock))
         stack.push_async_callback(_stop_workers, server)
-        await server.start_worker(_port_of(url))
+        await server.start_worker(port)
         yield server
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pytest
 import yarl
@@ -64,7 +65,7 @@ async def test_a_result_whose_output_never_came_is_no_success(server: LiveServer
     ],
 )
 async def test_an_upload_nobody_gave_leave_for_is_refused_for_good(
-    server: LiveServer, header: dict[str, object], why: str
+    server: LiveServer, header: dict[str, Any], why: str
 ) -> None:
     await server.add_app()
     await server.submit()

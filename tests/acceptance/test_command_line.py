@@ -22,6 +22,8 @@ from store import embedded
 from tests.acceptance.host import LINUX
 from tests.pg import database
 
+pytestmark = pytest.mark.xdist_group("command line")  # one project for all
+
 BATCH = """
 app = "pi"
 qos = "afap"
@@ -83,13 +85,12 @@ def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
     program = project.data_dir.parent / "main.sh"
     program.write_text("#!/bin/sh\n")
     (project.data_dir.parent / "in.txt").write_text("input\n")
-    embedded.ensure_running(project.data_dir / "postgres")  # once, and not for every command
     project.json("init", "--url", "http://127.0.0.1:8089/")
     project.json("app", "add", "pi")
     version = ["app", "version", "add", "pi", "--platform", LINUX, "--version", "100", "--main", str(program)]
     project.json(*version)
     yield project
-    assert embedded.release(project.data_dir / "postgres")
+    embedded.stop(project.data_dir / "postgres")
 
 
 def submitted(muster: CommandLine, text: str = BATCH) -> int:

@@ -45,7 +45,7 @@ def processes_of(data_dir: Path) -> list[psutil.Process]:
 def is_alive(process: psutil.Process) -> bool:
     """Whether it runs; one that ended and was not asked for its exit code by its parent does not."""
     try:
-        return str(process.status()) != psutil.STATUS_ZOMBIE
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 

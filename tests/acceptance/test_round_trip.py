@@ -148,7 +148,7 @@ async def test_hours_without_the_server_move_due_dates(server: LiveServer) -> No
     await server.sweep()
     [before] = await server.instances(batch_id)
 
-    server.clock.forward(3 * 3600.0)
+    await server.forward(3 * 3600.0)
     await server.sweep()
 
     [after] = await server.instances(batch_id)
@@ -233,7 +233,7 @@ async def test_a_lost_job_is_sent_again_with_the_same_due_date(server: LiveServe
     [before] = await server.instances(batch_id)
     host.held.clear()  # the reply never reached the client
 
-    server.clock.forward(600.0)
+    await server.forward(600.0)
     await host.call()
 
     [again] = host.held.values()
