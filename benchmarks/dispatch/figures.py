@@ -24,6 +24,7 @@ class Repeat:
     no_work_fraction: float
     failed: float
     python_cpu_us_per_request: float
+    background_cpu_us_per_request: float  # the validator's part of the Python time
     postgres_cpu_us_per_request: float
     generator_cpu_fraction: float
     unsettled_left: float  # jobs the validator had not come to when the load ended

@@ -39,6 +39,10 @@ class Node:
         """CPU seconds of the request workers and the background process so far."""
         return sum(_cpu_s(process) for process in (*self.workers, *self.background))
 
+    def background_cpu_s(self) -> float:
+        """CPU seconds of the background process so far."""
+        return sum(_cpu_s(process) for process in self.background)
+
     def postgres_cpu_s(self) -> float:
         """CPU seconds of every process of the database so far, ended ones included."""
         times = self.postmaster.cpu_times()

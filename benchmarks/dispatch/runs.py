@@ -71,12 +71,14 @@ class Runs:
             await self._settled()
             await self._world.top_up(self._options.waiting_jobs)
         rate_per_s = None if full is None else load * full["requests_per_s"]
-        python_s, postgres_s = self._node.python_cpu_s(), self._postgres_cpu_s()
+        used = self._used_s()
         done = await self.dispatch(seconds, rate_per_s)
         unsettled = await self._unsettled()
         rss_mib = self._node.rss_mib_per_worker()
         await self._settled()
-        python_s, postgres_s = self._node.python_cpu_s() - python_s, self._postgres_cpu_s() - postgres_s
+        python_us, background_us, postgres_us = (
+            1e6 * (after - before) / done["requests"] for before, after in zip(used, self._used_s(), strict=True)
+        )
         return Repeat(
             echo_requests_per_s=echoed["requests_per_s"],
             echo_more_requests_per_s=echoed_more["requests_per_s"],
@@ -87,8 +89,9 @@ class Runs:
             p99_ms=done["p99_ms"],
             no_work_fraction=(done["without_work"] + done["failed"]) / done["requests"],
             failed=done["failed"],
-            python_cpu_us_per_request=1e6 * python_s / done["requests"],
-            postgres_cpu_us_per_request=1e6 * postgres_s / done["requests"],
+            python_cpu_us_per_request=python_us,
+            background_cpu_us_per_request=background_us,
+            postgres_cpu_us_per_request=postgres_us,
             generator_cpu_fraction=max(done["generator_cpu_fraction"], echoed["generator_cpu_fraction"]),
             unsettled_left=unsettled,
             rss_mib_per_worker=rss_mib,
@@ -103,9 +106,10 @@ class Runs:
             if await self._world.waiting() < wanted // 2:
                 await self._world.top_up(wanted, most=max(1000, wanted // 10))
 
-    def _postgres_cpu_s(self) -> float:
-        """Of the whole database, without what this benchmark asks of it."""
-        return self._node.postgres_cpu_s() - cpu_s_of(self._connection.get_server_pid())
+    def _used_s(self) -> tuple[float, float, float]:
+        """CPU seconds so far: all of Python, the background process, and the database without our own questions."""
+        postgres_s = self._node.postgres_cpu_s() - cpu_s_of(self._connection.get_server_pid())
+        return self._node.python_cpu_s(), self._node.background_cpu_s(), postgres_s
 
     async def _unsettled(self) -> int:
         return int(await self._connection.fetchval("SELECT count(*) FROM job_todo"))
