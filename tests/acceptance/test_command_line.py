@@ -22,8 +22,6 @@ from store import embedded
 from tests.acceptance.host import LINUX
 from tests.pg import database
 
-pytestmark = pytest.mark.xdist_group("command line")  # one project for all
-
 BATCH = """
 app = "pi"
 qos = "afap"
