@@ -24,7 +24,7 @@ from store.group import Grouped
 from store.pool import Connection, Database
 from store.queries import load
 from store.reading import read_many
-from store.reporting import record_detaches, record_reports
+from store.reporting import record_ends
 from store.statistics import StatisticsChanges
 
 
@@ -69,12 +69,12 @@ async def write_many(
 ) -> list[WriteOutcome]:
     """Write any number of requests inside the caller's transaction; one outcome each, in order.
 
-    Rows are locked in one order everywhere: hosts, instances, jobs, marks, counters, statistics.
+    Rows are locked in one order everywhere: hosts, instances (all in one statement, by id), jobs, marks, counters,
+    statistics. Instances to be sent are never waited for.
     """
     counts, statistics = CountChanges(), StatisticsChanges()
     await _update_hosts(connection, [write.host for write in writes])
-    marked = await record_reports(connection, writes, counts, statistics)
-    marked |= await record_detaches(connection, writes, counts)
+    marked = await record_ends(connection, writes, counts, statistics)
     first: dict[InstanceId, Assignment] = {}
     for write in writes:
         for assignment in write.assignments:

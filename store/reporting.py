@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import asyncpg
 
@@ -18,39 +18,67 @@ STDERR_BYTES = 65_536  # kept of a report
 INT32 = 2**31 - 1
 
 
-async def record_reports(
+async def record_ends(
     connection: Connection, writes: Sequence[RequestWrites], counts: CountChanges, statistics: StatisticsChanges
 ) -> set[JobId]:
-    """Make the reports' steps; returns the jobs something happened to. A report that lost a race is left out."""
+    """End what hosts report, then what detached hosts still held; returns the jobs something happened to.
+
+    A report that lost a race is left out.
+    """
     reports: dict[InstanceId, tuple[Report, HostId]] = {}
     for write in writes:
         for report in write.reports:
             reports.setdefault(report.instance_id, (report, write.host.host_id))  # said twice counts once
-    if not reports:
+    detached = sorted({write.host.host_id for write in writes if write.detach})
+    if not reports and not detached:
         return set()
-    made = await _make_steps(connection, list(reports.values()))
-    await _keep_stderr(connection, [reports[row["instance_id"]][0] for row in made])
-    rows = {row["instance_id"]: row for row in made}
+    locked = {row["instance_id"]: row for row in await connection.fetch(load("lock_ended"), list(reports), detached)}
+    made = await _record_reports(connection, reports, locked, counts, statistics)
+    made += await _abort(connection, _lost(locked, detached, made), counts)
+    return {row["job_id"] for row in made}
+
+
+def _lost(
+    locked: Mapping[InstanceId, asyncpg.Record], detached: Collection[HostId], reported: Sequence[asyncpg.Record]
+) -> list[InstanceId]:
+    """What detached hosts still hold after their reports."""
+    ended = {row["instance_id"] for row in reported}
+    return [
+        instance_id
+        for instance_id, row in locked.items()
+        if row["host_id"] in detached and row["state"] == InstanceState.IN_PROGRESS and instance_id not in ended
+    ]
+
+
+async def _record_reports(
+    connection: Connection,
+    reports: Mapping[InstanceId, tuple[Report, HostId]],
+    locked: Mapping[InstanceId, asyncpg.Record],
+    counts: CountChanges,
+    statistics: StatisticsChanges,
+) -> list[asyncpg.Record]:
+    if not reports:
+        return []
+    made = {row["instance_id"]: row for row in await _make_steps(connection, list(reports.values()))}
+    await _keep_stderr(connection, [reports[instance_id][0] for instance_id in made])
     for instance_id, (report, _) in reports.items():  # a host's events count in the order it reports them
-        if instance_id in rows:
-            row = rows[instance_id]
-            before = _counted(row, report.from_state, row["reported_before_at"])
+        if instance_id in made:
+            row = made[instance_id]
+            before = _counted(row, report.from_state, locked[instance_id]["reported_at"])
             after = _counted(row, report.to_state, report.reported_at)
             counts.add(row["batch_id"], row["shard"], change_counts(before, after))
             statistics.add(report.hav_event)
-    return {row["job_id"] for row in made}
+    return list(made.values())
 
 
-async def record_detaches(connection: Connection, writes: Sequence[RequestWrites], counts: CountChanges) -> set[JobId]:
-    """End what detached hosts held; returns the jobs something happened to."""
-    host_ids = sorted({write.host.host_id for write in writes if write.detach})
-    if not host_ids:
-        return set()
-    made = await connection.fetch(load("abort_on_hosts"), host_ids)
+async def _abort(connection: Connection, lost: Sequence[InstanceId], counts: CountChanges) -> list[asyncpg.Record]:
+    if not lost:
+        return []
+    made = await connection.fetch(load("abort_instances"), lost)
     for row in made:
         before, after = (_counted(row, state, None) for state in (InstanceState.IN_PROGRESS, InstanceState.ABORTED))
         counts.add(row["batch_id"], row["shard"], change_counts(before, after))
-    return {row["job_id"] for row in made}
+    return made
 
 
 async def _make_steps(connection: Connection, reports: Sequence[tuple[Report, HostId]]) -> list[asyncpg.Record]:

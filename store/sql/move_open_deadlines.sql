@@ -12,17 +12,16 @@ WITH looked_at AS (
     LIMIT $6
 ),
 locked AS (
-    SELECT instance.instance_id, instance.due_at
+    SELECT instance.instance_id, instance.state, instance.due_at
     FROM looked_at
     JOIN instance ON instance.instance_id = looked_at.instance_id
-    WHERE instance.state = 'in_progress'
     ORDER BY instance.instance_id
     FOR UPDATE OF instance
 ),
 moved AS (
     UPDATE instance SET due_at = instance.due_at + $1, timeout_at = instance.timeout_at + $1
     FROM locked
-    WHERE instance.instance_id = locked.instance_id AND instance.state = 'in_progress'
+    WHERE instance.instance_id = locked.instance_id AND locked.state = 'in_progress'
     RETURNING instance.host_id, instance.app_version_id, locked.due_at AS before_at, instance.due_at
 ),
 ahead AS (

@@ -7,6 +7,8 @@ import random
 from collections.abc import Sequence
 from itertools import count
 
+import asyncpg
+
 from domain.batches import BatchState
 from domain.dispatch import RequestWrites
 from domain.havs import HavEventKind
@@ -20,6 +22,7 @@ from tests.worlds import (
     a_hav_event,
     a_registered_host,
     a_report,
+    a_sent_instance,
     a_submitted_batch,
     an_assignment,
     the_version,
@@ -126,3 +129,31 @@ async def test_a_batch_settled_by_two_validators_at_once_is_complete(store: Post
 
     ended = await store.views.batch(batch.batch_id)
     assert (ended.state, ended.ended_at, ended.counts.jobs_validated) == (BatchState.COMPLETE, LATER, 2)
+
+
+async def test_a_group_locks_what_it_ends_by_id_whether_reported_or_lost(store: PostgresStore) -> None:
+    """Else it would hold the later instance and wait for the earlier one, while a settlement does the reverse."""
+    batch = await a_submitted_batch(store, jobs=2)
+    detached, reporting = [await a_registered_host(store) for _ in range(2)]
+    lost = await a_sent_instance(store, batch.batch_id, detached)
+    said = await a_sent_instance(store, batch.batch_id, reporting)
+    assert lost.instance_id < said.instance_id
+    other = await asyncpg.connect(store.ledger.writes.dsn)
+    transaction = other.transaction()
+    await transaction.start()
+    lock = "SELECT 1 FROM instance WHERE instance_id = $1 FOR UPDATE NOWAIT"
+    await other.execute(lock, lost.instance_id)
+
+    group = asyncio.gather(
+        store.ledger.write(RequestWrites(reporting.host, reports=(a_report(said),))),
+        store.ledger.write(RequestWrites(detached.host, detach=True)),
+    )
+    while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+        await asyncio.wait([group], timeout=0.01)
+    await other.execute(lock, said.instance_id)
+
+    await transaction.commit()
+    await other.close()
+    await group
+    states = [(await store.views.job(one.job_id)).instances[0].state for one in (lost, said)]
+    assert states == [S.ABORTED, S.REPORTED]
