@@ -41,7 +41,20 @@ class RefusalCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why not: `code` labels metrics and console columns, `detail` is the sentence with both numbers."""
+    """Why not: `code` labels metrics and console columns, `detail` is the sentence with both numbers.
+
+    Most refusals are only counted, so `terms` are put into `sentence` when it is read.
+
+    >>> Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (4.0, 2)).detail
+    'job needs 4 CPUs, host has 2'
+    >>> Refusal(RefusalCode.PLATFORM, "no {braces} are looked for without terms").detail
+    'no {braces} are looked for without terms'
+    """
 
     code: RefusalCode
-    detail: str
+    sentence: str
+    terms: tuple[object, ...] = ()
+
+    @property
+    def detail(self) -> str:
+        return self.sentence.format(*self.terms) if self.terms else self.sentence

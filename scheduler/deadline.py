@@ -281,16 +281,15 @@ def fixed(moment: Moment, *, runtime_s: Seconds, bound_s: Seconds) -> Due | Refu
     return Due(Instant(moment.now + bound_s), False, Gate.NONE, 0.0, 0, FIXED, numbers)
 
 
+TOO_SLOW = "host needs {0:.0f} s ({1} {2:.0f} s, {3} {4:.0f} s), job allows {5:.0f} s"
+BELOW_GATE = "{0}: percentile {1:.3f} ({2}), {3} asks for {4:g}"
+WITHOUT_PERCENTILE = "{0}: percentile none ({2}), {3} asks for {4:g}"
+
+
 def _too_slow(before: str, before_s: float, own: str, own_s: float, bound_s: float) -> Refusal:
-    return Refusal(
-        RefusalCode.TOO_SLOW,
-        f"host needs {before_s + own_s:.0f} s ({before} {before_s:.0f} s, {own} {own_s:.0f} s), "
-        f"job allows {bound_s:.0f} s",
-    )
+    return Refusal(RefusalCode.TOO_SLOW, TOO_SLOW, (before_s + own_s, before, before_s, own, own_s, bound_s))
 
 
 def _below(percentile: Percentile, gate: Gate, threshold: float, where: str) -> Refusal:
-    shown = "none" if percentile.p is None else f"{percentile.p:.3f}"
-    return Refusal(
-        RefusalCode.BELOW_GATE, f"{where}: percentile {shown} ({percentile.reason}), {gate} asks for {threshold:g}"
-    )
+    sentence = WITHOUT_PERCENTILE if percentile.p is None else BELOW_GATE
+    return Refusal(RefusalCode.BELOW_GATE, sentence, (where, percentile.p, percentile.reason, gate, threshold))

@@ -10,7 +10,6 @@ Nothing but the array it is given is changed.
 
 from __future__ import annotations
 
-import random
 from bisect import bisect_left
 from collections.abc import Sequence
 
@@ -40,7 +39,7 @@ from scheduler.feasibility import (
 )
 from scheduler.gates import newcomer_refusal
 from scheduler.need import Need, need_of
-from scheduler.passes import Pass, Placed, groups_in
+from scheduler.passes import Pass, groups_in
 from scheduler.ports import JobArray, SlotGroup
 from scheduler.verdict import Judge, Verdict
 
@@ -48,14 +47,16 @@ from scheduler.verdict import Judge, Verdict
 APP_CHECKS: tuple[AppCheck, ...] = (is_offered, is_selected, is_beta_wanted)  # then: a version that runs here
 CLASS_CHECKS: tuple[ClassCheck, ...] = (fits_memory, fits_cpus, fits_disk, fits_hr)  # then: due date and gate
 
+GROUPS_LOOKED_AT = 256  # that give a host nothing, per pass and processor type, before the rest is left out
 SLOTS_LOOKED_AT = 64  # of a group, which the host may not have one by one, before going on to the next
 
 
 def choose(asking: Asking, array: JobArray) -> Choice:
     """Jobs for the host from the array, which loses their slots, with a due date for each.
 
-    The cost depends on the number of groups, not of slots. A group that nothing was taken from and that
-    was refused for every wanted processor type is noted in the array.
+    The cost depends on the number of groups, not of slots, and only on as many as are looked at until the
+    wish is covered. A group that nothing was taken from and that was refused for every wanted processor type
+    is noted in the array.
     """
     if ANONYMOUS in asking.host.platforms:
         detail = "the client runs its user's own programs (platform 'anonymous'), this project sends none for them"
@@ -72,9 +73,8 @@ class _Walk:
     def __init__(self, asking: Asking, array: JobArray) -> None:
         self._asking = asking
         self._array = array
-        self._groups: Sequence[Placed] = tuple(enumerate(array.groups()))
-        self._rng = random.Random(asking.seed)  # noqa: S311 - a repeatable draw, not a secret
-        self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS, self._rng)
+        self._groups: Sequence[SlotGroup] = array.groups()
+        self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS)
         self._scheduler = asking.catalogue.settings.scheduler
         self._deadline = asking.catalogue.settings.deadline
         self._chosen: list[Chosen] = []
@@ -82,6 +82,7 @@ class _Walk:
         self._served: set[ProcessorType] = set()
         self._looked_at: set[int] = set()  # places of groups
         self._closed: set[int] = set()  # of those, what these processors get nothing more of
+        self._useless: dict[AppId, Refusal] = {}  # apps these processors get nothing of
         self._share_used_up = False  # urgent jobs have their share of what these processors get
         self._given: set[int] = set()  # of those, what something was taken from
         self._refused: dict[tuple[int, ProcessorType], Refusal] = {}
@@ -98,6 +99,7 @@ class _Walk:
             return
         self._served.add(kind)
         self._closed.clear()
+        self._useless.clear()
         self._share_used_up = False
         for one_pass in Pass:
             need = self._walk(one_pass, kind, need)
@@ -106,12 +108,39 @@ class _Walk:
         """One pass over the groups that it looks at and that are not closed; what is still wanted."""
         if not need.open or (one_pass is Pass.LEFT_OVER and not self._share_used_up):
             return need
+        fruitless = 0
         for place, group in groups_in(one_pass, self._groups, self._asking, self._judge, kind):
-            if place not in self._closed:
-                need = self._offer(one_pass, place, group, kind, need)
+            if place in self._closed:
+                continue
+            if group.batch.app_id in self._useless:
+                if self._passed_by(place, group, kind):
+                    continue
+                return need
+            before, need = need, self._offer(one_pass, place, group, kind, need)
             if not need.open or (one_pass is Pass.GATED and self._share_used_up):
                 return need
+            fruitless += need is before and group.batch.app_id not in self._useless
+            if fruitless == GROUPS_LOOKED_AT:
+                self._cut_short(one_pass, kind)
+                return need
         return need
+
+    def _passed_by(self, place: int, group: SlotGroup, kind: ProcessorType) -> bool:
+        """Whether to go on behind a group of an app the host gets nothing of: not when every app is such a one."""
+        if len(self._closed) < GROUPS_LOOKED_AT:
+            self._looked_at.add(place)
+            self._closed.add(place)
+            self._refused[place, kind] = self._useless[group.batch.app_id]
+            return True
+        apps = self._asking.catalogue.apps
+        return not all(isinstance(self._judge.best(app_id, kind), Refusal) for app_id in apps)
+
+    def _cut_short(self, one_pass: Pass, kind: ProcessorType) -> None:
+        """Say that there are more groups than were looked at."""
+        if one_pass is Pass.ALL and len(self._groups) > len(self._looked_at):
+            sentence = "looked at {0} of {1} kinds of jobs, which do not fit; the others were left out"
+            refusal = Refusal(RefusalCode.REQUEST_LIMIT, sentence, (len(self._looked_at), len(self._groups)))
+            self._refused_types.append(Refused(refusal, kind))
 
     def finish(self) -> Choice:
         """What was chosen, and why the rest was not."""
@@ -120,7 +149,7 @@ class _Walk:
             refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent at the moment")))
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self._refused_apps.items()]
         for (place, kind), why in self._refused.items():
-            batch, job_class = self._groups[place][1].batch, self._groups[place][1].job_class
+            batch, job_class = self._groups[place].batch, self._groups[place].job_class
             if (batch.app_id, kind) not in self._refused_apps:
                 refused.append(Refused(why, kind, batch.app_id, batch.batch_id, job_class.job_class_id))
         self._note_in_array()
@@ -133,7 +162,7 @@ class _Walk:
             whys.setdefault(place, []).append(why)
         for place, found in whys.items():
             if place not in self._given and len(found) == len(self._served):
-                self._array.note_refusal(self._groups[place][1], self._asking.host.host_id, found[-1].code)
+                self._array.note_refusal(self._groups[place], self._asking.host.host_id, found[-1].code)
 
     def _offer(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need) -> Need:
         """Take slots of one group while they are wanted and the host may have them; what is still wanted."""
@@ -188,21 +217,23 @@ class _Walk:
         self._refused[place, kind] = why
         if not group.urgent:
             self._closed.add(place)
-        if self._judge.best(group.batch.app_id, kind) is why:
-            self._refused_apps[group.batch.app_id, kind] = why
+        app_id = group.batch.app_id
+        if self._judge.best(app_id, kind) is why:
+            self._closed.add(place)
+            self._refused_apps[app_id, kind] = self._useless[app_id] = why
 
     def _slot_refusal(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> Refusal | None:
         """The checks of a single job: one instance per host and volunteer, hosts alike, newcomers' share."""
         asking = self._asking
         if slot.job_id in self._jobs:
-            return Refusal(RefusalCode.SAME_HOST, f"job {slot.job_id} has another instance in this reply")
+            return Refusal(RefusalCode.SAME_HOST, "job {0} has another instance in this reply", (slot.job_id,))
         if slot.hr_class:
             refusal = hr_refusal(slot, hr_class_of(asking.host, group.job_class.hr_type))
             if refusal is not None:
                 return refusal
         code = self._array.may_have(slot, asking.host.host_id, asking.volunteer.volunteer_id)
         if code is not None:
-            return Refusal(code, f"job {slot.job_id} already has an instance there")
+            return Refusal(code, "job {0} already has an instance there", (slot.job_id,))
         if not verdict.gated and self._deadline.rule is DeadlineRule.MUSTER:
             return newcomer_refusal(verdict.usable.percentile, slot, self._scheduler.newcomer_fraction)
         return None
@@ -248,7 +279,7 @@ class _Walk:
         return copies_for(
             hav.consecutive_valid if hav is not None else 0,
             app.adaptive_copies,
-            rng=self._rng,
+            rng=self._judge.rng,
             consecutive_valid_infinite=self._asking.catalogue.settings.ranking.consecutive_valid_infinite,
         )
 

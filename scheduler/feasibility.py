@@ -71,7 +71,8 @@ def fits_memory(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refu
         return None
     return Refusal(
         RefusalCode.MEMORY,
-        f"job needs {job_class.memory_bytes:.0f} bytes of RAM, host offers {asking.ram_bytes:.0f}",
+        "job needs {0:.0f} bytes of RAM, host offers {1:.0f}",
+        (job_class.memory_bytes, asking.ram_bytes),
     )
 
 
@@ -79,7 +80,7 @@ def fits_cpus(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refusa
     """The CPUs of one instance against the host's."""
     if job_class.ncpus <= asking.host.ncpus:
         return None
-    return Refusal(RefusalCode.CPUS, f"job needs {job_class.ncpus:g} CPUs, host has {asking.host.ncpus}")
+    return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (job_class.ncpus, asking.host.ncpus))
 
 
 def fits_disk(job_class: JobClass, _asking: Asking, disk_bytes: float) -> Refusal | None:
@@ -87,7 +88,9 @@ def fits_disk(job_class: JobClass, _asking: Asking, disk_bytes: float) -> Refusa
     if job_class.disk_bytes <= disk_bytes:
         return None
     return Refusal(
-        RefusalCode.DISK, f"job needs {job_class.disk_bytes:.0f} bytes of disk, project may use {disk_bytes:.0f} more"
+        RefusalCode.DISK,
+        "job needs {0:.0f} bytes of disk, project may use {1:.0f} more",
+        (job_class.disk_bytes, disk_bytes),
     )
 
 
@@ -109,7 +112,9 @@ def hr_refusal(slot: Ready, host_hr_class: int) -> Refusal | None:
     """A job whose first instance fixed a class goes to hosts of that class only."""
     if slot.hr_class in (0, host_hr_class):
         return None
-    return Refusal(RefusalCode.HR_CLASS, f"job is for hosts of class {slot.hr_class}, this one is {host_hr_class}")
+    return Refusal(
+        RefusalCode.HR_CLASS, "job is for hosts of class {0}, this one is {1}", (slot.hr_class, host_hr_class)
+    )
 
 
 # Hosts are alike for homogeneous redundancy when these agree: the system, and the CPU vendor for type 1.

@@ -65,10 +65,11 @@ def newcomer_refusal(found: Percentile, slot: Ready, fraction: float) -> Refusal
     if found.p is not None:
         return None
     if slot.urgent:
-        return Refusal(RefusalCode.NEWCOMER_SHARE, f"{found.reason}; only first instances are for newcomers")
+        return Refusal(RefusalCode.NEWCOMER_SHARE, "{0}; only first instances are for newcomers", (found.reason,))
     if draw(slot.instance_id) < fraction:
         return None
-    return Refusal(RefusalCode.NEWCOMER_SHARE, f"{found.reason}; newcomers get {fraction:g} of first instances")
+    terms = (found.reason, fraction)
+    return Refusal(RefusalCode.NEWCOMER_SHARE, "{0}; newcomers get {1:g} of first instances", terms)
 
 
 def draw(instance_id: InstanceId) -> float:

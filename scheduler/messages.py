@@ -94,8 +94,11 @@ def request_delay_s(
 def counts_as_empty(reasons: Reasons) -> bool:
     """Whether other work than what was looked at could have been sent.
 
-    Not when every reason lies in the computer: its limits, its platform, its owner's choices.
+    Not when every reason lies in the computer: its limits, its platform, its owner's choices; nor while more
+    work was there than was looked at.
     """
+    if RefusalCode.REQUEST_LIMIT in reasons:
+        return False
     return not reasons or not _ABOUT_THE_COMPUTER.issuperset(reasons)
 
 
@@ -105,7 +108,6 @@ _ABOUT_THE_COMPUTER = WRONG_PLATFORM | {
     RefusalCode.PROJECT_DOWN,
     RefusalCode.DAILY_QUOTA,
     RefusalCode.IN_PROGRESS_LIMIT,
-    RefusalCode.REQUEST_LIMIT,
     RefusalCode.PLAN_CLASS,
     RefusalCode.APP_NOT_SELECTED,
     RefusalCode.BETA,

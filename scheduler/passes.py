@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import assert_never
 
@@ -10,6 +10,7 @@ from domain.apps import ProcessorType
 from domain.batches import QoS
 from domain.refusals import Refusal
 from domain.settings import DeadlineRule
+from domain.units import AppId
 from scheduler.asking import Asking
 from scheduler.gates import lowest_gate
 from scheduler.ports import SlotGroup
@@ -29,39 +30,43 @@ class Pass(StrEnum):
 
 
 def groups_in(
-    one_pass: Pass, groups: Sequence[Placed], asking: Asking, judge: Judge, kind: ProcessorType
-) -> Sequence[Placed]:
+    one_pass: Pass, groups: Sequence[SlotGroup], asking: Asking, judge: Judge, kind: ProcessorType
+) -> Iterator[Placed]:
     """The groups that are looked at in a pass, in order; cheap, and never wrong in leaving one out."""
+    placed = enumerate(groups)
     match one_pass:
         case Pass.GATED | Pass.LEFT_OVER:
-            return _behind_open_gates(groups, asking, judge, kind)
+            return _behind_open_gates(placed, asking, judge, kind)
         case Pass.LOCALITY:
             files = asking.sticky_files
-            return [one for one in groups if one[1].sticky_files and one[1].sticky_files <= files] if files else ()
+            return (
+                (one for one in placed if one[1].sticky_files and one[1].sticky_files <= files) if files else iter(())
+            )
         case Pass.BETA:
             apps = asking.catalogue.apps
             tested = {app_id for app_id, app in apps.items() if app.beta} if asking.volunteer.beta else set()
-            return [one for one in groups if one[1].batch.app_id in tested] if tested else ()
+            return (one for one in placed if one[1].batch.app_id in tested) if tested else iter(())
         case Pass.ALL:
-            return groups
+            return placed
         case _:
             assert_never(one_pass)
 
 
-def _behind_open_gates(groups: Sequence[Placed], asking: Asking, judge: Judge, kind: ProcessorType) -> Sequence[Placed]:
+def _behind_open_gates(placed: Iterable[Placed], asking: Asking, judge: Judge, kind: ProcessorType) -> Iterator[Placed]:
     """Groups that may ask for a percentile, of apps in which the host reaches the lowest gate."""
     settings = asking.catalogue.settings.deadline
     if settings.rule is DeadlineRule.FIXED:
-        return ()
+        return
     lowest = lowest_gate(settings)
-    best = {app_id: judge.best(app_id, kind) for app_id in {group.batch.app_id for _, group in groups}}
-    reached = {
-        app_id
-        for app_id, found in best.items()
-        if not isinstance(found, Refusal) and found.for_gated.percentile.passes(lowest)
-    }
-    return [
-        one
-        for one in groups
-        if (one[1].urgent or one[1].batch.qos is not QoS.THROUGHPUT) and one[1].batch.app_id in reached
-    ]
+    reached: dict[AppId, bool] = {}
+    for place, group in placed:
+        batch = group.batch
+        if batch.qos is QoS.THROUGHPUT and not group.urgent:
+            continue
+        is_open = reached.get(batch.app_id)
+        if is_open is None:
+            best = judge.best(batch.app_id, kind)
+            is_open = not isinstance(best, Refusal) and best.for_gated.percentile.passes(lowest)
+            reached[batch.app_id] = is_open
+        if is_open:
+            yield place, group

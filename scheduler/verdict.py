@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from domain.apps import ProcessorType
 from domain.jobs import JobClass
 from domain.refusals import Refusal, RefusalCode
+from domain.settings import DeadlineSettings
 from domain.units import AppId, AppVersionId, Seconds
 from scheduler.asking import Asking
 from scheduler.busy import Busy, busy_of, held_work, told_work
@@ -45,21 +46,27 @@ class Judge:
     sent a host only gets busier and its disk fuller.
     """
 
-    def __init__(
-        self, asking: Asking, app_checks: Sequence[AppCheck], class_checks: Sequence[ClassCheck], rng: random.Random
-    ) -> None:
+    def __init__(self, asking: Asking, app_checks: Sequence[AppCheck], class_checks: Sequence[ClassCheck]) -> None:
         self._asking = asking
         self._app_checks = app_checks
         self._class_checks = class_checks
-        self._rng = rng
+        self._rng: random.Random | None = None
         self._settings = asking.catalogue.settings.deadline
         self._busy = _busy_at_start(asking)
         self._disk_bytes = asking.disk_bytes
         self._sent: dict[AppVersionId, int] = {}
         self._best: dict[tuple[AppId, ProcessorType], Best | Refusal] = {}
+        self._reachable: dict[AppVersionId, DeadlineSettings] = {}
         self._moments: dict[AppVersionId, Moment] = {}
         self._refusals: dict[Question, Refusal] = {}
         self._verdicts: dict[Question, Verdict] = {}  # as busy as the host is now
+
+    @property
+    def rng(self) -> random.Random:
+        """The request's draws, made when the first is asked for: most requests draw nothing."""
+        if self._rng is None:
+            self._rng = random.Random(self._asking.seed)  # noqa: S311 - a repeatable draw, not a secret
+        return self._rng
 
     def best(self, app_id: AppId, kind: ProcessorType) -> Best | Refusal:
         """BAV(A, T), or why the host cannot have jobs of this app there at all."""
@@ -105,7 +112,7 @@ class Judge:
             refusal = check(app, kind, self._asking)
             if refusal is not None:
                 return refusal
-        return best_version(app, kind, self._asking, sent=self._sent, rng=self._rng)
+        return best_version(app, kind, self._asking, sent=self._sent, rng=lambda: self.rng)
 
     def _decide(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Verdict | Refusal:
         best = self.best(group.batch.app_id, kind)
@@ -133,9 +140,17 @@ class Judge:
             safe_runtime_s=speed.safe_runtime_s(runtime_s, self._settings.min_slack_s),
             retry=retry,
             cuts=usable.cuts,
-            settings=reachable(self._settings, usable.cuts),
+            settings=self._gates(usable),
         )
         return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s)
+
+    def _gates(self, usable: Usable) -> DeadlineSettings:
+        """The gates that hosts of this version's kind can reach."""
+        version_id = usable.version.app_version_id
+        found = self._reachable.get(version_id)
+        if found is None:
+            found = self._reachable[version_id] = reachable(self._settings, usable.cuts)
+        return found
 
     def _moment(self, usable: Usable) -> Moment:
         """When the host could start and end with this version, as busy as it is by now."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.apps import App, AppVersion, ProcessorType
@@ -52,13 +52,19 @@ class Best:
 
 
 def best_version(
-    app: App, kind: ProcessorType, asking: Asking, *, sent: Mapping[AppVersionId, int], rng: random.Random
+    app: App,
+    kind: ProcessorType,
+    asking: Asking,
+    *,
+    sent: Mapping[AppVersionId, int],
+    rng: Callable[[], random.Random],
 ) -> Best | Refusal:
     """The best version of an app for the host on one processor type, or why there is none.
 
-    `sent` counts what this reply already gives per version. Gated: the fastest of those with statistics
-    on this host, of all while none has any. Relaxed: the greatest speed * (1 + N(0,1) / n), at least
-    0.1 speed, n the effective speed samples. Ties go to the client's preferred platform.
+    `sent` counts what this reply already gives per version; `rng` is called only when there is a choice.
+    Gated: the fastest of those with statistics on this host, of all while none has any. Relaxed: the
+    greatest speed * (1 + N(0,1) / n), at least 0.1 speed, n the effective speed samples. Ties go to the
+    client's preferred platform.
     """
     usable: list[Usable] = []
     refusals: list[Refusal] = []
@@ -74,7 +80,7 @@ def best_version(
     fastest = max(proven, key=lambda one: one.speed.flop_per_s)
     if len(usable) == 1:
         return Best(fastest, fastest)
-    drawn = {one.version.app_version_id: one.speed.flop_per_s * curiosity(one.speed.samples, rng) for one in usable}
+    drawn = {one.version.app_version_id: one.speed.flop_per_s * curiosity(one.speed.samples, rng()) for one in usable}
     return Best(fastest, max(usable, key=lambda one: drawn[one.version.app_version_id]))
 
 

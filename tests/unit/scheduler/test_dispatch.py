@@ -12,7 +12,7 @@ from domain.jobs import Input
 from domain.refusals import RefusalCode
 from domain.units import DAY_S, HOUR_S, AppVersionId, FlopPerSecond, HostId, Instant, JobId, Seconds, VolunteerId
 from scheduler.choice import Choice
-from scheduler.dispatch import SLOTS_LOOKED_AT, choose
+from scheduler.dispatch import GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
 from tests.builders import (
     LINUX,
     NOW,
@@ -380,3 +380,28 @@ def test_an_estimate_makes_jobs_of_an_afap_batch_relaxed() -> None:
     group = a_group(1, completion_at=Instant(NOW + 6 * DAY_S), counts=counts, **AFAP)
     (chosen,) = choose(an_asking(), array(group)).chosen
     assert (chosen.assignment.tight, chosen.assignment.due_at) == (False, NOW + 2.5 * DAY_S)
+
+
+def test_a_request_decides_about_a_bounded_number_of_groups_and_says_so() -> None:
+    ready = array(*(a_group(number, memory_bytes=9e9) for number in range(1, GROUPS_LOOKED_AT + 51)))
+    choice = choose(an_asking(), ready)
+    assert choice.examined == GROUPS_LOOKED_AT
+    assert len(ready.noted) == GROUPS_LOOKED_AT
+    [told] = [one.refusal.detail for one in choice.refused if one.refusal.code is RefusalCode.REQUEST_LIMIT]
+    assert told == "looked at 256 of 306 kinds of jobs, which do not fit; the others were left out"
+
+
+def test_what_stands_behind_many_groups_that_fit_nobody_is_reached_when_few_do_not() -> None:
+    unfit = [a_group(number, memory_bytes=9e9) for number in range(1, GROUPS_LOOKED_AT)]
+    assert len(choose(an_asking(), array(*unfit, a_group(1000, 1))).chosen) == 1
+
+
+def test_groups_of_an_app_without_a_version_do_not_keep_the_host_from_others() -> None:
+    apps = [an_app(), an_app(app_id=2, name="other")]
+    catalogue = a_catalogue(an_app_version(), an_app_version(app_version_id=2, app_id=2, platform="vax"), apps=apps)
+    unfit = [a_group(number, app_id=2) for number in range(1, GROUPS_LOOKED_AT + 51)]
+    ready = array(*unfit, a_group(1000, 1))
+    choice = choose(an_asking(catalogue=catalogue), ready)
+    assert ids(choice) == [1_000_000]
+    assert [one.refusal.code for one in choice.refused] == [RefusalCode.PLATFORM]
+    assert len(ready.noted) == GROUPS_LOOKED_AT

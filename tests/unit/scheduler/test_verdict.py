@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+from dataclasses import replace
 from typing import Any
 
 from domain.apps import CPU
@@ -20,7 +20,7 @@ JOB_S = 3600.0
 
 
 def judge(asking: Asking, seed: int = 0) -> Judge:
-    return Judge(asking, APP_CHECKS, CLASS_CHECKS, random.Random(seed))
+    return Judge(replace(asking, seed=seed), APP_CHECKS, CLASS_CHECKS)
 
 
 def yes(found: Verdict | Refusal) -> Verdict:

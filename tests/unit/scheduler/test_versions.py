@@ -32,13 +32,14 @@ def version(number: int, **changes: Any) -> AppVersion:
 
 
 def best(asking: Asking, kind: Any = CPU, *, seed: int = 0, sent: dict[AppVersionId, int] | None = None) -> Best:
-    found = best_version(an_app(), kind, asking, sent=sent or {}, rng=random.Random(seed))
+    rng = random.Random(seed)
+    found = best_version(an_app(), kind, asking, sent=sent or {}, rng=lambda: rng)
     assert isinstance(found, Best), found
     return found
 
 
 def refusal(asking: Asking, kind: Any = CPU, sent: dict[AppVersionId, int] | None = None) -> Refusal:
-    found = best_version(an_app(), kind, asking, sent=sent or {}, rng=random.Random(0))
+    found = best_version(an_app(), kind, asking, sent=sent or {}, rng=random.Random)
     assert isinstance(found, Refusal), found
     return found
 
