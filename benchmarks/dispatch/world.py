@@ -167,7 +167,7 @@ class World:
                 JobClassId(0), batch_id, JOB_FLOP, Flop(100 * JOB_FLOP), 1e8, 1e8, DELAY_BOUND_S,
                 validator=ValidatorKind.ACCEPT,
             )  # fmt: skip
-            class_id = await writer.add_class(batch_id, job_class)
+            [class_id] = await writer.add_classes(batch_id, [job_class])
         if forecast_s is not None:
             await self._connection.execute(sql("publish_forecast"), batch_id, now + forecast_s)
         return batch_id, class_id
