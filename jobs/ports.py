@@ -47,8 +47,8 @@ class BatchWriter(Protocol):
         """Write the batch row and advance the submitter's logical time to logical_start + charged."""
         ...
 
-    async def add_class(self, batch_id: BatchId, job_class: JobClass) -> JobClassId:
-        """Write a job class; its ids are ignored, the new id is returned."""
+    async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
+        """Write job classes; their ids are ignored, the new ids are returned in the same order."""
         ...
 
     async def add_jobs(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:

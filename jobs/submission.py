@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -143,29 +143,35 @@ class _Jobs:
         jobs = _one_by_one(spec)
         written = 0
         while chunk := await asyncio.to_thread(_take, jobs):
-            await self._writer.add_jobs(self._batch_id, [await self._new_job(job, index) for job, index in chunk])
+            classes = [self._class_of(job) for job, _ in chunk]
+            await self._add_classes(classes)
+            new = [self._new_job(job, index, asked) for (job, index), asked in zip(chunk, classes, strict=True)]
+            await self._writer.add_jobs(self._batch_id, new)
             written += len(chunk)
             if progress is not None:
                 progress(written, total)
         if written != total:
             raise InvalidInputError(spec.jobs_csv or "jobs", f"the {total} jobs there were a moment ago", written)
 
-    async def _new_job(self, job: JobSpec, index: int) -> NewJob:
+    async def _add_classes(self, asked: Iterable[JobClass]) -> None:
+        """Write those that are new, all at once: every job may ask for something else."""
+        new = [job_class for job_class in dict.fromkeys(asked) if job_class not in self._classes]
+        if new:
+            ids = await self._writer.add_classes(self._batch_id, new)
+            self._classes.update(zip(new, ids, strict=True))
+
+    def _new_job(self, job: JobSpec, index: int, asked: JobClass) -> NewJob:
         return NewJob(
-            await self._class_of(job),
+            self._classes[asked],
             job.command_line_of(index),
             inputs=self._files(job.own_inputs) if job.own_inputs else None,
-            copies=job.job_class.quorum,
+            copies=asked.quorum,
         )
 
-    async def _class_of(self, job: JobSpec) -> JobClassId:
-        job_class = job.job_class
-        if job.shared_inputs:
-            job_class = replace(job_class, inputs=self._files(job.shared_inputs))
-        known = self._classes.get(job_class)
-        if known is None:
-            known = self._classes[job_class] = await self._writer.add_class(self._batch_id, job_class)
-        return known
+    def _class_of(self, job: JobSpec) -> JobClass:
+        if not job.shared_inputs:
+            return job.job_class
+        return replace(job.job_class, inputs=self._files(job.shared_inputs))
 
     def _files(self, inputs: tuple[InputSpec, ...]) -> tuple[Input, ...]:
         return tuple(self._inputs[wanted] for wanted in inputs)

@@ -20,6 +20,24 @@ CHUNK: Final = 10_000  # jobs or instances per round trip
 ACTIVE_SUBMITTER_S = 30 * DAY_S  # who has submitted within this has a part in the shares
 ACTIVE_HOST_S = 7 * DAY_S
 LEAST_SHARES = 1e-9  # of a submitter with none: its logical time still moves
+CLASS_COLUMNS: Final = (
+    "job_class_id",
+    "batch_id",
+    "fpops_est_flop",
+    "fpops_bound_flop",
+    "memory_bytes",
+    "disk_bytes",
+    "delay_bound_s",
+    "ncpus",
+    "quorum",
+    "max_errors",
+    "max_instances",
+    "hr_type",
+    "validator",
+    "tolerance",
+    "inputs",
+    "outputs",
+)
 
 
 class PostgresBatchWriter:
@@ -68,26 +86,17 @@ class PostgresBatchWriter:
         await self._connection.execute(load("advance_submitter"), batch.submitter_id, logical_at)
         return BatchId(batch_id)
 
-    async def add_class(self, batch_id: BatchId, job_class: JobClass) -> JobClassId:
-        job_class_id = await self._connection.fetchval(
-            load("insert_job_class"),
-            batch_id,
-            job_class.fpops_est_flop,
-            job_class.fpops_bound_flop,
-            job_class.memory_bytes,
-            job_class.disk_bytes,
-            job_class.delay_bound_s,
-            job_class.ncpus,
-            job_class.quorum,
-            job_class.max_errors,
-            job_class.max_instances,
-            job_class.hr_type,
-            job_class.validator,
-            job_class.tolerance,
-            rows.encoded(job_class.inputs),
-            rows.encoded(job_class.outputs),
+    async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
+        found = await self._connection.fetch(load("take_job_class_ids"), len(job_classes))
+        ids = [JobClassId(row["job_class_id"]) for row in found]
+        await self._connection.copy_records_to_table(
+            "job_class",
+            columns=CLASS_COLUMNS,
+            records=[
+                _class_line(job_class_id, batch_id, one) for job_class_id, one in zip(ids, job_classes, strict=True)
+            ],
         )
-        return JobClassId(job_class_id)
+        return ids
 
     async def add_jobs(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:
         created_at = await self._connection.fetchval(load("batch_created_at"), batch_id)
@@ -180,3 +189,25 @@ class PostgresSubmissions:
 
 def _own_inputs(job: NewJob) -> str | None:
     return None if job.inputs is None else rows.encoded(job.inputs)
+
+
+def _class_line(job_class_id: JobClassId, batch_id: BatchId, job_class: JobClass) -> tuple[object, ...]:
+    """One entry for each of CLASS_COLUMNS."""
+    return (
+        job_class_id,
+        batch_id,
+        job_class.fpops_est_flop,
+        job_class.fpops_bound_flop,
+        job_class.memory_bytes,
+        job_class.disk_bytes,
+        job_class.delay_bound_s,
+        job_class.ncpus,
+        job_class.quorum,
+        job_class.max_errors,
+        job_class.max_instances,
+        job_class.hr_type,
+        job_class.validator,
+        job_class.tolerance,
+        rows.encoded(job_class.inputs),
+        rows.encoded(job_class.outputs),
+    )

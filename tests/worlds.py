@@ -165,7 +165,7 @@ async def a_submitted_batch(
     job_class = job_class or a_job_class(quorum=quorum)
     async with store.submissions.submission() as writer:
         batch_id = await writer.add_batch(a_new_batch(app_id=app_id, jobs_total=jobs, **changes))
-        class_id = await writer.add_class(batch_id, job_class)
+        [class_id] = await writer.add_classes(batch_id, [job_class])
         await writer.add_jobs(
             batch_id,
             [

@@ -67,10 +67,13 @@ class MemoryBatchWriter:
         self._logical_at[batch.submitter_id] = Instant(batch.logical_start_at + batch.charged_s)
         return batch_id
 
-    async def add_class(self, batch_id: BatchId, job_class: JobClass) -> JobClassId:
-        job_class_id = self._submissions.next_class_id()
-        self._draft(batch_id).classes.append(replace(job_class, job_class_id=job_class_id, batch_id=batch_id))
-        return job_class_id
+    async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
+        ids = [self._submissions.next_class_id() for _ in job_classes]
+        self._draft(batch_id).classes.extend(
+            replace(job_class, job_class_id=job_class_id, batch_id=batch_id)
+            for job_class_id, job_class in zip(ids, job_classes, strict=True)
+        )
+        return ids
 
     async def add_jobs(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:
         self._draft(batch_id).jobs.extend(jobs)

@@ -94,7 +94,7 @@ class Life(Twins):
         async def submit(store: Store) -> None:
             async with store.submissions.submission() as writer:
                 app_id = (await the_version(store)).app_id
-                await writer.add_class(await writer.add_batch(a_new_batch(app_id=app_id)), a_job_class())
+                await writer.add_classes(await writer.add_batch(a_new_batch(app_id=app_id)), [a_job_class()])
                 raise MusterError("on second thought")
 
         await self.both(submit)

@@ -65,7 +65,7 @@ async def test_a_sent_job_brings_its_own_inputs(store: Store) -> None:
     own = (Input("in_7", "in", 12, "a" * 32), Input("params_7", "params", 1, "b" * 32, sticky=True))
     async with store.submissions.submission() as writer:
         batch_id = await writer.add_batch(a_new_batch(app_id=app.app_id, jobs_total=1))
-        class_id = await writer.add_class(batch_id, a_job_class())
+        [class_id] = await writer.add_classes(batch_id, [a_job_class()])
         await writer.add_jobs(batch_id, [NewJob(class_id, "--n 7", own)])
     [candidate] = await waiting_of(store, batch_id)
 

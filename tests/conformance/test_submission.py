@@ -72,8 +72,7 @@ async def test_a_batch_may_have_several_classes_and_parts(store: Store) -> None:
     app = await a_registered_app(store)
     async with store.submissions.submission() as writer:
         batch_id = await writer.add_batch(a_new_batch(app_id=app.app_id, jobs_total=3))
-        small = await writer.add_class(batch_id, a_job_class())
-        large = await writer.add_class(batch_id, a_job_class(memory_bytes=4e9))
+        small, large = await writer.add_classes(batch_id, [a_job_class(), a_job_class(memory_bytes=4e9)])
         await writer.add_jobs(batch_id, [NewJob(small, "a"), NewJob(large, "b")])
         await writer.add_jobs(batch_id, [NewJob(small, "c", (Input("in_c", "in", 1, "c" * 32),))])
 
@@ -88,7 +87,7 @@ async def test_a_submission_left_by_an_exception_writes_nothing(store: Store) ->
     with pytest.raises(RuntimeError, match="on second thought"):
         async with store.submissions.submission() as writer:
             batch_id = await writer.add_batch(a_new_batch(app_id=app.app_id))
-            class_id = await writer.add_class(batch_id, a_job_class())
+            [class_id] = await writer.add_classes(batch_id, [a_job_class()])
             await writer.add_jobs(batch_id, [NewJob(class_id)] * 10)
             raise RuntimeError("on second thought")
 
@@ -145,7 +144,8 @@ async def test_a_second_submission_waits_for_the_first_and_sees_its_charge(store
             has_standing.set()
             await may_go_on.wait()
             batch_id = await writer.add_batch(a_new_batch(app_id=app.app_id, jobs_total=1))
-            await writer.add_jobs(batch_id, [NewJob(await writer.add_class(batch_id, a_job_class()))])
+            [class_id] = await writer.add_classes(batch_id, [a_job_class()])
+            await writer.add_jobs(batch_id, [NewJob(class_id)])
 
     async def second() -> SubmitterStanding:
         await has_standing.wait()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError, NotFoundError
-from domain.jobs import Input
+from domain.jobs import Input, JobClass
 from domain.settings import OrderingSettings
+from domain.submission import NewBatch, NewJob, SubmitterStanding
+from domain.units import BatchId, Instant, JobClassId, SubmitterId
+from jobs.ports import BatchWriter, Submissions
 from jobs.spec import BatchSpec, parse_batch, with_rows
 from jobs.submission import SubmissionPorts, submit
 from store.memory import MemoryStore
@@ -69,6 +73,53 @@ async def test_jobs_that_ask_for_the_same_share_a_class(store: MemoryStore) -> N
     batch = await submitted(store, a_spec(jobs={"fpops_est": 1e12}, job=tables))
     classes = await store.views.classes_of_batch(batch.batch_id)
     assert sorted(job_class.fpops_est_flop for job_class in classes) == [1e12, 5e12]
+
+
+class Counted:
+    """A store's submissions that count how often classes are written."""
+
+    def __init__(self, submissions: Submissions) -> None:
+        self._submissions = submissions
+        self._writer: BatchWriter | None = None
+        self.written: list[int] = []  # classes, each time
+
+    @asynccontextmanager
+    async def submission(self) -> AsyncIterator[BatchWriter]:
+        async with self._submissions.submission() as self._writer:
+            yield self
+
+    async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
+        return await self._submissions.abort_batch(batch_id, now=now)
+
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
+        return await self._open().standing(submitter_id, now=now)
+
+    async def add_batch(self, batch: NewBatch) -> BatchId:
+        return await self._open().add_batch(batch)
+
+    async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
+        self.written.append(len(job_classes))
+        return await self._open().add_classes(batch_id, job_classes)
+
+    async def add_jobs(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:
+        await self._open().add_jobs(batch_id, jobs)
+
+    def _open(self) -> BatchWriter:
+        assert self._writer is not None
+        return self._writer
+
+
+async def test_jobs_that_all_ask_for_something_else_are_written_in_few_round_trips(store: MemoryStore) -> None:
+    counted = Counted(store.submissions)
+    ports = SubmissionPorts(counted, store.people, store.applications, KnownFiles())
+    spec = with_rows(
+        a_spec(jobs={}, jobs_csv="x.csv"), lambda: ({"fpops_est": str(10**9 + n % 7000)} for n in range(12_000))
+    )
+
+    batch_id = await submit(spec, ports=ports, ordering=OrderingSettings(), clock=HandClock())
+
+    assert counted.written == [5000, 2000]  # the third part brings nothing new
+    assert len(await store.views.classes_of_batch(batch_id)) == 7000
 
 
 async def test_shared_inputs_stand_in_the_class_and_own_inputs_with_the_job(store: MemoryStore) -> None:

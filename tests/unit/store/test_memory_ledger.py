@@ -42,7 +42,7 @@ async def test_a_class_of_another_submissions_batch_is_an_error() -> None:
 
     with pytest.raises(NotFoundError, match="no batch of this submission 7"):
         async with store.submissions.submission() as writer:
-            await writer.add_class(BatchId(7), a_job_class())
+            await writer.add_classes(BatchId(7), [a_job_class()])
 
 
 async def test_the_one_worker_owns_every_shard() -> None:
