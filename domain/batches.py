@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import assert_never
 
 from domain.units import AccountId, AppId, BatchId, Instant, Seconds, SubmitterId
+
+LEAST_VALIDATED_JOBS = 5  # an AFAP batch has no estimate before this many validated jobs,
+LEAST_VALIDATED_FRACTION = 0.02  # or this share of its jobs, if that is more
 
 
 class QoS(StrEnum):
@@ -93,3 +97,36 @@ class Batch:
     user_priority: int = 0
     ended_at: Instant | None = None
     counts: BatchCounts = BatchCounts()
+
+
+def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:
+    """C: when the batch should be complete. None for throughput, and for AFAP without an estimate.
+
+    Short deadline: the instant it was given. Long deadline: max(C(B), D + latest first dispatch), with
+    submission + D for C(B) until it is published; `bound_s` is D, and where it is None (the jobs are not
+    looked at) only C(B) counts. AFAP: the published C(B), from max(5, 2 % of jobs) validated jobs on.
+
+    >>> counts = BatchCounts(jobs_total=1000, jobs_validated=19)
+    >>> batch = Batch(1, 1, 1, 1, "b", QoS.AFAP, BatchState.ACTIVE, Instant(0.0), 0, 0.0, Instant(0.0),
+    ...               completion_at=Instant(9.0), counts=counts)
+    >>> complete_at(batch, None)
+    """
+    match batch.qos:
+        case QoS.THROUGHPUT:
+            return None
+        case QoS.SHORT_DEADLINE:
+            return batch.deadline_at
+        case QoS.LONG_DEADLINE:
+            return batch.completion_at if bound_s is None else _long_deadline_at(batch, bound_s)
+        case QoS.AFAP:
+            least = max(LEAST_VALIDATED_JOBS, LEAST_VALIDATED_FRACTION * batch.counts.jobs_total)
+            return batch.completion_at if batch.counts.jobs_validated >= least else None
+        case _:
+            assert_never(batch.qos)
+
+
+def _long_deadline_at(batch: Batch, bound_s: Seconds) -> Instant:
+    submitted = batch.created_at + bound_s
+    estimate = submitted if batch.completion_at is None else batch.completion_at
+    dispatched = batch.last_first_dispatch_at
+    return Instant(estimate if dispatched is None else max(estimate, dispatched + bound_s))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from domain.apps import App, AppVersion, ProcessorType
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints
 from domain.settings import Settings
-from domain.units import AppId, AppVersionId
+from domain.units import AppId, AppVersionId, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,22 @@ class Catalogue:
     def processor_types(self, app_id: AppId) -> frozenset[ProcessorType]:
         """The processor types an app has current versions for."""
         return frozenset(version.processor_type for version in self.current.get(app_id, ()))
+
+    def median_safe_runtime_s(self, app_id: AppId) -> Seconds | None:
+        """The median of R_q over an app's hosts, on the processors most of them use; None while unknown."""
+        known = [cuts for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]
+        most = max((cuts for cuts in known if cuts.median_safe_runtime_s is not None), key=_rows, default=None)
+        return most.median_safe_runtime_s if most is not None else None
+
+
+class CatalogueSource(Protocol):
+    """Where the catalogue of the moment comes from."""
+
+    def catalogue(self) -> Catalogue: ...
+
+
+def _rows(cuts: CutPoints) -> tuple[int, str]:
+    return cuts.n, cuts.processor_type
 
 
 def current_versions(versions: Mapping[AppVersionId, AppVersion]) -> dict[AppId, tuple[AppVersion, ...]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from enum import StrEnum
 
 from domain.apps import ProcessorType
 from domain.hosts import HostAppVersion
@@ -16,6 +17,16 @@ from domain.units import AppId, Instant, Seconds
 
 BOOTSTRAP_P = 0.5  # of a host without a failure, while too few rows are ranked
 SHRINKAGE = 2.0  # k0 of POLICY 4.5: two pseudo-samples at the population's mean
+
+
+class Gate(StrEnum):
+    """Which threshold a host's percentile has to reach."""
+
+    NONE = "none"
+    AFAP = "p_afap"
+    LATE = "p_late"
+    TIGHT = "p_tight"
+    RETRY = "p_retry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +38,8 @@ class CutPoints:
     to `consecutive_valid_infinite` (rows above it are in `n` only); `n` counts all rows.
     `score_mean` is the population's mean score, towards which few samples are shrunk.
     `tight_n`, `tight_mean` and `tight_sd` describe ln(turnaround / R) of tight instances over all rows.
-    `retry_turnaround_s` is the time a retry on a good host needs, validation included; None until known.
+    `retry_turnaround_s` is the time a retry on a good host needs, validation included, and
+    `median_safe_runtime_s` the median of R_q over the hosts; None until known.
     """
 
     app_id: AppId
@@ -41,6 +53,7 @@ class CutPoints:
     tight_mean: float = 0.0
     tight_sd: float = 0.0
     retry_turnaround_s: Seconds | None = None
+    median_safe_runtime_s: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from domain.batches import Batch
-from domain.catalogue import Catalogue
+from domain.catalogue import CatalogueSource
 from domain.jobs import JobClass
-from domain.units import AppId, BatchId, InstanceId, JobClassId, Seconds
+from domain.units import BatchId, InstanceId, JobClassId
 from domain.waiting import Candidate, FreshRange
 
-__all__ = ["Candidate", "CatalogueSource", "FreshRange", "Ports", "Runtimes", "Shards", "WaitingWork"]
+__all__ = ["Candidate", "CatalogueSource", "FreshRange", "Ports", "Shards", "WaitingWork"]
 
 
 class WaitingWork(Protocol):
@@ -47,22 +47,9 @@ class Shards(Protocol):
         ...
 
 
-class CatalogueSource(Protocol):
-    def catalogue(self) -> Catalogue: ...
-
-
-class Runtimes(Protocol):
-    """How long a host needs for a job of an app."""
-
-    def median_r_q_s(self, app_id: AppId) -> Seconds | None:
-        """The median of R_q over the app's hosts, seconds; None while it is unknown."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Everything the feeder reads. Without `runtimes` no batch counts as late before its requests say so."""
+    """Everything the feeder reads."""
 
     waiting: WaitingWork
     shards: Shards
-    runtimes: Runtimes | None = None

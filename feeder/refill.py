@@ -76,7 +76,7 @@ class Refiller:
     async def _refill(self, catalogue: Catalogue) -> Refill:
         started_at, started_s = self._clock.now(), self._clock.monotonic()
         held_before = {ready.batch_id for ready in self._array}
-        view = await self._view(catalogue.settings.feeder)
+        view = await self._view(catalogue)
         left = await self._upkeep.do(view, held_before)
         urgent = await self._read_urgent(view, catalogue.settings.feeder)
         supplies = self._supplies(view, urgent)
@@ -98,17 +98,15 @@ class Refiller:
 
     # ------------------------------------------------------------ see and plan
 
-    async def _view(self, settings: FeederSettings) -> View:
+    async def _view(self, catalogue: Catalogue) -> View:
         batches = await self._ports.waiting.ready_batches(MOST_BATCHES)
-        runtimes = self._ports.runtimes
-        apps = {batch.app_id for batch in batches}
         return view_of(
             batches,
             owned=self._ports.shards.owned(),
             limit=MOST_BATCHES,
             now=self._clock.now(),
-            medians_s={app_id: runtimes.median_r_q_s(app_id) for app_id in apps} if runtimes is not None else {},
-            settings=settings,
+            medians_s={app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {b.app_id for b in batches}},
+            settings=catalogue.settings.feeder,
         )
 
     def _supplies(self, view: View, urgent: ByBatch) -> list[BatchSupply]:

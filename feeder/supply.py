@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from domain.apps import CPU, ProcessorType
 from domain.batches import Batch
 from domain.catalogue import Catalogue
+from domain.ranking import Gate
 from domain.settings import FeederSettings
 from domain.units import SHARDS, AppId
 from feeder.gating import Standing
@@ -40,7 +41,7 @@ class BatchSupply:
     def supplies(self, owned: Collection[int]) -> tuple[Supply, Supply]:
         """Its urgent and its other instances."""
         batch = self.batch
-        gated = self.standing.gate is not None
+        gated = self.standing.gate is not Gate.NONE
         urgent = Supply(batch.batch_id, batch.app_id, True, True, self.held_urgent + self.urgent_read)
         other = Supply(batch.batch_id, batch.app_id, False, gated, self.held_other + self.unread(len(owned)))
         return urgent, other

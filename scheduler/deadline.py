@@ -20,29 +20,16 @@ now + D:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import assert_never
 
-from domain.batches import Batch, QoS
+from domain.batches import Batch, QoS, complete_at
 from domain.jobs import JobClass
-from domain.ranking import CutPoints, Percentile
+from domain.ranking import CutPoints, Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import Instant, Seconds
 
-LEAST_VALIDATED_JOBS = 5  # an AFAP batch has no estimate before this many validated jobs,
-LEAST_VALIDATED_FRACTION = 0.02  # or this share of its jobs, if that is more
 RETRY_FRACTION = 0.5  # of D: what a retry is given while no good hosts have been measured
-
-
-class Gate(StrEnum):
-    """Which threshold a host's percentile had to reach."""
-
-    NONE = "none"
-    AFAP = "p_afap"
-    LATE = "p_late"
-    TIGHT = "p_tight"
-    RETRY = "p_retry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,30 +104,6 @@ def assign_due_at(
             return fixed(moment, runtime_s=runtime_s, bound_s=bound_s)
         case _:
             assert_never(settings.rule)
-
-
-def complete_at(batch: Batch, bound_s: Seconds) -> Instant | None:
-    """C: when the batch should be complete. None for throughput, and for AFAP without an estimate.
-
-    Short deadline: the instant it was given. Long deadline: max(C(B), D + latest first dispatch), with
-    submission + D for C(B) until it is published. AFAP: the published C(B), from
-    max(5, 2 % of jobs) validated jobs on.
-    """
-    match batch.qos:
-        case QoS.THROUGHPUT:
-            return None
-        case QoS.SHORT_DEADLINE:
-            return batch.deadline_at
-        case QoS.LONG_DEADLINE:
-            submitted = batch.created_at + bound_s
-            estimate = submitted if batch.completion_at is None else batch.completion_at
-            dispatched = batch.last_first_dispatch_at
-            return Instant(estimate if dispatched is None else max(estimate, dispatched + bound_s))
-        case QoS.AFAP:
-            least = max(LEAST_VALIDATED_JOBS, LEAST_VALIDATED_FRACTION * batch.counts.jobs_total)
-            return batch.completion_at if batch.counts.jobs_validated >= least else None
-        case _:
-            assert_never(batch.qos)
 
 
 def retry_turnaround_s(cuts: CutPoints | None, bound_s: Seconds) -> Seconds:

@@ -7,12 +7,23 @@ from typing import Protocol
 
 from domain.apps import ProcessorType
 from domain.batches import Batch
-from domain.catalogue import Catalogue
+from domain.catalogue import CatalogueSource
 from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, WriteOutcome
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready
 from domain.refusals import RefusalCode
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
+
+__all__ = [
+    "CatalogueSource",
+    "CodeSigning",
+    "JobArray",
+    "Ledger",
+    "Pauses",
+    "RequestObserver",
+    "SlotGroup",
+    "Uploads",
+]
 
 
 class Ledger(Protocol):
@@ -110,12 +121,6 @@ class JobArray(Protocol):
         True when slots were added: walk the groups once more before answering "no work".
         """
         ...
-
-
-class CatalogueSource(Protocol):
-    """Apps, versions, cut points and settings of the moment."""
-
-    def catalogue(self) -> Catalogue: ...
 
 
 class Uploads(Protocol):

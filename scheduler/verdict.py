@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from domain.apps import ProcessorType
 from domain.jobs import JobClass
+from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
 from domain.units import AppId, AppVersionId, Seconds
 from scheduler.asking import Asking
 from scheduler.busy import Busy, busy_of, held_work, told_work
-from scheduler.deadline import Due, Gate, Moment, assign_due_at
+from scheduler.deadline import Due, Moment, assign_due_at
 from scheduler.feasibility import AppCheck, ClassCheck
 from scheduler.gates import reachable
 from scheduler.ports import SlotGroup

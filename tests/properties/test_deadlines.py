@@ -7,13 +7,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.batches import Batch, BatchCounts, QoS
+from domain.batches import Batch, BatchCounts, QoS, complete_at
 from domain.jobs import JobClass
-from domain.ranking import CutPoints, Percentile
+from domain.ranking import CutPoints, Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
-from scheduler.deadline import Due, Gate, Moment, assign_due_at, complete_at
+from scheduler.deadline import Due, Moment, assign_due_at
 from scheduler.runtime import Speed
 from tests.builders import NOW, a_batch, a_job_class
 from tests.unit.scheduler.arrays import some_cuts

@@ -10,6 +10,7 @@ from domain.apps import CPU, App, AppVersion, ProcessorType
 from domain.batches import Batch, BatchState
 from domain.catalogue import Catalogue
 from domain.jobs import JobClass, Ready
+from domain.ranking import CutPoints
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds, shard_of
 from domain.waiting import Candidate, FreshRange
@@ -67,6 +68,7 @@ class FakeCatalogue:
 
     types: dict[int, tuple[ProcessorType, ...]] = field(default_factory=lambda: {1: (CPU,)})
     settings: Settings = field(default_factory=Settings)
+    medians_s: dict[int, float] = field(default_factory=dict)  # R_q per app
 
     def change(self, key: str, value: object) -> None:
         self.settings = self.settings.changed(key, value)
@@ -78,7 +80,11 @@ class FakeCatalogue:
             app_id = AppId(number)
             apps[app_id] = an_app(app_id=app_id, name=f"app{number}")
             current[app_id] = tuple(_version(app_id, kind, index) for index, kind in enumerate(types))
-        return Catalogue(apps=apps, current=current, settings=self.settings)
+        cuts = {
+            (AppId(number), CPU): CutPoints(AppId(number), CPU, NOW, 1, (), (), median_safe_runtime_s=Seconds(median_s))
+            for number, median_s in self.medians_s.items()
+        }
+        return Catalogue(apps=apps, current=current, cut_points=cuts, settings=self.settings)
 
 
 def _version(app_id: AppId, kind: ProcessorType, index: int) -> AppVersion:

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from domain.jobs import Ready
-from domain.units import AppId, HostId, InstanceId, Seconds, VolunteerId
+from domain.units import HostId, InstanceId, VolunteerId
 from feeder.build import build
 from feeder.ports import Ports
 from feeder.refill import Refill
 from feeder.service import Feeder
 from tests.unit.feeder.fakes import FakeCatalogue, FakeShards, FakeWaiting, StillClock
-
-
-@dataclass
-class FakeRuntimes:
-    medians_s: dict[int, float] = field(default_factory=dict)
-
-    def median_r_q_s(self, app_id: AppId) -> Seconds | None:
-        median_s = self.medians_s.get(app_id)
-        return None if median_s is None else Seconds(median_s)
 
 
 class Rig:
@@ -31,8 +20,7 @@ class Rig:
         self.shards = FakeShards()
         self.catalogue = FakeCatalogue()
         self.catalogue.change("feeder.slots", slots)
-        self.runtimes = FakeRuntimes()
-        self.feeder: Feeder = build(Ports(self.database, self.shards, self.runtimes), self.catalogue, self.clock)
+        self.feeder: Feeder = build(Ports(self.database, self.shards), self.catalogue, self.clock)
         self.array = self.feeder.array
         self.offered: set[InstanceId] = set()
 

@@ -3,36 +3,40 @@ from __future__ import annotations
 import pytest
 
 from domain.batches import Batch, BatchCounts, QoS
+from domain.ranking import Gate
 from domain.settings import FeederSettings
 from domain.units import Instant, Seconds
-from feeder.gating import Gate, gate_of, in_tail, standing
+from feeder.gating import gate_of, in_tail, standing
 from tests.builders import NOW, a_batch
 
 HOUR_S = Seconds(3600.0)
 IN_30_MIN = Instant(NOW + 1800.0)
 IN_2_H = Instant(NOW + 7200.0)
+SOME_VALID = BatchCounts(jobs_total=1000, jobs_validated=20)
+FEW_VALID = BatchCounts(jobs_total=1000, jobs_validated=19)
 
 
 @pytest.mark.parametrize(
     ("batch", "gate"),
     [
-        (a_batch(qos=QoS.AFAP), Gate.AFAP_WITHOUT_ESTIMATE),
-        (a_batch(qos=QoS.AFAP, completion_at=IN_2_H), None),
-        (a_batch(qos=QoS.AFAP, completion_at=IN_30_MIN), Gate.LATE),
-        (a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=IN_2_H, completion_at=IN_30_MIN), None),
+        (a_batch(qos=QoS.AFAP), Gate.AFAP),
+        (a_batch(qos=QoS.AFAP, completion_at=IN_2_H, counts=SOME_VALID), Gate.NONE),
+        (a_batch(qos=QoS.AFAP, completion_at=IN_2_H, counts=FEW_VALID), Gate.AFAP),
+        (a_batch(qos=QoS.AFAP, completion_at=IN_30_MIN, counts=SOME_VALID), Gate.LATE),
+        (a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=IN_2_H, completion_at=IN_30_MIN), Gate.NONE),
         (a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=IN_30_MIN, completion_at=IN_2_H), Gate.LATE),
-        (a_batch(qos=QoS.LONG_DEADLINE), None),
+        (a_batch(qos=QoS.LONG_DEADLINE), Gate.NONE),
         (a_batch(qos=QoS.LONG_DEADLINE, completion_at=IN_30_MIN), Gate.LATE),
-        (a_batch(qos=QoS.THROUGHPUT, completion_at=IN_30_MIN), None),
+        (a_batch(qos=QoS.THROUGHPUT, completion_at=IN_30_MIN), Gate.NONE),
     ],
 )
-def test_a_batch_is_gated_without_an_estimate_or_when_late(batch: Batch, gate: Gate | None) -> None:
+def test_a_batch_is_gated_without_an_estimate_or_when_late(batch: Batch, gate: Gate) -> None:
     assert gate_of(batch, now=NOW, median_r_q_s=HOUR_S) is gate
 
 
 def test_without_a_median_runtime_no_batch_counts_as_late() -> None:
     late = a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=IN_30_MIN)
-    assert gate_of(late, now=NOW, median_r_q_s=None) is None
+    assert gate_of(late, now=NOW, median_r_q_s=None) is Gate.NONE
 
 
 @pytest.mark.parametrize(("total", "unsent", "tail"), [(1000, 50, True), (1000, 51, False), (60, 20, True)])
@@ -44,4 +48,4 @@ def test_the_tail_is_five_percent_or_twenty_jobs(total: int, unsent: int, tail: 
 def test_a_tail_is_everywhere_though_it_is_not_gated() -> None:
     batch = a_batch(counts=BatchCounts(jobs_total=100, unsent=5))
     found = standing(batch, now=NOW, median_r_q_s=None, settings=FeederSettings())
-    assert (found.gate, found.everywhere) == (None, True)
+    assert (found.gate, found.everywhere) == (Gate.NONE, True)

@@ -165,7 +165,7 @@ async def test_retries_are_in_every_worker_and_what_was_handed_back_in_one() -> 
 async def test_jobs_late_for_their_batch_are_in_every_worker() -> None:
     rig = Rig()
     rig.shards.shards = frozenset({5})
-    rig.runtimes.medians_s[1] = 7200.0
+    rig.catalogue.medians_s[1] = 7200.0
     rig.database.add_batch(1, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + 5000.0))
     rig.database.add_jobs(1, 90)
     await rig.refill()

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from domain.batches import BatchCounts, QoS
-from domain.ranking import Percentile
+from domain.batches import BatchCounts, QoS, complete_at
+from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import DAY_S, HOUR_S, Instant, Seconds
-from scheduler.deadline import Due, Gate, Moment, assign_due_at, complete_at, retry_turnaround_s
+from scheduler.deadline import Due, Moment, assign_due_at, retry_turnaround_s
 from tests.builders import NOW, a_batch, a_job_class
 from tests.unit.scheduler.arrays import some_cuts
 
