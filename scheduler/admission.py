@@ -129,7 +129,7 @@ def asking_of(
     view: RequestView,
     *,
     kept: tuple[Held, ...],
-    resent: Iterable[Held],
+    resent: tuple[Held, ...],
     catalogue: Catalogue,
     now: Instant,
 ) -> Asking:
@@ -149,6 +149,7 @@ def asking_of(
         seed=zlib.crc32(f"{host.host_id} {request.rpc_seqno} {now!r}".encode()),
         havs=view.havs if admission.same_record else {},
         held=kept,
+        resent=resent,
         in_progress=_elsewhere(request.in_progress),
         sticky_files=frozenset(request.sticky_files),
     )

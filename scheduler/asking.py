@@ -50,8 +50,10 @@ class Asking:
     """Who asks for what, at which moment, and what is known of it.
 
     `wants` has the GPU types first and the CPU last; a type that is not in it is not wanted.
-    `in_progress` is None while the client does not send its whole queue. `ram_bytes` and `disk_bytes`
-    are what this project may use at most. `seed` makes the request's draws repeatable; it is logged.
+    `in_progress` is None while the client does not send its whole queue. `resent` are those of `held` that the
+    client lost and this reply sends again: they are not in its own list, and start from the beginning.
+    `ram_bytes` and `disk_bytes` are what this project may use at most. `seed` makes the request's draws
+    repeatable; it is logged.
     """
 
     volunteer: Volunteer
@@ -64,5 +66,6 @@ class Asking:
     seed: int
     havs: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
     held: tuple[Held, ...] = ()
+    resent: tuple[Held, ...] = ()
     in_progress: tuple[HeldElsewhere, ...] | None = None
     sticky_files: frozenset[str] = frozenset()

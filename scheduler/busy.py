@@ -189,13 +189,26 @@ def held_work(held: Iterable[Held], versions: Mapping[AppVersionId, AppVersion],
     """What the server knows the host holds, oldest first: each R long, from its dispatch at the earliest."""
     return tuple(
         Work(
-            versions[one.app_version_id].plan_class if one.app_version_id in versions else PlanClass(""),
+            _plan_of(one, versions),
             one.est_runtime_s,
             one.sent_at - now,
             one.tight,
         )
         for one in sorted(held, key=lambda one: (one.sent_at, one.instance_id))
     )
+
+
+def resent_work(resent: Iterable[Held], versions: Mapping[AppVersionId, AppVersion]) -> tuple[Work, ...]:
+    """Lost jobs that are sent again: each R long, from now on."""
+    return tuple(
+        Work(_plan_of(one, versions), one.est_runtime_s, 0.0, one.tight)
+        for one in sorted(resent, key=lambda one: one.instance_id)
+    )
+
+
+def _plan_of(held: Held, versions: Mapping[AppVersionId, AppVersion]) -> PlanClass:
+    version = versions.get(held.app_version_id)
+    return version.plan_class if version is not None else PlanClass("")
 
 
 def told_work(in_progress: Iterable[HeldElsewhere], held: Iterable[Held], host: Host) -> tuple[Work, ...]:

@@ -17,7 +17,7 @@ from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
 from domain.units import AppId, AppVersionId, Seconds
 from scheduler.asking import Asking
-from scheduler.busy import Busy, busy_of, held_work, told_work
+from scheduler.busy import Busy, busy_of, held_work, resent_work, told_work
 from scheduler.deadline import Due, Moment, assign_due_at
 from scheduler.feasibility import AppCheck, ClassCheck
 from scheduler.gates import reachable
@@ -165,9 +165,15 @@ class Judge:
 
 
 def _busy_at_start(asking: Asking) -> Busy:
-    """Busy times from the client's whole queue if it tells it, else from what the server knows it holds."""
+    """Busy times from the client's whole queue if it tells it, else from what the server knows it holds.
+
+    Lost jobs that are sent again come on top: the client does not have them yet.
+    """
+    versions = asking.catalogue.versions
     if asking.in_progress is not None:
         work = told_work(asking.in_progress, asking.held, asking.host)
     else:
-        work = held_work(asking.held, asking.catalogue.versions, now=asking.now)
-    return busy_of(asking.wants, asking.host, work)
+        resent = {one.instance_id for one in asking.resent}
+        known = (one for one in asking.held if one.instance_id not in resent) if resent else asking.held
+        work = held_work(known, versions, now=asking.now)
+    return busy_of(asking.wants, asking.host, (*work, *resent_work(asking.resent, versions)))

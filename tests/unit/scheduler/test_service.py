@@ -596,6 +596,15 @@ async def test_resent_jobs_count_against_what_was_asked_for() -> None:
     assert again == first
 
 
+async def test_resent_jobs_count_against_what_was_asked_for_beside_the_clients_own_queue() -> None:
+    project = await a_project()
+    await project.submit(10)
+    first = names_of(await project.answer(a_request(in_progress=())))
+    again = names_of(await project.answer(a_request(host_id=1, rpc_seqno=1, in_progress=())))
+    assert len(first) == 2
+    assert again == first
+
+
 async def test_a_decision_that_breaks_gives_no_work_away() -> None:
     project = await a_project()
     await project.submit(3)

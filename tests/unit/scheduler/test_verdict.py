@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from domain.apps import CPU
 from domain.batches import QoS
 from domain.hosts import DecayedSums
 from domain.refusals import Refusal, RefusalCode
-from domain.units import AppVersionId, Seconds
+from domain.units import AppVersionId, Instant, Seconds
 from scheduler.asking import Asking, HeldElsewhere
 from scheduler.dispatch import APP_CHECKS, CLASS_CHECKS
 from scheduler.verdict import Judge, Verdict
@@ -86,3 +88,14 @@ def test_the_clients_own_list_of_work_is_believed_rather_than_ours() -> None:
     refused = judge(an_asking(in_progress=busy)).verdict(0, a_group(1), CPU, retry=False)
     assert isinstance(refused, Refusal)
     assert refused.code is RefusalCode.TOO_SLOW
+
+
+@pytest.mark.parametrize("told", [None, ()], ids=["no list of its own", "an empty list of its own"])
+def test_lost_jobs_that_are_sent_again_are_in_the_queue_from_now_on(told: tuple[HeldElsewhere, ...] | None) -> None:
+    lost = tuple(
+        a_held(instance_id=i, sent_at=Instant(NOW - 2 * JOB_S), est_runtime_s=Seconds(3 * JOB_S), tight=True)
+        for i in (1, 2)
+    )
+    asking = an_asking(held=lost, resent=lost, in_progress=told)
+    due = yes(judge(asking).verdict(0, a_group(1, qos=QoS.AFAP), CPU, retry=False)).due
+    assert due.due_at - NOW == 3 * JOB_S + 2.5 * JOB_S
