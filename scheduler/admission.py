@@ -15,13 +15,14 @@ from domain.hosts import Host
 from domain.jobs import Held
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
-from domain.units import AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 from scheduler import sanity
 from scheduler.asking import Asking, HeldElsewhere, Want
 from scheduler.reports import reported_ids
 from wire.messages import InProgress, SchedulerRequest
 
 NO_HOST = HostId(0)
+REPEATED_WITHIN_S = HOUR_S  # a client that lost the reply with its new id calls again by then
 
 
 class HostCase(StrEnum):
@@ -39,7 +40,8 @@ class Admission:
     """The host of a request, as it describes itself now.
 
     `create`: a record is to be made, `host.host_id` is 0 until then. `tell_id`: the client must be told
-    the id, and will count its requests from 0. `detach`: what the host held is lost.
+    the id, and will count its requests from 0. `detach`: what the host held is lost. `again`: the record was
+    made for this client before, which never learned of it.
     """
 
     volunteer: Volunteer
@@ -47,6 +49,7 @@ class Admission:
     case: HostCase
     because: str
     detach: bool = False
+    again: bool = False
 
     @property
     def create(self) -> bool:
@@ -55,7 +58,7 @@ class Admission:
     @property
     def same_record(self) -> bool:
         """Whether what was read of the host (its statistics, what it holds) is this host's."""
-        return self.case in (HostCase.KNOWN, HostCase.STATE_LOST)
+        return self.again or self.case in (HostCase.KNOWN, HostCase.STATE_LOST)
 
     @property
     def tell_id(self) -> bool:
@@ -94,6 +97,28 @@ def admit(
         return Admission(volunteer, replace(host, rpc_seqno=0), case, because, detach=has_none)
     blank = Host(NO_HOST, VolunteerId(volunteer.volunteer_id), created_at=now)
     return Admission(volunteer, replace(sanity.described(blank, request, now=now), rpc_seqno=0), case, because)
+
+
+def earlier_key(request: SchedulerRequest, admission: Admission) -> RequestKey | None:
+    """What to look up before a record is made: the newest host of the same CPID; None when it was looked for already.
+
+    Without a CPID a computer cannot be told from others, and each lost first reply leaves a record.
+    """
+    key = replace(key_of(request), host_id=NO_HOST)
+    return key if admission.case in (HostCase.NOT_THEIRS, HostCase.CLONE) and key.host_cpid else None
+
+
+def admit_again(request: SchedulerRequest, admission: Admission, earlier: Host, *, now: Instant) -> Admission:
+    """The admission with the record `earlier`, if that was made for this client and its reply was lost.
+
+    That is a record of the same CPID and computer's name, at most an hour old, as which nobody has called.
+    """
+    host = replace(sanity.described(earlier, request, now=now), rpc_seqno=0)
+    is_young = now - earlier.created_at <= REPEATED_WITHIN_S
+    is_other = earlier.host_id != request.host_id and earlier.domain_name == host.domain_name
+    if not (is_young and is_other and earlier.rpc_seqno == 0):
+        return admission
+    return replace(admission, host=host, again=True)
 
 
 def _case(request: SchedulerRequest, view: RequestView, settings: SchedulerSettings, now: Instant) -> HostCase:

@@ -16,7 +16,17 @@ from domain.jobs import Held
 from domain.refusals import Refusal, RefusalCode
 from domain.units import HostId, InstanceId, Instant, Seconds
 from scheduler import messages, reply
-from scheduler.admission import Admission, HostCase, admit, asking_of, key_of, refuse_all, wants_of
+from scheduler.admission import (
+    Admission,
+    HostCase,
+    admit,
+    admit_again,
+    asking_of,
+    earlier_key,
+    key_of,
+    refuse_all,
+    wants_of,
+)
 from scheduler.elements import JobToSend, lost_job, work_of
 from scheduler.giving import Decide, Given, Giver
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
@@ -74,14 +84,14 @@ class RequestService:
             return reply.to_stranger(settings)
 
         # 2. As which host, and whether it may have work at all.
-        admission = await self._admitted(contact, view, view.volunteer)
+        admission, known = await self._admitted(contact, view, view.volunteer)
         refusal = refuse_all(request, settings, paused=self._ports.pauses.refuse_work_because(contact.now))
 
         # 3. What it reports.
         taken = take_reports(request.results, view.reported, admission.host, now=contact.now)
 
         # 4. What it has, beside what it should have.
-        review = await self._reviewed(contact, admission, view, refusal)
+        review = await self._reviewed(contact, admission, known, refusal)
         lost = await self._lost_jobs(contact, admission, review.resend)
 
         # 5. What it is given, committed together with the above.
@@ -89,7 +99,7 @@ class RequestService:
         if admission.case is HostCase.CLONE and view.host is not None:
             reports = await self._reported_by_the_old_record(view.host, reports)
         writes = RequestWrites(admission.host, reports, detach=admission.detach)
-        given = await self._given(contact, admission, view, review=review, refusal=refusal, writes=writes)
+        given = await self._given(contact, admission, known, review=review, refusal=refusal, writes=writes)
 
         # 6. The reply: nothing in it that is not committed.
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
@@ -98,15 +108,23 @@ class RequestService:
         answer = reply.Answer(admission, taken.acks, review, work, given.reasons, wanted)
         return reply.with_key(reply.to_volunteer(answer, settings), request.code_sign_key, self._ports.signing)
 
-    async def _admitted(self, contact: Contact, view: RequestView, volunteer: Volunteer) -> Admission:
-        """The admission, its host recorded when it is new."""
+    async def _admitted(
+        self, contact: Contact, view: RequestView, volunteer: Volunteer
+    ) -> tuple[Admission, RequestView]:
+        """The admission, its host recorded when it is new, and what is known of that record."""
         settings = contact.catalogue.settings.scheduler
         admission = admit(contact.request, view, volunteer, settings=settings, now=contact.now)
         if not admission.create:
-            return admission
+            return admission, view
+        key = earlier_key(contact.request, admission)
+        earlier = await self._ports.ledger.read(key) if key is not None else view
+        if key is not None and earlier.host is not None:
+            admission = admit_again(contact.request, admission, earlier.host, now=contact.now)
+        if admission.again:
+            return admission, earlier
         host_id = await self._ports.ledger.create_host(volunteer.volunteer_id, admission.host)
         log.info("host created", host_id=host_id, volunteer_id=volunteer.volunteer_id, because=admission.because)
-        return replace(admission, host=replace(admission.host, host_id=host_id))
+        return replace(admission, host=replace(admission.host, host_id=host_id)), view
 
     async def _reviewed(
         self, contact: Contact, admission: Admission, view: RequestView, refusal: Refusal | None

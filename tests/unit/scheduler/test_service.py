@@ -428,6 +428,50 @@ async def test_a_host_id_of_somebody_else_makes_a_new_host() -> None:
     assert "another volunteer" in texts_of(reply)
 
 
+async def test_a_client_whose_new_id_was_lost_with_the_reply_gets_the_same_record_and_jobs_again() -> None:
+    project = await a_project()
+    await project.submit(10)
+    other = await a_registered_host(project.store)
+    request = a_request(host_id=other.host_id, rpc_seqno=6)
+    first = await project.answer(request)
+
+    again = await project.answer(request)
+
+    assert again.host_id == first.host_id == other.host_id + 1
+    assert names_of(again) == names_of(first)
+    assert len(await project.store.views.hosts(limit=9)) == 2
+
+
+async def test_a_clone_whose_new_id_was_lost_reports_for_the_old_record_once_and_makes_no_third() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.upload("pi_1_1_1")
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
+    behind = a_request(host_id=1, rpc_seqno=3, results=(a_success("pi_1_1_1"),))
+
+    replies = [await project.answer(behind), await project.answer(behind)]
+
+    assert [(reply.host_id, reply.acks) for reply in replies] == [(2, ("pi_1_1_1",))] * 2
+    assert (await project.instance("pi_1_1_1")).host_id == 1
+
+
+@pytest.mark.parametrize("why", ["it called since", "an hour passed", "another computer"])
+async def test_a_record_somebody_may_use_is_not_given_to_another_clone(why: str) -> None:
+    project = await a_project()
+    await project.answer(a_request(cpu_req_s=Seconds(0.0)))
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0)))
+    behind = a_request(host_id=1, rpc_seqno=3, cpu_req_s=Seconds(0.0))
+    assert (await project.answer(behind)).host_id == 2
+    if why == "it called since":
+        await project.answer(a_request(host_id=2, rpc_seqno=1, cpu_req_s=Seconds(0.0)))
+    elif why == "an hour passed":
+        await project.clock.sleep(3601.0)
+    else:
+        behind = replace(behind, host=replace(behind.host, domain_name="another"))
+    assert (await project.answer(behind)).host_id == 3
+
+
 @pytest.mark.parametrize("host_id", [-1, 2**31, 2**62])
 async def test_a_host_id_nobody_can_have_been_given_counts_as_none(host_id: int) -> None:
     project = await a_project()
