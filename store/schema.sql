@@ -201,9 +201,14 @@ CREATE INDEX job_by_batch ON job (batch_id, job_id);
 
 -- Jobs that something happened to, for the validator to look at. `serial` tells a second event from the first.
 CREATE SEQUENCE job_todo_serial;
+-- Every mark is soon dead: the table is vacuumed after each 10,000, so that a look never passes over many. The look
+-- starts at the lowest serial each time: a mark may be committed after one with a higher serial has been seen.
 CREATE TABLE job_todo (
     job_id  bigint PRIMARY KEY,
     serial  bigint NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0,
+    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 10000
 );
 CREATE INDEX job_todo_in_order ON job_todo (serial);
 
@@ -244,7 +249,11 @@ CREATE TABLE instance (
     CHECK (due_at > sent_at AND timeout_at >= due_at),
     CHECK (state NOT IN ('unsent', 'in_progress', 'timed_out', 'cancelled') OR reported_at IS NULL),
     CHECK (state NOT IN ('reported', 'inconclusive', 'valid', 'invalid', 'failed', 'too_late') OR reported_at IS NOT NULL)
-) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02);
+) WITH (
+    fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000,
+    autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0,
+    autovacuum_analyze_scale_factor = 0.02
+);
 -- The feeder's two ranges per (batch, shard).
 CREATE INDEX instance_fresh ON instance (batch_id, shard, instance_id) WHERE state = 'unsent' AND NOT urgent;
 CREATE INDEX instance_urgent ON instance (batch_id, retries DESC, instance_id) WHERE state = 'unsent' AND urgent;
@@ -284,8 +293,15 @@ CREATE TABLE batch_count (
     reported          bigint NOT NULL DEFAULT 0,
     deadlines_missed  bigint NOT NULL DEFAULT 0,
     last_first_dispatch_at double precision,
+    -- An index on this finds batches with unsent instances. It changes only at 0, so that the index does not stand in
+    -- the way of HOT updates, as one on unsent would.
+    waiting           boolean NOT NULL GENERATED ALWAYS AS (unsent > 0) STORED,
     PRIMARY KEY (batch_id, shard)
-) WITH (fillfactor = 70);
+) WITH (
+    fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX batch_count_waiting ON batch_count (batch_id) WHERE waiting;
 
 -- A batch with its totals.
 CREATE VIEW batch_with_counts AS

@@ -5,9 +5,13 @@
 SELECT
     todo.serial, job.job_id, job.batch_id, job.job_class_id, job.state, job.copies, job.canonical_instance_id,
     batch.state = 'aborted' AS batch_aborted, app.name AS app_name
-FROM job_todo AS todo
+FROM (
+    SELECT job_id, serial
+    FROM job_todo
+    ORDER BY serial
+    LIMIT $1
+) AS todo
 JOIN job ON job.job_id = todo.job_id
 JOIN batch ON batch.batch_id = job.batch_id
 JOIN app ON app.app_id = batch.app_id
-ORDER BY todo.serial
-LIMIT $1;
+ORDER BY todo.serial;
