@@ -11,13 +11,11 @@ from domain.havs import HavEvent, HavEventKind
 from domain.jobs import JobClass, output_file_name
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
 from domain.units import Flop, Instant, Seconds
+from lifecycle.censoring import LEAST_S
 from lifecycle.compare import OutputCopy
 from lifecycle.machine import advance, host_record
 from lifecycle.settle import InstanceView, JobView, Settlement
 from lifecycle.states import Event
-
-LEAST_S = Seconds(1.0)  # turnarounds and runtimes count as at least this, so that their logarithms are tame
-LEAST_CENSORED_RATIO = 10.0  # POLICY 4.5
 
 
 def view_of(job: JobFacts) -> JobView:
@@ -67,21 +65,6 @@ def job_settlement(job: JobFacts, settlement: Settlement, now: Instant) -> JobSe
         retries=settlement.retries,
         hasten=settlement.hasten,
     )
-
-
-def censored_sample(*, sent_at: Instant, due_at: Instant, now: Instant, est_runtime_s: Seconds) -> float:
-    """The ln(turnaround / R) a time-out stands for: of a turnaround that is only known to be longer.
-
-    s = ln max(10, (now - sent) / R, (due - sent) / R): at least what the host was given (POLICY D23), and
-    never so little that losing jobs looks like being a little slow (POLICY 4.5). A late valid result takes
-    it back. A job with R = 1 h that was given 20 h and is given up after 22 h:
-
-    >>> round(censored_sample(sent_at=Instant(0.0), due_at=Instant(72_000.0), now=Instant(79_200.0),
-    ...                       est_runtime_s=Seconds(3600.0)), 3)  # ln 22
-    3.091
-    """
-    silent_s = max(now - sent_at, due_at - sent_at)
-    return math.log(max(LEAST_CENSORED_RATIO, silent_s / max(LEAST_S, est_runtime_s)))
 
 
 def _step(instance: InstanceFacts, event: Event, fpops_est_flop: Flop, now: Instant) -> InstanceStep:

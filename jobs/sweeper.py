@@ -18,8 +18,8 @@ from domain.settlement import InstanceStep, Overdue
 from domain.units import InstanceId, Instant
 from jobs.outage import OutageWatch
 from jobs.ports import OverdueWork
-from jobs.settling import censored_sample
 from jobs.writing import Resting, write_or_rest
+from lifecycle.censoring import censored_sample
 from lifecycle.machine import advance, host_record
 from lifecycle.states import Event
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from domain.errors import MusterError, UnavailableError
 from domain.havs import HavEventKind
@@ -17,7 +15,6 @@ from domain.settings import LifecycleSettings
 from domain.settlement import InstanceStep, OutageReport, Overdue
 from domain.units import Flop, InstanceId, Instant, JobId, Seconds, later
 from jobs.outage import OutageWatch
-from jobs.settling import censored_sample
 from jobs.sweeper import Sweeper, SweepReport, time_out_step
 from store.memory import MemoryStore
 from tests.builders import NOW, a_held
@@ -240,24 +237,3 @@ def test_a_time_out_step_tells_the_host() -> None:
     assert step.hav_event is not None
     assert (step.hav_event.kind, step.hav_event.tight) == (HavEventKind.TIMED_OUT, True)
     assert step.hav_event.ln_turnaround_ratio == step.turnaround_sample
-
-
-@given(
-    given_s=st.floats(0.0, 1e7),
-    silent_s=st.floats(0.0, 1e7),
-    est_runtime_s=st.floats(0.0, 1e7),
-)
-def test_a_time_out_never_counts_less_than_what_the_host_was_given(
-    given_s: float, silent_s: float, est_runtime_s: float
-) -> None:
-    sample = censored_sample(
-        sent_at=Instant(0.0),
-        due_at=Instant(given_s),
-        now=Instant(silent_s),
-        est_runtime_s=Seconds(est_runtime_s),
-    )
-    ratio = math.exp(sample)
-    runtime_s = max(1.0, est_runtime_s)
-    assert ratio >= 10.0 * (1 - 1e-12)
-    assert ratio * runtime_s >= max(given_s, silent_s) * (1 - 1e-9)
-    assert ratio <= max(10.0, max(given_s, silent_s) / runtime_s) * (1 + 1e-9)
