@@ -19,20 +19,9 @@ from feeder.groups import ONE_TURN, Group, GroupKey, group_key, turns_of
 from feeder.in_flight import InFlight, Taken
 from feeder.mix import RequestMix
 from feeder.order import Order
+from feeder.ports import FallThrough, Stale
 from feeder.rotation import Rotation, Unrunnable
 from feeder.siblings import Siblings
-
-
-class FallThrough(Protocol):
-    """Looks in the database for work the array does not hold."""
-
-    async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool: ...
-
-
-class Stale(Protocol):
-    """Finds slots that others have sent."""
-
-    async def recheck(self, lost: Collection[Ready]) -> None: ...
 
 
 class Refusable(Protocol):
@@ -166,9 +155,13 @@ class JobArray:
     def __contains__(self, instance_id: InstanceId) -> bool:
         return instance_id in self._held
 
-    def __iter__(self) -> Iterator[Ready]:
-        """Every slot, in no particular order."""
-        return iter(self._held.values())
+    def each_group(self) -> Sequence[Group]:
+        """The same as `groups`, for whoever changes nothing meanwhile."""
+        return self._order.groups()
+
+    def batches(self) -> set[BatchId]:
+        """The batches with at least one slot."""
+        return {batch_id for batch_id, _, _ in self._order}
 
     def place(self, candidate: Candidate, batch: Batch, job_class: JobClass) -> bool:
         """Add an instance as a slot; False when it is in the array or in flight already.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from domain.batches import Batch
 from domain.jobs import JobClass, Ready
@@ -51,7 +51,7 @@ class Group:
     the first change after a call copies the list (a few microseconds for 10,000 slots), later ones do not.
     """
 
-    __slots__ = ("_lent", "_slots", "_turns", "batch", "job_class", "sticky_files", "urgent")
+    __slots__ = ("_lent", "_slots", "_turns", "batch", "foreign", "job_class", "sticky_files", "urgent")
 
     def __init__(self, batch: Batch, job_class: JobClass, *, urgent: bool, turns: Turns = ONE_TURN) -> None:
         self.batch = batch
@@ -61,9 +61,14 @@ class Group:
         self._slots: list[Ready] = []
         self._lent = False
         self._turns = turns
+        self.foreign = 0  # slots of shards whose turn comes later
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    def __iter__(self) -> Iterator[Ready]:
+        """The slots in order; the group must not change meanwhile."""
+        return iter(self._slots)
 
     @property
     def key(self) -> GroupKey:
@@ -92,9 +97,11 @@ class Group:
         self._turns = turns
         self._slots = sorted(self._slots, key=self._slot_rank)
         self._lent = False
+        self.foreign = sum(map(self._is_foreign, self._slots))
 
     def add(self, ready: Ready) -> None:
         self._copy_if_lent()
+        self.foreign += self._is_foreign(ready)
         if not self._slots or self._slot_rank(self._slots[-1]) < self._slot_rank(ready):
             self._slots.append(ready)
         else:
@@ -106,9 +113,13 @@ class Group:
         place = bisect_left(self._slots, self._slot_rank(ready), key=self._slot_rank)
         assert self._slots[place].instance_id == ready.instance_id
         del self._slots[place]
+        self.foreign -= self._is_foreign(ready)
 
     def _slot_rank(self, ready: Ready) -> SlotRank:
         return slot_rank(ready, self._turns)
+
+    def _is_foreign(self, ready: Ready) -> bool:
+        return self._turns[ready.job_id % SHARDS] > 0
 
     def _copy_if_lent(self) -> None:
         if self._lent:

@@ -21,6 +21,10 @@ class Order:
         """The keys of the groups, in no particular order."""
         return iter(self._rank_of)
 
+    def groups(self) -> Sequence[Group]:
+        """The groups in order, for whoever changes none meanwhile."""
+        return self._groups
+
     def lent(self) -> Sequence[Group]:
         """The groups in order. What was returned never changes; it is the same until a group changes its place."""
         self._lent = True

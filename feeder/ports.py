@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.catalogue import CatalogueSource
-from domain.jobs import JobClass
-from domain.units import BatchId, InstanceId, JobClassId
+from domain.jobs import JobClass, Ready
+from domain.units import AppId, BatchId, InstanceId, JobClassId
 from domain.waiting import Candidate, FreshRange
 
-__all__ = ["Candidate", "CatalogueSource", "FreshRange", "Ports", "Shards", "WaitingWork"]
+__all__ = ["Candidate", "CatalogueSource", "FallThrough", "FreshRange", "Ports", "Shards", "Stale", "WaitingWork"]
 
 
 class WaitingWork(Protocol):
@@ -45,6 +46,18 @@ class Shards(Protocol):
     def owned(self) -> frozenset[int]:
         """The shards whose locks this worker holds now; empty while its lock connection is in doubt."""
         ...
+
+
+class FallThrough(Protocol):
+    """Looks in the database for work the array does not hold."""
+
+    async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool: ...
+
+
+class Stale(Protocol):
+    """Finds slots that others have sent."""
+
+    async def recheck(self, lost: Collection[Ready]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

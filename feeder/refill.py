@@ -75,7 +75,7 @@ class Refiller:
 
     async def _refill(self, catalogue: Catalogue) -> Refill:
         started_at, started_s = self._clock.now(), self._clock.monotonic()
-        held_before = {ready.batch_id for ready in self._array}
+        held_before = self._array.batches()
         view = await self._view(catalogue)
         left = await self._upkeep.do(view, held_before)
         urgent = await self._read_urgent(view, catalogue.settings.feeder)

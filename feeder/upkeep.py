@@ -10,6 +10,7 @@ from domain.units import BatchId, InstanceId, Seconds
 from feeder.array import JobArray
 from feeder.classes import Classes
 from feeder.cursors import Cursors
+from feeder.groups import Group
 from feeder.ports import WaitingWork
 from feeder.validity import Sweep
 from feeder.view import View
@@ -50,21 +51,25 @@ class Upkeep:
     def _forget_ended(self, view: View, held_before: Collection[BatchId]) -> int:
         """Batches without unsent instances vanish, with all that is known of them."""
         gone = {batch_id for batch_id in held_before if batch_id not in view.by_id} if view.whole else set()
-        slots = [ready.instance_id for ready in self._array if ready.batch_id in gone]
-        for instance_id in slots:
-            self._array.drop(instance_id)
+        ended = [group.key for group in self._array.each_group() if group.batch.batch_id in gone] if gone else []
+        slots = sum(len(self._array.drop_group(key)) for key in ended)
         self._array.refresh(view.by_id)
         self._array.rotation.keep_batches(view.by_id.keys())
         self._cursors.keep_batches(view.by_id.keys())
-        kept = view.by_id.keys() | {ready.batch_id for ready in self._array}
-        self._classes.keep_batches(kept)
-        return len(slots)
+        self._classes.keep_batches(view.by_id.keys() | self._array.batches())
+        return slots
 
     def _drop_foreign(self, view: View) -> int:
         """Slots of shards this worker does not own leave, except for those every worker holds."""
         self._cursors.own(view.owned)
         self._array.own(view.owned)
-        foreign = [ready for ready in self._array if not view.is_ours(ready)]
+        foreign = [
+            ready
+            for group in self._array.each_group()
+            if (group.foreign or not view.owned) and not _is_shared(group, view)
+            for ready in group
+            if not view.is_ours(ready)
+        ]
         for ready in foreign:
             self._array.drop(ready.instance_id)
             self._cursors.rewind(ready)
@@ -73,8 +78,9 @@ class Upkeep:
     async def _drop_stale(self, view: View) -> int:
         """Ask the database about some slots, and about instances whose dispatch should long be written."""
         now_s = self._clock.monotonic()
-        shared = (r.instance_id for r in self._array if r.urgent or view.everywhere(r.batch_id))
-        own = (r.instance_id for r in self._array if not (r.urgent or view.everywhere(r.batch_id)))
+        groups = self._array.each_group()
+        shared = (ready.instance_id for group in groups if _is_shared(group, view) for ready in group)
+        own = (ready.instance_id for group in groups if not _is_shared(group, view) for ready in group)
         slots = self._shared.due(shared, now_s=now_s, limit=MOST_CHECKED)
         slots += self._own.due(own, now_s=now_s, limit=MOST_CHECKED)
         slots = [instance_id for instance_id in slots if instance_id in self._array]
@@ -99,3 +105,8 @@ class Upkeep:
             self._array.rotation.rotate_out(key, slots, now_s=now_s)
             rotated += len(slots)
         return rotated
+
+
+def _is_shared(group: Group, view: View) -> bool:
+    """Whether every worker holds the group's slots."""
+    return group.urgent or view.everywhere(group.batch.batch_id)

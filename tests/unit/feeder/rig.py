@@ -28,7 +28,7 @@ class Rig:
         for _ in range(times):
             done = await self.feeder.refill_once()
             self.clock.pass_s(1.0)
-            self.offered |= {ready.instance_id for ready in self.array}
+            self.offered |= {ready.instance_id for ready in self.slots()}
         return done
 
     def slots(self) -> list[Ready]:
