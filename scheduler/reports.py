@@ -7,7 +7,6 @@ an application's output changes nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceState, instance_id_of
 from domain.units import InstanceId, Instant
+from lifecycle.censoring import censored_sample
 from lifecycle.machine import advance, allows, host_record
 from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
 from lifecycle.states import Event
@@ -25,7 +25,6 @@ from wire.messages import ReportedResult
 MOST_STDERR_CHARS = 65_536  # the client sends the last 63 KB
 MOST_REASON_CHARS = 500
 NO_INSTANCE = InstanceId(0)
-LEAST_CENSORED_RATIO = 10.0  # a time-out counts as at least ten times R (POLICY 4.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +113,7 @@ def _hav_event(known: Reported, kind: HavEventKind | None, now: Instant) -> HavE
     held = known.held
     sample = None
     if kind is HavEventKind.TIMED_OUT:
-        ratio = max(0.0, now - held.sent_at) / max(1.0, held.est_runtime_s)
-        sample = math.log(max(LEAST_CENSORED_RATIO, ratio))
+        sample = censored_sample(sent_at=held.sent_at, due_at=held.due_at, now=now, est_runtime_s=held.est_runtime_s)
     return HavEvent(
         held.host_id,
         held.app_version_id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,11 +78,14 @@ def test_an_abort_is_not_held_against_the_host(exit_status: int) -> None:
 
 
 def test_a_job_never_started_counts_as_a_time_out_of_ten_runtimes_at_least() -> None:
-    report = the_report(ReportedResult(NAME, 6, 200), held=a_held(sent_at=Instant(NOW - 7200.0)))
+    given = a_held(sent_at=Instant(NOW - 7200.0), due_at=NOW)
+    report = the_report(ReportedResult(NAME, 6, 200), held=given)
     assert report.hav_event is not None and report.hav_event.kind is HavEventKind.TIMED_OUT
     assert report.hav_event.ln_turnaround_ratio == report.turnaround_sample == math.log(10.0)
-    late = the_report(ReportedResult(NAME, 6, 200), held=a_held(sent_at=Instant(NOW - 20 * 3600.0)))
+    late = the_report(ReportedResult(NAME, 6, 200), held=replace(given, sent_at=Instant(NOW - 20 * 3600.0)))
     assert late.turnaround_sample == pytest.approx(math.log(20.0))
+    early = the_report(ReportedResult(NAME, 6, 200), held=replace(given, due_at=Instant(NOW + 28 * 3600.0)))
+    assert early.turnaround_sample == pytest.approx(math.log(30.0))  # what it was given counts
 
 
 def test_a_late_success_keeps_the_sample_of_its_time_out_for_the_validation_that_replaces_it() -> None:
