@@ -105,7 +105,7 @@ class CrowdVolunteer:
             host_id=self._host_id,
             rpc_seqno=self._seqno,
             client_version=(7, 20, 5),
-            cpu_req_s=Seconds(idle * 10.0),
+            cpu_req_s=Seconds(idle * 5.0),
             cpu_req_instances=float(idle),
             platforms=(PLATFORM,),
             code_sign_key=self._key_text,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 APP = "primes"
-FPOPS_EST = 4e9  # 4 s on a host of 1 Gflop/s
-FIRST = 10_000_000
-LENGTH = 200_000
+FPOPS_EST = 3e9  # 3 s on a host of 1 Gflop/s
+FIRST = 1_000_000
+LENGTH = 50_000
 
 # Quick: a project whose jobs take seconds, not hours.
 SETTINGS: dict[str, object] = {
     "project.name": "Muster demonstration",
-    "deadline.min_slack_s": 2.0,
+    "deadline.min_slack_s": 5.0,
     "lifecycle.min_grace_s": 1.0,
     "lifecycle.sweep_interval_s": 0.5,
     "lifecycle.validate_interval_s": 0.2,
     "feeder.interval_s": 0.2,
     "scheduler.request_delay_s": 1.0,
     "scheduler.no_work_delay_s": 2.0,
+    "scheduler.jobs_per_request": 1,  # so that the crowd leaves something for the stock client
+    "scheduler.in_progress_per_cpu": 2,
 }
 
 
@@ -28,13 +30,13 @@ def batches(scale: float = 1.0) -> list[dict[str, object]]:
     """
     return [
         _batch("survey", "throughput", int(120 * scale), quorum=1),
-        _batch("census", "long_deadline", int(60 * scale), quorum=2),
+        _batch("census", "long_deadline", int(60 * scale), quorum=2, delay_bound_s=34.0),
         _batch("rush", "afap", int(80 * scale), quorum=1),
         {**_batch("tonight", "short_deadline", int(60 * scale), quorum=1), "deadline_s": 60},
     ]
 
 
-def _batch(name: str, qos: str, count: int, *, quorum: int) -> dict[str, object]:
+def _batch(name: str, qos: str, count: int, *, quorum: int, delay_bound_s: float = 22.0) -> dict[str, object]:
     return {
         "app": APP,
         "name": name,
@@ -45,7 +47,7 @@ def _batch(name: str, qos: str, count: int, *, quorum: int) -> dict[str, object]
             "fpops_est": FPOPS_EST,
             "memory_bytes": 5e7,
             "disk_bytes": 1e7,
-            "delay_bound_s": 30.0,
+            "delay_bound_s": delay_bound_s,
             "quorum": quorum,
             "max_errors": 8,
             "max_instances": 16,
