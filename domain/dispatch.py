@@ -63,6 +63,7 @@ class Reported:
     outputs: tuple[Output, ...]
     uploads: tuple[Upload, ...]
     turnaround_sample: float | None = None  # the censored sample its time-out left
+    timeout_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ class HavEvent:
     """One event of a (host, app version) at `at`.
 
     `ln_turnaround_ratio` is ln(turnaround / R): of a valid result, or of a time-out as a censored sample.
-    `replaces` is the censored sample an earlier time-out of the same instance left, taken back now.
+    `replaces` is the censored sample an earlier time-out of the same instance left at `replaces_at`, taken
+    back now with the weight it still has; without `replaces_at` with its whole weight.
     `ln_turnaround` is ln of the turnaround in seconds, valid results only. `speed_s_per_flop` is elapsed
     seconds per estimated flop.
     """
@@ -46,6 +47,7 @@ class HavEvent:
     replaces: float | None = None
     ln_turnaround: float | None = None
     speed_s_per_flop: float | None = None
+    replaces_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def _added(delta: HavDelta, event: HavEvent) -> HavDelta:
 def _with_samples(delta: HavDelta, event: HavEvent) -> HavDelta:
     sums = delta.tight if event.tight else delta.relaxed
     if event.replaces is not None:
-        sums = _sampled(sums, event.replaces, -1.0)
+        sums = _sampled(sums, event.replaces, -_kept_fraction(event.replaces_at or event.at, event.at))
     if event.ln_turnaround_ratio is not None:
         sums = _sampled(sums, event.ln_turnaround_ratio, 1.0)
     delta = replace(delta, tight=sums) if event.tight else replace(delta, relaxed=sums)
@@ -144,7 +146,7 @@ def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int, quota_mos
     (0, 49, 1)
     """
     at = max(delta.at, row.relaxed.at)
-    weight = math.exp2(-max(0.0, at - row.relaxed.at) / STATS_HALF_LIFE_S)
+    weight = _kept_fraction(row.relaxed.at, at)
     quota = (row.quota_per_day or quota_start) * delta.quota_factor + delta.quota_added
     return replace(
         row,
@@ -163,3 +165,8 @@ def _summed(old: DecayedSums, new: DecayedSums, weight: float, at: Instant) -> D
     return DecayedSums(
         max(0.0, old.n * weight + new.n), old.total * weight + new.total, old.total_sq * weight + new.total_sq, at
     )
+
+
+def _kept_fraction(since_at: Instant, now: Instant) -> float:
+    """What is left of a sample's weight: 2^(-(now - since) / half-life)."""
+    return math.exp2(-max(0.0, now - since_at) / STATS_HALF_LIFE_S)

@@ -36,6 +36,7 @@ class InstanceFacts:
     tight: bool
     uploads: tuple[Upload, ...]
     turnaround_sample: float | None = None
+    timeout_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ def _hav_event(instance: InstanceFacts, kind: HavEventKind, fpops_est_flop: Flop
         now,
         tight=instance.tight,
         replaces=instance.turnaround_sample,
+        replaces_at=None if instance.turnaround_sample is None else instance.timeout_at,
     )
     if kind is not HavEventKind.VALID or instance.sent_at is None or instance.reported_at is None:
         return event

@@ -75,6 +75,7 @@ def reported(row: Row) -> Reported:
         outputs(row["outputs"]),
         uploads(row["uploads"]),
         row["turnaround_sample"],
+        row["timeout_at"],
     )
 
 
@@ -110,6 +111,7 @@ def instance_facts(row: Row, app_name: str) -> InstanceFacts:
         row["tight"],
         uploads(row["uploads"]),
         row["turnaround_sample"],
+        row["timeout_at"],
     )
 
 

@@ -79,6 +79,7 @@ class MemoryLedger:
                 job.job_class.outputs,
                 row.uploads,
                 row.turnaround_sample,
+                row.timeout_at,
             )
         return reported
 

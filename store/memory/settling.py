@@ -102,4 +102,5 @@ def _instance_facts(row: StoredInstance) -> InstanceFacts:
         row.tight,
         row.uploads,
         row.turnaround_sample,
+        row.timeout_at,
     )

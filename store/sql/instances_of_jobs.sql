@@ -4,7 +4,7 @@
 SELECT
     instance.instance_id, instance.job_id, instance.batch_id, instance.state, instance.host_id, instance.app_version_id,
     instance.sent_at, instance.due_at, instance.reported_at, instance.est_runtime_s, instance.elapsed_s, instance.tight,
-    instance.turnaround_sample,
+    instance.turnaround_sample, instance.timeout_at,
     (
         SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
         FROM upload

@@ -86,7 +86,16 @@ def the_story(host: RegisteredHost, version_id: AppVersionId) -> list[list[HavEv
             event(KINDS.VALID, 1.5, tight=True, ln_turnaround_ratio=-0.5, ln_turnaround=8.0, speed_s_per_flop=3e-9),
         ],
         [event(KINDS.TIMED_OUT, 14.0, ln_turnaround_ratio=2.5)],
-        [event(KINDS.VALID, 15.0, ln_turnaround_ratio=2.75, replaces=2.5, ln_turnaround=11.0)],
+        [
+            event(
+                KINDS.VALID,
+                15.0,
+                ln_turnaround_ratio=2.75,
+                replaces=2.5,
+                replaces_at=later(NOW, 14 * DAY_S),
+                ln_turnaround=11.0,
+            )
+        ],
         [event(KINDS.ERROR, 16.0), event(KINDS.VALID, 16.0, ln_turnaround_ratio=0.25), event(KINDS.INVALID, 16.0)],
         [event(KINDS.VALID, 30.0, ln_turnaround_ratio=0.25), event(KINDS.VALID, 29.0, ln_turnaround_ratio=0.125)],
         [event(KINDS.ERROR, 12.0)],

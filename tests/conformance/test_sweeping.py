@@ -9,7 +9,7 @@ from domain.dispatch import Assignment, RequestWrites
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, JobState
 from domain.settlement import InstanceStep, JobSettlement, OutageReport
-from domain.units import HOUR_S, InstanceId, Instant, Seconds, later
+from domain.units import DAY_S, HOUR_S, InstanceId, Instant, Seconds, later
 from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import (
@@ -107,10 +107,11 @@ async def test_a_time_out_is_a_retry_a_missed_deadline_and_a_sample(store: Store
     view = await read(store, host, sent.instance_id)
     assert view.held == ()
     assert view.reported[sent.instance_id].turnaround_sample == 1.25
+    assert view.reported[sent.instance_id].timeout_at == TIMEOUT_AT
     row = view.havs[sent.app_version_id]
     assert (row.n_timeout, row.relaxed.n, row.relaxed.total) == (1, 1.0, 1.25)
     [facts] = await store.unsettled.unsettled(9)
-    assert facts.job_id == sent.job_id
+    assert (facts.job_id, facts.instances[0].timeout_at) == (sent.job_id, TIMEOUT_AT)
     assert await overdue_ids(store, later(NOW, 1e6)) == []
 
 
@@ -137,8 +138,8 @@ async def test_a_late_result_takes_the_retry_and_the_censored_sample_back(store:
     host = await a_registered_host(store)
     [sent] = await under_way(store, host)
     await store.overdue.time_out([a_time_out(sent)], now=TIMEOUT_AT)
-    at = later(TIMEOUT_AT, 100.0)
-    event = a_hav_event(sent, HavEventKind.VALID, at=at, ln_turnaround_ratio=1.5, replaces=1.25)
+    at = later(TIMEOUT_AT, 20 * DAY_S)
+    event = a_hav_event(sent, HavEventKind.VALID, at=at, ln_turnaround_ratio=1.5, replaces=1.25, replaces_at=TIMEOUT_AT)
 
     await report(
         store, host, a_report(sent, from_state=S.TIMED_OUT, reported_at=at, turnaround_sample=1.5, hav_event=event)
@@ -149,8 +150,7 @@ async def test_a_late_result_takes_the_retry_and_the_censored_sample_back(store:
     assert counts == BatchCounts(jobs_total=1, sent=1, reported=1, deadlines_missed=1)
     row = (await read(store, host)).havs[sent.app_version_id]
     assert (row.n_timeout, row.n_valid) == (0, 1)
-    assert row.relaxed.n == pytest.approx(1.0, abs=1e-3)
-    assert row.relaxed.total == pytest.approx(1.5, abs=1e-3)
+    assert (row.relaxed.n, row.relaxed.total) == pytest.approx((1.0, 1.5), rel=1e-12)
 
 
 async def test_a_report_for_the_state_before_the_time_out_is_left_out(store: Store) -> None:

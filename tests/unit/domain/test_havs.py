@@ -195,6 +195,26 @@ def test_a_late_valid_result_takes_its_time_out_back(tight: bool) -> None:
     assert (changed.n_timeout, changed.n_valid) == (0, 1)
 
 
+@given(
+    row=ROWS,
+    waited_s=st.floats(0.0, 60 * 86_400.0),
+    sample=st.floats(2.3, 12.0),
+    tight=st.booleans(),
+)
+def test_whatever_is_taken_back_leaves_no_trace_however_late(
+    row: HostAppVersion, waited_s: float, sample: float, tight: bool
+) -> None:
+    timed_out = an_event(KINDS.TIMED_OUT, tight=tight, ln_turnaround_ratio=sample)
+    straight = an_event(at=Instant(NOW + waited_s), tight=tight, ln_turnaround_ratio=2.0)
+    late = replace(straight, replaces=sample, replaces_at=timed_out.at)
+
+    changed, expected = after_each(row, timed_out, late), after_each(row, straight)
+
+    for ours, theirs in ((changed.tight, expected.tight), (changed.relaxed, expected.relaxed)):
+        sums = (theirs.n, theirs.total, theirs.total_sq)
+        assert (ours.n, ours.total, ours.total_sq) == pytest.approx(sums, rel=1e-9, abs=1e-6)
+
+
 def test_a_late_failure_takes_its_time_out_back_too() -> None:
     timed_out = an_event(KINDS.TIMED_OUT, ln_turnaround_ratio=1.5)
 

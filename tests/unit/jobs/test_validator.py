@@ -331,9 +331,9 @@ async def test_a_valid_result_tells_its_turnaround_and_speed() -> None:
 
 
 async def test_a_valid_result_takes_back_what_its_time_out_left() -> None:
-    event = await event_of(a_job(1, an_instance(turnaround_sample=2.5)))
+    event = await event_of(a_job(1, an_instance(turnaround_sample=2.5, timeout_at=later(NOW, 90_000.0))))
     assert event is not None
-    assert event.replaces == 2.5
+    assert (event.replaces, event.replaces_at) == (2.5, NOW + 90_000.0)
 
 
 async def test_an_invalid_result_is_told_without_a_turnaround() -> None:
