@@ -122,6 +122,7 @@ def _hav_event(known: Reported, kind: HavEventKind | None, now: Instant) -> HavE
         tight=held.tight,
         ln_turnaround_ratio=sample,
         replaces=known.turnaround_sample,
+        replaces_at=None if known.turnaround_sample is None else known.timeout_at,
     )
 
 

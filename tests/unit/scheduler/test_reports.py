@@ -95,8 +95,10 @@ def test_a_late_success_keeps_the_sample_of_its_time_out_for_the_validation_that
 
 
 def test_a_late_error_takes_the_sample_of_its_time_out_back() -> None:
-    report = the_report(ReportedResult(NAME, 3, 1), state=InstanceState.TIMED_OUT, turnaround_sample=2.5)
-    assert report.hav_event is not None and report.hav_event.replaces == 2.5
+    at = Instant(NOW - 86_400.0)
+    report = the_report(ReportedResult(NAME, 3, 1), state=InstanceState.TIMED_OUT, turnaround_sample=2.5, timeout_at=at)
+    assert report.hav_event is not None
+    assert (report.hav_event.replaces, report.hav_event.replaces_at) == (2.5, at)
     assert report.turnaround_sample is None
 
 
