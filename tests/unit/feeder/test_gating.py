@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from domain.apps import ATI, CPU, NVIDIA, ProcessorType
 from domain.batches import Batch, BatchCounts, QoS
-from domain.ranking import Gate
+from domain.catalogue import Catalogue
+from domain.ranking import CutPoints, Gate
 from domain.settings import FeederSettings
-from domain.units import Instant, Seconds
+from domain.units import AppId, Instant, Seconds
 from feeder.gating import gate_of, in_tail, standing
 from tests.builders import NOW, a_batch
 
@@ -49,3 +51,15 @@ def test_a_tail_is_everywhere_though_it_is_not_gated() -> None:
     batch = a_batch(counts=BatchCounts(jobs_total=100, unsent=5))
     found = standing(batch, now=NOW, median_r_q_s=None, settings=FeederSettings())
     assert (found.gate, found.everywhere) == (Gate.NONE, True)
+
+
+def test_the_median_runtime_of_an_app_is_that_of_the_processors_most_hosts_use() -> None:
+    def cuts(kind: ProcessorType, n: int, median_s: float | None) -> CutPoints:
+        return CutPoints(
+            AppId(1), kind, NOW, n, (), (), median_safe_runtime_s=None if median_s is None else Seconds(median_s)
+        )
+
+    known = [cuts(CPU, 50, 7200.0), cuts(NVIDIA, 20, 600.0), cuts(ATI, 90, None)]
+    catalogue = Catalogue(cut_points={(one.app_id, one.processor_type): one for one in known})
+    assert catalogue.median_safe_runtime_s(AppId(1)) == 7200.0
+    assert catalogue.median_safe_runtime_s(AppId(2)) is None
