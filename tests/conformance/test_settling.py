@@ -52,6 +52,7 @@ async def test_facts_say_everything_settling_needs(store: Store) -> None:
         tight=True,
         uploads=(Upload("out", 3, "a" * 32),),
         turnaround_sample=0.5,
+        timeout_at=sent.timeout_at,
     )
     name = f"{prefix}{other.instance_id}"
     unsent = InstanceFacts(
