@@ -2,37 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
-
 from domain.batches import BatchCounts
-from domain.jobs import InstanceState
 from domain.units import BatchId, Instant
-from store.counting import added, instance_counts
+from store.counting import added
 from store.pool import Connection
 from store.queries import load
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """An instance as far as it is counted."""
-
-    state: InstanceState
-    sent_at: Instant | None = None
-    due_at: Instant | None = None
-    reported_at: Instant | None = None
-
-    def counts(self) -> BatchCounts:
-        return instance_counts(self.state, sent_at=self.sent_at, due_at=self.due_at, reported_at=self.reported_at)
-
-
-def change_counts(before: Counted | None, after: Counted) -> BatchCounts:
-    """What to add when an instance becomes `after`; `before` None: it is made.
-
-    >>> change_counts(Counted(InstanceState.UNSENT), Counted(InstanceState.CANCELLED)).unsent
-    -1
-    """
-    old = BatchCounts() if before is None else before.counts()
-    return BatchCounts(*(new - gone for new, gone in zip(astuple(after.counts()), astuple(old), strict=True)))
 
 
 class CountChanges:

@@ -1,10 +1,12 @@
 """What one step of an instance or a job adds to the counters of its batch. Pure.
 
-Both stores change their counters by these functions, in the transaction of the step; `instance_counts` says
-what the counters must then be, so that a check can recount them.
+An instance is counted as what its row says; a step adds the difference. Both stores change their counters by
+these functions, in the transaction of the step, and recount by `instance_counts` to check them.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from domain.batches import BatchCounts
 from domain.jobs import InstanceState, JobState
@@ -22,31 +24,53 @@ UNUSABLE = frozenset(
 )
 
 
-def step_counts(
-    from_state: InstanceState | None,
-    to_state: InstanceState,
-    *,
-    due_at: Instant | None = None,
-    reported_before_at: Instant | None = None,
-    reported_at: Instant | None = None,
-) -> BatchCounts:
-    """What to add when an instance goes from one state to another; `from_state` None: it is made.
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """An instance as far as it is counted."""
 
-    `reported_at` is given with a step in which its host reports it, `reported_before_at` is what its row
-    said before the step. An instance that times out and is reported late misses one deadline, not two.
+    state: InstanceState
+    sent_at: Instant | None = None
+    due_at: Instant | None = None
+    reported_at: Instant | None = None
 
-    >>> step_counts(InstanceState.UNSENT, InstanceState.IN_PROGRESS)
-    BatchCounts(jobs_total=0, jobs_validated=0, jobs_failed=0, unsent=-1, in_progress=1, retries=0, \
-sent=1, reported=0, deadlines_missed=0)
+
+def instance_counts(instance: Counted) -> BatchCounts:
+    """What one instance is counted as: the sum of all its steps.
+
+    One that timed out and was reported late missed one deadline, not two.
+
+    >>> instance_counts(Counted(InstanceState.FAILED, Instant(1.0), Instant(5.0), Instant(6.0))).deadlines_missed
+    1
     """
-    reported_after_at = reported_before_at if reported_at is None else reported_at
+    state, due_at, reported_at = instance.state, instance.due_at, instance.reported_at
+    late = reported_at is not None and due_at is not None and reported_at > due_at
     return BatchCounts(
-        unsent=(to_state is InstanceState.UNSENT) - (from_state is InstanceState.UNSENT),
-        in_progress=(to_state is InstanceState.IN_PROGRESS) - (from_state is InstanceState.IN_PROGRESS),
-        retries=(to_state in UNUSABLE) - (from_state in UNUSABLE),
-        sent=int(to_state is InstanceState.IN_PROGRESS),
-        reported=(reported_after_at is not None) - (reported_before_at is not None),
-        deadlines_missed=_missed(to_state, due_at, reported_after_at) - _missed(from_state, due_at, reported_before_at),
+        unsent=int(state is InstanceState.UNSENT),
+        in_progress=int(state is InstanceState.IN_PROGRESS),
+        retries=int(state in UNUSABLE),
+        sent=int(instance.sent_at is not None),
+        reported=int(reported_at is not None),
+        deadlines_missed=int(late or state is InstanceState.TIMED_OUT),
+    )
+
+
+def change_counts(before: Counted | None, after: Counted) -> BatchCounts:
+    """What to add when an instance becomes `after`; `before` None: it is made.
+
+    >>> change_counts(Counted(InstanceState.UNSENT), Counted(InstanceState.CANCELLED)).unsent
+    -1
+    """
+    new = instance_counts(after)
+    if before is None:
+        return new
+    old = instance_counts(before)
+    return BatchCounts(
+        unsent=new.unsent - old.unsent,
+        in_progress=new.in_progress - old.in_progress,
+        retries=new.retries - old.retries,
+        sent=new.sent - old.sent,
+        reported=new.reported - old.reported,
+        deadlines_missed=new.deadlines_missed - old.deadlines_missed,
     )
 
 
@@ -79,26 +103,3 @@ def added(counts: BatchCounts, change: BatchCounts) -> BatchCounts:
         counts.reported + change.reported,
         counts.deadlines_missed + change.deadlines_missed,
     )
-
-
-def instance_counts(
-    state: InstanceState, *, sent_at: Instant | None, due_at: Instant | None, reported_at: Instant | None
-) -> BatchCounts:
-    """What one instance is counted as, from what its row says now: the sum of all its steps.
-
-    >>> instance_counts(InstanceState.FAILED, sent_at=1.0, due_at=5.0, reported_at=6.0).deadlines_missed
-    1
-    """
-    return BatchCounts(
-        unsent=int(state is InstanceState.UNSENT),
-        in_progress=int(state is InstanceState.IN_PROGRESS),
-        retries=int(state in UNUSABLE),
-        sent=int(sent_at is not None),
-        reported=int(reported_at is not None),
-        deadlines_missed=int(_missed(state, due_at, reported_at)),
-    )
-
-
-def _missed(state: InstanceState | None, due_at: Instant | None, reported_at: Instant | None) -> bool:
-    late = reported_at is not None and due_at is not None and reported_at > due_at
-    return late or state is InstanceState.TIMED_OUT

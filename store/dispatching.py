@@ -11,7 +11,8 @@ from domain.dispatch import Assignment, AssignmentFate, SentJob
 from domain.jobs import InstanceState
 from domain.units import HostId, InstanceId, Instant, JobId, VolunteerId, shard_of
 from store import work_rows
-from store.counters import CountChanges, Counted, change_counts
+from store.counters import CountChanges
+from store.counting import Counted, change_counts
 from store.pool import Connection
 from store.queries import load
 from store.statistics import StatisticsChanges

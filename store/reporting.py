@@ -9,7 +9,8 @@ import asyncpg
 from domain.dispatch import Report, RequestWrites
 from domain.jobs import InstanceState
 from domain.units import HostId, InstanceId, Instant, JobId
-from store.counters import CountChanges, Counted, change_counts
+from store.counters import CountChanges
+from store.counting import Counted, change_counts
 from store.pool import Connection
 from store.queries import load
 from store.statistics import StatisticsChanges

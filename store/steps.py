@@ -8,7 +8,8 @@ import asyncpg
 
 from domain.settlement import InstanceStep
 from domain.units import InstanceId
-from store.counters import CountChanges, Counted, change_counts
+from store.counters import CountChanges
+from store.counting import Counted, change_counts
 from store.statistics import StatisticsChanges
 
 

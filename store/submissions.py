@@ -12,7 +12,8 @@ from domain.jobs import InstanceState, JobClass
 from domain.submission import NewBatch, NewJob, SubmitterStanding
 from domain.units import DAY_S, BatchId, Instant, JobClassId, JobId, SubmitterId, later, shard_of
 from store import rows
-from store.counters import CountChanges, Counted, change_counts
+from store.counters import CountChanges
+from store.counting import Counted, change_counts
 from store.pool import Connection, Database
 from store.queries import load
 

@@ -22,6 +22,7 @@ from domain.units import (
     Seconds,
     VolunteerId,
 )
+from store.counting import Counted
 from store.memory.queues import WaitingQueues
 
 RETURNED = frozenset((InstanceState.REPORTED, InstanceState.INCONCLUSIVE))  # back, its job not decided
@@ -125,6 +126,9 @@ class StoredInstance:
     def name(self) -> str:
         job = self.job
         return instance_name(job.batch.app_name, job.batch.batch_id, job.job_id, self.instance_id)
+
+    def counted(self) -> Counted:
+        return Counted(self.state, self.sent_at, self.due_at, self.reported_at)
 
     def as_held(self) -> Held:
         """The instance as its host has it; it must have been sent."""

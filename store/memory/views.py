@@ -86,8 +86,7 @@ class MemoryViews:
             job = self._work.jobs[job_id - 1]
             total = added(total, job_counts(JobState.OPEN, job.state))
             for row in job.instances:
-                counts = instance_counts(row.state, sent_at=row.sent_at, due_at=row.due_at, reported_at=row.reported_at)
-                total = added(total, counts)
+                total = added(total, instance_counts(row.counted()))
         return total
 
     def _batch(self, batch_id: BatchId) -> StoredBatch:

@@ -29,7 +29,7 @@ from domain.units import (
     VolunteerId,
     shard_of,
 )
-from store.counting import added, job_counts, step_counts
+from store.counting import added, change_counts, job_counts
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 
@@ -161,11 +161,10 @@ class Work:
     def send(self, row: StoredInstance, assignment: Assignment) -> None:
         """Give an unsent instance to a host."""
         job, batch, host = row.job, row.job.batch, self.hosts[assignment.host_id]
-        self.step(row, InstanceState.IN_PROGRESS)
+        self.step(row, InstanceState.IN_PROGRESS, sent_at=assignment.sent_at)
         row.host_id = assignment.host_id
         row.volunteer_id = assignment.volunteer_id
         row.app_version_id = assignment.app_version_id
-        row.sent_at = assignment.sent_at
         row.est_runtime_s = assignment.est_runtime_s
         row.tight = assignment.tight
         row.because = assignment.because
@@ -186,22 +185,23 @@ class Work:
         heappush(self.dues, (due_at, row.instance_id))
         heappush(self.timeouts, (timeout_at, row.instance_id))
 
-    def step(self, row: StoredInstance, to_state: InstanceState, *, reported_at: Instant | None = None) -> None:
-        """Change an instance's state with everything that depends on it; the caller has checked the guard."""
-        from_state = row.state
+    def step(
+        self,
+        row: StoredInstance,
+        to_state: InstanceState,
+        *,
+        sent_at: Instant | None = None,
+        reported_at: Instant | None = None,
+    ) -> None:
+        """Change an instance's state, and when it was sent or reported if that is the step, with everything that
+        depends on it; the caller has checked the guard."""
+        before = row.counted()
         row.state = to_state
-        if from_state is InstanceState.IN_PROGRESS:
+        row.sent_at = row.sent_at if sent_at is None else sent_at
+        row.reported_at = row.reported_at if reported_at is None else reported_at
+        if before.state is InstanceState.IN_PROGRESS:
             assert row.host_id is not None
             del self.hosts[row.host_id].held[row.instance_id]
-        elif from_state is InstanceState.UNSENT and row.urgent:
+        elif before.state is InstanceState.UNSENT and row.urgent:
             row.job.batch.waiting.remove_urgent(row.retries, row.instance_id)
-        change = step_counts(
-            from_state,
-            to_state,
-            due_at=row.due_at,
-            reported_before_at=row.reported_at,
-            reported_at=reported_at,
-        )
-        self.count(row.job.batch, change)
-        if reported_at is not None:
-            row.reported_at = reported_at
+        self.count(row.job.batch, change_counts(before, row.counted()))
