@@ -46,6 +46,12 @@ class PostgresLedger:
         return HostId(row["host_id"])
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
+        """Raises UnavailableError; when the connection is lost during COMMIT, the writes may have been made.
+
+        Written again, what was made is left out: each step is made only from the state it was judged in. An
+        instance that was sent unheard is in progress: offered to another host it is lost, and its own host is
+        given it once more when it next asks for work.
+        """
         return await self.writes.ask(writes)
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
