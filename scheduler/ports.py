@@ -41,7 +41,8 @@ class Ledger(Protocol):
         """Commit everything a request changes, in one transaction.
 
         A report or assignment that lost a race is left out and the rest is committed.
-        Raises UnavailableError when nothing was written.
+        Raises UnavailableError when nothing was written, or when the connection was lost while the commit was
+        under way: it may then have been made. Told to nobody, it is found again as held and as reported.
         """
         ...
 

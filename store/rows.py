@@ -121,6 +121,11 @@ def cut_points(row: Row) -> CutPoints:
         tuple(row["turnaround"]),
         tuple(row["consecutive_valid"]),
         row["score_mean"],
+        tight_n=row["tight_n"],
+        tight_mean=row["tight_mean"],
+        tight_sd=row["tight_sd"],
+        retry_turnaround_s=row["retry_turnaround_s"],
+        median_safe_runtime_s=row["median_safe_runtime_s"],
     )
 
 

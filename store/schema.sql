@@ -375,6 +375,7 @@ CREATE TABLE cut_points (
     tight_mean           double precision NOT NULL DEFAULT 0,
     tight_sd             double precision NOT NULL DEFAULT 0,
     retry_turnaround_s   double precision,
+    median_safe_runtime_s double precision,           -- of R_q over the hosts
     PRIMARY KEY (generation, app_id, processor_type)
 );
 CREATE TABLE host_percentile (
