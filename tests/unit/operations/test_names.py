@@ -15,13 +15,13 @@ def test_an_app_may_have_this_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "a/b", "my_app", ".pi", "-pi", "pi\n", "π", "a" * 65])
 def test_an_app_name_that_would_break_names_of_files_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInputError, match="name: expected 1 to 64 letters, digits, . and -"):
+    with pytest.raises(InvalidInputError, match=r"name: expected 1 to 64 letters, digits, \. and -"):
         checked_app_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "mt\n", "a" * 65])
 def test_a_plan_class_name_that_clients_could_not_hold_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInputError, match="name: expected 1 to 64 letters, digits, _, . and -"):
+    with pytest.raises(InvalidInputError, match=r"name: expected 1 to 64 letters, digits, _, \. and -"):
         checked_plan_class_name(name)
 
 
