@@ -120,7 +120,7 @@ class Phase:
         for number in range(connections):
             hosts = self._clients.hosts[number::connections]
             connection = Connection(self, hosts, self._clients.turns)
-            await loop.create_connection(lambda made=connection: made, "127.0.0.1", port)  # type: ignore[misc]  # typeshed
+            await loop.create_connection(lambda made=connection: made, "127.0.0.1", port)  # type: ignore[misc]  # a lambda with a default
             opened.append(connection)
         cpu_s, began_s = time.process_time(), time.perf_counter()
         self._end_s = began_s + self._seconds

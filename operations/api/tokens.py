@@ -6,12 +6,12 @@ import hashlib
 import hmac
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
+from aiohttp.typedefs import Handler, Middleware
 
 from operations.api.errors import problem
 
 
-def require_token(token: str) -> web.middleware:  # type: ignore[valid-type]  # aiohttp's decorator is its type
+def require_token(token: str) -> Middleware:
     """A middleware that lets only requests with `Authorization: Bearer TOKEN` through."""
     wanted = hashlib.sha256(token.encode()).digest()
 

@@ -13,6 +13,7 @@ from operations.cli.apps import app
 from operations.cli.batches import batch, job
 from operations.cli.node import demo, init, migrate, up
 from operations.cli.settings import setting
+from operations.cli.signing import sign
 from operations.cli.tokens import token
 from operations.cli.volunteers import volunteer
 
@@ -23,7 +24,7 @@ def muster() -> None:
     """Decides which job a volunteer's computer gets next, and by when it must be back."""
 
 
-for command in (init, up, demo, migrate, volunteer, account, submitter, app, batch, job, setting, token):
+for command in (init, up, demo, migrate, volunteer, account, submitter, app, batch, job, setting, sign, token):
     muster.add_command(command)
 
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,9 +40,9 @@ def client(server: Server, tmp_path: Path) -> Iterator[Callable[..., StockClient
         pytest.fail("the stock client is not installed: run tests/install_system.sh")
     clients: list[StockClient] = []
 
-    def make(**options: object) -> StockClient:
+    def make(**options: Any) -> StockClient:
         key = server.add_volunteer(f"volunteer{len(clients)}@example.org")
-        made = StockClient(tmp_path / f"client{len(clients)}", server.url, key, **options)  # type: ignore[arg-type]
+        made = StockClient(tmp_path / f"client{len(clients)}", server.url, key, **options)
         clients.append(made)
         made.start()
         return made

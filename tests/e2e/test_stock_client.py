@@ -216,3 +216,25 @@ def test_a_restart_between_fetch_and_report_loses_nothing(server: Server, client
 def sent(server: Server, batch_id: int) -> list[dict[str, Any]]:
     found = [i for i in server.instances(batch_id) if i["sent_at"] is not None]
     return sorted(found, key=lambda i: i["sent_at"])
+
+
+def test_a_client_follows_to_a_new_signing_key(server: Server, client: MakeClient, app_binary: Path) -> None:
+    server.init()
+    server.start()
+    server.add_app("testapp", app_binary)
+    first = server.submit(jobs())
+    following = client()
+    wait_for(lambda: ended(server, first), AT_MOST_S, "the batch before")
+    server.stop()
+    server.muster("sign", "--new-key")
+    server.start()
+    (server.data_dir / "extra.txt").write_text("new in 1.01\n")
+    extra = str(server.data_dir / "extra.txt")
+    server.add_version("testapp", app_binary, version="101", file=extra)
+    second = server.submit(jobs())
+    following.update()
+
+    wait_for(lambda: ended(server, second), AT_MOST_S, "the batch after")
+
+    [instance] = server.instances(second)
+    assert (instance["state"], instance["app_version_id"]) == ("valid", 2)

@@ -126,5 +126,5 @@ def test_the_second_output_is_looked_for_under_its_own_name() -> None:
 def test_states_are_those_of_the_codec() -> None:
     assert outcome.STATE_UPLOADED == messages.STATE_UPLOADED
     assert outcome.STATE_ABORTED == messages.STATE_ABORTED
-    report = a_report(state=messages.STATE_ABORTED, exit_status=messages.EXIT_ABORTED_BY_USER)
+    report = a_report(state=messages.STATE_ABORTED, exit_status=203)
     assert judge_report(report).event is Event.USER_ABORTED
