@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -56,6 +57,13 @@ class FullDisk(UploadFolder):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
+class ServerAsInProduction(TestServer):
+    """A handler outlives its connection, as it does under `muster up`; the base class would cancel it."""
+
+    async def _make_runner(self, **kwargs: Any) -> web.AppRunner:
+        return web.AppRunner(self.app, **{**kwargs, "handler_cancellation": False})
+
+
 class Server:
     """Uploads over a folder, spoken to as a client does."""
 
@@ -67,7 +75,7 @@ class Server:
         )
         self.application = web.Application()
         self.application.router.add_post("/upload", uploads.answer)
-        self.client: Client = TestClient(TestServer(self.application))
+        self.client: Client = TestClient(ServerAsInProduction(self.application))
 
     async def post(self, body: bytes) -> UploadReply:
         async with self.client.post("/upload", data=body) as response:
