@@ -25,6 +25,7 @@ from operations.api.routes import Api
 from operations.batches import Batches
 from operations.catalogue import CatalogueCache
 from operations.counters import RefillCounters, RequestCounters
+from operations.door import LedgerDoor
 from operations.duty import Duty
 from operations.pauses import ClockCheck, NodePauses
 from operations.project import Project
@@ -103,7 +104,10 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
         await fed.refill_once()
         files = _transfer(store, keys, project, catalogue, clock)
         handler = scheduler.build.build_handler(
-            SchedulerPorts(store.ledger, fed.array, catalogue, files.urls, files.signer, pauses, counters), clock
+            SchedulerPorts(
+                LedgerDoor(store.ledger, shards), fed.array, catalogue, files.urls, files.signer, pauses, counters
+            ),
+            clock,
         )
         account_keys = AccountKeys(keys.account_secret)
         routes = [

@@ -15,7 +15,7 @@ import asyncpg
 
 from domain.errors import MusterError
 from domain.units import Instant
-from store.pool import connect
+from store.pool import connect_patiently
 from store.queries import load
 
 
@@ -54,7 +54,7 @@ async def migrate(dsn: str, *, now: Instant, pre_only: bool = False) -> list[str
     `pre_only` stops before the first migration that needs the old code gone.
     Raises SchemaVersionError for a database that is newer than this code.
     """
-    connection = await connect(dsn)
+    connection = await connect_patiently(dsn)
     try:
         await connection.execute(load("lock_migrations"))
         if await connection.fetchval(load("is_fresh")):

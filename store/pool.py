@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import asyncpg
 
 from domain.errors import UnavailableError
 from store.queries import load
+from store.sessions import Session, ShortSession, open_session
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -20,20 +21,9 @@ else:  # generic only in its stubs
 
 Result = TypeVar("Result")
 
-CONNECT_TIMEOUT_S = 10.0
-COMMAND_TIMEOUT_S = 60.0
+COMMAND_TIMEOUT_S = 60.0  # and of a transaction in which nothing is asked: somebody may be waiting for its locks
+REQUEST_TIMEOUT_S = 10.0  # the same while clients wait
 TRIES = 4  # of a transaction that met another one
-# The store finds its rows by key. Without the last three, a plan made while a table was small would go on
-# reading the whole of it when a million jobs have come, until somebody analyses it.
-SESSION = {
-    "application_name": "muster",
-    "jit": "off",
-    "synchronous_commit": "on",
-    "timezone": "UTC",
-    "enable_seqscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-}
 
 CONFLICTS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 SESSION_LOST = (
@@ -42,6 +32,8 @@ SESSION_LOST = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.ReadOnlySQLTransactionError,  # a standby
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TargetServerAttributeNotMatched,  # of several servers none takes writes
     asyncpg.InvalidCatalogNameError,  # no such database
     asyncpg.InvalidAuthorizationSpecificationError,
 )
@@ -57,17 +49,34 @@ def lost_means_unavailable(lost: tuple[type[Exception], ...] = LOST) -> Iterator
         raise UnavailableError(f"the database does not serve: {error or type(error).__name__}") from error
 
 
-async def connect(dsn: str) -> asyncpg.Connection[asyncpg.Record]:
-    """A connection of its owner's own, outside the pool. Raises UnavailableError."""
+async def connect(dsn: str) -> Session:
+    """A connection of its owner's own, outside the pool, for the short commands of requests.
+
+    A command that takes 10 s ends it, and so does a transaction in which nothing is asked for 10 s: then its
+    locks are free. Raises UnavailableError.
+    """
     with lost_means_unavailable():
-        return await asyncpg.connect(
-            dsn,
-            timeout=CONNECT_TIMEOUT_S,
-            command_timeout=COMMAND_TIMEOUT_S,
-            statement_cache_size=500,
-            max_cached_statement_lifetime=0,
-            server_settings=SESSION,
+        return await open_session(
+            dsn, ShortSession, command_timeout_s=REQUEST_TIMEOUT_S, settings=_idle_in_transaction(REQUEST_TIMEOUT_S)
         )
+
+
+async def connect_patiently(dsn: str) -> Session:
+    """A connection whose commands may take as long as they need. Raises UnavailableError."""
+    with lost_means_unavailable():
+        return await open_session(dsn, Session, command_timeout_s=None)
+
+
+async def _connect_pooled(dsn: str | None = None, **_unused: Any) -> Session:
+    """A connection for the pool. Whatever else the pool would tell asyncpg is what it tells it anyhow."""
+    assert dsn is not None
+    settings = _idle_in_transaction(COMMAND_TIMEOUT_S)
+    return await open_session(dsn, Session, command_timeout_s=COMMAND_TIMEOUT_S, settings=settings)
+
+
+def _idle_in_transaction(most_s: float) -> dict[str, str]:
+    """The server ends a transaction that its client has forgotten, or died in."""
+    return {"idle_in_transaction_session_timeout": f"{most_s * 1000:.0f}"}
 
 
 class Database:
@@ -82,14 +91,7 @@ class Database:
         """Connect `min_size` times; grow to `max_size` when busy."""
         with lost_means_unavailable():
             pool = await asyncpg.create_pool(
-                dsn,
-                min_size=min_size,
-                max_size=max_size,
-                timeout=CONNECT_TIMEOUT_S,
-                command_timeout=COMMAND_TIMEOUT_S,
-                statement_cache_size=500,
-                max_cached_statement_lifetime=0,
-                server_settings=SESSION,
+                dsn, min_size=min_size, max_size=max_size, connect=_connect_pooled, connection_class=Session
             )
         return cls(pool, dsn)
 

@@ -1,7 +1,8 @@
 """Which shards does this worker feed? Session-level advisory locks, on a connection of their own.
 
 A worker's locks end with its connection, so nobody writes leases. The server notices a dead machine within 30 s
-(store.watched); a worker whose connection has been silent for 15 s regards its shards as lost before that.
+(store.sessions) and ends the connection of a worker that has asked nothing for 30 s; a worker whose connection has
+been silent for 15 s regards its shards as lost before that.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from store.watched import WatchedConnection, connect_watched
 LOCK_CLASS = 19797  # of advisory locks; -1 among its shards says that a worker lives
 INTERVAL_S = 3.0
 SILENCE_S = 15.0
+DEAD_S = 30.0  # after this the server lets others have the shards of a worker that has stopped asking
 
 
 class PostgresShards:
@@ -40,7 +42,11 @@ class PostgresShards:
         """Whether the connection that holds the locks is lost, or silent for 15 s."""
         if self._connection is None or self._connection.is_closed():
             return True
-        return self._clock.monotonic() - self._heard_at > SILENCE_S
+        return self.silent_s() > SILENCE_S
+
+    def silent_s(self) -> Seconds:
+        """How long ago the last answer was asked for; without end before the first one."""
+        return Seconds(self._clock.monotonic() - self._heard_at)
 
     async def run_once(self) -> frozenset[int]:
         """Hear from the database, give up what is too much, take what is free; the shards held then.
@@ -77,7 +83,7 @@ class PostgresShards:
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
         self._owned = frozenset()
-        connection = await connect_watched(self._dsn)
+        connection = await connect_watched(self._dsn, silence_s=DEAD_S)
         self._connection = connection
         await connection.execute(load("join_workers"), LOCK_CLASS)
         return connection

@@ -13,9 +13,9 @@ import pytest
 
 from domain.batches import Batch
 from domain.dispatch import RequestWrites
-from store.pool import SESSION
 from store.postgres import PostgresStore, open_store
 from store.queries import load
+from store.sessions import SESSION
 from tests.worlds import a_registered_host, a_report, a_submitted_batch, an_assignment, the_version, waiting_of
 
 LARGE = {"instance", "job", "job_todo", "job_class", "batch_count", "host", "host_app_version", "upload", "volunteer"}
