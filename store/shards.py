@@ -8,6 +8,7 @@ been silent for 15 s regards its shards as lost before that.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import structlog
 
@@ -22,6 +23,18 @@ LOCK_CLASS = 19797  # of advisory locks; -1 among its shards says that a worker 
 INTERVAL_S = 3.0
 SILENCE_S = 15.0
 DEAD_S = 30.0  # after this the server lets others have the shards of a worker that has stopped asking
+
+
+def fair_share(workers: Sequence[int], me: int) -> int:
+    """How many of the 64 shards are mine: as many as everybody's, or one more for the first of them.
+
+    `workers` are distinct and contain `me`.
+
+    >>> [fair_share([7, 8, 9], me) for me in (7, 8, 9)]
+    [22, 21, 21]
+    """
+    share, more = divmod(SHARDS, len(workers))
+    return share + (sorted(workers).index(me) < more)
 
 
 class PostgresShards:
@@ -93,7 +106,7 @@ class PostgresShards:
         row = await connection.fetchrow(load("shard_holders"), LOCK_CLASS)
         assert row is not None  # an aggregate
         self._heard_at = asked_at  # not later: the answer may have been long under way
-        fair = math.ceil(SHARDS / max(1, row["workers"]))
+        fair = fair_share(row["workers"], row["me"])
         for shard in sorted(self._owned)[fair:]:
             self._owned -= {shard}  # first here, so that nothing of it is handed out any more
             await connection.execute(load("give_up_shard"), LOCK_CLASS, shard)

@@ -1,8 +1,9 @@
--- Purpose: who holds shards, and how many workers live.
+-- Purpose: who holds shards, and which workers live.
 -- Arguments: $1 class.
--- Result: workers, and taken, the shards somebody holds.
+-- Result: me, workers, and taken, the shards somebody holds; me and workers are process ids, ascending.
 SELECT
-    count(*) FILTER (WHERE objid = 4294967295) AS workers,
+    pg_backend_pid() AS me,
+    coalesce(array_agg(pid ORDER BY pid) FILTER (WHERE objid = 4294967295), '{}') AS workers,
     coalesce(array_agg(objid::bigint ORDER BY objid::bigint) FILTER (WHERE objid <> 4294967295), '{}') AS taken
 FROM pg_locks
 WHERE locktype = 'advisory'

@@ -55,7 +55,7 @@ async def test_workers_come_to_equal_shares_that_do_not_overlap(workers: list[Po
             await worker.run_once()
 
     shares = [worker.owned() for worker in workers]
-    assert sorted(len(share) for share in shares) == [20, 22, 22]
+    assert sorted(len(share) for share in shares) == [21, 21, 22]
     assert frozenset().union(*shares) == frozenset(range(64))
 
 

@@ -1,0 +1,1 @@
+"""Is anything lost, doubled or late when nodes of one database are killed and others join?"""

@@ -1,0 +1,204 @@
+"""Is anything lost, doubled or late when nodes of one database are killed and others join?
+
+`python -m benchmarks.nodes --kills 20 --json`. A project on an embedded database, two nodes of two workers each
+(`muster up`, one port each) under load over HTTP. Again and again one node is killed, all of its processes at once by
+SIGKILL, and later a new one joins in its place. Clients go on with the other node. In the end every reply
+that anybody ever received is compared with the database.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+
+import asyncpg
+import numpy as np
+
+from benchmarks.dispatch.__main__ import CAPTURE
+from benchmarks.dispatch.check import check
+from benchmarks.dispatch.figures import table
+from benchmarks.dispatch.processes import BenchmarkError, free_port
+from benchmarks.dispatch.world import World, install_project
+from benchmarks.nodes.figures import is_even, slowest_answers_s
+from benchmarks.nodes.processes import Load, Node
+from domain.clock import Clock, SystemClock
+from domain.units import SHARDS
+from operations.compose import database_dsn, open_database, release_database
+from operations.project import Project
+from store.shards import LOCK_CLASS
+from transfer.keys import load_keys
+from wire.signing import public_key_text
+
+NODES = 2
+REBALANCE_S = 60.0  # longer is a failure
+LOOK_S = 0.02  # how often the locks are looked at
+LEAST_LOAD_S = 1.0  # between one rebalancing and the next kill
+SLOTS = 1000
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+class Trial:
+    """Kills and joins, and how long the shards took."""
+
+    def __init__(self, nodes: list[Node], load: Load, world: World, look: asyncpg.Connection, clock: Clock) -> None:
+        self._nodes = nodes
+        self._load = load
+        self._world = world
+        self._look = look
+        self._clock = clock
+        self._shards = files("benchmarks.nodes").joinpath("sql", "shards.sql").read_text(encoding="utf-8")
+        self.killed_s: list[float] = []
+        self.taken_over_s: list[float] = []
+        self.joined_s: list[float] = []
+
+    async def kill_and_join(self, number: int, *, workers: int, waiting_jobs: int) -> None:
+        """Kill one of the nodes; when the others hold its shards, start it anew and wait until it has its share."""
+        node = self._nodes[number % NODES]
+        killed_s = time.monotonic()
+        await node.kill()
+        self.killed_s.append(killed_s)
+        self.taken_over_s.append(await self.evenly_held(workers * (NODES - 1), since_s=killed_s))
+        await self._world.top_up(waiting_jobs)
+        await node.start()
+        await self._load.ask(back=node.port)
+        self.joined_s.append(await self.evenly_held(workers * NODES, since_s=time.monotonic()))
+        await self._clock.sleep(LEAST_LOAD_S)
+        taken_s, joined_s = self.taken_over_s[-1], self.joined_s[-1]
+        say(f"  kill {number + 1}: shards taken over in {taken_s:.2f} s, shared with the new node in {joined_s:.2f} s")
+
+    async def evenly_held(self, workers: int, *, since_s: float) -> float:
+        """Seconds until all shards are held by so many workers, evenly."""
+        while time.monotonic() < since_s + REBALANCE_S:
+            held = [row["held"] for row in await self._look.fetch(self._shards, LOCK_CLASS)]
+            if is_even(held, workers=workers, shards=SHARDS):
+                return time.monotonic() - since_s
+            await self._clock.sleep(LOOK_S)
+        raise BenchmarkError(f"the shards are not evenly held by {workers} workers after {REBALANCE_S:.0f} s: {held}")
+
+
+async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
+    """Everything from an empty folder to the figures."""
+    ports = [free_port() for _ in range(NODES)]
+    project = await install_project(folder, url=f"http://127.0.0.1:{ports[0]}/", slots=SLOTS, clock=clock)
+    dsn = await database_dsn(project)
+    try:
+        async with open_database(project, clock) as store, AsyncExitStack() as stack:
+            connection = await asyncpg.connect(dsn, statement_cache_size=20)
+            stack.push_async_callback(connection.close)
+            world = World(store, connection, clock, jobs=1)
+            say(f"filling a project with {options.waiting_jobs:,} waiting jobs …")
+            await world.fill(project, options.waiting_jobs)
+            nodes = [
+                Node(project, port=port, workers=options.workers, log_path=folder / f"node-{port}.log", clock=clock)
+                for port in ports
+            ]
+            for node in nodes:
+                stack.push_async_callback(node.stop)
+                await node.start()
+            load = Load()
+            stack.push_async_callback(load.close)
+            trial = Trial(nodes, load, world, connection, clock)
+            await trial.evenly_held(NODES * options.workers, since_s=time.monotonic())
+            return await _run(options, trial, load, world, connection, project, ports, folder, clock)
+    finally:
+        release_database(project)
+
+
+async def _run(
+    options: argparse.Namespace,
+    trial: Trial,
+    load: Load,
+    world: World,
+    connection: asyncpg.Connection,
+    project: Project,
+    ports: list[int],
+    folder: Path,
+    clock: Clock,
+) -> dict[str, object]:
+    since, began_s = clock.now(), time.monotonic()
+    await load.start(await _described(world, project, ports[0], folder), ports, options.connections)
+    await clock.sleep(LEAST_LOAD_S)
+    for number in range(options.kills):
+        await trial.kill_and_join(number, workers=options.workers, waiting_jobs=options.waiting_jobs)
+    loaded_s = time.monotonic() - began_s
+    told_path, requests_path = folder / "told.npy", folder / "requests.npy"
+    counts = await load.ask(stop=str(told_path), requests=str(requests_path))
+    say("comparing every reply with the database …")
+    checked = asdict(await check(told_path, connection, since=since))
+    slowest = slowest_answers_s(np.load(requests_path), trial.killed_s)
+    return {
+        "kills": options.kills,
+        **checked,
+        "requests": counts["requests"],
+        "requests_per_s": round(counts["requests"] / loaded_s, 1),
+        "failed_requests": counts["tries_failed"],
+        "no_work_fraction": round(counts["without_work"] / max(1, counts["requests"]), 6),
+        "slowest_answer_after_kill_s": max(slowest, default=0.0),
+        "slowest_answers_after_kills_s": slowest,
+        "shards_rebalanced_s": _median_and_most(trial.taken_over_s),
+        "shards_shared_after_join_s": _median_and_most(trial.joined_s),
+        "nodes": NODES,
+        "workers_per_node": options.workers,
+        "connections": options.connections,
+        "waiting_jobs": options.waiting_jobs,
+    }
+
+
+async def _described(world: World, project: Project, port: int, folder: Path) -> Path:
+    """What the load generator needs to know, in a file."""
+    path = folder / "world.json"
+    description = {
+        "capture": str(CAPTURE),
+        "jobs": 1,
+        "code_sign_key": public_key_text(load_keys(project.keys_dir).public_key),
+        "address": f"127.0.0.1:{port}",
+        "held": list((await world.held()).items()),
+    }
+    path.write_text(json.dumps(description), encoding="utf-8")
+    return path
+
+
+def _median_and_most(values: list[float]) -> dict[str, float]:
+    return {"median": round(median(values), 3), "max": round(max(values), 3)} if values else {}
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--workers", type=int, default=2, help="request workers of each node")
+    parser.add_argument("--connections", type=int, default=32, help="clients that ask at the same time")
+    parser.add_argument("--waiting-jobs", type=int, default=100_000, help="the backlog, kept up")
+    parser.add_argument("--folder", type=Path, default=None, help="where to work and leave everything")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parsed()
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="muster-bench-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    began_s = time.monotonic()
+    try:
+        figures = asyncio.run(measure(options, folder, SystemClock()))
+    finally:
+        if options.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    figures["took_s"] = round(time.monotonic() - began_s, 1)
+    print(json.dumps(figures) if options.json else table(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Plays clients of several nodes: `python -m benchmarks.nodes.load WORLD.json`, driven by lines of JSON.
+
+Standard input: {"ports": [...], "connections": N} starts the load; {"back": PORT} says that a node serves again;
+{"stop": TOLD.npy, "requests": REQUESTS.npy} ends it and saves what replies told (host_id, job_id, instance_id) and
+when requests were answered (began_s, answered_s, port; monotonic). Standard output: a line of JSON for each.
+
+Each connection works through hosts of its own and has a node it prefers. A request that breaks, is refused or comes
+back with an error is sent again to the other node, as a client does: with what it holds and reports now, not knowing
+whether the first one was taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+import time
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import uvloop
+
+from benchmarks.dispatch.bodies import ClientHost, Template, results_of
+
+REFUSED_PAUSE_S = 0.05  # before a request that was refused goes to the other node
+REPLY_S = 30.0  # a client would wait for minutes; a reply that takes so long is a failure here
+BROKEN = (OSError, asyncio.IncompleteReadError, TimeoutError)
+
+
+class Crowd:
+    """All clients, what they were told, and how long they waited."""
+
+    def __init__(self, template: Template, hosts: Sequence[ClientHost], ports: Sequence[int]) -> None:
+        self.template = template
+        self.hosts = hosts
+        self.ports = list(ports)
+        self.down: set[int] = set()
+        self.stopping = False
+        self.told: list[tuple[int, bytes]] = []
+        self.times = array("d")  # began_s, answered_s, port of each request
+        self.tries_failed = self.without_work = 0
+
+    def other(self, port: int) -> int:
+        """The next node."""
+        return self.ports[(self.ports.index(port) + 1) % len(self.ports)]
+
+    def save(self, told_path: Path, requests_path: Path) -> dict[str, object]:
+        rows = [(host_id, *map(int, name.rsplit(b"_", 2)[1:])) for host_id, name in self.told]
+        np.save(told_path, np.array(rows, dtype=np.int64).reshape(-1, 3))
+        np.save(requests_path, np.array(self.times).reshape(-1, 3))
+        return {
+            "requests": len(self.times) // 3,
+            "tries_failed": self.tries_failed,
+            "without_work": self.without_work,
+        }
+
+
+class Connection:
+    """One client at a time: a keep-alive connection to the node it prefers, or to the other one."""
+
+    def __init__(self, crowd: Crowd, number: int, connections: int) -> None:
+        self._crowd = crowd
+        self._hosts = crowd.hosts[number::connections]
+        self._home = crowd.ports[number % len(crowd.ports)]
+        self._port = self._home
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def run(self) -> None:
+        turn = 0
+        while not self._crowd.stopping:
+            await self._serve(self._hosts[turn % len(self._hosts)])
+            turn += 1
+        self._hang_up()
+
+    async def _serve(self, host: ClientHost) -> None:
+        """One host's request, tried until it is answered."""
+        began_s = time.monotonic()
+        if self._home not in self._crowd.down and self._port != self._home:
+            self._hang_up()
+            self._port = self._home
+        while True:
+            host.seqno += 1
+            reply = await self._try(self._crowd.template.request(host, host.seqno))
+            if reply is not None:
+                break
+            self._crowd.tries_failed += 1
+            self._hang_up()
+            self._crowd.down.add(self._port)
+            self._port = self._crowd.other(self._port)
+            await asyncio.sleep(REFUSED_PAUSE_S)
+        names = results_of(reply)
+        self._crowd.times.extend((began_s, time.monotonic(), self._port))
+        self._crowd.without_work += not names
+        self._crowd.told.extend((host.host_id, name) for name in names)
+        host.held = list(names)
+
+    async def _try(self, request: bytes) -> bytes | None:
+        """The reply; None when there is none, or an error."""
+        try:
+            async with asyncio.timeout(REPLY_S):
+                if self._streams is None:
+                    self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+                reader, writer = self._streams
+                writer.write(request)
+                head = await reader.readuntil(b"\r\n\r\n")
+                at = head.index(b"Content-Length: ") + 16
+                body = await reader.readexactly(int(head[at : head.index(b"\r", at)]))
+        except BROKEN:
+            return None
+        return body if head.startswith(b"HTTP/1.1 200") else None
+
+    def _hang_up(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+
+async def serve(world_path: Path) -> None:
+    """Follow the lines of standard input."""
+    world = json.loads(world_path.read_text(encoding="utf-8"))
+    template = Template(
+        Path(world["capture"]).read_bytes(),
+        jobs=world["jobs"],
+        code_sign_key=world["code_sign_key"],
+        address=world["address"],
+    )
+    hosts = [ClientHost(host_id, [name.encode() for name in names]) for host_id, names in world["held"]]
+    crowd = Crowd(template, hosts, [0])
+    async with asyncio.TaskGroup() as clients:
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            command = json.loads(line)
+            answer: dict[str, object] = {}
+            if "ports" in command:
+                crowd = Crowd(template, hosts, command["ports"])
+                count = command["connections"]
+                running = [clients.create_task(Connection(crowd, number, count).run()) for number in range(count)]
+            elif "back" in command:
+                crowd.down.discard(command["back"])
+            else:
+                crowd.stopping = True
+                await asyncio.gather(*running)
+                answer = crowd.save(Path(command["stop"]), Path(command["requests"]))
+            print(json.dumps(answer), flush=True)
+
+
+def main() -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        uvloop.run(serve(Path(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

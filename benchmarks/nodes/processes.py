@@ -1,0 +1,99 @@
+"""The nodes and the load generator as processes, and how a node is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.dispatch.processes import START_S, STOP_S, BenchmarkError
+from domain.clock import Clock
+from operations.project import Project
+
+
+class Node:
+    """A `muster up` of its own: supervisor, workers, background process."""
+
+    def __init__(self, project: Project, *, port: int, workers: int, log_path: Path, clock: Clock) -> None:
+        self.port = port
+        self._project = project
+        self._workers = workers
+        self._log_path = log_path
+        self._clock = clock
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Return when all of its workers serve."""
+        where = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", str(self._workers)]
+        command = ["-m", "operations.cli.run", "up", "--data-dir", str(self._project.data_dir), *where]
+        at = self._log_path.stat().st_size if self._log_path.exists() else 0
+        with self._log_path.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, *command), stdout=log, stderr=log, start_new_session=True, env=_environment()
+            )
+        until_s = self._clock.monotonic() + START_S
+        while self._clock.monotonic() < until_s and self._process.returncode is None:
+            if b"serving on" in (await asyncio.to_thread(self._log_path.read_bytes))[at:]:
+                return
+            await self._clock.sleep(0.05)
+        raise BenchmarkError(f"a node did not start: {self._log_path.read_text(errors='replace')[-2000:]}")
+
+    async def kill(self) -> None:
+        """SIGKILL every process of the node at once."""
+        assert self._process is not None
+        supervisor = psutil.Process(self._process.pid)
+        for process in (supervisor, *supervisor.children(recursive=True)):
+            process.kill()
+        await self._process.wait()
+
+    async def stop(self) -> None:
+        """SIGTERM, as a service manager would; nothing when it does not run."""
+        if self._process is None or self._process.returncode is not None:
+            return
+        self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), STOP_S)
+        except TimeoutError:
+            await self.kill()
+
+
+class Load:
+    """The load generator's process; it sends requests from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self, world_path: Path, ports: list[int], connections: int) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "benchmarks.nodes.load", str(world_path)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        await self.ask(ports=ports, connections=connections)
+
+    async def ask(self, **command: object) -> dict[str, Any]:
+        """Have it do something; its answer."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command).encode() + b"\n")
+        await self._process.stdin.drain()
+        line = await self._process.stdout.readline()
+        if not line:
+            raise BenchmarkError("the load generator broke; its error is above")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    async def close(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+
+def _environment() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith("MUSTER_")}
