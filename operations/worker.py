@@ -15,6 +15,8 @@ from operations.compose import WorkerParts, build_worker
 from operations.project import Project
 
 SHUTDOWN_S = 10.0  # requests under way have this long to end
+SHARE_S = 5.0  # a new worker waits so long for the others to give it its share of the shards
+LOOK_S = 0.1  # how often it looks
 
 log = structlog.get_logger()
 
@@ -37,6 +39,7 @@ class Worker:
         """Serve until `stop` is set. A background task that breaks ends the worker, and it is started anew."""
         async with AsyncExitStack() as stack:
             parts: WorkerParts = await stack.enter_async_context(build_worker(self._project, self._clock))
+            await take_share(parts, self._clock)
             runner = web.AppRunner(parts.application, access_log=None, shutdown_timeout=SHUTDOWN_S)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
@@ -44,6 +47,22 @@ class Worker:
             say_ready()
             log.info("worker serves", worker=self._number, port=self._port)
             await run_until(stop, parts.tasks)
+
+
+async def take_share(parts: WorkerParts, clock: Clock) -> None:
+    """Wait until the worker has shards, and feed it: before that it would tell clients that there is no work.
+
+    The others give some up within a second or so. It serves without any after 5 s: there may be more workers than
+    shards, and it can still take reports. Raises UnavailableError.
+    """
+    until_s = clock.monotonic() + SHARE_S
+    waited = False
+    while not parts.shards.owned() and clock.monotonic() < until_s:
+        waited = True
+        await clock.sleep(LOOK_S)
+        await parts.shards.run_once()
+    if waited:
+        await parts.feeder.refill_once()
 
 
 async def run_until(stop: asyncio.Event, loops: dict[str, Callable[[], Coroutine[None, None, None]]]) -> None:

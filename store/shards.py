@@ -20,7 +20,7 @@ from store.queries import load
 from store.watched import WatchedConnection, connect_watched
 
 LOCK_CLASS = 19797  # of advisory locks; -1 among its shards says that a worker lives
-INTERVAL_S = 3.0
+INTERVAL_S = 1.0
 SILENCE_S = 15.0
 DEAD_S = 30.0  # after this the server lets others have the shards of a worker that has stopped asking
 
@@ -76,7 +76,7 @@ class PostgresShards:
         return self._owned
 
     async def run(self) -> None:
-        """Rebalance every few seconds, for ever."""
+        """Rebalance every second, for ever."""
         log = structlog.get_logger("shards")
         while True:
             try:
