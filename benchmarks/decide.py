@@ -65,8 +65,8 @@ def requests() -> dict[str, Asking]:
 def median_us(asking: Asking, array: JobArray) -> float:
     """Median CPU time of a request's decisions in microseconds.
 
-    Every repetition is another host of another volunteer, since the array remembers who had which job;
-    giving the slots back is not timed.
+    Every repetition is another host of another volunteer, and the array forgets who was given what: else its
+    memory of a job's hosts would grow with the repetitions. That is not timed.
     """
     times = []
     for turn in range(WARM_UP + REPEATS):
@@ -77,7 +77,8 @@ def median_us(asking: Asking, array: JobArray) -> float:
         choice = choose(turned, array)
         spent_ns = time.process_time_ns() - began
         for one in choice.chosen:
-            array.give_back(one.slot)
+            array.lost([one.slot.instance_id])
+            array.place(Candidate(one.slot), one.batch, one.job_class)
         if turn >= WARM_UP:
             times.append(spent_ns / 1000.0)
     return statistics.median(times)

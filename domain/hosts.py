@@ -79,8 +79,16 @@ class DecayedSums:
         >>> DecayedSums(n=4.0, total=8.0, total_sq=20.0, at=Instant(0.0)).at_time(Instant(14 * 86400.0)).n
         2.0
         """
-        weight = math.exp2(-max(0.0, now - self.at) / STATS_HALF_LIFE_S)
+        weight = self.kept_fraction(now)
         return DecayedSums(self.n * weight, self.total * weight, self.total_sq * weight, max(now, self.at))
+
+    def kept_fraction(self, now: Instant) -> float:
+        """What is left of the sums' weight at `now`: 2^(-(now - at) / half-life), 1 before `at`.
+
+        >>> DecayedSums(at=Instant(0.0)).kept_fraction(Instant(28 * 86400.0))
+        0.25
+        """
+        return math.exp2((self.at - now) / STATS_HALF_LIFE_S) if now > self.at else 1.0
 
     @property
     def mean(self) -> float:
@@ -100,6 +108,7 @@ class HostAppVersion:
     `tight` and `relaxed` hold ln(turnaround / R) of instances whose due date came from the host's own
     speed, and of all others. `speed` holds elapsed seconds per estimated flop.
     `quota_per_day` is the most instances per processor and day; `sent_today` counts those of `day`.
+    `log_n`, `log_sum`, `log_sum_sq` are the undecayed sums of ln of the turnaround in seconds of valid results.
     """
 
     host_id: HostId
@@ -116,3 +125,6 @@ class HostAppVersion:
     n_timeout: int = 0
     n_due: int = 0
     inherited_from: AppVersionId | None = None
+    log_n: int = 0
+    log_sum: float = 0.0
+    log_sum_sq: float = 0.0

@@ -16,7 +16,10 @@ from domain.settings import RankingSettings
 from domain.units import AppId, Instant, Seconds
 
 BOOTSTRAP_P = 0.5  # of a host without a failure, while too few rows are ranked
+FASTEST_QUARTER_P = 0.9  # of the fastest quarter meanwhile: those with X of at least
+FASTEST_QUARTER_X = 0.75
 SHRINKAGE = 2.0  # k0 of POLICY 4.5: two pseudo-samples at the population's mean
+SCORE_DECIMALS = 9  # scores are compared to so many, so that the same row has the same score wherever it is computed
 
 
 class Gate(StrEnum):
@@ -58,12 +61,24 @@ class CutPoints:
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """P = min(X, Y) with its two parts; `p` None for a newcomer: below every gate."""
+    """P = min(X, Y) with its two parts; `p` None for a newcomer: below every gate.
+
+    `reason` stands for whatever else than X and Y made it so.
+    """
 
     p: float | None
     x: float | None = None
     y: float | None = None
     reason: str = ""
+
+    @property
+    def because(self) -> str:
+        """Why P is what it is, in words.
+
+        >>> Percentile(0.25, 0.25, 0.5).because
+        'turnaround 0.250, consecutive valid 0.500'
+        """
+        return self.reason if self.x is None else f"turnaround {self.x:.3f}, consecutive valid {self.y:.3f}"
 
     def passes(self, threshold: float) -> bool:
         """Whether this percentile opens a gate at `threshold` (compared with >=).
@@ -77,7 +92,7 @@ class Percentile:
 def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> float:
     """The row's shrunk mean of ln(turnaround / R) over relaxed instances; lower is better.
 
-    (sum + k0 * score_mean) / (n + k0) with k0 = 2 (POLICY 4.5).
+    (sum + k0 * score_mean) / (n + k0) with k0 = 2 (POLICY 4.5), to 9 decimals.
 
     >>> from domain.hosts import DecayedSums
     >>> row = HostAppVersion(1, 1, relaxed=DecayedSums(2.0, 4.0, 8.0, Instant(0.0)))
@@ -85,12 +100,12 @@ def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> fl
     1.5
     """
     sums = row.relaxed.at_time(now)
-    return (sums.total + SHRINKAGE * score_mean) / (sums.n + SHRINKAGE)
+    return round((sums.total + SHRINKAGE * score_mean) / (sums.n + SHRINKAGE), SCORE_DECIMALS)
 
 
 def samples(row: HostAppVersion, now: Instant) -> float:
     """Effective turnaround samples of a row, tight and relaxed together."""
-    return row.relaxed.at_time(now).n + row.tight.at_time(now).n
+    return row.relaxed.n * row.relaxed.kept_fraction(now) + row.tight.n * row.tight.kept_fraction(now)
 
 
 def share_slower(score: float, cuts: CutPoints) -> float:
@@ -139,7 +154,7 @@ def percentile(
         return Percentile(None, reason="newcomer: too few results to be ranked")
     x = share_slower(turnaround_score(row, now, cuts.score_mean), cuts)
     y = share_less_valid(row.consecutive_valid, cuts)
-    return Percentile(min(x, y), x, y, f"turnaround {x:.3f}, consecutive valid {y:.3f}")
+    return Percentile(min(x, y), x, y)
 
 
 def _bootstrap(row: HostAppVersion | None, cuts: CutPoints | None, *, enough: bool, now: Instant) -> Percentile:
@@ -147,6 +162,6 @@ def _bootstrap(row: HostAppVersion | None, cuts: CutPoints | None, *, enough: bo
         return Percentile(0.0, reason="bootstrap: its last result failed")
     if row is not None and enough and cuts is not None and cuts.turnaround:
         score = turnaround_score(row, now, cuts.score_mean)
-        if share_slower(score, cuts) >= 0.75:
-            return Percentile(0.9, reason="bootstrap: among the fastest quarter")
+        if share_slower(score, cuts) >= FASTEST_QUARTER_X:
+            return Percentile(FASTEST_QUARTER_P, reason="bootstrap: among the fastest quarter")
     return Percentile(BOOTSTRAP_P, reason="bootstrap: no failure yet")

@@ -238,13 +238,21 @@ def busy_of(wants: Iterable[Want], host: Host, work: Iterable[Work]) -> Busy:
     (((0.0,), (600.0,)), ((0.0,), (3000.0,)))
     """
     by_type = {want.processor_type: want for want in wants}
-    counts = {CPU: host.ncpus} | {gpu.type: gpu.count for gpu in host.coprocessors}
-    counts |= {kind: want.count for kind, want in by_type.items()}
+    counts = {CPU: host.ncpus}
+    for gpu in host.coprocessors:
+        counts[gpu.type] = gpu.count
+    for kind, want in by_type.items():
+        counts[kind] = want.count
     idle = {kind: min(count, _idle(by_type.get(kind))) for kind, count in counts.items()}
+    start: Mapping[ProcessorType, Timeline]
+    start = {kind: _told(by_type.get(kind), count, idle[kind]) for kind, count in counts.items()}
     works = tuple(work)
-    told = {kind: _told(by_type.get(kind), counts[kind], idle[kind]) for kind in counts}
-    tight = _scheduled({kind: counts[kind] - idle[kind] for kind in counts}, (one for one in works if one.tight))
-    start = {kind: told[kind].at_least(tight[kind].with_idle(idle[kind])) for kind in counts}
+    if not works:  # most hosts that ask for work hold none
+        return Busy(start, start)
+    tight = tuple(one for one in works if one.tight)
+    if tight:
+        scheduled = _scheduled({kind: counts[kind] - idle[kind] for kind in counts}, tight)
+        start = {kind: start[kind].at_least(scheduled[kind].with_idle(idle[kind])) for kind in counts}
     queue = _scheduled(counts, works)
     return Busy(start, {kind: queue[kind].at_least(start[kind]) for kind in counts})
 
@@ -256,7 +264,7 @@ def _idle(want: Want | None) -> int:
 
 def _told(want: Want | None, count: int, idle: int) -> Timeline:
     delay_s = max(0.0, want.estimated_delay_s) if want is not None else 0.0
-    return Timeline.of([0.0] * idle + [delay_s] * (count - idle))
+    return Timeline(((0.0,),) * idle + ((delay_s,),) * (count - idle))
 
 
 def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[Work]) -> Mapping[ProcessorType, Timeline]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from domain.apps import AppVersion, ProcessorType
 from domain.batches import Batch
@@ -11,6 +12,7 @@ from domain.dispatch import Assignment
 from domain.jobs import JobClass, Ready
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, BatchId, FlopPerSecond, JobClassId
+from scheduler.ports import SlotGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +45,41 @@ class Refused:
     job_class_id: JobClassId | None = None
 
 
+class NotGiven(NamedTuple):
+    """A group that the host was given nothing more of on one processor type; most are only counted."""
+
+    group: SlotGroup
+    processor_type: ProcessorType
+    refusal: Refusal
+
+    def spelled_out(self) -> Refused:
+        batch, job_class = self.group.batch, self.group.job_class
+        return Refused(self.refusal, self.processor_type, batch.app_id, batch.batch_id, job_class.job_class_id)
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The decision about one request. `examined` counts the groups that were looked at."""
+    """The decision about one request. `examined` counts the groups that were looked at.
+
+    `refused_at_large` are refusals of the whole request, of a processor type or an app; `not_given` those of groups.
+    """
 
     chosen: tuple[Chosen, ...]
-    refused: tuple[Refused, ...]
+    refused_at_large: tuple[Refused, ...]
     examined: int
+    not_given: tuple[NotGiven, ...] = ()
+
+    @property
+    def refused(self) -> tuple[Refused, ...]:
+        """Every refusal, the most general first."""
+        return (*self.refused_at_large, *(one.spelled_out() for one in self.not_given))
 
     def reasons(self) -> Mapping[RefusalCode, tuple[int, str]]:
         """Per code: how often it was met and its first sentence, for the message to the volunteer."""
-        found: dict[RefusalCode, tuple[int, str]] = {}
-        for refused in self.refused:
-            count, sentence = found.get(refused.refusal.code, (0, refused.refusal.detail))
-            found[refused.refusal.code] = (count + 1, sentence)
-        return found
+        firsts: dict[RefusalCode, Refusal] = {}
+        counts: dict[RefusalCode, int] = {}
+        refusals = [*(one.refusal for one in self.refused_at_large), *(one.refusal for one in self.not_given)]
+        for refusal in refusals:
+            firsts.setdefault(refusal.code, refusal)
+            counts[refusal.code] = counts.get(refusal.code, 0) + 1
+        return {code: (count, firsts[code].detail) for code, count in counts.items()}

@@ -255,4 +255,4 @@ def _too_slow(before: str, before_s: float, own: str, own_s: float, bound_s: flo
 
 def _below(percentile: Percentile, gate: Gate, threshold: float, where: str) -> Refusal:
     sentence = WITHOUT_PERCENTILE if percentile.p is None else BELOW_GATE
-    return Refusal(RefusalCode.BELOW_GATE, sentence, (where, percentile.p, percentile.reason, gate, threshold))
+    return Refusal(RefusalCode.BELOW_GATE, sentence, (where, percentile.p, percentile.because, gate, threshold))

@@ -14,15 +14,13 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from domain.apps import ANONYMOUS, ProcessorType
-from domain.dispatch import Assignment
 from domain.jobs import Ready
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule
 from domain.units import AppId, JobId
-from lifecycle.grace import timeout_at
-from lifecycle.replication import copies_for
 from scheduler.asking import Asking, Want
-from scheduler.choice import Choice, Chosen, Refused
+from scheduler.assigning import assignment_of
+from scheduler.choice import Choice, Chosen, NotGiven, Refused
 from scheduler.feasibility import (
     AppCheck,
     ClassCheck,
@@ -39,7 +37,7 @@ from scheduler.feasibility import (
 )
 from scheduler.gates import newcomer_refusal
 from scheduler.need import Need, need_of
-from scheduler.passes import Pass, groups_in
+from scheduler.passes import PASSES, Pass, groups_in
 from scheduler.ports import JobArray, SlotGroup
 from scheduler.verdict import Judge, Verdict
 
@@ -82,6 +80,7 @@ class _Walk:
         self._served: set[ProcessorType] = set()
         self._looked_at: set[int] = set()  # places of groups
         self._closed: set[int] = set()  # of those, what these processors get nothing more of
+        self._refused_urgent: set[int] = set()  # urgent groups these processors may have no slot of
         self._useless: dict[AppId, Refusal] = {}  # apps these processors get nothing of
         self._share_used_up = False  # urgent jobs have their share of what these processors get
         self._given: set[int] = set()  # of those, what something was taken from
@@ -99,27 +98,31 @@ class _Walk:
             return
         self._served.add(kind)
         self._closed.clear()
+        self._refused_urgent.clear()
         self._useless.clear()
         self._share_used_up = False
-        for one_pass in Pass:
+        for one_pass in PASSES:
+            if not need.open or (one_pass is Pass.LEFT_OVER and not self._share_used_up):
+                return
             need = self._walk(one_pass, kind, need)
 
     def _walk(self, one_pass: Pass, kind: ProcessorType, need: Need) -> Need:
         """One pass over the groups that it looks at and that are not closed; what is still wanted."""
-        if not need.open or (one_pass is Pass.LEFT_OVER and not self._share_used_up):
-            return need
+        closed, useless, refused = self._closed, self._useless, self._refused_urgent
         fruitless = 0
         for place, group in groups_in(one_pass, self._groups, self._asking, self._judge, kind):
-            if place in self._closed:
+            if place in closed:
                 continue
-            if group.batch.app_id in self._useless:
+            if useless and group.batch.app_id in useless:
                 if self._passed_by(place, group, kind):
                     continue
                 return need
-            before, need = need, self._offer(one_pass, place, group, kind, need)
-            if not need.open or (one_pass is Pass.GATED and self._share_used_up):
-                return need
-            fruitless += need is before and group.batch.app_id not in self._useless
+            before = need
+            if place not in refused:
+                need = self._offer(one_pass, place, group, kind, need)
+                if not need.open or (self._share_used_up and one_pass is Pass.GATED):
+                    return need
+            fruitless += need is before and group.batch.app_id not in useless
             if fruitless == GROUPS_LOOKED_AT:
                 self._cut_short(one_pass, kind)
                 return need
@@ -148,37 +151,42 @@ class _Walk:
         if not self._groups and self._served:
             refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent at the moment")))
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self._refused_apps.items()]
-        for (place, kind), why in self._refused.items():
-            batch, job_class = self._groups[place].batch, self._groups[place].job_class
-            if (batch.app_id, kind) not in self._refused_apps:
-                refused.append(Refused(why, kind, batch.app_id, batch.batch_id, job_class.job_class_id))
+        groups, told = self._groups, self._refused_apps
+        not_given = [
+            NotGiven(groups[place], kind, why)
+            for (place, kind), why in self._refused.items()
+            if not told or (groups[place].batch.app_id, kind) not in told
+        ]
         self._note_in_array()
-        return Choice(tuple(self._chosen), tuple(refused), len(self._looked_at))
+        return Choice(tuple(self._chosen), tuple(refused), len(self._looked_at), tuple(not_given))
 
     def _note_in_array(self) -> None:
         """Tell the array which groups were of no use to this host, on any of its processors."""
-        whys: dict[int, list[Refusal]] = {}
+        kinds = len(self._served)
+        met: dict[int, int] = {}  # how many refusals of each group were passed
         for (place, _), why in self._refused.items():
-            whys.setdefault(place, []).append(why)
-        for place, found in whys.items():
-            if place not in self._given and len(found) == len(self._served):
-                self._array.note_refusal(self._groups[place], self._asking.host.host_id, found[-1].code)
+            met[place] = met.get(place, 0) + 1
+            if met[place] == kinds and place not in self._given:
+                self._array.note_refusal(self._groups[place], self._asking.host.host_id, why.code)
 
     def _offer(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need) -> Need:
         """Take slots of one group while they are wanted and the host may have them; what is still wanted."""
-        if not group.urgent and self._verdict(one_pass, place, group, kind, need, retry=False) is None:
+        if not group.urgent and not isinstance(self._verdict(one_pass, place, group, kind, need, retry=False), Verdict):
             return need
         slots = group.slots()
         taken: list[Ready] = []
         passed_over: list[Refusal] = []
+        refused = True  # every slot, by its class
         at = 0
         while at < len(slots) and len(passed_over) < SLOTS_LOOKED_AT and need.open:
             slot = slots[at]
             verdict = self._verdict(one_pass, place, group, kind, need, retry=slot.retries > 0)
             if not isinstance(verdict, Verdict):
+                refused = refused and verdict is not None
                 at = _after_retries(slots) if slot.retries > 0 else len(slots)
                 continue
             at += 1
+            refused = False
             refusal = self._slot_refusal(group, slot, verdict)
             if refusal is not None:
                 passed_over.append(refusal)
@@ -186,26 +194,32 @@ class _Walk:
             self._give(group, slot, verdict)
             taken.append(slot)
             need = need.after(verdict.usable.usage, verdict.runtime_s, urgent=verdict.gated)
-        for slot in taken:
-            self._array.take(slot, self._asking.host.host_id, self._asking.volunteer.volunteer_id)
-        if taken:
-            self._given.add(place)
-        elif passed_over:
+        if refused:
+            self._refused_urgent.add(place)
+        self._take(place, taken)
+        if not taken and passed_over:
             self._refused.setdefault((place, kind), passed_over[-1])
         return need
 
+    def _take(self, place: int, slots: Sequence[Ready]) -> None:
+        """Take these slots of one group out of the array."""
+        for slot in slots:
+            self._array.take(slot, self._asking.host.host_id, self._asking.volunteer.volunteer_id)
+        if slots:
+            self._given.add(place)
+
     def _verdict(
         self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need, *, retry: bool
-    ) -> Verdict | None:
-        """The class's verdict, or None when it is refused or waits for a later pass."""
+    ) -> Verdict | Refusal | None:
+        """The class's verdict; None when it waits for a later pass."""
         self._looked_at.add(place)
         found = self._judge.verdict(place, group, kind, retry=retry)
         if isinstance(found, Refusal):
             self._note(place, group, kind, found)
-            return None
-        if one_pass in (Pass.GATED, Pass.LEFT_OVER) and not found.gated:
-            return None
-        if found.gated and one_pass is not Pass.LEFT_OVER:
+            return found
+        if not found.gated:
+            return None if one_pass is Pass.GATED or one_pass is Pass.LEFT_OVER else found
+        if one_pass is not Pass.LEFT_OVER:
             fraction = self._scheduler.urgent_share_fraction
             if not need.has_room_for_urgent(found.usable.usage, found.runtime_s, fraction):
                 self._share_used_up = True
@@ -218,7 +232,7 @@ class _Walk:
         if not group.urgent:
             self._closed.add(place)
         app_id = group.batch.app_id
-        if self._judge.best(app_id, kind) is why:
+        if self._judge.bests.get((app_id, kind)) is why:
             self._closed.add(place)
             self._refused_apps[app_id, kind] = self._useless[app_id] = why
 
@@ -240,48 +254,15 @@ class _Walk:
 
     def _give(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> None:
         """Put a job in the reply."""
-        version = verdict.usable.version
-        assignment = self._assignment(group, slot, verdict)
+        usable = verdict.usable
+        assignment = assignment_of(self._asking, group, slot, verdict, rng=lambda: self._judge.rng)
         self._chosen.append(
-            Chosen(assignment, slot, group.batch, group.job_class, version, verdict.usable.speed.flop_per_s)
+            Chosen(assignment, slot, group.batch, group.job_class, usable.version, usable.speed.flop_per_s)
         )
         self._jobs.add(slot.job_id)
         if self._judge.sent(verdict, group.job_class):
             self._closed.clear()
-
-    def _assignment(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> Assignment:
-        asking, due, batch = self._asking, verdict.due, group.batch
-        return Assignment(
-            instance_id=slot.instance_id,
-            job_id=slot.job_id,
-            batch_id=batch.batch_id,
-            job_class_id=group.job_class.job_class_id,
-            app_id=batch.app_id,
-            app_version_id=verdict.usable.version.app_version_id,
-            host_id=asking.host.host_id,
-            volunteer_id=asking.volunteer.volunteer_id,
-            sent_at=asking.now,
-            due_at=due.due_at,
-            timeout_at=timeout_at(asking.now, due.due_at, asking.catalogue.settings.lifecycle),
-            est_runtime_s=verdict.runtime_s,
-            tight=due.tight,
-            because=due.because,
-            hr_class=hr_class_of(asking.host, group.job_class.hr_type),
-            copies=self._copies(group, verdict),
-        )
-
-    def _copies(self, group: SlotGroup, verdict: Verdict) -> int:
-        """How many copies check this host's result, where the app replicates by trust."""
-        app = self._asking.catalogue.apps[group.batch.app_id]
-        if app.adaptive_copies == 0 or group.job_class.quorum != 1:
-            return 0
-        hav = self._asking.havs.get(verdict.usable.version.app_version_id)
-        return copies_for(
-            hav.consecutive_valid if hav is not None else 0,
-            app.adaptive_copies,
-            rng=self._judge.rng,
-            consecutive_valid_infinite=self._asking.catalogue.settings.ranking.consecutive_valid_infinite,
-        )
+            self._refused_urgent.clear()
 
 
 def _after_retries(slots: Sequence[Ready]) -> int:

@@ -65,10 +65,10 @@ def newcomer_refusal(found: Percentile, slot: Ready, fraction: float) -> Refusal
     if found.p is not None:
         return None
     if slot.urgent:
-        return Refusal(RefusalCode.NEWCOMER_SHARE, "{0}; only first instances are for newcomers", (found.reason,))
+        return Refusal(RefusalCode.NEWCOMER_SHARE, "{0}; only first instances are for newcomers", (found.because,))
     if draw(slot.instance_id) < fraction:
         return None
-    terms = (found.reason, fraction)
+    terms = (found.because, fraction)
     return Refusal(RefusalCode.NEWCOMER_SHARE, "{0}; newcomers get {1:g} of first instances", terms)
 
 

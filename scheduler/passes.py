@@ -29,6 +29,9 @@ class Pass(StrEnum):
     LEFT_OVER = "left_over"  # gated jobs beyond the urgent share, when there is nothing else
 
 
+PASSES = tuple(Pass)
+
+
 def groups_in(
     one_pass: Pass, groups: Sequence[SlotGroup], asking: Asking, judge: Judge, kind: ProcessorType
 ) -> Iterator[Placed]:

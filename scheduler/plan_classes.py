@@ -41,8 +41,10 @@ def _enough_ram(plan: PlanClass, host: Host) -> Refusal | None:
 
 
 def _right_system(plan: PlanClass, host: Host) -> Refusal | None:
+    if not plan.os_pattern:
+        return None
     system = f"{host.os_name} {host.os_version}"
-    if not plan.os_pattern or _compiled(plan.os_pattern).search(system):
+    if _compiled(plan.os_pattern).search(system):
         return None
     return _refusal(plan, f"a system like {plan.os_pattern!r}", repr(system))
 

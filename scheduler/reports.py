@@ -88,6 +88,7 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
         stderr=sanity.text(result.stderr, MOST_STDERR_CHARS),
         turnaround_sample=_sample_left(known, event),
         hav_event=event,
+        reported_before_at=known.reported_at,
     )
 
 

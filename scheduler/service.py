@@ -98,7 +98,7 @@ class RequestService:
         reports = (*taken.reports, *review.ended)
         if admission.case is HostCase.CLONE and view.host is not None:
             reports = await self._reported_by_the_old_record(view.host, reports)
-        writes = RequestWrites(admission.host, reports, detach=admission.detach)
+        writes = RequestWrites(admission.host, reports, detach=admission.detach, known=known.host)
         given = await self._given(contact, admission, known, review=review, refusal=refusal, writes=writes)
 
         # 6. The reply: nothing in it that is not committed.

@@ -53,10 +53,11 @@ class Judge:
         self._class_checks = class_checks
         self._rng: random.Random | None = None
         self._settings = asking.catalogue.settings.deadline
-        self._busy = _busy_at_start(asking)
+        self._busy_then: Busy | None = None  # as of the last time it was asked for; first when a job could be given
+        self._to_book: list[Verdict] = []  # sent since
         self._disk_bytes = asking.disk_bytes
         self._sent: dict[AppVersionId, int] = {}
-        self._best: dict[tuple[AppId, ProcessorType], Best | Refusal] = {}
+        self.bests: dict[tuple[AppId, ProcessorType], Best | Refusal] = {}  # as far as they were asked for
         self._reachable: dict[AppVersionId, DeadlineSettings] = {}
         self._moments: dict[AppVersionId, Moment] = {}
         self._refusals: dict[Question, Refusal] = {}
@@ -71,9 +72,9 @@ class Judge:
 
     def best(self, app_id: AppId, kind: ProcessorType) -> Best | Refusal:
         """BAV(A, T), or why the host cannot have jobs of this app there at all."""
-        found = self._best.get((app_id, kind))
+        found = self.bests.get((app_id, kind))
         if found is None:
-            found = self._best[app_id, kind] = self._look_for(app_id, kind)
+            found = self.bests[app_id, kind] = self._look_for(app_id, kind)
         return found
 
     def verdict(self, place: int, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Verdict | Refusal:
@@ -94,14 +95,14 @@ class Judge:
         True when the version's quota is used up with it, so that refusals are to be asked for again.
         """
         version = verdict.usable.version
-        self._busy = self._busy.with_job(version.plan_class, verdict.runtime_s, tight=verdict.due.tight)
+        self._to_book.append(verdict)
         self._disk_bytes -= job_class.disk_bytes
         self._moments.clear()
         count = self._sent[version.app_version_id] = self._sent.get(version.app_version_id, 0) + 1
         self._verdicts.clear()
         if count < verdict.usable.quota_left:
             return False
-        self._best.pop((version.app_id, version.processor_type), None)
+        self.bests.pop((version.app_id, version.processor_type), None)
         self._refusals.clear()
         return True
 
@@ -158,10 +159,19 @@ class Judge:
         version = usable.version
         found = self._moments.get(version.app_version_id)
         if found is None:
-            plan = version.plan_class
-            found = Moment(self._asking.now, self._busy.start_s(plan), self._busy.queue_s(plan), usable.percentile)
+            plan, busy = version.plan_class, self._busy()
+            found = Moment(self._asking.now, busy.start_s(plan), busy.queue_s(plan), usable.percentile)
             self._moments[version.app_version_id] = found
         return found
+
+    def _busy(self) -> Busy:
+        """The host's busy times with all that was sent; most requests end without asking again."""
+        busy = self._busy_then or _busy_at_start(self._asking)
+        for verdict in self._to_book:
+            busy = busy.with_job(verdict.usable.version.plan_class, verdict.runtime_s, tight=verdict.due.tight)
+        self._to_book.clear()
+        self._busy_then = busy
+        return busy
 
 
 def _busy_at_start(asking: Asking) -> Busy:
@@ -170,6 +180,8 @@ def _busy_at_start(asking: Asking) -> Busy:
     Lost jobs that are sent again come on top: the client does not have them yet.
     """
     versions = asking.catalogue.versions
+    if asking.in_progress is None and not asking.held:
+        return busy_of(asking.wants, asking.host, ())
     if asking.in_progress is not None:
         work = told_work(asking.in_progress, asking.held, asking.host)
     else:

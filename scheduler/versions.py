@@ -76,10 +76,10 @@ def best_version(
             usable.append(found)
     if not usable:
         return _closest(refusals) or _nothing_fits(app, kind, asking)
+    if len(usable) == 1:
+        return Best(usable[0], usable[0])
     proven = [one for one in usable if one.proven] or usable
     fastest = max(proven, key=lambda one: one.speed.flop_per_s)
-    if len(usable) == 1:
-        return Best(fastest, fastest)
     drawn = {one.version.app_version_id: one.speed.flop_per_s * curiosity(one.speed.samples, rng()) for one in usable}
     return Best(fastest, max(usable, key=lambda one: drawn[one.version.app_version_id]))
 
@@ -121,7 +121,7 @@ def _on_platforms(app: App, kind: ProcessorType, asking: Asking) -> Iterator[App
     current = asking.catalogue.current.get(app.app_id, ())
     for platform in asking.host.platforms:
         for version in current:
-            if version.platform == platform and version.processor_type == kind:
+            if version.platform == platform and version.plan_class.processor_type == kind:
                 yield version
 
 
@@ -150,8 +150,10 @@ def _usable(version: AppVersion, asking: Asking, sent: int) -> Usable | Refusal:
 
 
 def _processors(asking: Asking, kind: ProcessorType) -> int:
-    want = next((one for one in asking.wants if one.processor_type == kind), None)
-    return max(1, want.count if want is not None else asking.host.ncpus)
+    for want in asking.wants:
+        if want.processor_type == kind:
+            return max(1, want.count)
+    return max(1, asking.host.ncpus)
 
 
 def _closest(refusals: Sequence[Refusal]) -> Refusal | None:

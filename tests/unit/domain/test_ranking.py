@@ -92,7 +92,7 @@ def test_a_newcomer_of_the_worked_table_has_no_percentile() -> None:
 
     assert found.p is None
     assert not found.passes(0.0)
-    assert "newcomer" in found.reason
+    assert "newcomer" in found.because
 
 
 def test_ten_valid_results_in_a_row_are_not_more_than_ten() -> None:
@@ -102,7 +102,7 @@ def test_ten_valid_results_in_a_row_are_not_more_than_ten() -> None:
 
 
 def test_the_reason_names_both_parts() -> None:
-    assert standing(TABLE_ROWS[4], TABLE_ROWS).reason == "turnaround 0.500, consecutive valid 0.333"
+    assert standing(TABLE_ROWS[4], TABLE_ROWS).because == "turnaround 0.500, consecutive valid 0.333"
 
 
 # ---------------------------------------------------------------- edge case 1: ties
@@ -184,7 +184,7 @@ def test_below_twenty_rows_a_newcomer_passes_the_median(row: HostAppVersion | No
 def test_below_twenty_rows_a_host_whose_last_result_failed_passes_nothing_above_zero(row: HostAppVersion) -> None:
     found = percentile(row, None, now=NOW, settings=BY_DESIGN)
 
-    assert (found.p, found.reason) == (0.0, "bootstrap: its last result failed")
+    assert (found.p, found.because) == (0.0, "bootstrap: its last result failed")
 
 
 def test_below_twenty_rows_a_valid_result_after_a_failure_opens_the_median_again() -> None:
