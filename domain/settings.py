@@ -139,6 +139,13 @@ class RankingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageSettings:
+    keep_ended_s: Seconds = knob(
+        Seconds(7 * DAY_S), "seconds after a batch's end in which its jobs stay in the busy tables", low=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All sections. `Settings()` is the default."""
 
@@ -150,6 +157,7 @@ class Settings:
     files: FileSettings = FileSettings()
     ordering: OrderingSettings = OrderingSettings()
     ranking: RankingSettings = RankingSettings()
+    storage: StorageSettings = StorageSettings()
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from domain.clock import Clock
 from domain.settings import LifecycleSettings, Settings
+from jobs.history import HistoryMover
 from jobs.outage import OutageWatch
-from jobs.ports import Outages, OutputReader, OverdueWork, UnsettledJobs
+from jobs.ports import EndedWork, Outages, OutputReader, OverdueWork, UnsettledJobs
 from jobs.sweeper import Sweeper
 from jobs.validator import Validator
 
@@ -19,6 +20,7 @@ class JobsPorts:
     outputs: OutputReader
     overdue: OverdueWork
     outages: Outages
+    ended: EndedWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +29,11 @@ class JobsServices:
 
     validator: Validator
     sweeper: Sweeper  # also notes that the project is alive
+    mover: HistoryMover
 
 
 def build(ports: JobsPorts, settings: Callable[[], Settings], clock: Clock) -> JobsServices:
-    """The validator and the sweeper. `settings()` gives the settings of the moment."""
+    """The validator, the sweeper and the mover of ended work. `settings()` gives the settings of the moment."""
 
     def lifecycle() -> LifecycleSettings:
         return settings().lifecycle
@@ -39,4 +42,5 @@ def build(ports: JobsPorts, settings: Callable[[], Settings], clock: Clock) -> J
     return JobsServices(
         Validator(ports.unsettled, ports.outputs, clock),
         Sweeper(ports.overdue, watch, clock),
+        HistoryMover(ports.ended, clock, lambda: settings().storage),
     )

@@ -9,6 +9,7 @@ from typing import Protocol
 from domain.apps import App
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
+from domain.history import JobPlace, MovedJobs
 from domain.jobs import Input, JobClass
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement, OutageReport, Overdue
 from domain.submission import NewBatch, NewJob, SubmitterStanding
@@ -18,6 +19,7 @@ from jobs.requirements import InputSpec
 __all__ = [
     "Apps",
     "BatchWriter",
+    "EndedWork",
     "InputFiles",
     "InstanceFacts",
     "InstanceStep",
@@ -134,6 +136,17 @@ class OverdueWork(Protocol):
 
     async def count_due(self, *, now: Instant) -> int:
         """Add to n_due of every HAV the instances whose due_at lies in (last count, now]."""
+        ...
+
+
+class EndedWork(Protocol):
+    async def move_ended(self, *, before: Instant, after: JobPlace, limit: int) -> MovedJobs:
+        """Move some jobs of a batch that ended until `before` to the history, with everything that belongs to them.
+
+        Looks at the next `limit` jobs behind `after`, all of one batch, and leaves those that something may still
+        happen to: marked ones, and those with an instance under way or a due date that has not passed or is not
+        counted. In one transaction; safe to repeat.
+        """
         ...
 
 

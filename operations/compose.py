@@ -18,6 +18,7 @@ import transfer.build
 from domain.clock import Clock
 from domain.settings import Settings
 from feeder.service import Feeder
+from jobs.history import INTERVAL_S
 from operations.accounts import AccountKeys
 from operations.api.bodies import MAX_BODY_BYTES
 from operations.api.files import Files
@@ -176,13 +177,14 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
         def lifecycle(name: str) -> Callable[[], float]:
             return lambda: float(getattr(catalogue.catalogue().settings.lifecycle, name))
 
-        ports = jobs.build.JobsPorts(store.unsettled, files.outputs, store.overdue, store.outages)
+        ports = jobs.build.JobsPorts(store.unsettled, files.outputs, store.overdue, store.outages, store.history)
         services = jobs.build.build(ports, lambda: catalogue.catalogue().settings, clock)
         duties = tuple(
             Duty(name, run_once, locks=locks, clock=clock, interval_s=interval_s)
             for name, run_once, interval_s in (
                 ("validator", services.validator.run_once, lifecycle("validate_interval_s")),
                 ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),
+                ("history", services.mover.run_once, lambda: INTERVAL_S),
             )
         )
         yield BackgroundParts(catalogue, duties)

@@ -8,15 +8,28 @@ from typing import Protocol
 from domain.apps import App, AppFile, AppVersion, PlanClass, Volunteer
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
+from domain.history import FinishedMonth, OutputPage
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import JobClass
-from domain.units import AccountId, AppId, AppVersionId, BatchId, HostId, Instant, JobId, SubmitterId, VolunteerId
+from domain.units import (
+    AccountId,
+    AppId,
+    AppVersionId,
+    BatchId,
+    HostId,
+    InstanceId,
+    Instant,
+    JobId,
+    SubmitterId,
+    VolunteerId,
+)
 from domain.views import InstanceRow, JobRow, SettingChange
 from domain.volunteers import Credentials, VolunteerRecord
 
 __all__ = [
     "Applications",
     "Credentials",
+    "History",
     "InstanceRow",
     "JobRow",
     "People",
@@ -113,6 +126,22 @@ class SettingStore(Protocol):
         ...
 
     async def setting_changes(self, limit: int) -> Sequence[SettingChange]: ...
+
+
+class History(Protocol):
+    """Jobs of batches that ended long ago, by the month (UTC) in which their batch ended."""
+
+    async def months(self) -> Sequence[FinishedMonth]:
+        """Every month there ever was something of, earliest first."""
+        ...
+
+    async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
+        """Names of uploaded outputs, of the next `limit` instances behind `after`."""
+        ...
+
+    async def purge_month(self, month: str, *, now: Instant) -> None:
+        """Forget the month's jobs and instances for ever. Batches and their counters stay."""
+        ...
 
 
 class Views(Protocol):

@@ -6,6 +6,7 @@ from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
 from store.applications import PostgresApplications
 from store.duties import DatabaseClock, DutyLocks
+from store.history import PostgresHistory
 from store.ledger import PostgresLedger
 from store.migrate import check_version
 from store.people import PostgresPeople, PostgresVolunteers
@@ -39,6 +40,7 @@ class PostgresStore:
         self.applications = PostgresApplications(database, self._note_settings)
         self.settings = PostgresSettings(database)
         self.views = PostgresViews(database)
+        self.history = PostgresHistory(database)
         self.clock = DatabaseClock(database)
 
     def shards(self) -> PostgresShards:

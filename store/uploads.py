@@ -15,5 +15,7 @@ class PostgresUploads:
     async def record_upload(
         self, instance_id: InstanceId, *, name: str, nbytes: int, md5: str, completed_at: Instant
     ) -> bool:
-        row = await self._database.fetch_one("record_upload", instance_id, name, nbytes, md5, completed_at)
-        return row is not None
+        for query in ("record_upload", "record_finished_upload"):  # the instance may have been moved to the history
+            if await self._database.fetch_one(query, instance_id, name, nbytes, md5, completed_at) is not None:
+                return True
+        return False

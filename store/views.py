@@ -32,12 +32,19 @@ class PostgresViews:
         return [work_rows.job_class(row) for row in await self._database.fetch("classes_of_batch", batch_id)]
 
     async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
+        """Those of the history are looked for last: one that is moved meanwhile is found twice, not never."""
         found = await self._database.fetch("list_jobs", batch_id, limit, after or 0)
-        return [work_rows.job_row(row) for row in found]
+        moved = await self._database.fetch("list_finished_jobs", batch_id, limit, after or 0)
+        by_id = {row["job_id"]: work_rows.job_row(row) for row in (*moved, *found)}
+        return [by_id[job_id] for job_id in sorted(by_id)[:limit]]
 
     async def job(self, job_id: JobId) -> JobRow:
-        row = await self._one("job_by_id", "job", job_id)
-        instances = await self._database.fetch("instances_of_job", job_id)
+        """Every job has instances: one found without any was moved to the history a moment ago."""
+        row = await self._database.fetch_one("job_by_id", job_id)
+        instances = [] if row is None else await self._database.fetch("instances_of_job", job_id)
+        if row is None or not instances:
+            row = await self._one("finished_job_by_id", "job", job_id)
+            instances = await self._database.fetch("finished_instances_of_job", job_id, row["batch_id"])
         return work_rows.job_row(row, tuple(work_rows.instance_row(instance) for instance in instances))
 
     async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]:

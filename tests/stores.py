@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from feeder.ports import WaitingWork
-from jobs.ports import Outages, OverdueWork, Submissions, UnsettledJobs
-from operations.ports import Applications, People, SettingStore, Views, Volunteers
+from jobs.ports import EndedWork, Outages, OverdueWork, Submissions, UnsettledJobs
+from operations.ports import Applications, History, People, SettingStore, Views, Volunteers
 from scheduler.ports import Ledger
 from transfer.ports import UploadRecords
 
@@ -18,6 +18,10 @@ class CheckedViews(Views, Protocol):
     async def check_counters(self) -> Sequence[str]:
         """A sentence for each counter that differs from the rows; empty when all agree."""
         ...
+
+
+class AnyHistory(EndedWork, History, Protocol):
+    """One object is both: what moves jobs there and what looks at them."""
 
 
 class Store(Protocol):
@@ -45,6 +49,8 @@ class Store(Protocol):
     def applications(self) -> Applications: ...
     @property
     def settings(self) -> SettingStore: ...
+    @property
+    def history(self) -> AnyHistory: ...
     @property
     def views(self) -> CheckedViews: ...
 

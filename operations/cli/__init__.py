@@ -12,6 +12,7 @@ from operations.cli.accounts import account, submitter
 from operations.cli.apps import app
 from operations.cli.batches import batch, job
 from operations.cli.node import demo, init, migrate, up
+from operations.cli.purge import purge
 from operations.cli.settings import setting
 from operations.cli.signing import sign
 from operations.cli.tokens import token
@@ -24,7 +25,22 @@ def muster() -> None:
     """Decides which job a volunteer's computer gets next, and by when it must be back."""
 
 
-for command in (init, up, demo, migrate, volunteer, account, submitter, app, batch, job, setting, sign, token):
+for command in (
+    init,
+    up,
+    demo,
+    migrate,
+    volunteer,
+    account,
+    submitter,
+    app,
+    batch,
+    job,
+    setting,
+    sign,
+    token,
+    purge,
+):
     muster.add_command(command)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from store.memory.applications import MemoryApplications
+from store.memory.history import MemoryHistory
 from store.memory.ledger import MemoryLedger
 from store.memory.people import MemoryPeople, MemoryVolunteers
 from store.memory.registry import Registry
@@ -35,6 +36,7 @@ class MemoryStore:
         self.outages = MemoryOutages(registry, work)
         self.uploads = MemoryUploads(work)
         self.views = MemoryViews(registry, work)
+        self.history = MemoryHistory(registry, work)
 
     def shards(self) -> AllShards:
         return AllShards()

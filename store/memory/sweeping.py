@@ -128,7 +128,7 @@ class MemoryUploads:
     ) -> bool:
         """What the file holds now is remembered; when it came is asked by nobody here."""
         del completed_at
-        row = self._work.instance(instance_id)
+        row = self._work.instance_of_any_age(instance_id)
         if row is None:
             return False
         others = [upload for upload in row.uploads if upload.name != name]

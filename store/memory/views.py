@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from domain.batches import Batch, BatchCounts
 from domain.errors import NotFoundError
+from domain.history import month_of
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import JobClass, JobState
 from domain.units import AccountId, AppId, BatchId, HostId, JobId, SubmitterId
@@ -37,8 +39,8 @@ class MemoryViews:
         if batch is None:
             return []
         first = batch.job_ids.start if after is None else max(batch.job_ids.start, after + 1)
-        ids = range(first, min(batch.job_ids.stop, first + limit))
-        return [_job_row(self._work.jobs[job_id - 1], ()) for job_id in ids]
+        ids = (job_id for job_id in range(first, batch.job_ids.stop) if job_id not in self._work.purged)
+        return [_job_row(self._work.jobs[job_id - 1], ()) for job_id in islice(ids, limit)]
 
     async def job(self, job_id: JobId) -> JobRow:
         job = self._work.job(job_id)
@@ -77,8 +79,11 @@ class MemoryViews:
         return [
             f"batch {batch.batch_id}: counters say {batch.counts}, rows say {recounted}"
             for batch in self._work.batches.values()
-            if (recounted := self._recounted(batch)) != batch.counts
+            if not self._was_purged(batch) and (recounted := self._recounted(batch)) != batch.counts
         ]
+
+    def _was_purged(self, batch: StoredBatch) -> bool:
+        return batch.ended_at is not None and self._work.months.get(month_of(batch.ended_at)) is not None
 
     def _recounted(self, batch: StoredBatch) -> BatchCounts:
         total = BatchCounts(jobs_total=batch.new.jobs_total)

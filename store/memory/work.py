@@ -50,14 +50,25 @@ class Work:
         self._last_serial = 0
         self.timeouts: list[tuple[Instant, InstanceId]] = []  # heap; an entry holds while the row agrees
         self.dues: list[tuple[Instant, InstanceId]] = []  # the same of due dates
+        self.history: set[JobId] = set()  # jobs that were moved there; seen only by those who look for them
+        self.purged: set[JobId] = set()  # those of them that are gone
+        self.months: dict[str, Instant | None] = {}  # of the history, with when they were last purged
 
     # ------------------------------------------------------------ look-up
 
     def job(self, job_id: JobId) -> StoredJob | None:
-        return self.jobs[job_id - 1] if 0 < job_id <= len(self.jobs) else None
+        """One that was not purged."""
+        return self.jobs[job_id - 1] if 0 < job_id <= len(self.jobs) and job_id not in self.purged else None
 
     def instance(self, instance_id: InstanceId) -> StoredInstance | None:
-        return self.instances[instance_id - 1] if 0 < instance_id <= len(self.instances) else None
+        """One that is not in the history."""
+        row = self.instance_of_any_age(instance_id)
+        return row if row is not None and row.job.job_id not in self.history else None
+
+    def instance_of_any_age(self, instance_id: InstanceId) -> StoredInstance | None:
+        """One that was not purged."""
+        row = self.instances[instance_id - 1] if 0 < instance_id <= len(self.instances) else None
+        return row if row is not None and row.job.job_id not in self.purged else None
 
     def is_fresh(self, instance_id: InstanceId) -> bool:
         row = self.instances[instance_id - 1]

@@ -1,4 +1,5 @@
--- Purpose: counters that differ from what the rows say; reads every job and instance.
+-- Purpose: counters that differ from what the rows say, those of batches whose month was purged left out; reads every job and
+--   instance, those of the history too.
 -- Arguments: none.
 -- Result: batch_id, shard, counted and expected (JSON), by batch and shard.
 WITH expected AS (
@@ -17,11 +18,19 @@ WITH expected AS (
             (sent_at IS NOT NULL)::int AS sent,
             (reported_at IS NOT NULL)::int AS reported,
             (state = 'timed_out' OR coalesce(reported_at > due_at, false))::int AS deadlines_missed
-        FROM instance
+        FROM (
+            SELECT batch_id, shard, state, sent_at, due_at, reported_at FROM instance
+            UNION ALL
+            SELECT batch_id, (job_id % 64)::smallint, state, sent_at, due_at, reported_at FROM finished_instance
+        ) AS every_instance
         UNION ALL
         SELECT
             batch_id, (job_id % 64)::smallint, (state = 'valid')::int, (state = 'failed')::int, 0, 0, 0, 0, 0, 0
-        FROM job
+        FROM (
+            SELECT batch_id, job_id, state FROM job
+            UNION ALL
+            SELECT batch_id, job_id, state FROM finished_job
+        ) AS every_job
     ) AS row
     GROUP BY batch_id, shard
 ),
@@ -34,4 +43,11 @@ SELECT batch_id, shard, to_jsonb(counted) AS counted, to_jsonb(expected) AS expe
 FROM counted
 FULL JOIN expected USING (batch_id, shard)
 WHERE to_jsonb(counted) IS DISTINCT FROM to_jsonb(expected)
+    AND NOT EXISTS (
+        SELECT
+        FROM batch
+        JOIN finished_month
+            ON batch.ended_at >= finished_month.starts_at AND batch.ended_at < finished_month.ends_at
+        WHERE batch.batch_id = coalesce(counted.batch_id, expected.batch_id) AND finished_month.purged_at IS NOT NULL
+    )
 ORDER BY batch_id, shard;

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from domain.dispatch import Report, RequestWrites
 from domain.errors import MusterError
 from domain.havs import HavEvent, HavEventKind
+from domain.history import JobPlace, MovedJobs
 from domain.jobs import Held, InstanceState, JobState
 from domain.settlement import InstanceStep, JobFacts, JobSettlement
-from domain.units import BatchId, InstanceId, Seconds, later
+from domain.units import BatchId, InstanceId, Instant, Seconds, later
 from domain.waiting import Candidate
 from store.counting import UNUSABLE
 from tests.builders import NOW, a_job_class
-from tests.conformance.twins import Twins, assert_equal
+from tests.conformance.twins import Twins, assert_equal, months_of
 from tests.stores import Store
 from tests.worlds import (
     RegisteredHost,
@@ -45,6 +46,8 @@ KINDS = (
     "abort",
     "upload",
     "new_version",
+    "to_history",
+    "purge",
 )
 OFTEN = ("submit", "dispatch", "dispatch", "report", "report", "settle", "settle", "time_out")
 
@@ -258,6 +261,23 @@ class Life(Twins):
 
     async def new_version(self, a: int, b: int, c: int) -> None:
         await self.both(a_registered_version)
+
+    async def to_history(self, a: int, b: int, c: int) -> None:
+        """What ended up to some hours ago is moved, a few jobs at a time."""
+        await self.count_due(a, b, c)
+        before = later(self.now, -3600.0 * (a % 3))
+        report = MovedJobs(more=True)
+        while report.more:
+            report = await self._move(before, report.after, 1 + b % 4)
+
+    async def _move(self, before: Instant, after: JobPlace, limit: int) -> MovedJobs:
+        return await self.both(lambda store: store.history.move_ended(before=before, after=after, limit=limit))
+
+    async def purge(self, a: int, b: int, c: int) -> None:
+        months = await self.both(months_of)
+        if months:
+            month = months[a % len(months)].month
+            await self.both(lambda store: store.history.purge_month(month, now=self.now))
 
     # ------------------------------------------------------------ what there is to choose from
 

@@ -8,8 +8,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from domain.errors import MusterError
+from domain.history import FinishedMonth
 from domain.hosts import DecayedSums
-from domain.units import BatchId, Instant, JobId
+from domain.units import BatchId, InstanceId, Instant, JobId
 from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import RegisteredHost, fresh_of
@@ -41,6 +42,8 @@ class Twins:
             await self._compare_host(host)
         await self.both(lambda store: store.overdue.overdue(now=MUCH_LATER, limit=1000))
         await self.both(lambda store: store.people.submitters())
+        for month in await self.both(months_of):
+            await self._compare_month(month.month)
         for store in (self.one, self.other):
             assert list(await store.views.check_counters()) == []
 
@@ -54,9 +57,17 @@ class Twins:
     async def _compare_job(self, job_id: JobId) -> None:
         await self.both(lambda store: store.views.job(job_id))
 
+    async def _compare_month(self, month: str) -> None:
+        await self.both(lambda store: store.history.outputs(month, after=InstanceId(0), limit=1000))
+
     async def _compare_host(self, host: RegisteredHost) -> None:
         await self.both(lambda store: store.ledger.read(host.key()))
         await self.both(lambda store: store.views.host(host.host_id))
+
+
+async def months_of(store: Store) -> list[FinishedMonth]:
+    """The history's months, without the room they take in the database."""
+    return [replace(month, table_bytes=0) for month in await store.history.months()]
 
 
 async def _answer(store: Store, act: Callable[[Store], Awaitable[Seen]]) -> Any:

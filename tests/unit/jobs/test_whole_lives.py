@@ -26,7 +26,7 @@ class NoFiles:
 
 
 def services(store: MemoryStore, clock: HandClock) -> JobsServices:
-    return build(JobsPorts(store.unsettled, NoFiles(), store.overdue, store.outages), Settings, clock)
+    return build(JobsPorts(store.unsettled, NoFiles(), store.overdue, store.outages, store.history), Settings, clock)
 
 
 async def behave(store: MemoryStore, batch_id: int, behaviour: str, clock: HandClock) -> None:

@@ -1,0 +1,94 @@
+"""The history: jobs of batches that ended long ago, kept by the month in which their batch ended. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from domain.errors import InvalidInputError
+from domain.units import BatchId, InstanceId, Instant, JobId
+
+_MONTH = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])")
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlace:
+    """A place in the order in which jobs are looked at: by batch, then by id."""
+
+    batch_id: BatchId
+    job_id: JobId
+
+
+START = JobPlace(BatchId(0), JobId(0))
+
+
+@dataclass(frozen=True, slots=True)
+class MovedJobs:
+    """What one step moved to the history. `after`: where the next one goes on.
+
+    `more`: there were jobs to look at; without it every batch has been looked at, and `after` is the start.
+    """
+
+    jobs: int = 0
+    instances: int = 0
+    after: JobPlace = START
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedMonth:
+    """What the history holds of a month. `files` are uploaded outputs; `table_bytes` is what the database needs.
+
+    `purged_at`: when what there was of the month was last purged; None for never.
+    """
+
+    month: str
+    jobs: int = 0
+    instances: int = 0
+    files: int = 0
+    file_bytes: int = 0
+    table_bytes: int = 0
+    purged_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPage:
+    """Names of some outputs; `after` is where the next page goes on, None behind the last."""
+
+    names: tuple[str, ...]
+    after: InstanceId | None
+
+
+def month_of(at: Instant) -> str:
+    """The month of an instant, UTC.
+
+    >>> month_of(Instant(1_800_000_000.0))
+    '2027-01'
+    """
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
+
+
+def month_bounds(month: str) -> tuple[Instant, Instant]:
+    """When a month starts and when the next one does, UTC.
+
+    >>> month_bounds("2026-12")
+    (1796083200.0, 1798761600.0)
+    """
+    year, number = (int(part) for part in month.split("-"))
+    following = (year + 1, 1) if number == 12 else (year, number + 1)
+    starts, ends = (datetime(*first, 1, tzinfo=UTC).timestamp() for first in ((year, number), following))
+    return Instant(starts), Instant(ends)
+
+
+def checked_month(field: str, text: str) -> str:
+    """The month, if it is one. Raises InvalidInputError.
+
+    >>> checked_month("before", "2026-3")
+    Traceback (most recent call last):
+    domain.errors.InvalidInputError: before: expected a month like 2026-03, got '2026-3'
+    """
+    match = _MONTH.fullmatch(text)
+    if match is None or not 1970 <= int(match["year"]) <= 9998:
+        raise InvalidInputError(field, "a month like 2026-03", text)
+    return text

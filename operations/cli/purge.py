@@ -1,0 +1,52 @@
+"""`muster purge`: old months of the history are forgotten."""
+
+from __future__ import annotations
+
+import click
+
+from domain.errors import MusterError
+from domain.history import checked_month
+from operations.cli.context import Run, command, to_json
+from operations.purge import Purged, months_before, purge_months
+from transfer.upload_folder import UploadFolder
+
+COLUMNS = ["month", "jobs", "instances", "files", "file_bytes", "table_bytes"]
+
+
+class NotConfirmedError(MusterError):
+    """Nothing was purged."""
+
+
+@click.command()
+@click.option("--before", required=True, metavar="YYYY-MM", help="Months before this one go.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--yes", is_flag=True, help="Really purge: it cannot be taken back.")
+@command
+async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
+    """Forget the jobs of batches that ended before a month: their rows, and the output files hosts uploaded for them.
+
+    Batches and their counters stay.
+    """
+    checked_month("--before", before)
+    upload_dir = run.project().upload_dir
+    async with run.store() as store:
+        found = Purged(tuple(await months_before(store.history, before)))
+        if found.months and yes and not dry_run:
+            await purge_months(
+                store.history,
+                UploadFolder(upload_dir),
+                found.months,
+                clock=run.clock,
+                progress=lambda month: click.echo(f"{month.month} is gone", err=True),
+            )
+    purged = bool(yes and not dry_run)
+    if run.as_json:
+        click.echo(to_json({"before": before, "purged": purged, "upload_dir": str(upload_dir), **found.as_json()}))
+    else:
+        parts = found.as_json()["months"]
+        assert isinstance(parts, list)
+        run.show_table(parts, COLUMNS, f"the history holds nothing from before {before}")
+    if found.months and not purged and not dry_run:
+        raise NotConfirmedError(
+            f"nothing was purged: with --yes these rows go, and the files of these outputs in {upload_dir}"
+        )

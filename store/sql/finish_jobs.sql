@@ -1,0 +1,15 @@
+-- Purpose: move some locked jobs of one batch to the history.
+-- Arguments: $1 job_ids, $2 batch_ended_at.
+-- Result: none.
+WITH gone AS (
+    DELETE FROM job WHERE job_id = ANY($1::bigint[]) RETURNING *
+)
+INSERT INTO finished_job (
+    job_id, batch_id, job_class_id, state, command_line, inputs, copies, hr_class, first_sent_at, canonical_instance_id,
+    failure, ended_at, batch_ended_at
+)
+SELECT
+    job_id, batch_id, job_class_id, state, command_line, inputs, copies, hr_class, first_sent_at, canonical_instance_id,
+    failure, ended_at, $2
+FROM gone
+ORDER BY job_id;
