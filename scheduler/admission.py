@@ -67,13 +67,16 @@ class Admission:
 
 def key_of(request: SchedulerRequest) -> RequestKey:
     """What to look up for a request. A host id no client can have been given counts as none."""
-    sane_id = request.host_id if 0 < request.host_id <= sanity.MOST_INT else NO_HOST
     return RequestKey(
         authenticator_hash=hashlib.sha256(request.authenticator.encode("utf-8", "replace")).digest(),
-        host_id=HostId(sane_id),
+        host_id=_named_host_id(request),
         host_cpid=sanity.text(request.host.host_cpid),
         instance_ids=reported_ids(request.results),
     )
+
+
+def _named_host_id(request: SchedulerRequest) -> HostId:
+    return HostId(request.host_id) if 0 < request.host_id <= sanity.MOST_INT else NO_HOST
 
 
 def admit(
@@ -122,9 +125,9 @@ def admit_again(request: SchedulerRequest, admission: Admission, earlier: Host, 
 
 
 def _case(request: SchedulerRequest, view: RequestView, settings: SchedulerSettings, now: Instant) -> HostCase:
-    key = key_of(request)
-    if key.host_id == NO_HOST:
-        return HostCase.STATE_LOST if view.host is not None and key.host_cpid else HostCase.FIRST_CONTACT
+    if _named_host_id(request) == NO_HOST:
+        has_cpid = bool(sanity.text(request.host.host_cpid))
+        return HostCase.STATE_LOST if view.host is not None and has_cpid else HostCase.FIRST_CONTACT
     if view.host is None:
         return HostCase.NOT_THEIRS
     settled = now - view.host.created_at >= settings.clone_grace_s
@@ -153,6 +156,7 @@ def asking_of(
     admission: Admission,
     view: RequestView,
     *,
+    wants: tuple[Want, ...],
     kept: tuple[Held, ...],
     resent: tuple[Held, ...],
     catalogue: Catalogue,
@@ -168,7 +172,7 @@ def asking_of(
         host=host,
         now=now,
         catalogue=catalogue,
-        wants=less_resent(wants_of(request, host), resent, catalogue),
+        wants=less_resent(wants, resent, catalogue) if resent else wants,
         ram_bytes=host.ram_bytes,
         disk_bytes=host.disk_free_bytes,
         seed=zlib.crc32(f"{host.host_id} {request.rpc_seqno} {now!r}".encode()),

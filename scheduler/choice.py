@@ -77,9 +77,16 @@ class Choice:
     def reasons(self) -> Mapping[RefusalCode, tuple[int, str]]:
         """Per code: how often it was met and its first sentence, for the message to the volunteer."""
         firsts: dict[RefusalCode, Refusal] = {}
-        counts: dict[RefusalCode, int] = {}
-        refusals = [*(one.refusal for one in self.refused_at_large), *(one.refusal for one in self.not_given)]
-        for refusal in refusals:
+        for refusal in self._refusals():
             firsts.setdefault(refusal.code, refusal)
+        return {code: (count, firsts[code].detail) for code, count in self.counts().items()}
+
+    def counts(self) -> dict[RefusalCode, int]:
+        """Per code, how often it was met, in the order they were met first."""
+        counts: dict[RefusalCode, int] = {}
+        for refusal in self._refusals():
             counts[refusal.code] = counts.get(refusal.code, 0) + 1
-        return {code: (count, firsts[code].detail) for code, count in counts.items()}
+        return counts
+
+    def _refusals(self) -> list[Refusal]:
+        return [one.refusal for one in self.refused_at_large] + [one.refusal for one in self.not_given]

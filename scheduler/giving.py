@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -11,9 +11,10 @@ from domain.dispatch import AssignmentFate, RequestWrites, WriteOutcome
 from domain.errors import UnavailableError
 from domain.jobs import Ready
 from domain.refusals import RefusalCode
+from domain.units import InstanceId
 from scheduler.admission import kinds_of
 from scheduler.asking import Asking
-from scheduler.choice import Choice
+from scheduler.choice import Choice, Chosen
 from scheduler.elements import JobToSend, chosen_job
 from scheduler.messages import Reasons, counts_as_empty
 from scheduler.ports import JobArray, Ledger
@@ -28,10 +29,14 @@ Decide = Callable[[Asking, JobArray], Choice]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The jobs that were committed, and why there are not more. `lost` counts those others were given first."""
+    """The jobs that were committed. `lost` counts those others were given first.
+
+    `refusals` counts by code why there are not more; `reasons` puts it in words, when there are none at all.
+    """
 
     jobs: tuple[JobToSend, ...] = ()
     reasons: Reasons = field(default_factory=dict)
+    refusals: Mapping[RefusalCode, int] = field(default_factory=dict)
     lost: int = 0
 
 
@@ -93,34 +98,35 @@ class Giver:
 
         Those of jobs the host may not have (a sibling is there) are set aside for other hosts.
         """
-        slots = {chosen.slot.instance_id: chosen.slot for chosen in choice.chosen}
-        assignments = tuple(chosen.assignment for chosen in choice.chosen)
+        assignments = tuple([chosen.assignment for chosen in choice.chosen])
         try:
             outcome = await self._ledger.write(replace(writes, assignments=assignments))
         except BaseException:
-            set_aside.extend(slots.values())
+            set_aside.extend(chosen.slot for chosen in choice.chosen)
             raise
         fates = outcome.fates
-        self._array.sent(i for i, fate in fates.items() if fate is AssignmentFate.SENT)
-        self._array.lost(i for i, fate in fates.items() if fate is AssignmentFate.LOST)
-        set_aside.extend(slots[i] for i, fate in fates.items() if fate is AssignmentFate.SIBLING)
+        sent = [i for i, fate in fates.items() if fate is AssignmentFate.SENT]
+        self._array.sent(sent)
+        if len(sent) < len(fates):
+            self._array.lost(i for i, fate in fates.items() if fate is AssignmentFate.LOST)
+            slots = {chosen.slot.instance_id: chosen.slot for chosen in choice.chosen}
+            set_aside.extend(slots[i] for i, fate in fates.items() if fate is AssignmentFate.SIBLING)
         return outcome
 
 
 def _given(choice: Choice, outcome: WriteOutcome, *, lost_before: int = 0) -> Given:
-    jobs = tuple(
-        chosen_job(chosen, outcome.sent[chosen.assignment.instance_id])
-        for chosen in choice.chosen
-        if outcome.fates.get(chosen.assignment.instance_id) is AssignmentFate.SENT
-    )
+    jobs = tuple([chosen_job(one, outcome.sent[i]) for i, one in _sent(choice, outcome)])
     lost = lost_before + len(choice.chosen) - len(jobs)
-    return Given(jobs, _with_lost(choice.reasons(), lost), lost)
+    refusals = choice.counts()
+    reasons = {} if jobs else dict(choice.reasons())
+    if lost:
+        refusals[RefusalCode.LOST_RACE] = lost
+        reasons[RefusalCode.LOST_RACE] = (lost, "other computers were given the jobs that fitted first")
+    return Given(jobs, reasons, refusals, lost)
 
 
-def _with_lost(reasons: Reasons, lost: int) -> Reasons:
-    if lost == 0:
-        return reasons
-    raced: Mapping[RefusalCode, tuple[int, str]] = {
-        RefusalCode.LOST_RACE: (lost, "other computers were given the jobs that fitted first")
-    }
-    return {**reasons, **raced}
+def _sent(choice: Choice, outcome: WriteOutcome) -> Iterator[tuple[InstanceId, Chosen]]:
+    for one in choice.chosen:
+        instance_id = one.assignment.instance_id
+        if outcome.fates.get(instance_id) is AssignmentFate.SENT:
+            yield instance_id, one

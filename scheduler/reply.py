@@ -92,7 +92,7 @@ def with_key(reply: SchedulerReply, client_key: str, signing: CodeSigning) -> Sc
     A client that has the key must not be sent it again (PROTOCOL 0.6).
     """
     ours = signing.public_key_text()
-    if client_key.split() == ours.split():
+    if client_key == ours or client_key.split() == ours.split():
         return reply
     if not client_key.strip():
         return replace(reply, code_sign_key=ours)

@@ -35,11 +35,14 @@ def clamped(value: float, low: float, high: float) -> float:
     >>> clamped(-3.0, 0.0, 1.0), clamped(0.5, 0.0, 1.0)
     (0.0, 0.5)
     """
-    return min(high, max(low, value))
+    raised = value if value > low else low
+    return raised if raised < high else high
 
 
 def text(value: str, most_chars: int = MOST_TEXT_CHARS) -> str:
     """`value` as the database can keep it: no NUL, no broken surrogates, at most `most_chars` long."""
+    if value.isascii() and "\x00" not in value:  # nearly every text: nothing to clean
+        return value[:most_chars]
     return value.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")[:most_chars]
 
 
@@ -57,8 +60,10 @@ def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
     share less what it uses.
     """
     info = request.host
-    return replace(
-        host,
+    return Host(
+        host_id=host.host_id,
+        volunteer_id=host.volunteer_id,
+        created_at=host.created_at,
         host_cpid=text(info.host_cpid),
         rpc_seqno=seqno(request),
         last_rpc_at=now,
@@ -128,6 +133,8 @@ def version_number(version: tuple[int, int, int]) -> int:
 
 def usable_coprocs(coprocs: tuple[CoprocRequest, ...]) -> tuple[CoprocRequest, ...]:
     """The coprocessors that work can be given for: usable, at least one, each type once."""
+    if not coprocs:
+        return ()
     by_type: dict[str, CoprocRequest] = {}
     for coproc in coprocs:
         name = text(coproc.type, 64)
@@ -138,6 +145,8 @@ def usable_coprocs(coprocs: tuple[CoprocRequest, ...]) -> tuple[CoprocRequest, .
 
 def coprocessors(coprocs: tuple[CoprocRequest, ...]) -> tuple[Coprocessor, ...]:
     """The host's GPUs, one entry per type."""
+    if not coprocs:
+        return ()
     return tuple(
         Coprocessor(
             ProcessorType(coproc.type),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from logging import DEBUG
 
 import structlog
 
@@ -27,6 +28,7 @@ from scheduler.admission import (
     refuse_all,
     wants_of,
 )
+from scheduler.asking import Asking, Want
 from scheduler.elements import JobToSend, lost_job, work_of
 from scheduler.giving import Decide, Given, Giver
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
@@ -99,13 +101,17 @@ class RequestService:
         if admission.case is HostCase.CLONE and view.host is not None:
             reports = await self._reported_by_the_old_record(view.host, reports)
         writes = RequestWrites(admission.host, reports, detach=admission.detach, known=known.host)
-        given = await self._given(contact, admission, known, review=review, refusal=refusal, writes=writes)
+        wants = wants_of(request, admission.host)
+        if refusal is not None or not wants:
+            given = await self._nothing_given(refusal, writes)
+        else:
+            asking = _asking(contact, admission, known, wants, review)
+            given = await self._giver.give(asking if asking.wants else None, writes)
 
         # 6. The reply: nothing in it that is not committed.
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
         work = work_of((*given.jobs, *lost), contact.catalogue, self._ports.uploads)
-        wanted = bool(wants_of(request, admission.host))
-        answer = reply.Answer(admission, taken.acks, review, work, given.reasons, wanted)
+        answer = reply.Answer(admission, taken.acks, review, work, given.reasons, bool(wants))
         return reply.with_key(reply.to_volunteer(answer, settings), request.code_sign_key, self._ports.signing)
 
     async def _admitted(
@@ -134,20 +140,22 @@ class RequestService:
         Results it lists that are not in progress here are looked up; that is rare, and the second read.
         """
         request = contact.request
-        listed = frozenset(entry.name for entry in request.other_results)
+        listed = frozenset([entry.name for entry in request.other_results])
+        reported = frozenset([result.name for result in request.results])
         held = view.held if admission.same_record and not admission.detach else ()
+        missing = any(one.name not in listed and one.name not in reported for one in held)
         strays: Mapping[InstanceId, Reported | None] = dict.fromkeys(stray_ids(listed, held))
         if strays and admission.same_record:
             key = replace(key_of(request), host_id=admission.host.host_id, instance_ids=tuple(strays))
             strays = {**strays, **(await self._ports.ledger.read(key)).reported}
         return review_held(
             listed,
-            frozenset(result.name for result in request.results),
+            reported,
             held,
             strays,
-            runnable=frozenset()
-            if ANONYMOUS in request.platforms
-            else runnable_versions(contact.catalogue, admission.host),
+            runnable=runnable_versions(contact.catalogue, admission.host)
+            if missing and ANONYMOUS not in request.platforms
+            else frozenset(),
             wants_no_work=request.dont_send_work,
             hold_back=_is_ours(refusal) or len(request.results) >= MAX_RESULTS,
             now=contact.now,
@@ -178,40 +186,23 @@ class RequestService:
             await self._ports.ledger.write(RequestWrites(host, reports))
         return ()
 
-    async def _given(
-        self,
-        contact: Contact,
-        admission: Admission,
-        view: RequestView,
-        *,
-        review: HeldReview,
-        refusal: Refusal | None,
-        writes: RequestWrites,
-    ) -> Given:
-        """Commit the writes, with jobs when some are wanted and nothing speaks against it."""
-        asking = asking_of(
-            contact.request,
-            admission,
-            view,
-            kept=review.kept,
-            resent=review.resend,
-            catalogue=contact.catalogue,
-            now=contact.now,
-        )
-        if refusal is not None or not asking.wants:
-            await self._giver.give(None, writes)
-            return Given(reasons=messages.reasons_of(refusal) if refusal is not None else {})
-        return await self._giver.give(asking, writes)
+    async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Given:
+        """Commit the writes of a request that wants no jobs, or may have none."""
+        await self._giver.give(None, writes)
+        if refusal is None:
+            return Given()
+        return Given(reasons=messages.reasons_of(refusal), refusals={refusal.code: 1})
 
     def _note(
         self, contact: Contact, case: str, host_id: HostId, given: Given, *, resent: int = 0, reports: int = 0
     ) -> None:
         """One line in the log and one count per request."""
         took_s = Seconds(self._clock.monotonic() - contact.started_s)
-        refusals = {code: count for code, (count, _) in given.reasons.items()}
         self._ports.observer.request_answered(
-            sent=len(given.jobs), resent=resent, reports=reports, refusals=refusals, took_s=took_s
+            sent=len(given.jobs), resent=resent, reports=reports, refusals=given.refusals, took_s=took_s
         )
+        if not log.is_enabled_for(DEBUG):  # asked first: putting the line together costs more than everything else here
+            return
         log.debug(
             "request answered",
             host_id=host_id,
@@ -221,9 +212,24 @@ class RequestService:
             sent=len(given.jobs),
             resent=resent,
             lost=given.lost,
-            refusals={str(code): count for code, count in refusals.items()},
+            refusals={str(code): count for code, count in given.refusals.items()},
             took_ms=round(1000.0 * took_s, 3),
         )
+
+
+def _asking(
+    contact: Contact, admission: Admission, view: RequestView, wants: tuple[Want, ...], review: HeldReview
+) -> Asking:
+    return asking_of(
+        contact.request,
+        admission,
+        view,
+        wants=wants,
+        kept=review.kept,
+        resent=review.resend,
+        catalogue=contact.catalogue,
+        now=contact.now,
+    )
 
 
 def _is_ours(refusal: Refusal | None) -> bool:

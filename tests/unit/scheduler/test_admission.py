@@ -79,7 +79,16 @@ def test_a_clone_starts_without_statistics() -> None:
     view = RequestView(a_volunteer(), a_host(rpc_seqno=5), havs={AppVersionId(1): a_hav(consecutive_valid=30)})
     request = a_request(host_id=1, rpc_seqno=2)
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
-    asking = asking_of(request, admission, view, kept=(), resent=(), catalogue=Catalogue(), now=NOW)
+    asking = asking_of(
+        request,
+        admission,
+        view,
+        wants=wants_of(request, admission.host),
+        kept=(),
+        resent=(),
+        catalogue=Catalogue(),
+        now=NOW,
+    )
     assert admission.create and asking.havs == {}
 
 
@@ -136,7 +145,16 @@ def test_the_queue_of_the_client_is_taken_over_with_sane_numbers() -> None:
     view = RequestView(a_volunteer(), a_host())
     request = a_request(host_id=1, rpc_seqno=9, in_progress=queue)
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
-    asking = asking_of(request, admission, view, kept=(), resent=(), catalogue=Catalogue(), now=NOW)
+    asking = asking_of(
+        request,
+        admission,
+        view,
+        wants=wants_of(request, admission.host),
+        kept=(),
+        resent=(),
+        catalogue=Catalogue(),
+        now=NOW,
+    )
     assert asking.in_progress is not None
     [job] = asking.in_progress
     assert (job.remaining_s, job.ncpus, job.gpu_type) == (0.0, 4096, "NVIDIA")
@@ -146,7 +164,19 @@ def test_a_client_that_sends_no_queue_is_not_taken_for_idle() -> None:
     view = RequestView(a_volunteer(), a_host())
     request = a_request(host_id=1, rpc_seqno=9)
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
-    assert asking_of(request, admission, view, kept=(), resent=(), catalogue=Catalogue(), now=NOW).in_progress is None
+    assert (
+        asking_of(
+            request,
+            admission,
+            view,
+            wants=wants_of(request, admission.host),
+            kept=(),
+            resent=(),
+            catalogue=Catalogue(),
+            now=NOW,
+        ).in_progress
+        is None
+    )
 
 
 def test_the_same_request_at_the_same_moment_draws_the_same_numbers() -> None:
@@ -155,7 +185,16 @@ def test_the_same_request_at_the_same_moment_draws_the_same_numbers() -> None:
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
 
     def seed(now: float) -> int:
-        return asking_of(request, admission, view, kept=(), resent=(), catalogue=Catalogue(), now=Instant(now)).seed
+        return asking_of(
+            request,
+            admission,
+            view,
+            wants=wants_of(request, admission.host),
+            kept=(),
+            resent=(),
+            catalogue=Catalogue(),
+            now=Instant(now),
+        ).seed
 
     assert seed(NOW) == seed(NOW) != seed(NOW + 1.0)
 
@@ -169,7 +208,16 @@ def test_work_is_searched_for_apps_with_a_version_that_could_run() -> None:
     view = RequestView(volunteer, a_host())
     request = a_request(host_id=1, rpc_seqno=9)
     admission = admit(request, view, volunteer, settings=SchedulerSettings(), now=NOW)
-    asking = asking_of(request, admission, view, kept=(), resent=(), catalogue=catalogue, now=NOW)
+    asking = asking_of(
+        request,
+        admission,
+        view,
+        wants=wants_of(request, admission.host),
+        kept=(),
+        resent=(),
+        catalogue=catalogue,
+        now=NOW,
+    )
     assert kinds_of(asking) == ((AppId(1), CPU),)
 
 
