@@ -6,15 +6,16 @@ costs them nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from domain.apps import App, AppVersion
+from domain.apps import App, AppFile, AppVersion
 from domain.catalogue import Catalogue
 from domain.dispatch import SentJob
 from domain.hosts import Host
-from domain.jobs import Held, Input, JobClass, instance_name, job_name, output_file_name
-from domain.units import BatchId, FlopPerSecond, InstanceId, Instant, JobId
+from domain.jobs import Held, Input, JobClass, Output, instance_name, job_name, output_file_name
+from domain.units import AppVersionId, BatchId, FlopPerSecond, InstanceId, Instant, JobId
 from scheduler.choice import Chosen
 from scheduler.ports import Uploads
 from wire.messages import (
@@ -26,6 +27,8 @@ from wire.messages import (
     UploadElement,
     WorkunitElement,
 )
+
+MOST_KNOWN_INPUTS = 1000  # lists of files, of job classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,43 +92,118 @@ def lost_job(held: Held, version: AppVersion, job_class: JobClass, host: Host, s
     )
 
 
-def work_of(jobs: Iterable[JobToSend], catalogue: Catalogue, uploads: Uploads) -> Work:
-    """The elements of `jobs`: each app, app version, file and workunit once."""
-    apps: dict[str, AppElement] = {}
-    downloads: dict[str, DownloadElement] = {}
-    outputs: dict[str, UploadElement] = {}
-    versions: dict[int, AppVersionElement] = {}
-    workunits: dict[str, WorkunitElement] = {}
-    results: dict[str, ResultElement] = {}
-    for job in jobs:
-        app = catalogue.apps[job.version.app_id]
-        apps.setdefault(app.name, AppElement(app.name, app.user_friendly_name or app.name))
-        if job.version.app_version_id not in versions:
-            versions[job.version.app_version_id] = _app_version(job, app)
-            for file in _app_files(job.version, uploads):
+class _OfVersion(NamedTuple):
+    """What every reply with an app version says of it, but for the speed of the host."""
+
+    version: AppVersion
+    app: App
+    element: AppElement
+    file_refs: tuple[FileRef, ...]
+    downloads: tuple[DownloadElement, ...]
+
+
+class _OfInputs(NamedTuple):
+    downloads: tuple[DownloadElement, ...]
+    file_refs: tuple[FileRef, ...]
+
+
+NO_INPUTS = _OfInputs((), ())
+
+
+class Elements:
+    """Makes the elements of replies. What many replies have in common is made once."""
+
+    def __init__(self, uploads: Uploads) -> None:
+        self._uploads = uploads
+        self._versions: dict[AppVersionId, _OfVersion] = {}
+        self._inputs: dict[tuple[Input, ...], _OfInputs] = {}  # of job classes
+
+    def work_of(self, jobs: Iterable[JobToSend], catalogue: Catalogue) -> Work:
+        """The elements of `jobs`: each app, app version, file and workunit once."""
+        apps: dict[str, AppElement] = {}
+        downloads: dict[str, DownloadElement] = {}
+        outputs: dict[str, UploadElement] = {}
+        versions: dict[AppVersionId, AppVersionElement] = {}
+        workunits: dict[str, WorkunitElement] = {}
+        results: dict[str, ResultElement] = {}
+        for job in jobs:
+            app = catalogue.apps[job.version.app_id]
+            if job.version.app_version_id not in versions:
+                known = self._of_version(job.version, app)
+                apps.setdefault(app.name, known.element)
+                versions[job.version.app_version_id] = _app_version(job, app, known.file_refs)
+                for file in known.downloads:
+                    downloads.setdefault(file.name, file)
+            inputs = self._of_inputs(job)
+            for file in inputs.downloads:
                 downloads.setdefault(file.name, file)
-        inputs = (*job.job_class.inputs, *(job.sent.inputs or ()))
-        for entry in inputs:
-            downloads.setdefault(entry.name, _input_file(entry, uploads))
-        workunit = _workunit(job, app, inputs)
-        workunits.setdefault(workunit.name, workunit)
-        result = _result(job, app, workunit.name)
-        results[result.name] = result
-        for file_ref, output in zip(result.file_refs, job.job_class.outputs, strict=True):
-            token = uploads.token(file_ref.file_name, output.max_bytes)
-            element = UploadElement(file_ref.file_name, uploads.upload_url(), output.max_bytes, token)
-            outputs[element.name] = element
-    return Work(
-        tuple(apps.values()),
-        tuple(downloads.values()),
-        tuple(outputs.values()),
-        tuple(versions.values()),
-        tuple(workunits.values()),
-        tuple(results.values()),
-    )
+            workunit_name = job_name(app.name, job.batch_id, job.job_id)
+            if workunit_name not in workunits:
+                workunits[workunit_name] = _workunit(job, app, workunit_name, inputs.file_refs)
+            result = _result(job, app, workunit_name)
+            results[result.name] = result
+            for file_ref, output in zip(result.file_refs, job.job_class.outputs, strict=True):
+                outputs[file_ref.file_name] = self._upload(file_ref.file_name, output)
+        return Work(
+            tuple(apps.values()),
+            tuple(downloads.values()),
+            tuple(outputs.values()),
+            tuple(versions.values()),
+            tuple(workunits.values()),
+            tuple(results.values()),
+        )
+
+    def _of_version(self, version: AppVersion, app: App) -> _OfVersion:
+        found = self._versions.get(version.app_version_id)
+        if found is None or found.version is not version or found.app is not app:
+            refs = [
+                FileRef(f.name, f.open_name, main_program=f.main_program, copy_file=f.copy_file) for f in version.files
+            ]
+            found = _OfVersion(
+                version,
+                app,
+                AppElement(app.name, app.user_friendly_name or app.name),
+                tuple(refs),
+                tuple(self._app_file(file) for file in version.files),
+            )
+            self._versions[version.app_version_id] = found
+        return found
+
+    def _of_inputs(self, job: JobToSend) -> _OfInputs:
+        """The files a job reads: its class's, then its own."""
+        own = job.sent.inputs
+        if own:
+            return self._described((*job.job_class.inputs, *own))
+        inputs = job.job_class.inputs
+        if not inputs:
+            return NO_INPUTS
+        found = self._inputs.get(inputs)
+        if found is None:
+            if len(self._inputs) >= MOST_KNOWN_INPUTS:
+                self._inputs.clear()
+            found = self._inputs[inputs] = self._described(inputs)
+        return found
+
+    def _described(self, inputs: tuple[Input, ...]) -> _OfInputs:
+        return _OfInputs(
+            tuple(self._input_file(entry) for entry in inputs),
+            tuple(FileRef(entry.name, entry.open_name, copy_file=True) for entry in inputs),
+        )
+
+    def _app_file(self, file: AppFile) -> DownloadElement:
+        url = self._uploads.download_url(file.name)
+        return DownloadElement(file.name, (url,), file.nbytes, signature=file.signature, executable=file.executable)
+
+    def _input_file(self, entry: Input) -> DownloadElement:
+        url = self._uploads.download_url(entry.name)
+        return DownloadElement(entry.name, (url,), entry.nbytes, md5=entry.md5, sticky=entry.sticky)
+
+    def _upload(self, name: str, output: Output) -> UploadElement:
+        token = self._uploads.token(name, output.max_bytes)
+        return UploadElement(name, self._uploads.upload_url(), output.max_bytes, token)
 
 
-def _app_version(job: JobToSend, app: App) -> AppVersionElement:
+def _app_version(job: JobToSend, app: App, file_refs: tuple[FileRef, ...]) -> AppVersionElement:
     version, plan_class = job.version, job.version.plan_class
     return AppVersionElement(
         app.name,
@@ -137,35 +215,21 @@ def _app_version(job: JobToSend, app: App) -> AppVersionElement:
         api_version=version.api_version,
         coproc_type=plan_class.gpu_type or "",
         coproc_count=plan_class.gpu_count if plan_class.gpu_type is not None else 0.0,
-        file_refs=tuple(
-            FileRef(file.name, file.open_name, main_program=file.main_program, copy_file=file.copy_file)
-            for file in version.files
-        ),
+        file_refs=file_refs,
     )
 
 
-def _app_files(version: AppVersion, uploads: Uploads) -> Iterable[DownloadElement]:
-    for file in version.files:
-        url = uploads.download_url(file.name)
-        yield DownloadElement(file.name, (url,), file.nbytes, signature=file.signature, executable=file.executable)
-
-
-def _input_file(entry: Input, uploads: Uploads) -> DownloadElement:
-    url = uploads.download_url(entry.name)
-    return DownloadElement(entry.name, (url,), entry.nbytes, md5=entry.md5, sticky=entry.sticky)
-
-
-def _workunit(job: JobToSend, app: App, inputs: Sequence[Input]) -> WorkunitElement:
+def _workunit(job: JobToSend, app: App, name: str, file_refs: tuple[FileRef, ...]) -> WorkunitElement:
     job_class = job.job_class
     return WorkunitElement(
-        job_name(app.name, job.batch_id, job.job_id),
+        name,
         app.name,
         fpops_est=job_class.fpops_est_flop,
         fpops_bound=job_class.fpops_bound_flop,
         memory_bytes=job_class.memory_bytes,
         disk_bytes=job_class.disk_bytes,
         command_line=job.sent.command_line,
-        file_refs=tuple(FileRef(entry.name, entry.open_name, copy_file=True) for entry in inputs),
+        file_refs=file_refs,
     )
 
 
@@ -179,7 +243,9 @@ def _result(job: JobToSend, app: App, workunit_name: str) -> ResultElement:
         job.version.version_num,
         job.version.plan_class.name,
         file_refs=tuple(
-            FileRef(output_file_name(name, position), output.name, copy_file=True, optional=output.optional)
-            for position, output in enumerate(job.job_class.outputs)
+            [
+                FileRef(output_file_name(name, position), output.name, copy_file=True, optional=output.optional)
+                for position, output in enumerate(job.job_class.outputs)
+            ]
         ),
     )

@@ -29,7 +29,7 @@ from scheduler.admission import (
     wants_of,
 )
 from scheduler.asking import Asking, Want
-from scheduler.elements import JobToSend, lost_job, work_of
+from scheduler.elements import Elements, JobToSend, lost_job
 from scheduler.giving import Decide, Given, Giver
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
 from scheduler.ports import CatalogueSource, CodeSigning, JobArray, Ledger, Pauses, RequestObserver, Uploads
@@ -64,12 +64,13 @@ class Contact:
 
 
 class RequestService:
-    """Answers clients. One instance serves all requests of a process; it keeps nothing between them."""
+    """Answers clients. One instance serves all requests of a process; it keeps nothing of one for another."""
 
     def __init__(self, ports: Ports, clock: Clock, decide: Decide) -> None:
         self._ports = ports
         self._clock = clock
         self._giver = Giver(ports.ledger, ports.array, decide)
+        self._elements = Elements(ports.uploads)
 
     async def answer(self, request: SchedulerRequest) -> SchedulerReply:
         """The reply to a client.
@@ -110,7 +111,7 @@ class RequestService:
 
         # 6. The reply: nothing in it that is not committed.
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
-        work = work_of((*given.jobs, *lost), contact.catalogue, self._ports.uploads)
+        work = self._elements.work_of((*given.jobs, *lost), contact.catalogue)
         answer = reply.Answer(admission, taken.acks, review, work, given.reasons, bool(wants))
         return reply.with_key(reply.to_volunteer(answer, settings), request.code_sign_key, self._ports.signing)
 

@@ -10,7 +10,7 @@ from domain.catalogue import Catalogue
 from domain.dispatch import SentJob
 from domain.jobs import Input, Output
 from domain.units import AppId, AppVersionId, BatchId, FlopPerSecond, InstanceId, Instant, JobId, Seconds
-from scheduler.elements import JobToSend, Work, lost_job, work_of
+from scheduler.elements import MOST_KNOWN_INPUTS, Elements, JobToSend, Work, lost_job
 from tests.builders import NOW, a_held, a_host, a_job_class, a_plan_class, an_app, an_app_version
 from tests.unit.scheduler.project import Addresses
 from wire.messages import FileRef
@@ -35,7 +35,7 @@ def a_job(number: int = 1, **changes: Any) -> JobToSend:
 
 
 def described(*jobs: JobToSend) -> Work:
-    return work_of(jobs, Catalogue(apps={AppId(1): an_app()}), Addresses())
+    return Elements(Addresses()).work_of(jobs, Catalogue(apps={AppId(1): an_app()}))
 
 
 def test_two_jobs_share_their_app_version_and_files() -> None:
@@ -122,3 +122,21 @@ def test_a_lost_job_is_described_with_the_speed_its_runtime_stood_for() -> None:
     job = lost_job(held, an_app_version(), a_job_class(), host, SentJob(InstanceId(1), "", None))
     assert job.flop_per_s == 1e9  # 3.6e12 flop in 7200 s, half of which the host is off
     assert job.due_at == held.due_at
+
+
+def test_a_changed_version_or_app_is_described_anew() -> None:
+    elements = Elements(Addresses())
+    before, after = an_app_version(), an_app_version(files=(AppFile("pi_fixed", 9, "1" * 32, "sig\n.\n"),))
+    elements.work_of([a_job(version=before)], Catalogue(apps={AppId(1): an_app()}))
+    renamed = Catalogue(apps={AppId(1): an_app(user_friendly_name="Digits")})
+    work = elements.work_of([a_job(version=after)], renamed)
+    assert [file.name for file in work.downloads] == ["pi_fixed", "table_v1"]
+    assert [app.user_friendly_name for app in work.apps] == ["Digits"]
+
+
+def test_more_lists_of_inputs_than_are_remembered_are_described_all_the_same() -> None:
+    elements, catalogue = Elements(Addresses()), Catalogue(apps={AppId(1): an_app()})
+    for number in range(MOST_KNOWN_INPUTS + 2):
+        job_class = a_job_class(inputs=(replace(COMMON, name=f"table_{number}"),))
+        work = elements.work_of([a_job(job_class=job_class)], catalogue)
+        assert work.workunits[0].file_refs[0].file_name == work.downloads[-1].name == f"table_{number}"
