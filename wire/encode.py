@@ -8,7 +8,7 @@ is escaped; numbers are written so that they are read back exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from functools import lru_cache
 
 from domain.units import Instant
 from wire.messages import (
@@ -24,16 +24,18 @@ from wire.messages import (
 from wire.text import escape
 
 SCHEDULER_VERSION = 708  # of the reference scheduler whose replies these look like; clients want >= 507
+MOST_RENDERED = 2048  # of each kind; a rendered file is half a kilobyte
 
 
 def encode_reply(reply: SchedulerReply) -> bytes:
     """The reply as the client reads it, in UTF-8."""
     lines = [
         "<scheduler_reply>\n",
-        *_head(reply),
-        *(f"<result_ack><name>{escape(name)}</name></result_ack>\n" for name in reply.acks),
-        *_control(reply),
-        *_key(reply),
+        _head(reply),
+        *[f"<result_ack><name>{escape(name)}</name></result_ack>\n" for name in reply.acks],
+        _control(reply),
+        _block("code_sign_key", reply.code_sign_key),
+        _block("code_sign_key_signature", reply.code_sign_key_signature),
         *map(render_app, reply.apps),
         *map(render_download, reply.downloads),
         *map(render_upload, reply.uploads),
@@ -45,47 +47,48 @@ def encode_reply(reply: SchedulerReply) -> bytes:
     return "".join(lines).encode("utf-8", "replace")
 
 
-def _head(reply: SchedulerReply) -> Iterable[str]:
-    yield f"<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n"
-    if reply.master_url:
-        yield f"<master_url>{escape(reply.master_url)}</master_url>\n"
-    yield f"<request_delay>{reply.request_delay_s!r}</request_delay>\n"
-    for message in reply.messages:
-        yield f'<message priority="{escape(message.priority)}">{escape(message.text)}</message>\n'
-    yield _text("project_name", reply.project_name)
-    yield _text("user_name", reply.user_name)
-    yield _instant("user_create_time", reply.user_create_at)
-    yield _text("email_hash", reply.email_hash)
-    yield _text("cross_project_id", reply.cross_project_id)
-    if reply.host_id is not None:
-        yield f"<hostid>{reply.host_id}</hostid>\n"
-    yield _instant("host_create_time", reply.host_create_at)
+def _head(reply: SchedulerReply) -> str:
+    url = f"<master_url>{escape(reply.master_url)}</master_url>\n" if reply.master_url else ""
+    told = [
+        f'<message priority="{escape(message.priority)}">{escape(message.text)}</message>\n'
+        for message in reply.messages
+    ]
+    host = f"<hostid>{reply.host_id}</hostid>\n" if reply.host_id is not None else ""
+    return (
+        f"<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n{url}"
+        f"<request_delay>{reply.request_delay_s!r}</request_delay>\n{''.join(told)}"
+        f"{_text('project_name', reply.project_name)}{_text('user_name', reply.user_name)}"
+        f"{_instant('user_create_time', reply.user_create_at)}{_text('email_hash', reply.email_hash)}"
+        f"{_text('cross_project_id', reply.cross_project_id)}{host}"
+        f"{_instant('host_create_time', reply.host_create_at)}"
+    )
 
 
-def _control(reply: SchedulerReply) -> Iterable[str]:
-    yield _flag("project_is_down", reply.project_is_down)
-    if reply.next_rpc_delay_s is not None:
-        yield f"<next_rpc_delay>{reply.next_rpc_delay_s!r}</next_rpc_delay>\n"
-    yield _flag("send_full_workload", reply.send_full_workload)
-    yield _flag("dont_use_dcf", reply.dont_use_dcf)
-    for name in reply.aborts:
-        yield f"<result_abort><name>{escape(name)}</name></result_abort>\n"
-    for name in reply.aborts_if_not_started:
-        yield f"<result_abort_if_not_started><name>{escape(name)}</name></result_abort_if_not_started>\n"
-    for name in reply.delete_files:
-        yield f"<delete_file_info>{escape(name)}</delete_file_info>\n"
+def _control(reply: SchedulerReply) -> str:
+    next_s = reply.next_rpc_delay_s
+    lines = [
+        _flag("project_is_down", reply.project_is_down),
+        f"<next_rpc_delay>{next_s!r}</next_rpc_delay>\n" if next_s is not None else "",
+        _flag("send_full_workload", reply.send_full_workload),
+        _flag("dont_use_dcf", reply.dont_use_dcf),
+        *[f"<result_abort><name>{escape(name)}</name></result_abort>\n" for name in reply.aborts],
+        *[
+            f"<result_abort_if_not_started><name>{escape(name)}</name></result_abort_if_not_started>\n"
+            for name in reply.aborts_if_not_started
+        ],
+        *[f"<delete_file_info>{escape(name)}</delete_file_info>\n" for name in reply.delete_files],
+    ]
+    return "".join(lines)
 
 
-def _key(reply: SchedulerReply) -> Iterable[str]:
-    yield _block("code_sign_key", reply.code_sign_key)
-    yield _block("code_sign_key_signature", reply.code_sign_key_signature)
-
-
+# Apps, files and lists of files are the same in most replies of a worker: rendered once, as long as they are in use.
+@lru_cache(maxsize=MOST_RENDERED)
 def render_app(app: AppElement) -> str:
     """An `<app>`."""
     return f"<app>\n<name>{escape(app.name)}</name>\n{_text('user_friendly_name', app.user_friendly_name)}</app>\n"
 
 
+@lru_cache(maxsize=MOST_RENDERED)
 def render_download(file: DownloadElement) -> str:
     """The `<file_info>` of a file that the client fetches."""
     urls = "".join([f"<download_url>{escape(url)}</download_url>\n" for url in file.urls])
@@ -118,7 +121,7 @@ def render_app_version(version: AppVersionElement) -> str:
         f"<version_num>{version.version_num}</version_num>\n<platform>{escape(version.platform)}</platform>\n"
         f"{_text('plan_class', version.plan_class)}<avg_ncpus>{version.avg_ncpus!r}</avg_ncpus>\n"
         f"<flops>{version.flop_per_s!r}</flops>\n{_text('api_version', version.api_version)}{coproc}"
-        f"{_file_refs(version.file_refs)}</app_version>\n"
+        f"{_shared_file_refs(version.file_refs)}</app_version>\n"
     )
 
 
@@ -130,7 +133,7 @@ def render_workunit(workunit: WorkunitElement) -> str:
         f"<rsc_fpops_bound>{workunit.fpops_bound!r}</rsc_fpops_bound>\n"
         f"<rsc_memory_bound>{workunit.memory_bytes!r}</rsc_memory_bound>\n"
         f"<rsc_disk_bound>{workunit.disk_bytes!r}</rsc_disk_bound>\n"
-        f"{_text('command_line', workunit.command_line)}{_file_refs(workunit.file_refs)}</workunit>\n"
+        f"{_text('command_line', workunit.command_line)}{_shared_file_refs(workunit.file_refs)}</workunit>\n"
     )
 
 
@@ -148,12 +151,19 @@ def _file_refs(refs: tuple[FileRef, ...]) -> str:
     return "".join([_file_ref(ref) for ref in refs])
 
 
+_shared_file_refs = lru_cache(maxsize=MOST_RENDERED)(_file_refs)
+
+
 def _file_ref(ref: FileRef) -> str:
     return (
-        f"<file_ref>\n<file_name>{escape(ref.file_name)}</file_name>\n{_text('open_name', ref.open_name)}"
-        f"{_flag('main_program', ref.main_program)}{_flag('copy_file', ref.copy_file)}"
-        f"{_flag('optional', ref.optional)}</file_ref>\n"
+        f"<file_ref>\n<file_name>{escape(ref.file_name)}</file_name>\n"
+        f"{_text('open_name', ref.open_name)}"
+        f"{_MAIN_PROGRAM if ref.main_program else ''}{_COPY_FILE if ref.copy_file else ''}"
+        f"{_OPTIONAL if ref.optional else ''}</file_ref>\n"
     )
+
+
+_MAIN_PROGRAM, _COPY_FILE, _OPTIONAL = "<main_program/>\n", "<copy_file/>\n", "<optional/>\n"
 
 
 def _flag(tag: str, value: bool) -> str:

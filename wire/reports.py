@@ -89,9 +89,11 @@ class Fence:
 
 def fence_results(body: bytes, start: int, end: int) -> Fence:
     """Find the results between two positions. ProtocolError when there is a `<result>` and none is closed."""
-    if body.rfind(_OPEN, start, end) < 0:  # what is absent is found to be so fastest backwards
+    opened = body.rfind(_OPEN, start, end)  # what is absent is found to be so fastest backwards
+    if opened < 0:
         return Fence(end, start)
-    opened = body.find(_OPEN, start, end)
+    if body.rfind(_OPEN, start, opened) >= 0:
+        opened = body.find(_OPEN, start, opened)
     closed = body.rfind(_CLOSE, opened, end)
     if closed < 0:
         raise text.missing("</result>", "scheduler_request")
