@@ -1,0 +1,95 @@
+"""Nodes on one database, and a door to them for what a submitter does."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import asyncpg
+
+from domain.units import SHARDS
+from operations.install import install
+from operations.project import Project, create_project
+from store.postgres import open_store
+from store.shards import LOCK_CLASS
+from tests.acceptance.clocks import ForwardClock
+from tests.acceptance.server import LiveServer
+from tests.e2e.server import Server
+from tests.e2e.stock_client import free_port
+from tests.faults.crowd import GENEROUS
+from tests.faults.waiting import until
+
+HELD = """
+    SELECT count(*) FILTER (WHERE objid <> 4294967295) AS held
+    FROM pg_locks
+    WHERE locktype = 'advisory' AND classid::bigint = $1 AND objsubid = 2 AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    GROUP BY pid
+    HAVING count(*) FILTER (WHERE objid = 4294967295) > 0
+"""
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Real nodes (`muster up`). `server` has no workers of its own: it asks the nodes."""
+
+    dsn: str
+    project: Project
+    server: LiveServer
+    nodes: list[Server] = field(default_factory=list)
+
+    @property
+    def urls(self) -> list[str]:
+        return [node.url for node in self.nodes]
+
+    async def evenly_held(self, workers: int, most_s: float = 30.0) -> float:
+        """Seconds until all shards are held by so many workers, the same number each or one more."""
+        connection = await asyncpg.connect(self.dsn)
+
+        async def even() -> bool:
+            held = [row["held"] for row in await connection.fetch(HELD, LOCK_CLASS)]
+            return len(held) == workers and sum(held) == SHARDS and max(held) - min(held) <= 1
+
+        try:
+            return await until(even, most_s, f"all shards evenly held by {workers} workers")
+        finally:
+            await connection.close()
+
+    def node_folder(self, name: str) -> Path:
+        """Another data directory of the same project, as on another machine: its keys copied, its files shared."""
+        made = create_project(self.project.data_dir.with_name(name), self.dsn)
+        shutil.copytree(self.project.keys_dir, made.keys_dir)
+        shutil.rmtree(made.data_dir / "files")
+        (made.data_dir / "files").symlink_to(self.project.data_dir / "files")
+        return made.data_dir
+
+
+@asynccontextmanager
+async def cluster(folder: Path, keys_dir: Path, dsn: str, *, nodes: int, workers: int = 1) -> AsyncIterator[Cluster]:
+    """A project with so many nodes, each with a data directory of its own; they are killed in the end."""
+    ports = [free_port() for _ in range(nodes)]
+    shutil.copytree(keys_dir, folder / "node0" / "keys")
+    clock = ForwardClock()
+    url = f"http://127.0.0.1:{ports[0]}/"
+    async with AsyncExitStack() as stack:
+        project = await install(folder / "node0", dsn, {"project.url": url, **GENEROUS}, who="test", clock=clock)
+        store = await open_store(dsn, clock=clock, min_size=1, max_size=2)
+        stack.push_async_callback(store.close)
+        http = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)))
+        made = Cluster(dsn, project, LiveServer(project, url, clock, store, http))
+        stack.callback(_kill, made.nodes)
+        for number, port in enumerate(ports):
+            data_dir = project.data_dir if number == 0 else made.node_folder(f"node{number}")
+            node = Server(data_dir, port=port, workers=workers)
+            made.nodes.append(node)
+            node.start()
+        yield made
+
+
+def _kill(nodes: Sequence[Server]) -> None:
+    for node in nodes:
+        node.kill()

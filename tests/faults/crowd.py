@@ -1,0 +1,140 @@
+"""Clients that go on, whatever breaks: they ask another node, with what they hold, and remember all they were told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import asyncpg
+
+from domain.jobs import instance_id_of
+from operations.crowd.volunteer import tasks_of
+from tests.acceptance.host import Host
+from tests.acceptance.server import LiveServer
+from tests.faults.waiting import CLOCK, until
+from wire.client import decode_reply, encode_request
+from wire.messages import STATE_UPLOADED
+
+PAUSE_S = 0.1  # after a request that was not answered
+POLITE = "the project cannot serve requests now; your client will try again\n"
+SENT = "SELECT instance_id, job_id, host_id FROM instance WHERE host_id IS NOT NULL"
+
+# Nothing but what is tested sets a limit.
+GENEROUS: dict[str, object] = {
+    "scheduler.daily_quota": 1_000_000,
+    "scheduler.daily_quota_start": 1_000_000,
+    "scheduler.in_progress_per_cpu": 1_000,
+    "feeder.interval_s": 0.2,
+    "lifecycle.validate_interval_s": 0.1,
+}
+# Jobs without outputs: done as soon as they are there.
+QUICK: dict[str, object] = {"fpops_est": 1e9, "outputs": []}
+
+
+@dataclass(slots=True)
+class Client:
+    """One computer and the nodes it may ask."""
+
+    host: Host
+    urls: Sequence[str]
+    at: int
+    told: set[tuple[int, int]] = field(default_factory=set)  # host, instance
+    answered: int = 0
+    broken: int = 0
+    refused: list[tuple[int, str]] = field(default_factory=list)
+    slowest_s: float = 0.0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Ask for one job, do it, report it with the next request."""
+        while not stop.is_set():
+            began_s = CLOCK.monotonic()
+            while not await self._ask() and not stop.is_set():
+                self.at += 1
+                await CLOCK.sleep(PAUSE_S)
+            self.slowest_s = max(self.slowest_s, CLOCK.monotonic() - began_s)
+
+    async def _ask(self) -> bool:
+        """One request; whether it was answered."""
+        body = encode_request(self.host.request(cpu_req_s=1.0, cpu_req_instances=1.0))
+        self.host.seqno += 1
+        self.host.scheduler_url = f"{self.urls[self.at % len(self.urls)]}scheduler"
+        try:
+            status, answer = await self.host.post(body)
+        except (aiohttp.ClientError, OSError):
+            self.broken += 1
+            return False
+        if status != 200:
+            self.refused.append((status, answer.decode()))
+            return False
+        reply = decode_reply(answer)
+        self.host.take(reply)
+        self.answered += 1
+        for task in tasks_of(reply):
+            instance_id = instance_id_of(task.result.name)
+            assert instance_id is not None
+            self.told.add((self.host.host_id, instance_id))
+        for task in list(self.host.held.values()):
+            self.host.end(task, STATE_UPLOADED, elapsed_s=1.0, cpu_s=1.0)
+        return True
+
+
+class Crowd:
+    """Clients at work."""
+
+    def __init__(self, clients: Sequence[Client]) -> None:
+        self.clients = clients
+
+    @property
+    def answered(self) -> int:
+        return sum(client.answered for client in self.clients)
+
+    @property
+    def told(self) -> set[tuple[int, int]]:
+        return {pair for client in self.clients for pair in client.told}
+
+    @property
+    def refused(self) -> list[tuple[int, str]]:
+        return [one for client in self.clients for one in client.refused]
+
+    async def served(self, requests: int, most_s: float = 30.0) -> float:
+        """Seconds until so many more requests were answered."""
+        wanted = self.answered + requests
+        return await until(lambda: self.answered >= wanted, most_s, f"{requests} requests answered")
+
+
+@asynccontextmanager
+async def crowd(server: LiveServer, urls: Sequence[str], clients: int) -> AsyncIterator[Crowd]:
+    """So many clients at work on these nodes until left."""
+    made = []
+    for number in range(clients):
+        host = await server.add_host(f"volunteer{number}")
+        made.append(Client(host, urls, number))
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        for client in made:
+            group.create_task(client.run(stop))
+        try:
+            yield Crowd(made)
+        finally:
+            stop.set()
+
+
+async def assert_nothing_lost_or_doubled(told: set[tuple[int, int]], dsn: str) -> None:
+    """Every job a client was told is that host's in the database, and no instance and no job was told to two."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        rows: list[Any] = await connection.fetch(SENT)
+    finally:
+        await connection.close()
+    host_of = {row["instance_id"]: row["host_id"] for row in rows}
+    job_of = {row["instance_id"]: row["job_id"] for row in rows}
+    assert told, "nobody was told anything"
+    assert [pair for pair in sorted(told) if host_of.get(pair[1]) != pair[0]] == [], "lost"
+    instances = [instance_id for _, instance_id in told]
+    assert len(instances) == len(set(instances)), "an instance was told to two hosts"
+    jobs = [job_of[instance_id] for instance_id in instances]
+    assert len(jobs) == len(set(jobs)), "a job without replicas was told to two hosts"

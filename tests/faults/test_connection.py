@@ -1,0 +1,172 @@
+"""A node loses its database, or its database falls silent: it hands out nothing, says so soon, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import asyncpg
+import pytest
+
+from domain.errors import UnavailableError
+from operations.worker import run_until
+from store.pool import REQUEST_TIMEOUT_S, connect
+from store.shards import DEAD_S, SILENCE_S
+from tests.acceptance.host import Host
+from tests.acceptance.server import LiveServer, LiveWorker, live_server
+from tests.e2e.stock_client import free_port
+from tests.faults.crowd import GENEROUS, POLITE, QUICK, assert_nothing_lost_or_doubled, crowd
+from tests.faults.proxy import Proxy, proxied
+from tests.faults.waiting import CLOCK, until
+from wire.client import encode_request
+
+AT_ONCE_S = 2.0
+MARGIN_S = 3.0  # the machine may be busy with other tests
+
+
+@asynccontextmanager
+async def worker_behind(server: LiveServer, proxy: Proxy) -> AsyncIterator[LiveWorker]:
+    """A second worker, which reaches the database through the proxy; all of its loops run."""
+    direct = server.project
+    server.project = replace(direct, database_url=proxy.dsn)
+    try:
+        worker = await server.start_worker(free_port())
+    finally:
+        server.project = direct
+    stop = asyncio.Event()
+    loops = asyncio.create_task(run_until(stop, worker.parts.tasks))
+    try:
+        yield worker
+    finally:
+        proxy.cut()  # so that closing a frozen connection does not take its time
+        stop.set()
+        await loops
+        server.workers.remove(worker)
+        with suppress(UnavailableError):
+            await worker.stack.aclose()
+
+
+@asynccontextmanager
+async def two_workers(folder: Path, keys_dir: Path) -> AsyncIterator[tuple[LiveServer, LiveWorker, Proxy]]:
+    """One worker beside the database, the other behind a proxy; both have their half of the shards."""
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(live_server(folder, keys_dir, settings=GENEROUS))
+        near = server.workers[0]
+        stop = asyncio.Event()
+        loops = asyncio.create_task(run_until(stop, near.parts.tasks))
+        stack.push_async_callback(_stopped, stop, loops)
+        assert server.project.database_url is not None
+        proxy = await stack.enter_async_context(proxied(server.project.database_url))
+        far = await stack.enter_async_context(worker_behind(server, proxy))
+        await until(lambda: halves(near, far), 20, "both have half of the shards")
+        await server.add_app()
+        await server.create("POST", "/batches", json=batch(5_000))
+        yield server, far, proxy
+
+
+async def _stopped(stop: asyncio.Event, loops: asyncio.Task[None]) -> None:
+    stop.set()
+    await loops
+
+
+def halves(*workers: LiveWorker) -> bool:
+    return [len(worker.parts.shards.owned()) for worker in workers] == [32, 32]
+
+
+def batch(count: int) -> dict[str, object]:
+    jobs = {"count": count, "command_line": "{i}", "memory_bytes": 1e8, "disk_bytes": 1e8, "delay_bound_s": 86400}
+    return {"app": "pi", "qos": "throughput", "jobs": jobs | QUICK}
+
+
+async def refused(server: LiveServer, worker: LiveWorker, asker: Host, most_s: float) -> float:
+    """Seconds until a client that asks that worker now is told to come back later."""
+    began_s = CLOCK.monotonic()
+    async with server.http.post(
+        f"{worker.url}scheduler", data=encode_request(asker.request()), timeout=aiohttp.ClientTimeout(60)
+    ) as response:
+        answer = (response.status, await response.text())
+    took_s = CLOCK.monotonic() - began_s
+    assert answer == (503, POLITE)
+    assert took_s < most_s, f"told after {took_s:.1f} s"
+    return took_s
+
+
+async def test_a_node_that_is_cut_off_stops_at_once_and_the_clients_go_on(tmp_path: Path, keys_dir: Path) -> None:
+    async with two_workers(tmp_path, keys_dir) as (server, far, proxy):
+        near, asker = server.workers[0], await server.add_host("asker")
+        async with crowd(server, [near.url, far.url], 4) as clients:
+            await clients.served(20)
+            for _ in range(3):
+                proxy.cut()
+                await until(lambda: far.parts.shards.owned() == frozenset(), AT_ONCE_S, "it owns nothing")
+                await refused(server, far, asker, AT_ONCE_S)
+                await until(lambda: len(near.parts.shards.owned()) == 64, 10, "the other one has all shards")
+                await clients.served(20)
+
+                await proxy.listen()
+                await until(lambda: halves(near, far), 20, "both have half of the shards again")
+                await clients.served(20)
+        assert set(clients.refused) <= {(503, POLITE)}
+        assert server.project.database_url is not None
+        await assert_nothing_lost_or_doubled(clients.told, server.project.database_url)
+
+
+async def test_a_node_whose_database_falls_silent_says_so_in_time(tmp_path: Path, keys_dir: Path) -> None:
+    async with two_workers(tmp_path, keys_dir) as (server, far, proxy):
+        near, asker = server.workers[0], await server.add_host("asker")
+        async with crowd(server, [near.url, far.url], 4) as clients:
+            await clients.served(20)
+            proxy.freeze()
+            doubt = asyncio.create_task(
+                until(far.parts.shards.in_doubt, SILENCE_S + MARGIN_S, "it knows that its locks may be lost")
+            )
+            waiting = [asyncio.create_task(refused(server, far, asker, SILENCE_S + MARGIN_S)) for _ in range(5)]
+            await asyncio.gather(doubt, *waiting)
+            await refused(server, far, asker, AT_ONCE_S)  # from now on without asking the database
+            await clients.served(20)
+
+            proxy.thaw()
+            await until(lambda: halves(near, far), 30, "both have half of the shards again")
+            await clients.served(20)
+        assert max(client.slowest_s for client in clients.clients) < SILENCE_S + MARGIN_S
+        assert set(clients.refused) <= {(503, POLITE)}
+        assert server.project.database_url is not None
+        await assert_nothing_lost_or_doubled(clients.told, server.project.database_url)
+
+
+@pytest.mark.faults
+async def test_the_shards_of_a_silent_node_go_to_the_others(tmp_path: Path, keys_dir: Path) -> None:
+    async with two_workers(tmp_path, keys_dir) as (server, far, proxy):
+        near = server.workers[0]
+        proxy.freeze()
+
+        taken_s = await until(lambda: len(near.parts.shards.owned()) == 64, DEAD_S + 10, "the other one has all shards")
+
+        assert taken_s > SILENCE_S and far.parts.shards.owned() == frozenset()
+        proxy.thaw()
+        await until(lambda: halves(near, far), 60, "both have half of the shards again")
+
+
+@pytest.mark.faults
+async def test_a_transaction_whose_client_was_stopped_blocks_others_for_seconds_only(dsn: str) -> None:
+    stopped, other = await connect(dsn), await asyncpg.connect(dsn)
+    try:
+        await stopped.execute("BEGIN")
+        await stopped.execute("LOCK TABLE host IN EXCLUSIVE MODE")  # and then it says nothing more
+        began_s = CLOCK.monotonic()
+
+        await _locked(other)
+
+        assert REQUEST_TIMEOUT_S - 1 < CLOCK.monotonic() - began_s < REQUEST_TIMEOUT_S + MARGIN_S
+    finally:
+        stopped.terminate()
+        await other.close()
+
+
+async def _locked(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    async with connection.transaction():
+        await connection.execute("LOCK TABLE host IN EXCLUSIVE MODE", timeout=60)
