@@ -171,8 +171,12 @@ class _Walk:
 
     def _offer(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need) -> Need:
         """Take slots of one group while they are wanted and the host may have them; what is still wanted."""
-        if not group.urgent and not isinstance(self._verdict(one_pass, place, group, kind, need, retry=False), Verdict):
-            return need
+        known: Verdict | None = None  # the first slot's verdict; no need to look at slots if there is none
+        if not group.urgent:
+            first = self._verdict(one_pass, place, group, kind, need, retry=False)
+            if not isinstance(first, Verdict):
+                return need
+            known = first
         slots = group.slots()
         taken: list[Ready] = []
         passed_over: list[Refusal] = []
@@ -180,7 +184,7 @@ class _Walk:
         at = 0
         while at < len(slots) and len(passed_over) < SLOTS_LOOKED_AT and need.open:
             slot = slots[at]
-            verdict = self._verdict(one_pass, place, group, kind, need, retry=slot.retries > 0)
+            verdict = known or self._verdict(one_pass, place, group, kind, need, retry=slot.retries > 0)
             if not isinstance(verdict, Verdict):
                 refused = refused and verdict is not None
                 at = _after_retries(slots) if slot.retries > 0 else len(slots)
@@ -192,6 +196,7 @@ class _Walk:
                 passed_over.append(refusal)
                 continue
             self._give(group, slot, verdict)
+            known = None  # the host is busier now
             taken.append(slot)
             need = need.after(verdict.usable.usage, verdict.runtime_s, urgent=verdict.gated)
         if refused:

@@ -74,7 +74,7 @@ def need_of(want: Want, asking: Asking, *, sent: int) -> Need | Refusal:
     """
     settings = asking.catalogue.settings.scheduler
     kind, count = want.processor_type, max(1, want.count)
-    held = [one for one in asking.held if _type_of(one, asking) == kind]
+    held = [one for one in asking.held if _type_of(one, asking) == kind] if asking.held else []
     per_processor = settings.in_progress_per_cpu if kind == CPU else settings.in_progress_per_gpu
     most = per_processor * count
     if len(held) >= most:

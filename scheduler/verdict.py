@@ -117,12 +117,13 @@ class Judge:
         return best_version(app, kind, self._asking, sent=self._sent, rng=lambda: self.rng)
 
     def _decide(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Verdict | Refusal:
-        best = self.best(group.batch.app_id, kind)
+        app_id = group.batch.app_id
+        best = self.bests.get((app_id, kind)) or self.best(app_id, kind)
         if isinstance(best, Refusal):
             return best
-        job_class = group.job_class
+        job_class, asking, disk_bytes = group.job_class, self._asking, self._disk_bytes
         for check in self._class_checks:
-            refusal = check(job_class, self._asking, self._disk_bytes)
+            refusal = check(job_class, asking, disk_bytes)
             if refusal is not None:
                 return refusal
         decided = self._with_version(best.for_gated, group, retry=retry)

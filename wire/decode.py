@@ -239,7 +239,7 @@ def _other_results(body: bytes, start: int, end: int) -> tuple[HeldResult, ...]:
     if inside is None:
         return ()
     rows = _OTHER_RESULT.read_all(body, *inside, at_most=MAX_OTHER_RESULTS)
-    return tuple(HeldResult(name.decode(), plan_class.decode()) for name, plan_class in rows)
+    return tuple([HeldResult(name.decode(), plan_class.decode()) for name, plan_class in rows])
 
 
 def _in_progress(body: bytes, start: int, end: int) -> tuple[InProgress, ...] | None:
@@ -247,7 +247,7 @@ def _in_progress(body: bytes, start: int, end: int) -> tuple[InProgress, ...] | 
     if inside is None:
         return None
     rows = _IN_PROGRESS.read_all(body, *inside, at_most=MAX_IN_PROGRESS)
-    return tuple(_job_in_progress(row) for row in rows)
+    return tuple([_job_in_progress(row) for row in rows])
 
 
 def _job_in_progress(values: tuple[bytes, ...]) -> InProgress:

@@ -178,7 +178,7 @@ def _files(piece: bytes, start: int) -> tuple[ReportedFile, ...]:
     end = len(piece)
     rows = _FILE.read_all(piece, start, end, at_most=MAX_FILES_PER_RESULT)
     if not rows or piece.rfind(_ERROR.open, start, end) < 0:
-        return tuple(ReportedFile(name.decode(), float(nbytes), md5.decode()) for name, nbytes, md5 in rows)
+        return tuple([ReportedFile(name.decode(), float(nbytes), md5.decode()) for name, nbytes, md5 in rows])
     errors = (_error(piece, *inside) for inside in spans(piece, _FILE, start, end))
     return tuple(
         ReportedFile(name.decode(), float(nbytes), md5.decode(), error)

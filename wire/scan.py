@@ -125,7 +125,8 @@ class Part(Tag):
         if opened < 0:
             return self._read_one_by_one(body, at, at), at
         opened += len(self.open)
-        match = self._pattern.match(body, self._first_element(body, opened, end), end)
+        first = self._first_element(body, opened, end) if self._begins_with else opened
+        match = self._pattern.match(body, first, end)
         if match is not None:
             return match.groups(b""), match.end()
         closed = body.find(self.close, opened, end)
@@ -133,8 +134,6 @@ class Part(Tag):
 
     def _first_element(self, body: bytes, opened: int, end: int) -> int:
         """Where the described elements begin; `opened` when that is not to be found."""
-        if not self._begins_with:
-            return opened
         closed = body.find(self.close, opened, end)
         return max(opened, body.find(self._begins_with, opened, closed if closed >= 0 else end))
 
