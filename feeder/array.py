@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -17,6 +16,7 @@ from domain.units import AppId, BatchId, HostId, InstanceId, Seconds, VolunteerI
 from domain.waiting import Candidate
 from feeder.groups import ONE_TURN, Group, GroupKey, group_key, turns_of
 from feeder.in_flight import InFlight, Taken
+from feeder.level import Level
 from feeder.mix import RequestMix
 from feeder.order import Order
 from feeder.ports import FallThrough, Stale
@@ -49,15 +49,14 @@ def room_for_search(settings: FeederSettings) -> int:
 class JobArray:
     """Slots in groups, in order; who has siblings of them; and which instances are on their way.
 
-    Everything but `search` is synchronous and costs O(log slots), except for the copy of one group's list of
-    pointers after a request has looked at it. Used by one event loop only.
+    Everything but `search` and `recheck` is synchronous and costs O(log slots). Used by one event loop only.
     """
 
     def __init__(self, clock: Clock, settings: Callable[[], FeederSettings]) -> None:
         self.mix = RequestMix()
         self.rotation = Rotation(settings)
         self.in_flight = InFlight()
-        self.emptied = asyncio.Event()  # set when the last slot was taken
+        self.level = Level()  # what was taken since the last refill
         self.fall_through: FallThrough | None = None
         self.stale: Stale | None = None
         self._readers = 0
@@ -86,15 +85,13 @@ class JobArray:
         """Remove the slot for a host that is getting it; it counts as that host's from now on."""
         held = self._held.pop(slot.instance_id, None)
         if held is not None:
-            self._take_out(held)
+            self.level.note_taken(held, self._take_out(held), left=len(self._held))
             slot = held
         elif slot.instance_id not in self.in_flight:
             self._siblings.hold(slot.job_id)  # it left the array while the request looked at it
         self._siblings.note(slot.job_id, (host_id,), (volunteer_id,))
         self.in_flight.add(Taken(slot, host_id, volunteer_id, self._clock.monotonic()))
         self.rotation.note_taken(group_key(slot))
-        if not self._held:
-            self.emptied.set()
 
     def give_back(self, slot: Ready) -> None:
         """Put a slot back whose dispatch was not committed. Without effect on one that was not taken."""
@@ -278,10 +275,11 @@ class JobArray:
         group.add(ready)
         self._order.update(group)
 
-    def _take_out(self, ready: Ready) -> None:
+    def _take_out(self, ready: Ready) -> Group:
         group = self._groups[group_key(ready)]
         group.remove(ready)
         self._order.update(group)
+        return group
 
 
 def _no_less_urgent(ready: Ready, held: Ready) -> bool:

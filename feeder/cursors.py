@@ -47,6 +47,11 @@ class Cursors:
         still_open = [shard for shard in shards if positions.closed.get(shard, now_s) <= now_s]
         return sorted(still_open, key=lambda shard: (positions.closed.get(shard, 0.0), positions.after[shard], shard))
 
+    def is_probed(self, batch_id: BatchId, shard: int) -> bool:
+        """Whether the range was read to its end before: if it is open, it is to be looked at once more."""
+        positions = self._batches.get(batch_id)
+        return positions is not None and shard in positions.closed
+
     def is_open(self, batch_id: BatchId, shards: Collection[int], *, now_s: Seconds) -> bool:
         """Whether any of `shards` may have more to read."""
         positions = self._batches.get(batch_id)
@@ -67,12 +72,16 @@ class Cursors:
         positions.closed[shard] = Seconds(now_s + PROBE_S)
 
     def found_dry(self, batch_id: BatchId, *, now_s: Seconds) -> None:
-        """All fresh instances of a batch were read, and none was new."""
+        """All fresh instances of a batch were read and are remembered."""
         self._dry[batch_id] = Seconds(now_s + PROBE_S)
 
     def is_dry(self, batch_id: BatchId, *, now_s: Seconds) -> bool:
-        """Whether reading the whole remainder of a batch was in vain less than PROBE_S ago."""
+        """Whether the whole remainder of a batch was read less than PROBE_S ago."""
         return self._dry.get(batch_id, now_s) > now_s
+
+    def is_not_dry(self, batch_id: BatchId) -> None:
+        """There is something that was not read with the remainder: read it again."""
+        self._dry.pop(batch_id, None)
 
     def rewind(self, ready: Ready) -> None:
         """An unsent instance was let go of: read on before it."""
@@ -92,6 +101,8 @@ class Cursors:
         """Start over in every shard that was gained or lost."""
         changed = owned ^ self._owned
         self._owned = owned
+        if changed:
+            self._dry.clear()
         for positions in self._batches.values() if changed else ():
             for shard in changed:
                 positions.after[shard] = 0

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator, Sequence
 
 from domain.batches import Batch
 from domain.jobs import JobClass, Ready
-from domain.units import SHARDS, BatchId, InstanceId, JobClassId
+from domain.units import SHARDS, BatchId, JobClassId
+from feeder.sorted_slots import SlotRank, SortedSlots
 
 GroupKey = tuple[BatchId, JobClassId, bool]  # batch, class, urgent
-SlotRank = tuple[int, bool, int, InstanceId]
 GroupRank = tuple[int, float, SlotRank]
 Turns = tuple[int, ...]  # per shard, when it has its turn among slots of equal rank
 
@@ -37,7 +36,7 @@ def turns_of(owned: Collection[int]) -> Turns:
 def slot_rank(ready: Ready, turns: Turns = ONE_TURN) -> SlotRank:
     """The place of a slot in its group, smaller first: retries descending, a sibling returned first, turn, id.
 
-    >>> from domain.units import JobId
+    >>> from domain.units import InstanceId, JobId
     >>> slot_rank(Ready(InstanceId(9), JobId(4), BatchId(1), JobClassId(1), retries=2, sibling_returned=True))
     (-2, False, 0, 9)
     """
@@ -47,19 +46,18 @@ def slot_rank(ready: Ready, turns: Turns = ONE_TURN) -> SlotRank:
 class Group:
     """The slots of one class of one batch, retries apart from the rest.
 
-    What `slots()` returned never changes afterwards, so a request may take slots while it walks them:
-    the first change after a call copies the list (a few microseconds for 10,000 slots), later ones do not.
+    What `slots()` returned never changes afterwards, so a request may take slots while it walks them.
     """
 
-    __slots__ = ("_lent", "_slots", "_turns", "batch", "foreign", "job_class", "sticky_files", "urgent")
+    __slots__ = ("_slots", "_turns", "batch", "foreign", "job_class", "key", "sticky_files", "urgent")
 
     def __init__(self, batch: Batch, job_class: JobClass, *, urgent: bool, turns: Turns = ONE_TURN) -> None:
         self.batch = batch
         self.job_class = job_class
         self.urgent = urgent
+        self.key: GroupKey = (batch.batch_id, job_class.job_class_id, urgent)
         self.sticky_files = frozenset(file.name for file in job_class.inputs if file.sticky)
-        self._slots: list[Ready] = []
-        self._lent = False
+        self._slots = SortedSlots()
         self._turns = turns
         self.foreign = 0  # slots of shards whose turn comes later
 
@@ -71,57 +69,29 @@ class Group:
         return iter(self._slots)
 
     @property
-    def key(self) -> GroupKey:
-        return self.batch.batch_id, self.job_class.job_class_id, self.urgent
-
-    @property
-    def first(self) -> Ready:
-        return self._slots[0]
-
-    @property
-    def last(self) -> Ready:
-        return self._slots[-1]
-
-    @property
     def rank(self) -> GroupRank:
         """The place of the group among groups, smaller first. No two groups have the same."""
-        return self.batch.order_tier, self.batch.order_key, slot_rank(self._slots[0], self._turns)
+        return self.batch.order_tier, self.batch.order_key, self._slots.first_rank
 
     def slots(self) -> Sequence[Ready]:
         """The group's slots in order, as they are now."""
-        self._lent = True
-        return self._slots
+        return self._slots.lent()
 
     def take_turns(self, turns: Turns) -> None:
         """Stand in the order of other turns from now on."""
         self._turns = turns
-        self._slots = sorted(self._slots, key=self._slot_rank)
-        self._lent = False
-        self.foreign = sum(map(self._is_foreign, self._slots))
+        self._slots = SortedSlots((slot_rank(slot, turns), slot) for slot in self._slots)
+        self.foreign = sum(map(self.is_foreign, self._slots))
 
     def add(self, ready: Ready) -> None:
-        self._copy_if_lent()
-        self.foreign += self._is_foreign(ready)
-        if not self._slots or self._slot_rank(self._slots[-1]) < self._slot_rank(ready):
-            self._slots.append(ready)
-        else:
-            insort(self._slots, ready, key=self._slot_rank)
+        self._slots.add(slot_rank(ready, self._turns), ready)
+        self.foreign += self.is_foreign(ready)
 
     def remove(self, ready: Ready) -> None:
         """Take out a slot that is in the group."""
-        self._copy_if_lent()
-        place = bisect_left(self._slots, self._slot_rank(ready), key=self._slot_rank)
-        assert self._slots[place].instance_id == ready.instance_id
-        del self._slots[place]
-        self.foreign -= self._is_foreign(ready)
+        self._slots.remove(slot_rank(ready, self._turns))
+        self.foreign -= self.is_foreign(ready)
 
-    def _slot_rank(self, ready: Ready) -> SlotRank:
-        return slot_rank(ready, self._turns)
-
-    def _is_foreign(self, ready: Ready) -> bool:
+    def is_foreign(self, ready: Ready) -> bool:
+        """Whether other workers begin with the slot, and this one comes to it later."""
         return self._turns[ready.job_id % SHARDS] > 0
-
-    def _copy_if_lent(self) -> None:
-        if self._lent:
-            self._slots = self._slots.copy()
-            self._lent = False

@@ -13,33 +13,35 @@ from feeder.cursors import Cursors
 
 ALL_SHARDS = frozenset(range(SHARDS))
 MOST_RANGES = 1024  # index ranges of one refill
-MOST_TAIL_ROWS = 256  # a remainder up to this is read whole, without cursors
+MOST_TAIL_ROWS = 256  # a remainder up to this may be read whole, without cursors
+FEW_ROWS = 16  # and is, up to this; a larger one if half of it is wanted
 ROWS_PER_RANGE = 8  # few rows of many shards keep close to the order of ids
-SPARE_ROWS = 2  # more of each range, because no two shards hold the same number
+SPARE_ROWS = 1  # more of each range, because no two shards hold the same number
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
     """How many first instances of a batch should be read, and of which shards.
 
-    `unheld` are those of all shards that are not in this array, about.
+    `unheld` are those of all shards that are not in this array, about. Of the shards, `first` are read before others.
     """
 
     batch: Batch
     rows: int
     unheld: int
     shards: frozenset[int]
+    first: frozenset[int] = ALL_SHARDS
 
     @property
     def whole(self) -> bool:
         """Whether the remainder is ours, and so small that it is read at once."""
-        most = min(MOST_TAIL_ROWS, max(SHARDS, 2 * self.rows))
+        most = min(MOST_TAIL_ROWS, max(FEW_ROWS, 2 * self.rows))
         return len(self.shards) == SHARDS and self.batch.counts.unsent <= most
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The arguments of one `fresh` and one `tail`."""
+    """The arguments of one `fresh` and one `tail`; a batch that gives fewer than `tail_per_batch` was read whole."""
 
     ranges: tuple[FreshRange, ...]
     tail_batches: tuple[BatchId, ...]
@@ -61,15 +63,24 @@ def reads(wants: Sequence[Want], cursors: Cursors, *, now_s: Seconds, most_tail_
             tail_rows += unsent
         elif len(ranges) < MOST_RANGES:
             ranges += _ranges(want, cursors, now_s)
-    per_batch = max((batch.counts.unsent for batch in tails), default=0)
-    return Reads(tuple(ranges[:MOST_RANGES]), tuple(batch.batch_id for batch in tails), per_batch)
+    most = max((batch.counts.unsent for batch in tails), default=0)
+    return Reads(tuple(ranges[:MOST_RANGES]), tuple(batch.batch_id for batch in tails), most + 1)
 
 
 def _ranges(want: Want, cursors: Cursors, now_s: Seconds) -> list[FreshRange]:
-    """The least advanced shards, as many as should hold the rows wanted: at most ROWS_PER_RANGE of each."""
+    """The least advanced shards, as many as should hold the rows wanted: about ROWS_PER_RANGE of each.
+
+    Those to be read first are chosen alone if they should hold as many.
+    """
     batch_id = want.batch.batch_id
-    expected = min(ROWS_PER_RANGE, want.unheld / SHARDS)
+    per_shard = want.unheld / SHARDS
+    expected = min(ROWS_PER_RANGE, per_shard)
     most = math.ceil(want.rows / expected) if expected > 0 else SHARDS
-    chosen = cursors.open_shards(batch_id, want.shards, now_s=now_s)[:most]
+    chosen = cursors.open_shards(batch_id, want.shards, now_s=now_s)
+    if want.first != want.shards:
+        first = [shard for shard in chosen if shard in want.first and not cursors.is_probed(batch_id, shard)]
+        enough = len(first) * per_shard >= want.rows
+        chosen = first if first and enough else first + [shard for shard in chosen if shard not in first]
+    chosen = chosen[:most]
     limit = math.ceil(want.rows / len(chosen)) + SPARE_ROWS if chosen else 0
     return [FreshRange(batch_id, shard, cursors.after(batch_id, shard), limit) for shard in chosen]

@@ -1,4 +1,4 @@
-"""How one refill goes: see what is ready, let go, plan, read, place."""
+"""How one refill goes: see what is ready, let go, plan, read, place; between two, fill up from what was seen."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ ByBatch = Mapping[BatchId, Sequence[Candidate]]
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """What one refill did. `offered` rows were dealt with, `dropped` slots left otherwise than to a host."""
+    """What one refill did. `offered` rows were dealt with, `dropped` slots left otherwise than to a host.
+
+    `in_vain`: another one at once would find nothing either.
+    """
 
     started_at: Instant
     took_s: Seconds
@@ -45,6 +48,7 @@ class Refill:
     dropped: int
     rotated_out: int
     slots: int
+    in_vain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,16 @@ class _Found:
     classes: Mapping[JobClassId, JobClass]
 
 
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """As in Refill. `more`: another one may find more."""
+
+    offered: int
+    placed: int
+    dropped: int
+    more: bool
+
+
 class Refiller:
     """Does refills: one query of each kind at most, each with a limit, so that the backlog does not matter."""
 
@@ -67,34 +81,60 @@ class Refiller:
         self._classes = classes
         self._clock = clock
         self._upkeep = Upkeep(ports.waiting, array, cursors, classes, clock)
+        self._seen: View | None = None  # by the last whole refill
+        self._more_urgent: frozenset[BatchId] = frozenset()  # batches whose urgent range was not read to its end
 
     async def refill(self, catalogue: Catalogue) -> Refill:
         """Bring the array to what it should hold. Raises what the database raises; the array stays usable."""
-        with self._array.reading():
-            return await self._refill(catalogue)
-
-    async def _refill(self, catalogue: Catalogue) -> Refill:
         started_at, started_s = self._clock.now(), self._clock.monotonic()
-        held_before = self._array.batches()
-        view = await self._view(catalogue)
-        left = await self._upkeep.do(view, held_before)
-        urgent = await self._read_urgent(view, catalogue.settings.feeder)
+        with self._array.reading():
+            held_before = self._array.batches()
+            self._array.level.taken.clear()
+            self._seen = None
+            view = await self._view(catalogue)
+            left = await self._upkeep.do(view, held_before)
+            urgent = await self._read_urgent(view, view.batches, catalogue.settings.feeder)
+            self._reread_remainders(view, urgent)
+            filled = await self._fill(view, urgent, catalogue, scan=True)
+            self._seen = view
+        took_s = Seconds(self._clock.monotonic() - started_s)
+        dropped = left.dropped + filled.dropped
+        counts = (len(view.batches), filled.offered, filled.placed, dropped, left.rotated_out, len(self._array))
+        return Refill(started_at, took_s, *counts, in_vain=not filled.more)
+
+    async def fill_up(self, catalogue: Catalogue) -> Refill:
+        """Replace what was taken since, from the batches the last whole refill saw; a whole one if shards moved.
+
+        It asks for what it adds alone, so that it may be done many times a second.
+        """
+        view = self._seen
+        if view is None or view.owned != self._ports.shards.owned():
+            return await self.refill(catalogue)
+        started_at, started_s = self._clock.now(), self._clock.monotonic()
+        with self._array.reading():
+            cut = [batch for batch in view.batches if batch.batch_id in self._more_urgent]
+            urgent = await self._read_urgent(view, cut, catalogue.settings.feeder)
+            filled = await self._fill(view, urgent, catalogue, scan=False)
+        took_s = Seconds(self._clock.monotonic() - started_s)
+        counts = (len(view.batches), filled.offered, filled.placed, filled.dropped, 0, len(self._array))
+        return Refill(started_at, took_s, *counts, in_vain=not filled.more)
+
+    async def _fill(self, view: View, urgent: ByBatch, catalogue: Catalogue, *, scan: bool) -> _Filled:
+        """Plan, read and place. `scan`: look past groups in their cool-off."""
+        slots, now_s = catalogue.settings.feeder.slots, self._clock.monotonic()
         supplies = self._supplies(view, urgent)
         target = self._targets(supplies, catalogue, view)
-        wants = self._wants(supplies, target, view)
-        most_tail_rows = catalogue.settings.feeder.slots + MOST_TAIL_ROWS
-        planned = reads(wants, self._cursors, now_s=started_s, most_tail_rows=most_tail_rows)
+        wants = self._wants(supplies, target, view, scan=scan)
+        planned = reads(wants, self._cursors, now_s=now_s, most_tail_rows=slots + MOST_TAIL_ROWS)
         found = await self._read(planned, urgent)
-        placing = Placing(
-            self._array, self._cursors, classes=found.classes, slots=catalogue.settings.feeder.slots, target=target
-        )
+        placing = Placing(self._array, self._cursors, classes=found.classes, slots=slots, target=target)
         placed = self._place(placing, view.batches, {want.batch.batch_id: want.rows for want in wants}, found)
-        self._note_ends(planned, found, placed)
+        ended = self._note_ends(planned, found, placed)
         placing.trim()
-        took_s = Seconds(self._clock.monotonic() - started_s)
-        dropped = left.dropped + placing.dropped
-        counts = (len(view.batches), placing.offered, placing.placed, dropped, left.rotated_out, len(self._array))
-        return Refill(started_at, took_s, *counts)
+        readable = {supply.batch.batch_id for supply in supplies if self._is_readable(supply.batch, view)}
+        self._array.level.settle(self._array.each_group(), slots=slots, readable=readable)
+        more = bool(placing.placed or (ended and readable))
+        return _Filled(placing.offered, placing.placed, placing.dropped, more)
 
     # ------------------------------------------------------------ see and plan
 
@@ -134,7 +174,20 @@ class Refiller:
             handed_back_read=len(new) - retries,
             readable=self._is_readable(batch, view),
             groups_out=batch_id in batches_out,
+            taken=self._array.level.taken[batch_id],
         )
+
+    def _reread_remainders(self, view: View, urgent: ByBatch) -> None:
+        """A remainder that was read whole is read again when more is unsent than is known of it."""
+        held = self._array.slots_of_parts()
+        for batch in view.batches:
+            batch_id = batch.batch_id
+            if self._cursors.is_dry(batch_id, now_s=self._clock.monotonic()):
+                new = sum(not self._array.remembers(one.ready) for one in urgent.get(batch_id, ()))
+                known = held.get((batch_id, True), 0) + held.get((batch_id, False), 0) + new
+                known += self._array.in_flight.of_batch(batch_id) + self._array.rotation.out_of_batch(batch_id)
+                if batch.counts.unsent > known:
+                    self._cursors.is_not_dry(batch_id)
 
     def _is_readable(self, batch: Batch, view: View) -> bool:
         now_s = self._clock.monotonic()
@@ -146,29 +199,34 @@ class Refiller:
         requests = self._array.mix.weights(now_s=self._clock.monotonic())
         return targets(supplies, catalogue=catalogue, requests=requests, owned=view.owned)
 
-    def _wants(self, supplies: Sequence[BatchSupply], target: Mapping[Part, int], view: View) -> list[Want]:
+    def _wants(
+        self, supplies: Sequence[BatchSupply], target: Mapping[Part, int], view: View, *, scan: bool
+    ) -> list[Want]:
         """First instances to read: what the plan lacks, and a look past the groups that are in their cool-off."""
         wants = []
         scanned = 0
         for supply in supplies:
             rows = target[supply.batch.batch_id, False] - supply.held_other
-            if supply.groups_out and supply.readable and scanned < SCANNED_BATCHES:
+            if scan and supply.groups_out and supply.readable and scanned < SCANNED_BATCHES:
                 rows = max(rows, SCANNED_ROWS)
                 scanned += 1
             if rows > 0:
-                wants.append(Want(supply.batch, rows, supply.unheld, view.shards_of(supply.batch.batch_id)))
+                wants.append(Want(supply.batch, rows, supply.unheld, view.shards_of(supply.batch.batch_id), view.owned))
         return wants
 
     # ------------------------------------------------------------ read
 
-    async def _read_urgent(self, view: View, settings: FeederSettings) -> ByBatch:
-        """The urgent range of every batch from its start, less what other workers are to hold."""
-        if not view.batches:
+    async def _read_urgent(self, view: View, batches: Sequence[Batch], settings: FeederSettings) -> ByBatch:
+        """The urgent range of these batches from its start, less what other workers are to hold."""
+        self._more_urgent = frozenset()
+        if not batches:
             return {}
         held = self._array.slots_of_parts()
-        known = (held.get((b.batch_id, True), 0) + self._array.rotation.out_of_batch(b.batch_id) for b in view.batches)
+        known = (held.get((b.batch_id, True), 0) + self._array.rotation.out_of_batch(b.batch_id) for b in batches)
         per_batch = min(max(known) + URGENT_PER_BATCH, settings.slots + URGENT_PER_BATCH)
-        found = await self._ports.waiting.urgent([batch.batch_id for batch in view.batches], per_batch)
+        found = await self._ports.waiting.urgent([batch.batch_id for batch in batches], per_batch)
+        read = Counter(candidate.ready.batch_id for candidate in found)
+        self._more_urgent = frozenset(batch_id for batch_id, rows in read.items() if rows == per_batch)
         return _by_batch([candidate for candidate in found if view.is_ours(candidate.ready)])
 
     async def _read(self, planned: Reads, urgent: ByBatch) -> _Found:
@@ -202,16 +260,19 @@ class Refiller:
         offers += [Offer(one, by_cursor=True) for one in found.fresh.get(batch_id, ())]
         return sorted(offers, key=lambda offer: slot_rank(offer.candidate.ready, self._array.turns))
 
-    def _note_ends(self, planned: Reads, found: _Found, placed: Mapping[BatchId, Placed]) -> None:
-        """Ranges that gave less than asked for are at their end, if all they gave was dealt with."""
+    def _note_ends(self, planned: Reads, found: _Found, placed: Mapping[BatchId, Placed]) -> int:
+        """Ranges that gave less than asked for are at their end, if all they gave was dealt with; how many are."""
         now_s = self._clock.monotonic()
+        ended = 0
         rows = Counter((batch_id, shard_of(one.ready.job_id)) for batch_id, some in found.fresh.items() for one in some)
         for asked in planned.ranges:
             if rows[asked.batch_id, asked.shard] < asked.limit and placed[asked.batch_id].complete:
                 self._cursors.found_end(asked.batch_id, asked.shard, now_s=now_s)
+                ended += 1
         for batch_id in planned.tail_batches:
-            if placed[batch_id].complete and placed[batch_id].count == 0:
+            if placed[batch_id].complete and len(found.tail.get(batch_id, ())) < planned.tail_per_batch:
                 self._cursors.found_dry(batch_id, now_s=now_s)
+        return ended
 
 
 def _by_batch(candidates: Sequence[Candidate]) -> ByBatch:

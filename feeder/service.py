@@ -1,16 +1,20 @@
-"""Keeps the job array filled: a refill now and then, and at once when the array has run empty."""
+"""Keeps the job array filled: a whole refill now and then, and more between them while the array is low."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 
 import structlog
 
 from domain.clock import Clock
+from domain.units import Seconds
 from feeder.array import JobArray
 from feeder.ports import CatalogueSource
 from feeder.refill import Refill, Refiller
 from feeder.rotation import Unrunnable
+
+LEAST_GAP_S = Seconds(0.02)  # between two refills; at least as long as the last one took
 
 log = structlog.get_logger()
 
@@ -28,39 +32,57 @@ class Feeder:
 
     async def refill_once(self) -> Refill:
         """Bring the array to what it should hold now. Raises what the database raises."""
-        self.array.emptied.clear()
         self.last = await self._refiller.refill(self._settings.catalogue())
         return self.last
 
+    async def fill_up_once(self) -> Refill:
+        """Replace what was taken since, from what the last whole refill saw. Raises what the database raises."""
+        self.last = await self._refiller.fill_up(self._settings.catalogue())
+        return self.last
+
     async def run(self) -> None:
-        """Refill until cancelled."""
+        """Refill until cancelled; never two refills at once."""
         while True:
-            await self._refill_and_log()
-            await self._rest()
+            await self._logged(self.refill_once)
+            await self._until_due()
 
     def report(self) -> tuple[Unrunnable, ...]:
         """What nobody can run, and why; longest first."""
         return self.array.unrunnable()
 
-    async def _refill_and_log(self) -> None:
+    async def _logged(self, refill: Callable[[], Awaitable[Refill]]) -> Refill | None:
+        """What the refill did; None when it failed."""
         try:
-            done = await self.refill_once()
+            done = await refill()
         except Exception:
             self.failures += 1
             log.exception("refill failed", failures=self.failures)
-            return
+            return None
         if done.placed or done.dropped:
             log.debug("refill", **{name: getattr(done, name) for name in Refill.__slots__})
+        return done
 
-    async def _rest(self) -> None:
-        """Until the interval has passed or the array was emptied."""
-        interval_s = self._settings.catalogue().settings.feeder.interval_s
-        waits = [
-            asyncio.ensure_future(self._clock.sleep(interval_s)),
-            asyncio.ensure_future(self.array.emptied.wait()),
-        ]
+    async def _until_due(self) -> None:
+        """Fill up while the array is low, until the next whole refill is due; one in vain was the last till then."""
+        due = asyncio.ensure_future(self._clock.sleep(self._settings.catalogue().settings.feeder.interval_s))
+        took_s = self.last.took_s if self.last is not None else Seconds(0.0)
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            while not await self._passes_first(due, self._clock.sleep(max(LEAST_GAP_S, took_s))):
+                if await self._passes_first(due, self.array.level.low.wait()):
+                    return
+                done = await self._logged(self.fill_up_once)
+                if done is None or done.in_vain:
+                    self.array.level.rest()
+                took_s = done.took_s if done is not None else Seconds(0.0)
         finally:
-            for wait in waits:
-                wait.cancel()
+            due.cancel()
+
+    @staticmethod
+    async def _passes_first(due: asyncio.Future[None], other: Coroutine[None, None, object]) -> bool:
+        """Wait for either; whether `due` has come to pass."""
+        waiting = asyncio.ensure_future(other)
+        try:
+            await asyncio.wait((due, waiting), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+        return due.done()

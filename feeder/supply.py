@@ -21,7 +21,8 @@ class BatchSupply:
     """One ready batch as the refill sees it.
 
     `urgent_read` and `handed_back_read` count instances of the urgent range that are neither in the array nor in
-    flight. `readable`: there may be more to read. `groups_out`: some of its groups are in their cool-off.
+    flight. `readable`: there may be more to read. `groups_out`: some of its groups are in their cool-off. `taken` left
+    the array since the batch was read.
     """
 
     batch: Batch
@@ -32,11 +33,13 @@ class BatchSupply:
     handed_back_read: int
     readable: bool
     groups_out: bool
+    taken: int = 0
 
     @property
     def unheld(self) -> int:
         """First instances of all shards that are not in the array, about."""
-        return max(0, self.batch.counts.unsent - self.held_urgent - self.urgent_read - self.held_other)
+        known = self.held_urgent + self.urgent_read + self.held_other + self.taken
+        return max(0, self.batch.counts.unsent - known)
 
     def supplies(self, owned: Collection[int]) -> tuple[Supply, Supply]:
         """Its urgent and its other instances."""

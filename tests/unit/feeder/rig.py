@@ -31,6 +31,11 @@ class Rig:
             self.offered |= {ready.instance_id for ready in self.slots()}
         return done
 
+    async def fill_up(self) -> Refill:
+        done = await self.feeder.fill_up_once()
+        self.offered |= {ready.instance_id for ready in self.slots()}
+        return done
+
     def slots(self) -> list[Ready]:
         return [slot for group in self.array.groups() for slot in group.slots()]
 
@@ -47,3 +52,4 @@ class Rig:
         """Dispatch a slot, committed."""
         self.array.take(slot, HostId(host), VolunteerId(host))
         del self.database.unsent[slot.instance_id]
+        self.array.sent([slot.instance_id])

@@ -238,13 +238,13 @@ def test_groups_are_the_same_object_until_something_changes_their_order() -> Non
     assert array.groups() is before
 
 
-def test_taking_the_last_slot_wakes_the_refill() -> None:
+def test_taking_the_last_slot_calls_for_a_refill() -> None:
     array = an_array()
     first, second = put(array, 1), put(array, 2)
     array.take(first, HOST, ADA)
-    assert not array.emptied.is_set()
+    assert not array.level.low.is_set()
     array.take(second, HOST, ADA)
-    assert array.emptied.is_set()
+    assert array.level.low.is_set()
 
 
 def test_a_group_names_the_sticky_files_its_jobs_share() -> None:

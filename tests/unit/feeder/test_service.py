@@ -3,10 +3,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from domain.batches import Batch
 from domain.errors import MusterError
+from domain.waiting import Candidate, FreshRange
+from feeder.service import LEAST_GAP_S
 from tests.unit.feeder.fakes import FakeWaiting, a_few_turns
 from tests.unit.feeder.rig import Rig
 
@@ -32,16 +34,59 @@ async def test_the_loop_refills_when_the_interval_has_passed() -> None:
     await stop(task)
 
 
-async def test_an_emptied_array_is_refilled_at_once() -> None:
+async def test_a_low_array_is_filled_up_before_the_interval_has_passed() -> None:
+    rig = Rig(slots=100)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 1000)
+    task = asyncio.create_task(rig.feeder.run())
+    await a_few_turns()
+    rig.clock.pass_s(LEAST_GAP_S)
+    for slot in rig.slots()[:24]:
+        rig.send(slot)
+    await a_few_turns()
+    assert len(rig.array) == 76
+    rig.send(rig.slots()[0])
+    await a_few_turns()
+    assert len(rig.array) == 100
+    await stop(task)
+
+
+async def test_refills_keep_a_distance_however_fast_the_array_is_drained() -> None:
     rig = Rig(slots=10)
     rig.database.add_batch(1)
-    rig.database.add_jobs(1, 100)
+    rig.database.add_jobs(1, 1000)
+    task = asyncio.create_task(rig.feeder.run())
+    await a_few_turns()
+    for _ in range(9):
+        for slot in rig.slots():
+            rig.send(slot)
+        await a_few_turns()
+        assert len(rig.array) == 0
+        rig.clock.pass_s(LEAST_GAP_S)
+        await a_few_turns()
+        assert len(rig.array) == 10
+    assert rig.database.calls.count("fresh") == 10
+    await stop(task)
+
+
+async def test_after_a_refill_in_vain_the_next_is_the_regular_one() -> None:
+    rig = Rig(slots=40)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 30)
     task = asyncio.create_task(rig.feeder.run())
     await a_few_turns()
     for slot in rig.slots():
         rig.send(slot)
+        rig.clock.pass_s(LEAST_GAP_S)
+        await a_few_turns()
+    assert rig.feeder.last is not None
+    assert rig.feeder.last.in_vain
+    assert rig.database.calls.count("ready_batches") == 1
+    assert len(rig.database.calls) <= 6
+    rig.database.add_jobs(1, 5)
+    rig.clock.pass_s(0.5)
     await a_few_turns()
-    assert len(rig.array) == 10
+    assert len(rig.array) == 5
     await stop(task)
 
 
@@ -55,6 +100,43 @@ class BrokenWaiting(FakeWaiting):
         if self.broken:
             raise MusterError("the database is away")
         return await super().ready_batches(limit)
+
+
+@dataclass
+class SlowWaiting(FakeWaiting):
+    """Answers when it is let; counts how many wait at once."""
+
+    let: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: int = 0
+    most_waiting: int = 0
+
+    async def fresh(self, ranges: Sequence[FreshRange]) -> Sequence[Candidate]:
+        self.waiting += 1
+        self.most_waiting = max(self.waiting, self.most_waiting)
+        await self.let.wait()
+        self.waiting -= 1
+        return await super().fresh(ranges)
+
+
+async def test_there_are_never_two_refills_at_once() -> None:
+    database = SlowWaiting()
+    rig = Rig(slots=10, database=database)
+    database.add_batch(1)
+    database.add_jobs(1, 1000)
+    database.let.set()
+    task = asyncio.create_task(rig.feeder.run())
+    await a_few_turns()
+    database.let.clear()
+    for slot in rig.slots():
+        rig.send(slot)
+    for _ in range(20):
+        rig.clock.pass_s(0.3)
+        await a_few_turns()
+    assert database.most_waiting == database.waiting == 1
+    database.let.set()
+    await a_few_turns()
+    assert len(rig.array) == 10
+    await stop(task)
 
 
 async def test_a_failed_refill_is_counted_and_the_next_one_succeeds() -> None:

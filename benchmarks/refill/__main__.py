@@ -1,0 +1,138 @@
+"""How long does a refill of the job array take, with ten thousand and with millions of waiting jobs behind it?
+
+`python -m benchmarks.refill [--waiting-jobs 10000 --waiting-jobs 1000000] [--slots 1000 --slots 10000] --json`.
+For each backlog a project on an embedded database in a temporary folder, the same as `benchmarks.dispatch` measures,
+and the feeder of one of two workers. `full`: from an empty array. `steady`: the one on the
+side, after `--sent` of its slots were sent; `round`: the one every second, after as many were sent.
+`after_sends_full`: from an empty array, after a tenth of the backlog (at most `--many-sent`) was sent unvacuumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import asyncpg
+
+from benchmarks.dispatch.figures import table
+from benchmarks.dispatch.world import World, install_project
+from benchmarks.refill.figures import Figures, medians, named, ratios, reference_us
+from benchmarks.refill.steps import Steps
+from domain.clock import Clock, SystemClock
+from operations.compose import database_dsn, release_database
+from store.postgres import open_store
+
+BACKLOGS = (10_000, 1_000_000)
+LARGEST = 10_000_000
+SLOTS = (1_000, 10_000)
+WAITING_PER_SLOT = 10  # at least: half of them are another worker's
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
+    """All backlogs, one after the other, and the ratios of each to the smallest."""
+    figures: dict[str, object] = {"repeats": options.repeats, "sent": options.sent}
+    by_backlog: dict[int, dict[int, Figures]] = {}
+    for waiting_jobs in sorted(options.waiting_jobs):
+        by_backlog[waiting_jobs] = await _of_backlog(waiting_jobs, options, folder / str(waiting_jobs), clock)
+        for slots, found in by_backlog[waiting_jobs].items():
+            figures |= {f"{key}_{named(slots)}_slots_{named(waiting_jobs)}": value for key, value in found.items()}
+    figures |= ratios(by_backlog)
+    figures["reference_us"] = round(reference_us(), 1)
+    return figures
+
+
+async def _of_backlog(waiting_jobs: int, options: argparse.Namespace, folder: Path, clock: Clock) -> dict[int, Figures]:
+    """A project with this backlog, and the figures for each number of slots."""
+    project = await install_project(folder, url="http://127.0.0.1:9/", slots=1000, clock=clock)
+    dsn = await database_dsn(project)
+    try:
+        store = await open_store(dsn, clock=clock, min_size=1, max_size=1)  # one server process to ask for its CPU time
+        connection = await asyncpg.connect(dsn, statement_cache_size=20)
+        try:
+            say(f"filling a project with {waiting_jobs:,} waiting jobs …")
+            began_s = clock.monotonic()
+            await World(store, connection, clock, jobs=1).fill(project, waiting_jobs)
+            load_s = clock.monotonic() - began_s
+            nbytes = await connection.fetchval("SELECT pg_database_size(current_database())")
+            say(f"  {load_s:.1f} s, {nbytes / 2**20:,.0f} MiB")
+            await connection.execute("ALTER TABLE instance SET (autovacuum_enabled = false)")
+            steps = await Steps.of(store, connection, clock)
+            found = await _measured(steps, waiting_jobs, options)
+            for figures in found.values():
+                figures |= {"load_s": round(load_s, 1), "database_mib": float(round(nbytes / 2**20))}
+            return found
+        finally:
+            await connection.close()
+            await store.close()
+    finally:
+        release_database(project)
+
+
+async def _measured(steps: Steps, waiting_jobs: int, options: argparse.Namespace) -> dict[int, Figures]:
+    """The medians for each number of slots that the backlog can fill and more; what is sent stays sent."""
+    found: dict[int, Figures] = {}
+    sizes = sorted(slots for slots in options.slots if WAITING_PER_SLOT * slots <= waiting_jobs)
+    for slots in sizes:
+        full = [await steps.full(slots) for _ in range(options.repeats)]
+        say(f"  {slots:,} slots: full {medians('full', full)['full_s'] * 1000:.1f} ms")
+        found[slots] = medians("full", full)
+    for slots in sizes:
+        for name, whole in (("steady", False), ("round", True)):
+            timed = await steps.after_sending(slots, sent=options.sent, repeats=options.repeats, whole=whole)
+            found[slots] |= medians(name, timed)
+            say(f"  {slots:,} slots: {options.sent} sent, {name} {found[slots][f'{name}_s'] * 1000:.1f} ms")
+    many = min(waiting_jobs // 10, options.many_sent)
+    await steps.send_many(many)
+    for slots in sizes:
+        full = [await steps.full(slots) for _ in range(options.repeats)]
+        found[slots] |= medians("after_sends_full", full)
+        say(f"  {slots:,} slots: {many:,} sent, full {found[slots]['after_sends_full_s'] * 1000:.1f} ms")
+    return found
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--waiting-jobs", type=int, action="append", help="a backlog; may be repeated")
+    parser.add_argument(
+        "--largest", action="store_true", help=f"a backlog of {LARGEST:,} too: minutes, and 8 GiB of disk"
+    )
+    parser.add_argument("--slots", type=int, action="append", help="of the job array; may be repeated")
+    parser.add_argument("--sent", type=int, default=250, help="slots sent before each steady refill")
+    parser.add_argument(
+        "--many-sent", type=int, default=50_000, help="jobs sent, without a vacuum, before the last step"
+    )
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=None, help="where to work and leave everything")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    options.waiting_jobs = (options.waiting_jobs or list(BACKLOGS)) + [LARGEST] * options.largest
+    options.slots = options.slots or list(SLOTS)
+    return options
+
+
+def main() -> None:
+    options = parsed()
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="muster-refill-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    began_s = time.monotonic()
+    try:
+        figures = asyncio.run(measure(options, folder, SystemClock()))
+    finally:
+        if options.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    figures["took_s"] = round(time.monotonic() - began_s, 1)
+    print(json.dumps(figures) if options.json else table(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""What do the timed refills come to? Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+Figures = dict[str, float]
+STEPS = {"full": "refill", "steady": "steady_refill", "round": "round", "after_sends_full": "after_sends_refill"}
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One refill: seconds that passed, CPU seconds of this process and of the database, and slots placed."""
+
+    took_s: float
+    python_s: float
+    postgres_s: float
+    placed: int
+
+
+def medians(name: str, refills: Sequence[Timed]) -> Figures:
+    """The median of each figure; CPU in microseconds per slot placed.
+
+    >>> medians("full", [Timed(0.1, 0.02, 0.03, 1000)])
+    {'full_s': 0.1, 'full_placed': 1000.0, 'full_python_us_per_slot': 20.0, 'full_postgres_us_per_slot': 30.0}
+    """
+    return {
+        f"{name}_s": _rounded(median(one.took_s for one in refills)),
+        f"{name}_placed": float(median(one.placed for one in refills)),
+        f"{name}_python_us_per_slot": _rounded(_us_per_slot([one.python_s for one in refills], refills)),
+        f"{name}_postgres_us_per_slot": _rounded(_us_per_slot([one.postgres_s for one in refills], refills)),
+    }
+
+
+def _us_per_slot(seconds: Sequence[float], refills: Sequence[Timed]) -> float:
+    """Over all refills together."""
+    return 1e6 * sum(seconds) / max(1, sum(one.placed for one in refills))
+
+
+def ratios(by_backlog: Mapping[int, Mapping[int, Figures]]) -> Figures:
+    """Seconds per slot placed, against the smallest backlog with as many slots, and against fewer slots.
+
+    >>> few, many = {"full_s": 0.1, "full_placed": 1000.0}, {"full_s": 0.2, "full_placed": 1000.0}
+    >>> ratios({10_000: {1000: few}, 1_000_000: {1000: many}})
+    {'refill_ratio_1m_over_10k': 2.0}
+    """
+    sizes = sorted({slots for found in by_backlog.values() for slots in found})
+    ratio: Figures = {}
+    for slots in sizes:
+        smallest, *others = sorted(backlog for backlog, found in by_backlog.items() if slots in found)
+        at = "" if slots == sizes[0] else f"_{named(slots)}_slots"
+        for backlog in others:
+            for step, name in STEPS.items():
+                before, after = by_backlog[smallest][slots], by_backlog[backlog][slots]
+                if f"{step}_s" in before:
+                    key = f"{name}_ratio_{named(backlog)}_over_{named(smallest)}{at}"
+                    ratio[key] = _rounded(_per_slot(after, step) / _per_slot(before, step))
+    for fewer, more in pairwise(sizes):
+        of_largest = by_backlog[max(by_backlog)]
+        if "steady_s" in of_largest[more]:
+            key = f"steady_refill_ratio_{named(more)}_over_{named(fewer)}_slots"
+            ratio[key] = _rounded(_per_slot(of_largest[more], "steady") / _per_slot(of_largest[fewer], "steady"))
+    return ratio
+
+
+def _per_slot(figures: Figures, step: str) -> float:
+    return figures[f"{step}_s"] / max(1.0, figures[f"{step}_placed"])
+
+
+def named(count: int) -> str:
+    """A round number in short.
+
+    >>> named(10_000), named(10_000_000), named(300)
+    ('10k', '10m', '300')
+    """
+    if count >= 1_000_000:
+        return f"{count // 1_000_000}m"
+    return f"{count // 1000}k" if count >= 1000 else str(count)
+
+
+def reference_us() -> float:
+    """A fixed operation in microseconds of CPU: 1,000 changes of a small dictionary."""
+    times = []
+    for _ in range(200):
+        found: dict[int, int] = {}
+        began = time.process_time_ns()
+        for number in range(1000):
+            found[number % 97] = found.get(number % 89, 0) + number
+        times.append((time.process_time_ns() - began) / 1000.0)
+    return median(times)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
