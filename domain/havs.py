@@ -158,6 +158,9 @@ def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int, quota_mos
         n_valid=row.n_valid + delta.n_valid,
         n_error=row.n_error + delta.n_error,
         n_timeout=max(0, row.n_timeout + delta.n_timeout),
+        log_n=row.log_n + delta.log_n,
+        log_sum=row.log_sum + delta.log_sum,
+        log_sum_sq=row.log_sum_sq + delta.log_sum_sq,
     )
 
 

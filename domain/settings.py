@@ -136,6 +136,12 @@ class RankingSettings:
     min_samples: float = knob(3.0, "effective samples a row needs to be ranked", low=0)
     active_s: Seconds = knob(Seconds(7 * DAY_S), "a host counts while it called within this", low=HOUR_S)
     consecutive_valid_infinite: int = knob(10, "more valid results in a row than this rank as infinite", low=1)
+    run_interval_s: Seconds = knob(
+        DAY_S, "seconds between full rankings by the background process; 0 = a cron job alone does them", low=0
+    )
+    refresh_interval_s: Seconds = knob(
+        HOUR_S, "seconds between refreshes of the cut points by the background process; 0 = none", low=0
+    )
 
 
 @dataclass(frozen=True, slots=True)

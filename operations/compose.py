@@ -12,12 +12,16 @@ from aiohttp import web
 
 import feeder.build
 import feeder.ports
+import hoststats.build
 import jobs.build
 import scheduler.build
 import transfer.build
 from domain.clock import Clock
-from domain.settings import Settings
+from domain.settings import RankingSettings, Settings
 from feeder.service import Feeder
+from hoststats.build import HostStatisticsServices
+from hoststats.ports import Ports as HostStatisticsPorts
+from hoststats.timer import LOOK_EVERY_S
 from jobs.history import INTERVAL_S
 from operations.accounts import AccountKeys
 from operations.api.bodies import MAX_BODY_BYTES
@@ -179,11 +183,13 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
 
         ports = jobs.build.JobsPorts(store.unsettled, files.outputs, store.overdue, store.outages, store.history)
         services = jobs.build.build(ports, lambda: catalogue.catalogue().settings, clock)
+        ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         duties = tuple(
             Duty(name, run_once, locks=locks, clock=clock, interval_s=interval_s)
             for name, run_once, interval_s in (
                 ("validator", services.validator.run_once, lifecycle("validate_interval_s")),
                 ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),
+                ("host statistics", ranking.timer.run_once, lambda: LOOK_EVERY_S),
                 ("history", services.mover.run_once, lambda: INTERVAL_S),
             )
         )
@@ -191,3 +197,11 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
     finally:
         await locks.close()
         await store.close()
+
+
+def host_statistics(
+    store: PostgresStore, settings: Callable[[], RankingSettings], clock: Clock
+) -> HostStatisticsServices:
+    """The ranking of hosts, for a command or the background process."""
+    ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
+    return hoststats.build.build(ports, settings, clock)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from domain.apps import App
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
+from domain.populations import HostStatisticsRun
 from operations.ports import InstanceRow, JobRow
 
 
@@ -103,4 +106,18 @@ def app_as_json(app: App, catalogue: Catalogue) -> dict[str, object]:
         "deprecated": app.deprecated,
         "adaptive_copies": app.adaptive_copies,
         "versions": versions,
+    }
+
+
+def run_as_json(run: HostStatisticsRun) -> dict[str, object]:
+    """A run of the host statistics, with its totals and what it found per (app, processor type)."""
+    return {
+        "generation": run.generation,
+        "full": run.full,
+        "started_at": run.started_at,
+        "seconds": round(run.seconds, 3),
+        "apps": run.apps,
+        "rows": run.rows,
+        "ranked": run.ranked,
+        "parts": [asdict(part) for part in run.parts],
     }

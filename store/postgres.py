@@ -10,6 +10,7 @@ from store.history import PostgresHistory
 from store.ledger import PostgresLedger
 from store.migrate import check_version
 from store.people import PostgresPeople, PostgresVolunteers
+from store.percentiles import PostgresGenerations, PostgresHavTables
 from store.pool import Database, connect
 from store.settings import PostgresSettings
 from store.settling import PostgresUnsettledJobs
@@ -41,6 +42,8 @@ class PostgresStore:
         self.settings = PostgresSettings(database)
         self.views = PostgresViews(database)
         self.history = PostgresHistory(database)
+        self.hav_tables = PostgresHavTables(database)
+        self.generations = PostgresGenerations(database)
         self.clock = DatabaseClock(database)
 
     def shards(self) -> PostgresShards:

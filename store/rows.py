@@ -230,6 +230,9 @@ def host_app_version(row: Row) -> HostAppVersion:
         n_timeout=row["n_timeout"],
         n_due=row["n_due"],
         inherited_from=row["inherited_from"],
+        log_n=row["log_n"],
+        log_sum=row["log_sum"],
+        log_sum_sq=row["log_sum_sq"],
     )
 
 

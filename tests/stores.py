@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from feeder.ports import WaitingWork
+from hoststats.ports import Generations, HavTables
 from jobs.ports import EndedWork, Outages, OverdueWork, Submissions, UnsettledJobs
 from operations.ports import Applications, History, People, SettingStore, Views, Volunteers
 from scheduler.ports import Ledger
@@ -51,6 +52,10 @@ class Store(Protocol):
     def settings(self) -> SettingStore: ...
     @property
     def history(self) -> AnyHistory: ...
+    @property
+    def hav_tables(self) -> HavTables: ...
+    @property
+    def generations(self) -> Generations: ...
     @property
     def views(self) -> CheckedViews: ...
 

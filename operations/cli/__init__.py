@@ -11,6 +11,7 @@ from domain.errors import MusterError
 from operations.cli.accounts import account, submitter
 from operations.cli.apps import app
 from operations.cli.batches import batch, job
+from operations.cli.hoststats import hoststats
 from operations.cli.node import demo, init, migrate, up
 from operations.cli.purge import purge
 from operations.cli.settings import setting
@@ -36,6 +37,7 @@ for command in (
     app,
     batch,
     job,
+    hoststats,
     setting,
     sign,
     token,

@@ -6,6 +6,7 @@ from store.memory.applications import MemoryApplications
 from store.memory.history import MemoryHistory
 from store.memory.ledger import MemoryLedger
 from store.memory.people import MemoryPeople, MemoryVolunteers
+from store.memory.percentiles import MemoryGenerations, MemoryHavTables
 from store.memory.registry import Registry
 from store.memory.settings import MemorySettings
 from store.memory.settling import MemoryUnsettled
@@ -35,6 +36,8 @@ class MemoryStore:
         self.overdue = MemoryOverdue(registry, work)
         self.outages = MemoryOutages(registry, work)
         self.uploads = MemoryUploads(work)
+        self.hav_tables = MemoryHavTables(work)
+        self.generations = MemoryGenerations(registry)
         self.views = MemoryViews(registry, work)
         self.history = MemoryHistory(registry, work)
 

@@ -120,7 +120,7 @@ class MemoryApplications:
             apps=dict(self._registry.apps),
             versions=versions,
             current=current_versions(versions),
-            cut_points={},
+            cut_points=dict(self._registry.cut_points),
             settings=self._registry.settings,
             unfit_settings=unfit,
         )
@@ -151,6 +151,7 @@ def _as_registered(file: AppFile, registered: StoredFile) -> AppFile:
 
 
 def _inherited(row: HostAppVersion, app_version_id: AppVersionId) -> HostAppVersion:
+    kept = min(1.0, INHERITED_SAMPLES / row.log_n) if row.log_n > 0 else 1.0
     return HostAppVersion(
         row.host_id,
         app_version_id,
@@ -160,6 +161,9 @@ def _inherited(row: HostAppVersion, app_version_id: AppVersionId) -> HostAppVers
         tight=_lightened(row.tight),
         relaxed=_lightened(row.relaxed),
         inherited_from=row.app_version_id,
+        log_n=min(row.log_n, int(INHERITED_SAMPLES)),
+        log_sum=row.log_sum * kept,
+        log_sum_sq=row.log_sum_sq * kept,
     )
 
 

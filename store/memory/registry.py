@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.apps import App, AppVersion, PlanClass
+from domain.apps import App, AppVersion, PlanClass, ProcessorType
 from domain.batches import Account, Submitter
 from domain.errors import NotFoundError
+from domain.ranking import CutPoints
 from domain.settings import Settings
 from domain.units import AccountId, AppId, AppVersionId, Instant, SubmitterId, VolunteerId
 from domain.views import SettingChange
@@ -46,6 +47,7 @@ class Registry:
         self.setting_changes: list[SettingChange] = []
         self.duty_done_at: dict[str, Instant] = {}
         self.settings = Settings()  # of the catalogue that was loaded last
+        self.cut_points: dict[tuple[AppId, ProcessorType], CutPoints] = {}  # of the generation published last
 
     def account(self, name: str) -> Account:
         if name not in self.account_ids:

@@ -1,0 +1,159 @@
+"""How does every (host, app version) of one (app, processor type) stand among its kind? Pure, on whole arrays.
+
+The same rule as domain/ranking.py looks up one row at a time by the cut points made here:
+
+    X = (#{slower} + 0.5 #{equally fast, itself included}) / N      turnaround score, lower is better
+    Y = (#{fewer} + 0.5 #{equally many, itself included}) / N       valid results in a row; +inf above 10
+    P = min(X, Y), compared with >=
+
+N counts the population: rows of active hosts with enough samples. Y is `scipy.stats.percentileofscore` / 100 with
+kind "mean" (mid-rank), X is 1 minus that of the score. Below `ranking.min_rows` rows the bootstrap rule holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.ranking import BOOTSTRAP_P, FASTEST_QUARTER_P, FASTEST_QUARTER_X, SCORE_DECIMALS, SHRINKAGE
+from domain.settings import RankingSettings
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Counts = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """p, x and y per row, NaN where there is none, and what the cut points are made from.
+
+    `ordered` are the population's turnaround scores ascending, `in_a_row[k]` how many of it have exactly k
+    valid results in a row, `n` its size.
+    """
+
+    p: Floats
+    x: Floats
+    y: Floats
+    n: int
+    ordered: Floats
+    in_a_row: NDArray[np.int64]
+
+
+def turnaround_scores(n: Floats, total: Floats, *, score_mean: float) -> Floats:
+    """(total + k0 score_mean) / (n + k0) with k0 = 2, to 9 decimals: domain.ranking.turnaround_score of each row.
+
+    >>> turnaround_scores(np.array([2.0, 0.0]), np.array([4.0, 0.0]), score_mean=1.0).tolist()
+    [1.5, 1.0]
+    """
+    return np.round((total + SHRINKAGE * score_mean) / (n + SHRINKAGE), SCORE_DECIMALS)
+
+
+def mean_score(n: Floats, total: Floats) -> float:
+    """What few samples are shrunk towards: the mean over rows of each row's mean; 0 without any.
+
+    Rows with less than one effective sample say too little to be asked. Every host counts alike: else new hosts
+    would start at the level of those that do most of the work.
+
+    >>> mean_score(np.array([2.0, 10.0, 0.1]), np.array([4.0, 10.0, 9.0]))
+    1.5
+    """
+    known = n >= 1.0
+    return float(np.mean(total[known] / n[known])) if known.any() else 0.0
+
+
+def mid_ranks(values: Floats) -> tuple[Floats, Floats]:
+    """The mid-rank of each value among all of them, (#{below} + #{at or below}) / 2N, and the values ascending.
+
+    >>> mid_ranks(np.array([4.0, 2.0, 1.0, 2.0]))[0].tolist()
+    [0.875, 0.5, 0.125, 0.5]
+    """
+    size = values.size
+    order = np.argsort(values)
+    ordered = values[order]
+    starts = np.flatnonzero(np.concatenate((np.ones(min(1, size), bool), ordered[1:] != ordered[:-1])))
+    ends = np.append(starts[1:], size)[: starts.size]
+    ranks = np.empty(size)
+    ranks[order] = np.repeat((starts + ends) / (2.0 * max(1, size)), ends - starts)
+    return ranks, ordered
+
+
+def ranks_among(ordered: Floats, values: Floats) -> Floats:
+    """The mid-rank of values that need not belong to the population.
+
+    >>> ranks_among(np.array([1.0, 2.0, 2.0, 4.0]), np.array([2.0, 3.0])).tolist()
+    [0.5, 0.75]
+    """
+    below, at_or_below = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    return np.asarray((below + at_or_below) / (2.0 * max(1, ordered.size)))
+
+
+def valid_ranks(in_a_row: NDArray[np.int64], n: int, consecutive_valid: Counts) -> Floats:
+    """Y of each row, by the population's counts of 0 to 10 valid results in a row; +inf above.
+
+    POLICY 4.4's table, N = 9: two rows with 0, two with 3, one with 10, four with more.
+
+    >>> in_a_row = np.array([2, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1])
+    >>> valid_ranks(in_a_row, 9, np.array([0, 3, 10, 11], np.int32)).round(3).tolist()
+    [0.111, 0.333, 0.5, inf]
+    """
+    fewer = np.cumsum(in_a_row) - in_a_row
+    table = np.append((fewer + 0.5 * in_a_row) / max(1, n), np.inf)
+    return np.asarray(table[np.minimum(consecutive_valid, in_a_row.size)])
+
+
+def rank(
+    scores: Floats,
+    consecutive_valid: Counts,
+    *,
+    active: Flags,
+    enough: Flags,
+    failed: Flags,
+    settings: RankingSettings,
+) -> Ranking:
+    """Rank all rows of one (app, processor type). `enough`: at least `min_samples` effective samples.
+
+    The population are the rows that are active and have enough; a row of a silent host is ranked among them,
+    and does not count. A row without enough is a newcomer: NaN. In a small population a row that failed last has
+    P 0, the fastest quarter of those with enough 0.9, every other row 0.5.
+
+    >>> everybody = np.ones(3, bool)
+    >>> settings = RankingSettings(min_rows=3)
+    >>> ranking = rank(np.array([1.0, 2.0, 3.0]), np.array([11, 12, 0], np.int32),
+    ...                active=everybody, enough=everybody, failed=~everybody, settings=settings)
+    >>> ranking.p.round(3).tolist()
+    [0.833, 0.5, 0.167]
+    """
+    population = active & enough
+    n = int(np.count_nonzero(population))
+    ranks, ordered = mid_ranks(scores[population])
+    x = np.full(scores.size, np.nan)
+    x[population] = 1.0 - ranks
+    silent = enough & ~active
+    if n and silent.any():
+        x[silent] = 1.0 - ranks_among(ordered, scores[silent])
+    infinite = settings.consecutive_valid_infinite
+    counted = np.minimum(consecutive_valid[population], infinite + 1)
+    in_a_row = np.bincount(counted, minlength=infinite + 2)[: infinite + 1]
+    if n < settings.min_rows:
+        return Ranking(bootstrap(x, failed=failed), *_none(scores.size), n, ordered, in_a_row)
+    y = valid_ranks(in_a_row, n, consecutive_valid)
+    y[~enough] = np.nan
+    return Ranking(np.minimum(x, y), x, y, n, ordered, in_a_row)
+
+
+def bootstrap(x: Floats, *, failed: Flags) -> Floats:
+    """P while the population is small, newcomers (x NaN) included.
+
+    >>> bootstrap(np.array([0.9, 0.4, np.nan, 0.9]), failed=np.array([False, False, False, True])).tolist()
+    [0.9, 0.5, 0.5, 0.0]
+    """
+    p = np.full(x.size, BOOTSTRAP_P)
+    p[x >= FASTEST_QUARTER_X] = FASTEST_QUARTER_P
+    p[failed] = 0.0
+    return p
+
+
+def _none(size: int) -> tuple[Floats, Floats]:
+    return np.full(size, np.nan), np.full(size, np.nan)

@@ -1,0 +1,154 @@
+"""One run of the host statistics: read, rank, write, switch; app by app, so that memory is that of one app.
+
+1 take the right to run and a new generation; 2 for each app read its rows, rank them and write the percentiles, which
+the database does while the next app is read; 3 publish the cut points, which switches to the generation; 4 remove old
+generations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from domain.apps import App, ProcessorType
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.populations import HostStatisticsRun, RankedPart
+from domain.ranking import CutPoints
+from domain.units import AppId, Instant, Seconds
+from hoststats.apps import Part, rank_app
+from hoststats.ports import NewGeneration, Ports, Table
+
+log = structlog.get_logger("hoststats")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: `apps_done` of `apps`, and what was just done with `rows` rows of an app."""
+
+    apps_done: int
+    apps: int
+    app_name: str
+    step: str  # read, ranked
+    rows: int
+    processor_type: ProcessorType | None = None
+
+
+Report = Callable[[Progress], None]
+
+
+def in_silence(progress: Progress) -> None:
+    """A report to nobody."""
+
+
+class HostStatistics:
+    """Ranks every host. Any process may run it; one run at a time is under way."""
+
+    def __init__(self, ports: Ports, clock: Clock) -> None:
+        self._ports = ports
+        self._clock = clock
+
+    async def run(self, *, full: bool = True, report: Report = in_silence) -> HostStatisticsRun | None:
+        """Publish a new generation; `full` with the percentiles of every row, else the cut points alone.
+
+        None when a run is under way elsewhere. Broken off anywhere, the present generation stays.
+        """
+        started_at, began_s = self._clock.now(), self._clock.monotonic()
+        async with self._ports.generations.new(now=started_at, full=full) as generation:
+            if generation is None:
+                return None
+            catalogue = await self._ports.catalogues.load_catalogue()
+            writing = _Writing(generation if full else None)
+            try:
+                cuts, summaries = await self._ranked(writing, catalogue, started_at, report)
+                await writing.finish()
+            finally:
+                await writing.stop()
+            seconds = Seconds(self._clock.monotonic() - began_s)
+            run = HostStatisticsRun(generation.number, full, started_at, seconds, tuple(summaries))
+            await generation.publish(cuts, run)
+        removed = await self._ports.generations.remove_old()
+        log.info(
+            "hosts ranked",
+            generation=run.generation,
+            full=full,
+            apps=run.apps,
+            rows=run.rows,
+            ranked=run.ranked,
+            seconds=round(seconds, 3),
+            removed=removed,
+        )
+        return run
+
+    async def _ranked(
+        self, writing: _Writing, catalogue: Catalogue, now: Instant, report: Report
+    ) -> tuple[list[CutPoints], list[RankedPart]]:
+        cuts, summaries = list[CutPoints](), list[RankedPart]()
+        app_ids = sorted(catalogue.current)
+        for done, app_id in enumerate(app_ids):
+            turn = _Turn(catalogue.apps[app_id], done, len(app_ids), report)
+            parts = await self._app(app_id, catalogue, now, turn)
+            cuts += [part.cuts for part in parts]
+            summaries += [part.summary for part in parts]
+            await writing.begin([part.percentiles for part in parts])
+        return cuts, summaries
+
+    async def _app(self, app_id: AppId, catalogue: Catalogue, now: Instant, turn: _Turn) -> list[Part]:
+        settings, versions = catalogue.settings, catalogue.current[app_id]
+        active_since = Instant(now - settings.ranking.active_s)
+        table = await self._ports.tables.of_versions(versions, active_since=active_since)
+        turn.tell("read", table.size)
+        facts = await self._ports.tables.facts(app_id)
+        # In a thread: other duties live in this process, and sorting millions takes seconds.
+        parts = await asyncio.to_thread(
+            lambda: list(rank_app(turn.app, versions, table, facts=facts, now=now, settings=settings))
+        )
+        for part in parts:
+            turn.tell("ranked", part.summary.rows, part.summary.processor_type)
+        return parts
+
+
+class _Writing:
+    """Writes one app's percentiles while the next one is read; without a generation, nothing."""
+
+    def __init__(self, generation: NewGeneration | None) -> None:
+        self._generation = generation
+        self._task: asyncio.Task[None] | None = None
+
+    async def begin(self, tables: Sequence[Table]) -> None:
+        """Write these as soon as those before are written; two apps' tables are in memory at most."""
+        await self.finish()
+        if self._generation is not None:
+            self._task = asyncio.create_task(self._write(self._generation, tables))
+
+    async def _write(self, generation: NewGeneration, tables: Sequence[Table]) -> None:
+        for table in tables:
+            await generation.write(table)
+
+    async def finish(self) -> None:
+        """Wait until everything is written. Raises what writing raised."""
+        if self._task is not None:
+            await self._task
+            self._task = None
+
+    async def stop(self) -> None:
+        """Let go of what is still being written, if the run broke off."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """An app's place in the run."""
+
+    app: App
+    done: int
+    apps: int
+    report: Report
+
+    def tell(self, step: str, rows: int, kind: ProcessorType | None = None) -> None:
+        self.report(Progress(self.done, self.apps, self.app.name, step, rows, kind))

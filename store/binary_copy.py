@@ -1,0 +1,127 @@
+"""How does a table of numbers go through PostgreSQL's binary COPY to and from numpy records? Pure.
+
+Without nulls every row has the same length: a count of fields (int16), then each field's length (int32) and value,
+all big-endian. So a block of rows is one array, read and written without a loop over rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Table = NDArray[np.void]
+Fields = Sequence[tuple[str, str]]
+
+HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # signature, no flags, no extension
+TRAILER = b"\xff\xff"
+BLOCK_BYTES = 1 << 20
+FIRST_ROWS = 10_000
+
+
+class BinaryCopyError(Exception):
+    """The rows are not what was asked for."""
+
+
+def native_dtype(fields: Fields) -> np.dtype[np.void]:
+    """The records in memory.
+
+    >>> native_dtype((("host_id", "i4"), ("p", "f4"))).itemsize
+    8
+    """
+    return np.dtype(list(fields))
+
+
+def wire_dtype(fields: Fields, nulls: frozenset[str] = frozenset()) -> np.dtype[np.void]:
+    """The rows on their way; a field in `nulls` has a length of -1 and no value.
+
+    >>> wire_dtype((("host_id", "i4"), ("p", "f4"))).itemsize  # 2 + 4 + 4 + 4 + 4
+    18
+    """
+    parts = [("_fields", ">i2")]
+    for name, kind in fields:
+        parts.append((f"_length_{name}", ">i4"))
+        if name not in nulls:
+            parts.append((name, np.dtype(kind).newbyteorder(">").str))
+    return np.dtype(parts)
+
+
+class TableReader:
+    """Takes what COPY sends piece by piece, and has the whole table in the end."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._wire = wire_dtype(fields)
+        self._pending = bytearray()
+        self._begun = False
+        self._size = 0
+        self._table: Table = np.empty(FIRST_ROWS, native_dtype(fields))
+
+    def feed(self, data: bytes) -> None:
+        self._pending += data
+        if len(self._pending) >= BLOCK_BYTES:
+            self._take()
+
+    def table(self) -> Table:
+        """Every row, once all was fed. Raises BinaryCopyError when it breaks off early or has other fields."""
+        self._take()
+        if bytes(self._pending) != TRAILER:
+            raise BinaryCopyError(f"expected the end of the rows, got {bytes(self._pending[:40])!r}")
+        return self._table[: self._size]
+
+    def _take(self) -> None:
+        """Turn the whole rows of what is pending into records."""
+        if not self._begun:
+            if len(self._pending) < len(HEADER):
+                return
+            if not self._pending.startswith(HEADER):
+                raise BinaryCopyError(f"expected the header of a binary COPY, got {bytes(self._pending[:19])!r}")
+            del self._pending[: len(HEADER)]
+            self._begun = True
+        count = len(self._pending) // self._wire.itemsize
+        if count == 0:
+            return
+        used = count * self._wire.itemsize
+        self._append(np.frombuffer(bytes(self._pending[:used]), self._wire))
+        del self._pending[:used]
+
+    def _append(self, rows: NDArray[np.void]) -> None:
+        self._check(rows)
+        end = self._size + rows.size
+        if end > self._table.size:
+            # In place: the system moves the pages, so that no second copy is needed.
+            self._table.resize(max(end, self._table.size * 3 // 2), refcheck=False)
+        for name, _ in self._fields:
+            self._table[name][self._size : end] = rows[name]
+        self._size = end
+
+    def _check(self, rows: NDArray[np.void]) -> None:
+        if not np.all(rows["_fields"] == len(self._fields)):
+            raise BinaryCopyError(f"expected {len(self._fields)} fields, got {set(rows['_fields'].tolist())}")
+        for name, kind in self._fields:
+            wrong = rows[f"_length_{name}"] != np.dtype(kind).itemsize
+            if wrong.any():
+                length = int(rows[f"_length_{name}"][wrong][0])
+                raise BinaryCopyError(f"{name}: expected {np.dtype(kind).itemsize} bytes, got {length} (-1 is null)")
+
+
+def encoded(
+    table: Table, fields: Fields, *, nulls: frozenset[str] = frozenset(), fixed: Mapping[str, int] | None = None
+) -> Iterator[bytes]:
+    """The rows in blocks, without header and trailer.
+
+    Fields in `nulls` are null in every row; those in `fixed` have that value in every row.
+    """
+    fixed = fixed or {}
+    wire = wire_dtype(fields, nulls)
+    step = max(1, BLOCK_BYTES // wire.itemsize)
+    for start in range(0, table.size, step):
+        block = table[start : start + step]
+        rows = np.empty(block.size, wire)
+        rows["_fields"] = len(fields)
+        for name, kind in fields:
+            rows[f"_length_{name}"] = -1 if name in nulls else np.dtype(kind).itemsize
+            if name not in nulls:
+                rows[name] = fixed[name] if name in fixed else block[name]
+        yield rows.tobytes()

@@ -1,0 +1,156 @@
+"""What the host statistics read and publish, over the tables."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from statistics import median_low
+
+import numpy as np
+
+from domain.apps import AppVersion
+from domain.hosts import Host, HostAppVersion
+from domain.populations import (
+    HAV_FIELDS,
+    PERCENTILE_FIELDS,
+    AppFacts,
+    HostStatisticsRun,
+    StoredPercentile,
+)
+from domain.ranking import CutPoints
+from domain.units import AppId, AppVersionId, HostId, Instant, JobId, Seconds
+from store.binary_copy import Table, native_dtype
+from store.memory.registry import Registry
+from store.memory.rows import StoredBatch
+from store.memory.work import Work
+
+RECENT_BATCHES = 50
+JOBS_PER_BATCH = 100
+LEAST_AVAILABILITY_FRACTION = 0.01
+
+
+class MemoryHavTables:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    async def of_versions(self, versions: Sequence[AppVersion], *, active_since: Instant) -> Table:
+        wanted = {version.app_version_id: version for version in versions}
+        rows = [
+            _record(row, wanted[version_id], stored.host, active_since)
+            for stored in self._work.hosts.values()
+            for version_id, row in stored.havs.items()
+            if version_id in wanted
+        ]
+        return np.array(rows, native_dtype(HAV_FIELDS))
+
+    async def facts(self, app_id: AppId) -> AppFacts:
+        of_app = [batch for batch in self._work.batches.values() if batch.new.app_id == app_id]
+        recent = sorted(of_app, key=lambda batch: -batch.batch_id)[:RECENT_BATCHES]
+        sizes = [job_class.fpops_est_flop for batch in recent for job_class in batch.classes]
+        lags = [lag_s for batch in recent for lag_s in self._lags(batch)]
+        return AppFacts(median_low(sizes) if sizes else None, median_low(lags) if lags else None)
+
+    def _lags(self, batch: StoredBatch) -> list[Seconds]:
+        found = []
+        for job_id in batch.job_ids[:JOBS_PER_BATCH]:
+            job = self._work.job(JobId(job_id))
+            if job is None or job.canonical_instance_id is None or job.ended_at is None:
+                continue
+            canonical = self._work.instance(job.canonical_instance_id)
+            if canonical is not None and canonical.reported_at is not None:
+                found.append(Seconds(max(0.0, job.ended_at - canonical.reported_at)))
+        return found
+
+
+def _record(row: HostAppVersion, version: AppVersion, host: Host, active_since: Instant) -> tuple[object, ...]:
+    """The fields of HAV_FIELDS."""
+    gpu = version.plan_class.gpu_type is not None
+    share = host.gpu_availability_fraction if gpu else host.cpu_availability_fraction
+    speed = row.speed.mean if row.speed.n > 0 else float("nan")
+    return (
+        row.host_id,
+        row.app_version_id,
+        row.consecutive_valid,
+        host.last_rpc_at >= active_since,
+        row.consecutive_valid == 0 and row.n_error + row.n_timeout > 0,
+        row.relaxed.at,
+        row.relaxed.n,
+        row.relaxed.total,
+        row.tight.n,
+        row.tight.total,
+        row.tight.total_sq,
+        row.log_n,
+        row.log_sum,
+        row.log_sum_sq,
+        speed / max(LEAST_AVAILABILITY_FRACTION, share),
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Generation:
+    """What a run has written so far; complete once it is published."""
+
+    number: int
+    full: bool
+    registry: Registry
+    percentiles: list[Table] = field(default_factory=list)
+    run: HostStatisticsRun | None = None
+
+    async def write(self, percentiles: Table) -> None:
+        self.percentiles.append(percentiles)
+
+    async def publish(self, cuts: Sequence[CutPoints], run: HostStatisticsRun) -> None:
+        self.registry.cut_points = {(cut.app_id, cut.processor_type): cut for cut in cuts}
+        self.run = run
+
+
+class MemoryGenerations:
+    """There is one process, but runs in it may overlap."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._generations: list[_Generation] = []
+        self._runs: list[HostStatisticsRun] = []
+        self._last = 0
+        self._running = False
+
+    @asynccontextmanager
+    async def new(self, *, now: Instant, full: bool) -> AsyncIterator[_Generation | None]:
+        del now  # the cut points say when they were computed
+        if self._running:
+            yield None
+            return
+        self._running = True
+        self._last += 1
+        generation = _Generation(self._last, full, self._registry)
+        try:
+            yield generation
+        finally:
+            self._running = False
+            if generation.run is not None:
+                self._generations.append(generation)
+                self._runs.append(generation.run)
+
+    async def remove_old(self) -> int:
+        """Of the generations with percentiles two stay, of the others none but the last two."""
+        kept = {id(one) for one in (*self._generations[-2:], *[one for one in self._generations if one.full][-2:])}
+        removed = [one for one in self._generations if id(one) not in kept]
+        self._generations = [one for one in self._generations if id(one) in kept]
+        return len(removed)
+
+    async def runs(self, limit: int) -> Sequence[HostStatisticsRun]:
+        return self._runs[::-1][:limit]
+
+    async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
+        latest = next((one for one in reversed(self._generations) if one.full), None)
+        found: list[StoredPercentile] = []
+        for table in latest.percentiles if latest is not None else []:
+            assert table.dtype.names == tuple(name for name, _ in PERCENTILE_FIELDS)
+            for _, version_id, p, x, y in table[table["host_id"] == host_id].tolist():
+                found.append(StoredPercentile(host_id, AppVersionId(version_id), p, _known(x), _known(y)))
+        return sorted(found, key=lambda one: one.app_version_id)
+
+
+def _known(number: float) -> float | None:
+    return None if np.isnan(number) else number

@@ -1,0 +1,210 @@
+"""What do the host statistics read of hosts, and how do they publish what they found? Whole tables, by binary COPY."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import asyncpg
+import msgspec
+import numpy as np
+import structlog
+
+from domain.apps import AppVersion
+from domain.errors import UnavailableError
+from domain.populations import (
+    HAV_FIELDS,
+    PERCENTILE_FIELDS,
+    AppFacts,
+    HostStatisticsRun,
+    RankedPart,
+    StoredPercentile,
+)
+from domain.ranking import CutPoints
+from domain.units import AppId, HostId, Instant
+from store.binary_copy import HEADER, TRAILER, Table, TableReader, encoded
+from store.pool import Database, connect_patiently, lost_means_unavailable
+from store.queries import load
+from store.rows import Row
+from store.rows import encoded as as_json
+from store.watched import connect_watched
+
+RUN_LOCK = "a run of the host statistics"
+COPY_TIMEOUT_S = 6 * 3600.0
+RUNS_KEPT = 1000
+GENERATION_FIELDS = (("generation", "i4"), *PERCENTILE_FIELDS)
+
+log = structlog.get_logger("store")
+
+
+@asynccontextmanager
+async def bulk_connection(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    """A connection of its own that may read and write whole tables. Raises UnavailableError."""
+    connection = await connect_patiently(dsn)
+    try:
+        with lost_means_unavailable():
+            await connection.execute(load("bulk_session"))
+            yield connection
+    except BaseException:
+        connection.terminate()  # a COPY that is broken off ends here, not when the server has sent all of it
+        raise
+    await connection.close()
+
+
+class PostgresHavTables:
+    """Satisfies hoststats' HavTables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_versions(self, versions: Sequence[AppVersion], *, active_since: Instant) -> Table:
+        reader = TableReader(HAV_FIELDS)
+
+        async def take(data: bytes) -> None:
+            reader.feed(data)
+
+        async with bulk_connection(self._database.dsn) as connection:
+            await connection.copy_from_query(
+                load("hav_rows"),
+                [version.app_version_id for version in versions],
+                [version.plan_class.gpu_type is not None for version in versions],
+                active_since,
+                output=take,
+                format="binary",
+                timeout=COPY_TIMEOUT_S,
+            )
+        return reader.table()
+
+    async def facts(self, app_id: AppId) -> AppFacts:
+        row = await self._database.fetch_one("app_facts", app_id)
+        assert row is not None
+        return AppFacts(row["typical_flop"], row["validation_lag_s"])
+
+
+class PostgresNewGeneration:
+    """A generation under way: tables are written by one connection, the switch is made by the one with the lock.
+
+    So a run whose lock was lost, and that another may have overtaken, switches nothing.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        writer: asyncpg.Connection[asyncpg.Record],
+        lock: asyncpg.Connection[asyncpg.Record],
+        *,
+        full: bool,
+    ) -> None:
+        self.number = number
+        self._writer = writer
+        self._lock = lock
+        self._full = full
+
+    async def write(self, percentiles: Table) -> None:
+        with lost_means_unavailable():
+            await self._writer.copy_to_table(
+                f"host_percentile_{self.number}",
+                source=self._rows(percentiles),
+                columns=[name for name, _ in GENERATION_FIELDS],
+                format="binary",
+                timeout=COPY_TIMEOUT_S,
+            )
+
+    async def _rows(self, percentiles: Table) -> AsyncIterator[bytes]:
+        yield HEADER
+        unknown = np.isnan(percentiles["x"])
+        for table, nulls in ((percentiles[~unknown], frozenset[str]()), (percentiles[unknown], frozenset(("x", "y")))):
+            for block in encoded(table, GENERATION_FIELDS, nulls=nulls, fixed={"generation": self.number}):
+                yield block
+        yield TRAILER
+
+    async def publish(self, cuts: Sequence[CutPoints], run: HostStatisticsRun) -> None:
+        with lost_means_unavailable():
+            if self._full:
+                await self._writer.execute(load("attach_percentile_table"), self.number, timeout=COPY_TIMEOUT_S)
+            await self._writer.executemany(load("insert_cut_points"), [_columns(self.number, cut) for cut in cuts])
+            switched = await self._lock.fetchval(
+                load("switch_generation"), self.number, run.full, run.started_at, run.seconds, as_json(run.parts)
+            )
+        if switched is None:
+            raise UnavailableError("another run of the host statistics came in between: nothing was published")
+
+
+class PostgresGenerations:
+    """Satisfies hoststats' Generations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @asynccontextmanager
+    async def new(self, *, now: Instant, full: bool) -> AsyncIterator[PostgresNewGeneration | None]:
+        lock = await connect_watched(self._database.dsn)
+        try:
+            with lost_means_unavailable():
+                mine = await lock.fetchval(load("try_duty_lock"), RUN_LOCK)
+            if not mine:
+                yield None
+                return
+            async with bulk_connection(self._database.dsn) as writer:
+                yield await self._begin(writer, lock, now, full=full)
+        finally:
+            lock.terminate()  # at once, whatever is under way: the lock is free
+
+    async def _begin(
+        self,
+        writer: asyncpg.Connection[asyncpg.Record],
+        lock: asyncpg.Connection[asyncpg.Record],
+        now: Instant,
+        *,
+        full: bool,
+    ) -> PostgresNewGeneration:
+        await self._remove("broken_generations")
+        number = await writer.fetchval(load("insert_generation"), now, full)
+        if full:
+            await writer.execute(load("add_percentile_table"), number)
+        return PostgresNewGeneration(number, writer, lock, full=full)
+
+    async def remove_old(self) -> int:
+        await self._database.fetch("remove_old_runs", RUNS_KEPT)
+        return await self._remove("old_generations")
+
+    async def _remove(self, which: str) -> int:
+        removed = 0
+        for row in await self._database.fetch(which):
+            try:
+                await self._database.fetch("remove_generation", row["generation"])
+            except asyncpg.LockNotAvailableError:
+                log.info("generation not removed: its percentiles are being read", generation=row["generation"])
+                continue  # the next run tries again
+            removed += 1
+        return removed
+
+    async def runs(self, limit: int) -> Sequence[HostStatisticsRun]:
+        return [_run(row) for row in await self._database.fetch("list_statistics_runs", limit)]
+
+    async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
+        found = await self._database.fetch("percentiles_of_host", host_id)
+        return [StoredPercentile(row["host_id"], row["app_version_id"], row["p"], row["x"], row["y"]) for row in found]
+
+
+def _columns(generation: int, cut: CutPoints) -> tuple[object, ...]:
+    """The arguments of sql/insert_cut_points.sql."""
+    return (
+        generation,
+        cut.app_id,
+        cut.processor_type,
+        cut.n,
+        list(cut.turnaround),
+        list(cut.consecutive_valid),
+        cut.score_mean,
+        cut.tight_n,
+        cut.tight_mean,
+        cut.tight_sd,
+        cut.retry_turnaround_s,
+        cut.median_safe_runtime_s,
+    )
+
+
+def _run(row: Row) -> HostStatisticsRun:
+    parts = msgspec.json.decode(row["parts"], type=tuple[RankedPart, ...])
+    return HostStatisticsRun(row["generation"], row["is_full"], row["started_at"], row["seconds"], parts)

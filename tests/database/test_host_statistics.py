@@ -1,0 +1,164 @@
+"""A run on PostgreSQL: overtaken, killed, read meanwhile, and picked up by the request handler."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import asyncpg
+import pytest
+
+from domain.apps import CPU
+from domain.errors import UnavailableError
+from domain.populations import HostStatisticsRun
+from domain.ranking import CutPoints
+from domain.units import AppId, Instant, Seconds, later
+from operations.catalogue import CatalogueCache
+from scheduler.gates import percentile_of
+from store.percentiles import RUN_LOCK
+from store.postgres import PostgresStore, open_store
+from tests.builders import NOW
+from tests.conformance.test_host_statistics import one_sample_is_enough, p_of, ranked, some_hosts, statistics
+from tests.unit.operations.clocks import StillClock
+from tests.worlds import a_registered_version, read
+
+TABLES = """
+    SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'host_percentile_%' ORDER BY relname
+"""
+LOCK = "SELECT pg_advisory_lock(1297437780, hashtext($1))"
+END_LOCK_HOLDER = """
+    SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
+    WHERE locktype = 'advisory' AND objid = (hashtext($1)::bigint & 4294967295)::oid
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+async def fetched(dsn: str, query: str, *arguments: object) -> Sequence[object]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        return [row[0] for row in await connection.fetch(query, *arguments)]
+    finally:
+        await connection.close()
+
+
+async def test_the_request_handlers_catalogue_follows_to_the_new_generation(store: PostgresStore) -> None:
+    await one_sample_is_enough(store)
+    version = await a_registered_version(store)
+    hosts = await some_hosts(store, 20, version)
+    cache = CatalogueCache(store.applications, StillClock(), await store.applications.load_catalogue())
+    view = await read(store, hosts[0])
+    assert percentile_of(version, view.havs, cache.catalogue(), now=NOW).p == 0.5  # bootstrap
+
+    await ranked(store)
+    await cache.refresh_once()
+
+    assert percentile_of(version, view.havs, cache.catalogue(), now=NOW).p == pytest.approx(
+        (await p_of(store, hosts[0]))[version.app_version_id], abs=1e-6
+    )
+
+
+async def test_two_processes_do_not_run_at_once(dsn: str) -> None:
+    one, other = await open_store(dsn, max_size=2), await open_store(dsn, max_size=2)
+
+    runs = await asyncio.gather(statistics(one).run(), statistics(other).run())
+
+    assert sorted(run is None for run in runs) == [False, True]
+    await one.close()
+    await other.close()
+
+
+async def test_what_a_killed_run_left_is_removed_by_the_next(dsn: str) -> None:
+    """SIGKILL ends the connections without a word; so does this."""
+    store = await open_store(dsn, max_size=3)
+    await one_sample_is_enough(store)
+    hosts = await some_hosts(store, 20, await a_registered_version(store))
+    first = await ranked(store)
+    standing = await p_of(store, hosts[0])
+    with pytest.raises(UnavailableError):
+        async with store.generations.new(now=NOW, full=True) as killed:
+            assert killed is not None
+            await fetched(dsn, END_LOCK_HOLDER, RUN_LOCK)
+            await killed.publish([], HostStatisticsRun(killed.number, True, NOW, Seconds(0.0)))
+    assert await fetched(dsn, "SELECT generation FROM percentile_pointer") == [first.generation]
+    assert killed is not None
+    assert f"host_percentile_{killed.number}" in await fetched(dsn, TABLES)
+    assert await p_of(store, hosts[0]) == standing
+
+    last = await ranked(store)
+
+    assert await fetched(dsn, TABLES) == [f"host_percentile_{one.generation}" for one in (first, last)]
+    assert await fetched(dsn, "SELECT generation FROM percentile_generation WHERE NOT complete") == []
+    await store.close()
+
+
+async def test_a_run_that_was_overtaken_switches_nothing(dsn: str) -> None:
+    """Its lock was lost for a moment, and the run that took it removed what it found."""
+    store = await open_store(dsn, max_size=3)
+    cut = CutPoints(AppId(1), CPU, NOW, 0, (), (0,) * 11)
+    with pytest.raises((UnavailableError, asyncpg.PostgresError)):
+        async with store.generations.new(now=NOW, full=False) as overtaken:
+            assert overtaken is not None
+            await fetched(dsn, "SELECT remove_generation($1)", overtaken.number)
+            await overtaken.publish([cut], HostStatisticsRun(overtaken.number, False, NOW, Seconds(0.0)))
+
+    assert await fetched(dsn, "SELECT generation FROM percentile_pointer") == []
+    await store.close()
+
+
+async def test_old_generations_go_and_the_last_full_one_stays(dsn: str) -> None:
+    store = await open_store(dsn, max_size=3)
+    await some_hosts(store, 2, await a_registered_version(store))
+    runs = [await ranked(store, later(NOW, hour * 3600.0), full=hour % 3 == 0) for hour in range(8)]
+
+    assert await fetched(dsn, TABLES) == [f"host_percentile_{runs[hour].generation}" for hour in (3, 6)]
+    kept = [runs[hour].generation for hour in (3, 6, 7)]
+    assert await fetched(dsn, "SELECT generation FROM percentile_generation ORDER BY 1") == kept
+    assert await fetched(dsn, "SELECT DISTINCT generation FROM cut_points ORDER BY 1") == kept
+    await store.close()
+
+
+async def test_a_generation_that_is_being_read_is_left_for_the_next_time(dsn: str) -> None:
+    store = await open_store(dsn, max_size=3)
+    await some_hosts(store, 2, await a_registered_version(store))
+    for _ in range(2):
+        await ranked(store)
+    reader = await asyncpg.connect(dsn)
+    reading = reader.transaction()
+    await reading.start()
+    await reader.fetch("SELECT * FROM host_percentile")
+
+    await ranked(store)
+    assert len(await fetched(dsn, TABLES)) == 3
+    await reading.rollback()
+    await reader.close()
+
+    await ranked(store)
+    assert len(await fetched(dsn, TABLES)) == 2
+    await store.close()
+
+
+async def test_a_run_waits_for_nobody_who_changes_a_row(dsn: str) -> None:
+    """Nor does a request wait for the run: neither takes a lock that the other wants."""
+    store = await open_store(dsn, max_size=3)
+    await some_hosts(store, 2, await a_registered_version(store))
+    busy = await asyncpg.connect(dsn)
+    changing = busy.transaction()
+    await changing.start()
+    await busy.execute("UPDATE host_app_version SET consecutive_valid = 7")
+    await busy.execute("UPDATE host SET last_rpc_at = last_rpc_at + 1")
+
+    run = await asyncio.wait_for(ranked(store), 20)
+
+    assert run.rows == 2
+    await changing.rollback()
+    await busy.close()
+    await store.close()
+
+
+async def test_the_lock_of_a_run_is_free_when_it_ends(dsn: str) -> None:
+    store = await open_store(dsn, max_size=2)
+    await ranked(store, Instant(NOW))
+
+    await asyncio.wait_for(fetched(dsn, LOCK, RUN_LOCK), 5)
+
+    await store.close()
