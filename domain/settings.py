@@ -72,7 +72,7 @@ class DeadlineSettings:
 @dataclass(frozen=True, slots=True)
 class FeederSettings:
     slots: int = knob(1000, "slots of each worker's job array", low=10, high=1_000_000)
-    interval_s: Seconds = knob(Seconds(1.0), "seconds between refills; an emptied array refills at once", low=0.01)
+    interval_s: Seconds = knob(Seconds(1.0), "seconds between whole refills; a low array is filled up before", low=0.01)
     refusals_to_rotate: int = knob(50, "hosts that refuse a slot in a row before it rotates out", low=1)
     cool_off_s: Seconds = knob(Seconds(300.0), "seconds a rotated slot stays out", low=1)
     gated_share_fraction: float = knob(0.5, "most of a partition that gated jobs may take", low=0, high=1)

@@ -24,6 +24,7 @@ MOST_BATCHES = 2000  # ready batches looked at
 MOST_ABSENT = 32  # of the batches the array holds nothing of, first in order
 MOST_PRESENT = 8  # of those it holds a part of
 MOST_RANGES = 16  # shards of a batch that are read on behind the cursor
+LEAST_ROWS = 16  # of a batch, however many there are
 
 Kinds = frozenset[tuple[AppId, ProcessorType]]
 
@@ -102,7 +103,8 @@ class Search:
 
     def _room(self, limit: int) -> int:
         settings = self._settings.catalogue().settings.feeder
-        return min(limit, settings.slots + room_for_search(settings) - len(self._array))
+        spare = room_for_search(settings)
+        return min(limit, spare, settings.slots + spare - len(self._array))
 
     async def _read(self, batches: Sequence[Batch], limit: int) -> list[Candidate]:
         """The first instances of batches the array has no slot of, and what follows behind the cursors of others."""
@@ -113,10 +115,11 @@ class Search:
         room = self._room(limit)
         if not chosen:
             return []
-        found = list(await self._ports.waiting.urgent(chosen, room))
+        rows = min(room, max(LEAST_ROWS, -(-2 * room // len(chosen))))  # a batch; some are known, or alike
+        found = list(await self._ports.waiting.urgent(chosen, rows))
         if absent:
-            found += await self._ports.waiting.tail(absent, room)
-        ranges = [one for batch in present for one in self._ranges(batch, room)]
+            found += await self._ports.waiting.tail(absent, rows)
+        ranges = [one for batch in present for one in self._ranges(batch, rows)]
         if ranges:
             found += await self._ports.waiting.fresh(ranges)
         return found

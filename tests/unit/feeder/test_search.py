@@ -126,3 +126,13 @@ async def test_without_shards_nothing_is_searched_for() -> None:
     rig.shards.shards = frozenset()
     assert not await rig.array.search(CPU_WORK, 5)
     assert rig.database.calls == []
+
+
+async def test_a_search_in_an_empty_array_reads_little_of_each_of_many_batches() -> None:
+    rig = Rig(slots=1000)
+    for number in range(1, 41):
+        rig.database.add_batch(number)
+        rig.database.add_jobs(number, 100)
+    assert await rig.array.search(CPU_WORK, 1000)
+    assert len(rig.ids()) == 100
+    assert rig.database.rows_read <= 600
