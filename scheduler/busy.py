@@ -51,7 +51,7 @@ class Timeline:
         if usage <= 0.5:
             shared, part = self._divided(usage), self._parts_used(usage) - 1
             return Seconds(min(times[part] for times in shared.instances))
-        needed = min(max(1, math.ceil(usage)), len(self.instances))
+        needed = 1 if usage <= 1.0 else min(math.ceil(usage), len(self.instances))
         return Seconds(self.instances[needed - 1][-1])
 
     def after(self, usage: float, runtime_s: float, not_before_s: float = -math.inf) -> Timeline:
@@ -66,7 +66,7 @@ class Timeline:
             return self
         if usage <= 0.5:
             return self._shared_after(usage, runtime_s, not_before_s)
-        needed = min(max(1, math.ceil(usage)), len(self.instances))
+        needed = 1 if usage <= 1.0 else min(math.ceil(usage), len(self.instances))
         end_s = max(self.instances[needed - 1][-1], not_before_s) + runtime_s
         return Timeline(_inserted(self.instances[needed:], (end_s,) * self.parts, needed))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from domain.apps import AppVersion, ProcessorType
 from domain.batches import Batch
@@ -45,16 +44,8 @@ class Refused:
     job_class_id: JobClassId | None = None
 
 
-class NotGiven(NamedTuple):
-    """A group that the host was given nothing more of on one processor type; most are only counted."""
-
-    group: SlotGroup
-    processor_type: ProcessorType
-    refusal: Refusal
-
-    def spelled_out(self) -> Refused:
-        batch, job_class = self.group.batch, self.group.job_class
-        return Refused(self.refusal, self.processor_type, batch.app_id, batch.batch_id, job_class.job_class_id)
+# A group that the host was given nothing more of on one processor type, and why. Most are only counted.
+NotGiven = tuple[SlotGroup, ProcessorType, Refusal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +63,7 @@ class Choice:
     @property
     def refused(self) -> tuple[Refused, ...]:
         """Every refusal, the most general first."""
-        return (*self.refused_at_large, *(one.spelled_out() for one in self.not_given))
+        return (*self.refused_at_large, *map(_spelled_out, self.not_given))
 
     def reasons(self) -> Mapping[RefusalCode, tuple[int, str]]:
         """Per code: how often it was met and its first sentence, for the message to the volunteer."""
@@ -89,4 +80,9 @@ class Choice:
         return counts
 
     def _refusals(self) -> list[Refusal]:
-        return [one.refusal for one in self.refused_at_large] + [one.refusal for one in self.not_given]
+        return [one.refusal for one in self.refused_at_large] + [refusal for _, _, refusal in self.not_given]
+
+
+def _spelled_out(one: NotGiven) -> Refused:
+    group, kind, refusal = one
+    return Refused(refusal, kind, group.batch.app_id, group.batch.batch_id, group.job_class.job_class_id)

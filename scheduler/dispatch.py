@@ -20,7 +20,7 @@ from domain.settings import DeadlineRule
 from domain.units import AppId, JobId
 from scheduler.asking import Asking, Want
 from scheduler.assigning import assignment_of
-from scheduler.choice import Choice, Chosen, NotGiven, Refused
+from scheduler.choice import Choice, Chosen, Refused
 from scheduler.feasibility import (
     AppCheck,
     ClassCheck,
@@ -153,7 +153,7 @@ class _Walk:
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self._refused_apps.items()]
         groups, told = self._groups, self._refused_apps
         not_given = [
-            NotGiven(groups[place], kind, why)
+            (groups[place], kind, why)
             for (place, kind), why in self._refused.items()
             if not told or (groups[place].batch.app_id, kind) not in told
         ]
@@ -162,12 +162,15 @@ class _Walk:
 
     def _note_in_array(self) -> None:
         """Tell the array which groups were of no use to this host, on any of its processors."""
-        kinds = len(self._served)
+        kinds, host_id, given = len(self._served), self._asking.host.host_id, self._given
         met: dict[int, int] = {}  # how many refusals of each group were passed
         for (place, _), why in self._refused.items():
-            met[place] = met.get(place, 0) + 1
-            if met[place] == kinds and place not in self._given:
-                self._array.note_refusal(self._groups[place], self._asking.host.host_id, why.code)
+            if kinds > 1:
+                met[place] = met.get(place, 0) + 1
+                if met[place] < kinds:
+                    continue
+            if place not in given:
+                self._array.note_refusal(self._groups[place], host_id, why.code)
 
     def _offer(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need) -> Need:
         """Take slots of one group while they are wanted and the host may have them; what is still wanted."""

@@ -62,9 +62,10 @@ def _behind_open_gates(placed: Iterable[Placed], asking: Asking, judge: Judge, k
         return
     lowest = lowest_gate(settings)
     reached: dict[AppId, bool] = {}
+    ungated = QoS.THROUGHPUT
     for place, group in placed:
         batch = group.batch
-        if batch.qos is QoS.THROUGHPUT and not group.urgent:
+        if batch.qos is ungated and not group.urgent:
             continue
         is_open = reached.get(batch.app_id)
         if is_open is None:

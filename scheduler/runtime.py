@@ -71,7 +71,7 @@ def speed_of(
     projected = projected_flop_per_s(measured, a_priori)
     gpu = version.plan_class.gpu_type is not None
     share = host.gpu_availability_fraction if gpu else host.cpu_availability_fraction
-    availability = min(1.0, max(LEAST_AVAILABILITY_FRACTION, share))
+    availability = 1.0 if share >= 1.0 else max(LEAST_AVAILABILITY_FRACTION, share)
     return Speed(
         flop_per_s=projected,
         a_priori_flop_per_s=a_priori,

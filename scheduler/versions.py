@@ -138,11 +138,13 @@ def _usable(version: AppVersion, asking: Asking, sent: int) -> Usable | Refusal:
     settings = asking.catalogue.settings
     hav = asking.havs.get(version.app_version_id)
     cuts = asking.catalogue.cut_points.get((version.app_id, version.processor_type))
+    standing = percentile_of(version, asking.havs, asking.catalogue, now=asking.now)
+    ranked = standing.x is not None  # which takes as many samples
     return Usable(
         version,
         speed_of(version, asking.host, hav, cuts, now=asking.now, settings=settings.deadline),
-        percentile_of(version, asking.havs, asking.catalogue, now=asking.now),
-        proven=hav is not None and samples(hav, asking.now) >= settings.ranking.min_samples,
+        standing,
+        proven=hav is not None and (ranked or samples(hav, asking.now) >= settings.ranking.min_samples),
         quota_left=left,
         usage=usage_of(version.plan_class),
         cuts=cuts,
