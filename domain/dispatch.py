@@ -64,6 +64,7 @@ class Reported:
     uploads: tuple[Upload, ...]
     turnaround_sample: float | None = None  # the censored sample its time-out left
     timeout_at: Instant | None = None
+    reported_at: Instant | None = None  # of an earlier report
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ class Report:
     stderr: str = ""
     turnaround_sample: float | None = None
     hav_event: HavEvent | None = None  # counts only if this step is really made
+    reported_before_at: Instant | None = None  # of an earlier report that this one corrects
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,8 @@ class SentJob:
 class RequestWrites:
     """Everything one request changes, in one transaction.
 
-    `host` holds the new description (with rpc_seqno and last_rpc_at).
+    `host` holds the new description (with rpc_seqno and last_rpc_at), `known` the record as it was read: a
+    description that says nothing new need not be written.
     `detach`: the host lost everything it held; those instances end as aborted.
     """
 
@@ -150,6 +153,7 @@ class RequestWrites:
     reports: tuple[Report, ...] = ()
     assignments: tuple[Assignment, ...] = ()
     detach: bool = False
+    known: Host | None = None
 
 
 @dataclass(frozen=True, slots=True)

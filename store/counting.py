@@ -7,6 +7,8 @@ these functions, in the transaction of the step, and recount by `instance_counts
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
 
 from domain.batches import BatchCounts
 from domain.jobs import InstanceState, JobState
@@ -22,6 +24,9 @@ UNUSABLE = frozenset(
         InstanceState.TOO_LATE,
     )
 )
+
+
+Kind: TypeAlias = tuple[InstanceState, bool, bool, bool]  # of instances that are counted alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +47,7 @@ def instance_counts(instance: Counted) -> BatchCounts:
     >>> instance_counts(Counted(InstanceState.FAILED, Instant(1.0), Instant(5.0), Instant(6.0))).deadlines_missed
     1
     """
-    state, due_at, reported_at = instance.state, instance.due_at, instance.reported_at
-    late = reported_at is not None and due_at is not None and reported_at > due_at
-    return BatchCounts(
-        unsent=int(state is InstanceState.UNSENT),
-        in_progress=int(state is InstanceState.IN_PROGRESS),
-        retries=int(state in UNUSABLE),
-        sent=int(instance.sent_at is not None),
-        reported=int(reported_at is not None),
-        deadlines_missed=int(late or state is InstanceState.TIMED_OUT),
-    )
+    return _counts(_kind(instance))
 
 
 def change_counts(before: Counted | None, after: Counted) -> BatchCounts:
@@ -60,10 +56,35 @@ def change_counts(before: Counted | None, after: Counted) -> BatchCounts:
     >>> change_counts(Counted(InstanceState.UNSENT), Counted(InstanceState.CANCELLED)).unsent
     -1
     """
-    new = instance_counts(after)
+    return _difference(None if before is None else _kind(before), _kind(after))
+
+
+def _kind(instance: Counted) -> Kind:
+    """All that matters of an instance: its state, whether it was sent and reported, and whether late."""
+    reported_at, due_at = instance.reported_at, instance.due_at
+    late = reported_at is not None and due_at is not None and reported_at > due_at
+    return (instance.state, instance.sent_at is not None, reported_at is not None, late)
+
+
+@cache
+def _counts(kind: Kind) -> BatchCounts:
+    state, sent, reported, late = kind
+    return BatchCounts(
+        unsent=int(state is InstanceState.UNSENT),
+        in_progress=int(state is InstanceState.IN_PROGRESS),
+        retries=int(state in UNUSABLE),
+        sent=int(sent),
+        reported=int(reported),
+        deadlines_missed=int(late or state is InstanceState.TIMED_OUT),
+    )
+
+
+@cache
+def _difference(before: Kind | None, after: Kind) -> BatchCounts:
+    new = _counts(after)
     if before is None:
         return new
-    old = instance_counts(before)
+    old = _counts(before)
     return BatchCounts(
         unsent=new.unsent - old.unsent,
         in_progress=new.in_progress - old.in_progress,

@@ -9,13 +9,15 @@ import asyncpg
 
 from domain.dispatch import Assignment, AssignmentFate, SentJob
 from domain.jobs import InstanceState
-from domain.units import HostId, InstanceId, Instant, JobId, VolunteerId, shard_of
+from domain.units import HostId, InstanceId, JobId, VolunteerId
 from store import work_rows
 from store.counters import CountChanges
 from store.counting import Counted, change_counts
 from store.pool import Connection
 from store.queries import load
 from store.statistics import StatisticsChanges
+
+_UNSENT = Counted(InstanceState.UNSENT)
 
 
 @dataclass(slots=True)
@@ -25,7 +27,6 @@ class JobNow:
     hr_class: int
     copies: int
     of_use: int
-    first_sent_at: Instant | None
     hosts: set[HostId] = field(default_factory=set)
     volunteers: set[VolunteerId] = field(default_factory=set)
     changed: bool = False
@@ -41,11 +42,10 @@ class JobNow:
     def send(self, assignment: Assignment) -> None:
         self.hosts.add(assignment.host_id)
         self.volunteers.add(assignment.volunteer_id)
-        fixed = (self.first_sent_at, self.hr_class, self.copies)
-        self.first_sent_at = self.first_sent_at if self.first_sent_at is not None else assignment.sent_at
+        fixed = (self.hr_class, self.copies)
         self.hr_class = self.hr_class or assignment.hr_class
         self.copies = max(self.copies, assignment.copies)
-        self.changed = self.changed or fixed != (self.first_sent_at, self.hr_class, self.copies)
+        self.changed = self.changed or fixed != (self.hr_class, self.copies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,10 @@ def _judge(
     fate = job.fate(assignment)
     if fate is not AssignmentFate.SENT:
         return fate
-    shard = shard_of(assignment.job_id)
     after = Counted(InstanceState.IN_PROGRESS, assignment.sent_at, assignment.due_at)
-    counts.add(row["batch_id"], shard, change_counts(Counted(InstanceState.UNSENT), after))
-    if job.first_sent_at is None:
-        counts.note_first_dispatch(row["batch_id"], shard, assignment.sent_at)
+    counts.add(row["batch_id"], change_counts(_UNSENT, after))
+    if not job.hosts:
+        counts.note_first_dispatch(row["batch_id"], assignment.sent_at)
     job.send(assignment)
     return fate
 
@@ -104,7 +103,6 @@ def _job_now(row: asyncpg.Record) -> JobNow:
         row["hr_class"],
         row["copies"],
         row["of_use"],
-        row["first_sent_at"],
         set(row["hosts"] or ()),
         set(row["volunteers"] or ()),
     )
@@ -132,10 +130,11 @@ async def _update_jobs(connection: Connection, changed: Mapping[JobId, JobNow]) 
     if not changed:
         return
     ids = sorted(changed)
-    await connection.execute(
+    noted = await connection.fetch(
         load("note_dispatches"),
         ids,
-        [changed[job_id].first_sent_at for job_id in ids],
         [changed[job_id].hr_class for job_id in ids],
         [changed[job_id].copies for job_id in ids],
     )
+    if len(noted) < len(ids):
+        raise asyncpg.SerializationError("another transaction fixed the homogeneous-redundancy class of a job")

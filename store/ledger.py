@@ -17,7 +17,7 @@ from domain.hosts import Host
 from domain.jobs import JobClass
 from domain.settings import SchedulerSettings
 from domain.units import HostId, InstanceId, JobClassId, VolunteerId
-from store import rows, work_rows
+from store import hosts, work_rows
 from store.counters import CountChanges
 from store.dispatching import Dispatched, send
 from store.group import Grouped
@@ -41,7 +41,9 @@ class PostgresLedger:
         return await self.reads.ask(key)
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
-        row = await self._database.fetch_one("insert_host", volunteer_id, host.created_at, *rows.host_values(host))
+        row = await self._database.fetch_one(
+            "insert_host", volunteer_id, host.created_at, *hosts.said(host), *hosts.description(host)
+        )
         assert row is not None  # an insert that returns
         return HostId(row["host_id"])
 
@@ -79,7 +81,7 @@ async def write_many(
     statistics. Instances to be sent are never waited for.
     """
     counts, statistics = CountChanges(), StatisticsChanges()
-    await _update_hosts(connection, [write.host for write in writes])
+    await connection.execute(load("update_hosts"), *hosts.host_columns(writes))
     marked = await record_ends(connection, writes, counts, statistics)
     first: dict[InstanceId, Assignment] = {}
     for write in writes:
@@ -102,15 +104,3 @@ def _outcome(write: RequestWrites, first: Mapping[InstanceId, Assignment], dispa
     }
     sent = {i: dispatched.sent[i] for i, fate in fates.items() if fate is AssignmentFate.SENT}
     return WriteOutcome(fates, sent)
-
-
-async def _update_hosts(connection: Connection, hosts: Sequence[Host]) -> None:
-    latest = {host.host_id: host for host in hosts}
-    lines = [_host_line(latest[host_id]) for host_id in sorted(latest)]
-    await connection.execute(load("update_hosts"), *(list(column) for column in zip(*lines, strict=True)))
-
-
-def _host_line(host: Host) -> tuple[object, ...]:
-    """One entry for each array argument of sql/update_hosts.sql; arrays of arrays travel as JSON."""
-    values = (rows.encoded(value) if isinstance(value, list) else value for value in rows.host_values(host))
-    return (host.host_id, *values)

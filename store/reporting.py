@@ -31,43 +31,38 @@ async def record_ends(
         for report in write.reports:
             reports.setdefault(report.instance_id, (report, write.host.host_id))  # said twice counts once
     detached = sorted({write.host.host_id for write in writes if write.detach})
-    if not reports and not detached:
-        return set()
-    locked = {row["instance_id"]: row for row in await connection.fetch(load("lock_ended"), list(reports), detached)}
-    made = await _record_reports(connection, reports, locked, counts, statistics)
-    made += await _abort(connection, _lost(locked, detached, made), counts)
+    held = await connection.fetch(load("lock_ended"), list(reports), detached) if detached else []
+    made = await _record_reports(connection, reports, counts, statistics) if reports else []
+    made += await _abort(connection, _lost(held, detached, made), counts)
     return {row["job_id"] for row in made}
 
 
 def _lost(
-    locked: Mapping[InstanceId, asyncpg.Record], detached: Collection[HostId], reported: Sequence[asyncpg.Record]
+    held: Sequence[asyncpg.Record], detached: Collection[HostId], reported: Sequence[asyncpg.Record]
 ) -> list[InstanceId]:
     """What detached hosts still hold after their reports."""
     ended = {row["instance_id"] for row in reported}
     return [
-        instance_id
-        for instance_id, row in locked.items()
-        if row["host_id"] in detached and row["state"] == InstanceState.IN_PROGRESS and instance_id not in ended
+        row["instance_id"]
+        for row in held
+        if row["host_id"] in detached and row["state"] == InstanceState.IN_PROGRESS and row["instance_id"] not in ended
     ]
 
 
 async def _record_reports(
     connection: Connection,
     reports: Mapping[InstanceId, tuple[Report, HostId]],
-    locked: Mapping[InstanceId, asyncpg.Record],
     counts: CountChanges,
     statistics: StatisticsChanges,
 ) -> list[asyncpg.Record]:
-    if not reports:
-        return []
     made = {row["instance_id"]: row for row in await _make_steps(connection, list(reports.values()))}
     await _keep_stderr(connection, [reports[instance_id][0] for instance_id in made])
     for instance_id, (report, _) in reports.items():  # a host's events count in the order it reports them
         if instance_id in made:
             row = made[instance_id]
-            before = _counted(row, report.from_state, locked[instance_id]["reported_at"])
+            before = _counted(row, report.from_state, report.reported_before_at)
             after = _counted(row, report.to_state, report.reported_at)
-            counts.add(row["batch_id"], row["shard"], change_counts(before, after))
+            counts.add(row["batch_id"], change_counts(before, after))
             statistics.add(report.hav_event)
     return list(made.values())
 
@@ -78,7 +73,7 @@ async def _abort(connection: Connection, lost: Sequence[InstanceId], counts: Cou
     made = await connection.fetch(load("abort_instances"), lost)
     for row in made:
         before, after = (_counted(row, state, None) for state in (InstanceState.IN_PROGRESS, InstanceState.ABORTED))
-        counts.add(row["batch_id"], row["shard"], change_counts(before, after))
+        counts.add(row["batch_id"], change_counts(before, after))
     return made
 
 

@@ -189,30 +189,6 @@ def host(row: Row) -> Host:
     )
 
 
-def host_values(host: Host) -> tuple[object, ...]:
-    """The columns a request may change, in the order of sql/update_hosts.sql and sql/insert_host.sql."""
-    return (
-        host.host_cpid,
-        host.rpc_seqno,
-        host.last_rpc_at,
-        host.domain_name,
-        host.ncpus,
-        host.flop_per_s,
-        host.ram_bytes,
-        host.disk_free_bytes,
-        host.on_fraction,
-        host.active_fraction,
-        host.gpu_active_fraction,
-        list(host.platforms),
-        host.os_name,
-        host.os_version,
-        host.cpu_vendor,
-        host.cpu_model,
-        host.client_version,
-        encoded(host.coprocessors),
-    )
-
-
 def host_app_version(row: Row) -> HostAppVersion:
     at = Instant(row["stats_at"])
     return HostAppVersion(

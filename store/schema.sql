@@ -189,7 +189,6 @@ CREATE TABLE job (
     inputs                 jsonb,                       -- of this job alone, added to its class's
     copies                 int NOT NULL DEFAULT 0,      -- adaptive replication asks for this many; 0 = the quorum
     hr_class               int NOT NULL DEFAULT 0,      -- fixed by the first dispatch where hr_type > 0
-    first_sent_at          double precision,
     canonical_instance_id  bigint,
     failure                text,
     ended_at               double precision,
@@ -280,10 +279,11 @@ CREATE TABLE upload (
     PRIMARY KEY (instance_id, name)
 );
 
--- Counters: one row per (batch, shard), changed in the transaction of the event; totals are their sum.
+-- Counters, changed in the transaction of the event. Each connection adds to a row of its own (its number modulo 16), so
+-- that no two wait for each other; a batch's totals are the sum of its rows, and one row alone may be below 0.
 CREATE TABLE batch_count (
     batch_id          bigint NOT NULL REFERENCES batch,
-    shard             smallint NOT NULL,
+    stripe            smallint NOT NULL,
     jobs_validated    bigint NOT NULL DEFAULT 0,
     jobs_failed       bigint NOT NULL DEFAULT 0,
     unsent            bigint NOT NULL DEFAULT 0,
@@ -293,15 +293,11 @@ CREATE TABLE batch_count (
     reported          bigint NOT NULL DEFAULT 0,
     deadlines_missed  bigint NOT NULL DEFAULT 0,
     last_first_dispatch_at double precision,
-    -- An index on this finds batches with unsent instances. It changes only at 0, so that the index does not stand in
-    -- the way of HOT updates, as one on unsent would.
-    waiting           boolean NOT NULL GENERATED ALWAYS AS (unsent > 0) STORED,
-    PRIMARY KEY (batch_id, shard)
+    PRIMARY KEY (batch_id, stripe)
 ) WITH (
     fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0
 );
-CREATE INDEX batch_count_waiting ON batch_count (batch_id) WHERE waiting;
 
 -- A batch with its totals.
 CREATE VIEW batch_with_counts AS
@@ -474,7 +470,6 @@ CREATE TABLE finished_job (
     inputs                 jsonb,
     copies                 int NOT NULL,
     hr_class               int NOT NULL,
-    first_sent_at          double precision,
     canonical_instance_id  bigint,
     failure                text,
     ended_at               double precision NOT NULL,

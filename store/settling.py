@@ -121,7 +121,7 @@ async def _add_instances(
         [s.settled_at for s in settlements],
     )
     for s, row in zip(settlements, rows, strict=True):
-        counts.add(row["batch_id"], shard_of(s.job_id), BatchCounts(unsent=s.new_instances))
+        counts.add(row["batch_id"], BatchCounts(unsent=s.new_instances))
 
 
 def _count_jobs(
@@ -135,6 +135,6 @@ def _count_jobs(
         row, _ = jobs[s.job_id]
         if row["state"] == s.state:
             continue
-        counts.add(row["batch_id"], shard_of(s.job_id), job_counts(JobState(row["state"]), s.state))
+        counts.add(row["batch_id"], job_counts(JobState(row["state"]), s.state))
         ended[row["batch_id"]] = max(ended.get(row["batch_id"], s.settled_at), s.settled_at)
     return ended

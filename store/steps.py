@@ -46,5 +46,5 @@ def count_steps(
                 Counted(state, row["sent_at"], row["due_at"], row["reported_at"])
                 for state in (step.from_state, step.to_state)
             )
-            counts.add(row["batch_id"], row["shard"], change_counts(before, after))
+            counts.add(row["batch_id"], change_counts(before, after))
             statistics.add(step.hav_event)

@@ -105,7 +105,7 @@ class PostgresBatchWriter:
             await self._add_chunk(batch_id, jobs[start : start + CHUNK], created_at)
 
     async def finish(self) -> None:
-        """Write the counters, one row per shard."""
+        """Write the counters."""
         await self._changes.write(self._connection)
 
     async def _add_chunk(self, batch_id: BatchId, jobs: Sequence[NewJob], created_at: Instant) -> None:
@@ -124,12 +124,7 @@ class PostgresBatchWriter:
             columns=["job_id", "batch_id", "job_class_id", "shard", "created_at"],
             records=[(job_id, batch_id, job.job_class_id, shard_of(job_id), created_at) for job_id, job in copies],
         )
-        unsent = [0] * 64
-        for job_id, _ in copies:
-            unsent[shard_of(job_id)] += 1
-        for shard, count in enumerate(unsent):
-            if count:
-                self._changes.add(batch_id, shard, BatchCounts(unsent=count))
+        self._changes.add(batch_id, BatchCounts(unsent=1), len(copies))
 
 
 class PostgresSubmissions:
@@ -164,10 +159,10 @@ class PostgresSubmissions:
 
         async def cancel_some(connection: Connection) -> int:
             cancelled = await connection.fetch(load("cancel_unsent_of_batch"), batch_id, CHUNK)
-            changes = CountChanges()
-            for row in cancelled:
-                changes.add(batch_id, row["shard"], step)
-            await changes.write(connection)
+            if cancelled:
+                changes = CountChanges()
+                changes.add(batch_id, step, len(cancelled))
+                await changes.write(connection)
             return len(cancelled)
 
         while await self._database.in_transaction(cancel_some):

@@ -67,7 +67,7 @@ class PostgresViews:
     async def check_counters(self) -> Sequence[str]:
         """One sentence for each (batch, shard) whose counters differ from its rows; reads every instance."""
         return [
-            f"batch {row['batch_id']} shard {row['shard']}: counted {row['counted']}, rows say {row['expected']}"
+            f"batch {row['batch_id']}: counted {row['counted']}, rows say {row['expected']}"
             for row in await self._database.fetch("counters_that_differ")
         ]
 

@@ -76,6 +76,7 @@ def reported(row: Row) -> Reported:
         uploads(row["uploads"]),
         row["turnaround_sample"],
         row["timeout_at"],
+        row["reported_at"],
     )
 
 

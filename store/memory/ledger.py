@@ -80,6 +80,7 @@ class MemoryLedger:
                 row.uploads,
                 row.turnaround_sample,
                 row.timeout_at,
+                row.reported_at,
             )
         return reported
 

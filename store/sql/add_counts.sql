@@ -1,18 +1,23 @@
--- Purpose: add to the counters of batches, in key order so that no two transactions wait for each other.
--- Arguments: $1 batch_ids, $2 shards, $3 jobs_validated, $4 jobs_failed, $5 unsent, $6 in_progress, $7 retries, $8 sent,
---   $9 reported, $10 deadlines_missed, $11 last_first_dispatch_at or nulls (arrays, keys distinct).
+-- Purpose: add to the counters of batches, in the rows of this connection, in key order.
+-- Arguments: $1 batch_ids, $2 jobs_validated, $3 jobs_failed, $4 unsent, $5 in_progress, $6 retries, $7 sent, $8 reported,
+--   $9 deadlines_missed, $10 last_first_dispatch_at or nulls (arrays, the batch_ids distinct).
 -- Result: none.
 INSERT INTO batch_count AS old (
-    batch_id, shard, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported, deadlines_missed,
+    batch_id, stripe, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported, deadlines_missed,
     last_first_dispatch_at
 )
-SELECT *
+SELECT
+    change.batch_id, (pg_backend_pid() % 16)::smallint, jobs_validated, jobs_failed, unsent, in_progress, retries, sent,
+    reported, deadlines_missed, last_first_dispatch_at
 FROM unnest(
-    $1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-    $9::bigint[], $10::bigint[], $11::double precision[]
-) AS change (batch_id, shard)
-ORDER BY change.batch_id, change.shard
-ON CONFLICT (batch_id, shard) DO UPDATE SET
+    $1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+    $9::bigint[], $10::double precision[]
+) AS change (
+    batch_id, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported, deadlines_missed,
+    last_first_dispatch_at
+)
+ORDER BY change.batch_id
+ON CONFLICT (batch_id, stripe) DO UPDATE SET
     jobs_validated = old.jobs_validated + excluded.jobs_validated,
     jobs_failed = old.jobs_failed + excluded.jobs_failed,
     unsent = old.unsent + excluded.unsent,

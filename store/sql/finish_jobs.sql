@@ -5,11 +5,11 @@ WITH gone AS (
     DELETE FROM job WHERE job_id = ANY($1::bigint[]) RETURNING *
 )
 INSERT INTO finished_job (
-    job_id, batch_id, job_class_id, state, command_line, inputs, copies, hr_class, first_sent_at, canonical_instance_id,
+    job_id, batch_id, job_class_id, state, command_line, inputs, copies, hr_class, canonical_instance_id,
     failure, ended_at, batch_ended_at
 )
 SELECT
-    job_id, batch_id, job_class_id, state, command_line, inputs, copies, hr_class, first_sent_at, canonical_instance_id,
+    job_id, batch_id, job_class_id, state, command_line, inputs, copies, hr_class, canonical_instance_id,
     failure, ended_at, $2
 FROM gone
 ORDER BY job_id;

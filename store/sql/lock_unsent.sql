@@ -12,7 +12,7 @@ WITH locked AS (
 SELECT
     locked.instance_id, locked.job_id, locked.batch_id, locked.shard,
     job.state = 'open' AND batch.state = 'active' AS wanted,
-    job.hr_class, job.copies, job.first_sent_at, job.command_line, job.inputs,
+    job.hr_class, job.copies, job.command_line, job.inputs,
     siblings.hosts, siblings.volunteers, siblings.of_use
 FROM locked
 JOIN job ON job.job_id = locked.job_id

@@ -164,9 +164,12 @@ async def test_a_success_after_a_reported_abort_counts_one_report(store: Store) 
     sent = await a_sent_instance(store, batch.batch_id, host)
     await report(store, host, a_report(sent, to_state=InstanceState.ABORTED))
 
-    await report(store, host, a_report(sent, from_state=InstanceState.ABORTED, reported_at=later(NOW, 7200.0)))
+    first = (await read(store, host, sent.instance_id)).reported[sent.instance_id].reported_at
+    again = a_report(sent, from_state=InstanceState.ABORTED, reported_before_at=first, reported_at=later(NOW, 7200.0))
+    await report(store, host, again)
 
     counts = (await store.views.batch(batch.batch_id)).counts
+    assert first == NOW + 3600.0
     assert counts == BatchCounts(jobs_total=1, sent=1, reported=1)
 
 
@@ -175,5 +178,5 @@ async def test_a_turnaround_sample_is_replaced_by_a_report_that_has_one_only(sto
     batch = await a_submitted_batch(store, jobs=1)
     sent = await a_sent_instance(store, batch.batch_id, host)
     await report(store, host, a_report(sent, to_state=InstanceState.ABORTED, turnaround_sample=1.5))
-    await report(store, host, a_report(sent, from_state=InstanceState.ABORTED))
+    await report(store, host, a_report(sent, from_state=InstanceState.ABORTED, reported_before_at=later(NOW, 3600.0)))
     assert (await read(store, host, sent.instance_id)).reported[sent.instance_id].turnaround_sample == 1.5

@@ -2,8 +2,8 @@
 -- Arguments: $1 batch_id, $2 job_class_id, $3 how many, $4 sent_at, $5 hosts, $6 app_version_id, $7 due_at.
 -- Result: none.
 WITH job_made AS (
-    INSERT INTO job (batch_id, job_class_id, command_line, first_sent_at)
-    SELECT $1::bigint, $2::bigint, '--steps 1000 --seed ' || n, $4::double precision
+    INSERT INTO job (batch_id, job_class_id, command_line)
+    SELECT $1::bigint, $2::bigint, '--steps 1000 --seed ' || n
     FROM generate_series(1, $3::int) AS n
     RETURNING job_id
 ),
@@ -20,11 +20,11 @@ instance_made AS (
         (host_id + 1) / 2, $6::int, $4::double precision, $7::double precision, $7::double precision + 86400, 3600, 'seeded'
     FROM given
     ORDER BY job_id
-    RETURNING shard
+    RETURNING instance_id
 )
-INSERT INTO batch_count AS old (batch_id, shard, in_progress, sent, last_first_dispatch_at)
-SELECT $1::bigint, shard, count(*), count(*), $4::double precision FROM instance_made GROUP BY shard ORDER BY shard
-ON CONFLICT (batch_id, shard) DO UPDATE SET
+INSERT INTO batch_count AS old (batch_id, stripe, in_progress, sent, last_first_dispatch_at)
+SELECT $1::bigint, 0, count(*), count(*), $4::double precision FROM instance_made HAVING count(*) > 0
+ON CONFLICT (batch_id, stripe) DO UPDATE SET
     in_progress = old.in_progress + excluded.in_progress,
     sent = old.sent + excluded.sent,
     last_first_dispatch_at = excluded.last_first_dispatch_at;

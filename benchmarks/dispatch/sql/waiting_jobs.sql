@@ -12,8 +12,8 @@ instance_made AS (
     SELECT job_id, $1::bigint, $2::bigint, (job_id % 64)::smallint, $4::double precision
     FROM job_made
     ORDER BY job_id
-    RETURNING shard
+    RETURNING instance_id
 )
-INSERT INTO batch_count AS old (batch_id, shard, unsent)
-SELECT $1::bigint, shard, count(*) FROM instance_made GROUP BY shard ORDER BY shard
-ON CONFLICT (batch_id, shard) DO UPDATE SET unsent = old.unsent + excluded.unsent;
+INSERT INTO batch_count AS old (batch_id, stripe, unsent)
+SELECT $1::bigint, 0, count(*) FROM instance_made HAVING count(*) > 0
+ON CONFLICT (batch_id, stripe) DO UPDATE SET unsent = old.unsent + excluded.unsent;

@@ -1,0 +1,96 @@
+"""What of a host's record has to be written after a request? Pure.
+
+Clients describe their computer in every request, and hardly anything of it ever changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from domain.dispatch import RequestWrites
+from domain.hosts import Host
+from store.rows import encoded
+
+NEWS_FRACTION = 0.01  # a measured number has changed when it differs by more than this share
+
+
+def said(host: Host) -> tuple[object, ...]:
+    """What a request tells about its host each time, in the order of sql/update_hosts.sql and sql/insert_host.sql."""
+    return (host.rpc_seqno, host.last_rpc_at)
+
+
+def description(host: Host) -> tuple[object, ...]:
+    """How a host describes itself, in the same order."""
+    return (
+        host.host_cpid,
+        host.domain_name,
+        host.ncpus,
+        host.flop_per_s,
+        host.ram_bytes,
+        host.disk_free_bytes,
+        host.on_fraction,
+        host.active_fraction,
+        host.gpu_active_fraction,
+        list(host.platforms),
+        host.os_name,
+        host.os_version,
+        host.cpu_vendor,
+        host.cpu_model,
+        host.client_version,
+        encoded(host.coprocessors),
+    )
+
+
+def is_news(host: Host, known: Host | None) -> bool:
+    """Whether a host describes itself otherwise than in its record; None: the record is not known.
+
+    The numbers a client measures anew all the time count from 1 % of change on.
+
+    >>> from dataclasses import replace
+    >>> from domain.units import HostId, VolunteerId
+    >>> host = Host(HostId(1), VolunteerId(1), disk_free_bytes=1e9)
+    >>> is_news(replace(host, disk_free_bytes=1.001e9, rpc_seqno=7), host)
+    False
+    >>> is_news(replace(host, ncpus=2), host), is_news(host, None)
+    (True, True)
+    """
+    if known is None or known.host_id != host.host_id:
+        return True
+    return (
+        host.ncpus != known.ncpus
+        or host.host_cpid != known.host_cpid
+        or host.client_version != known.client_version
+        or host.platforms != known.platforms
+        or host.coprocessors != known.coprocessors
+        or host.domain_name != known.domain_name
+        or (host.os_name, host.os_version) != (known.os_name, known.os_version)
+        or (host.cpu_vendor, host.cpu_model) != (known.cpu_vendor, known.cpu_model)
+        or _differs(host.flop_per_s, known.flop_per_s)
+        or _differs(host.ram_bytes, known.ram_bytes)
+        or _differs(host.disk_free_bytes, known.disk_free_bytes)
+        or _differs(host.on_fraction, known.on_fraction)
+        or _differs(host.active_fraction, known.active_fraction)
+        or _differs(host.gpu_active_fraction, known.gpu_active_fraction)
+    )
+
+
+def host_columns(writes: Sequence[RequestWrites]) -> list[list[object]]:
+    """The array arguments of sql/update_hosts.sql, one entry per host: of several requests the last one's."""
+    latest = {write.host.host_id: write for write in writes}
+    return [list(column) for column in zip(*map(_line, latest.values()), strict=True)]
+
+
+def _line(write: RequestWrites) -> tuple[object, ...]:
+    host = write.host
+    if not is_news(host, write.known):
+        return (host.host_id, *said(host), *_NOTHING_NEW)
+    # arrays of arrays travel as JSON
+    told = (encoded(value) if isinstance(value, list) else value for value in description(host))
+    return (host.host_id, *said(host), *told)
+
+
+def _differs(value: float, known: float) -> bool:
+    return abs(value - known) > NEWS_FRACTION * abs(known)
+
+
+_NOTHING_NEW = (None,) * 16
