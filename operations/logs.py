@@ -10,6 +10,8 @@ import structlog
 
 def configure_logs(level: str) -> None:
     """Set up structlog for this process."""
+    # The pool's own complaints about a lost database: whoever asks it for a connection says the same.
+    logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
     terminal = sys.stderr.isatty()
     renderer = structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer()
     structlog.configure(

@@ -33,7 +33,7 @@ SESSION_LOST = (
     asyncpg.InsufficientResourcesError,
     asyncpg.ReadOnlySQLTransactionError,  # a standby
     asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.TargetServerAttributeNotMatched,  # of several servers none takes writes
+    asyncpg.InternalClientError,  # of several servers none takes writes; or the end came between two messages
     asyncpg.InvalidCatalogNameError,  # no such database
     asyncpg.InvalidAuthorizationSpecificationError,
 )

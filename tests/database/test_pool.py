@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs, urlsplit
+
 import asyncpg
 import pytest
 
 from domain.errors import UnavailableError
-from store.pool import Connection, Database
+from store.pool import Connection, Database, connect
 from store.postgres import PostgresStore, open_store
 from tests.pg import with_database
 from tests.worlds import a_new_batch, a_registered_app
@@ -64,3 +66,15 @@ async def test_a_submitters_missing_file_is_no_lost_database_and_writes_nothing(
             await writer.add_batch(a_new_batch(app_id=app.app_id))
             raise FileNotFoundError("inputs.json")
     assert await store.views.batches(limit=9) == []
+
+
+async def test_servers_none_of_which_takes_writes_are_unavailable(dsn: str) -> None:
+    other = await asyncpg.connect(dsn)
+    name = await other.fetchval("SELECT current_database()")
+    await other.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    await other.close()
+    folder, port = (parse_qs(urlsplit(dsn).query).get(key, [usual])[0] for key, usual in (("host", ""), ("port", "")))
+    twice = f"postgresql://postgres@/{name}?host={folder},{folder}" + (f"&port={port}" if port else "")
+
+    with pytest.raises(UnavailableError, match="read-write"):
+        await connect(twice)
