@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.units import HostId, Instant, Seconds
+from domain.apps import NVIDIA
+from domain.hosts import Coprocessor, Host
+from domain.units import FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 from scheduler import sanity
 from tests.builders import NOW, a_host
 from wire.messages import CoprocRequest, HostInfo, ReportedResult, SchedulerRequest
@@ -118,3 +120,32 @@ def test_run_times_lie_within_what_was_possible(elapsed: float, cpu: float, turn
     elapsed_s, cpu_s = sanity.run_times(result, turnaround_s=turnaround, ncpus=ncpus)
     assert 0.0 <= elapsed_s <= max(0.0, turnaround)
     assert 0.0 <= cpu_s <= elapsed_s * ncpus
+
+
+def test_nothing_of_an_earlier_description_survives() -> None:
+    before = Host(
+        HostId(7),
+        VolunteerId(8),
+        host_cpid="2" * 32,
+        rpc_seqno=99,
+        created_at=Instant(1.0),
+        last_rpc_at=Instant(2.0),
+        domain_name="old",
+        ncpus=64,
+        flop_per_s=FlopPerSecond(7e9),
+        ram_bytes=1.0,
+        disk_free_bytes=1.0,
+        on_fraction=0.5,
+        active_fraction=0.5,
+        gpu_active_fraction=0.5,
+        platforms=("old",),
+        os_name="old",
+        os_version="old",
+        cpu_vendor="old",
+        cpu_model="old",
+        client_version=1,
+        coprocessors=(Coprocessor(NVIDIA, 1),),
+    )
+    after = sanity.described(before, SchedulerRequest("key"), now=NOW)
+    kept = {one.name for one in fields(Host) if getattr(before, one.name) == getattr(after, one.name)}
+    assert kept == {"host_id", "volunteer_id", "created_at"}
