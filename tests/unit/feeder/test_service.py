@@ -9,7 +9,7 @@ from domain.batches import Batch
 from domain.errors import MusterError
 from domain.waiting import Candidate, FreshRange
 from feeder.service import LEAST_GAP_S
-from tests.unit.feeder.fakes import FakeWaiting, a_few_turns
+from tests.unit.feeder.fakes import FakeWaiting, StillClock, a_few_turns
 from tests.unit.feeder.rig import Rig
 
 
@@ -151,4 +151,38 @@ async def test_a_failed_refill_is_counted_and_the_next_one_succeeds() -> None:
     rig.clock.pass_s(1.1)
     await a_few_turns()
     assert len(rig.array) == 5
+    await stop(task)
+
+
+@dataclass
+class DistantWaiting(FakeWaiting):
+    """Takes its time."""
+
+    clock: StillClock = field(default_factory=StillClock)
+
+    async def fresh(self, ranges: Sequence[FreshRange]) -> Sequence[Candidate]:
+        found = await super().fresh(ranges)
+        await self.clock.sleep(0.05)
+        return found
+
+
+async def test_an_array_that_loses_three_slots_a_millisecond_does_not_run_empty() -> None:
+    database = DistantWaiting()
+    rig = Rig(slots=1000, database=database)
+    database.clock = rig.clock
+    for number in (1, 2, 3, 4):
+        database.add_batch(number)
+        database.add_jobs(number, 2000)
+    task = asyncio.create_task(rig.feeder.run())
+    for _ in range(10):
+        rig.clock.pass_s(0.01)
+        await a_few_turns()
+    left = []
+    for _ in range(80):
+        for slot in rig.slots()[:32]:
+            rig.send(slot)
+        rig.clock.pass_s(0.01)
+        await a_few_turns()
+        left.append(len(rig.array))
+    assert min(left) > 300
     await stop(task)
