@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup system demo test lint unit e2e bench clean
+.PHONY: setup system demo test lint unit e2e faults bench clean
 
 setup: $(STAMP)
 
@@ -38,8 +38,12 @@ unit: setup
 e2e: setup system
 	$(BIN)/pytest -q -m e2e
 
+# All of them: nodes and databases are killed again and again, connections are silent for half a minute.
+faults: setup system
+	$(BIN)/pytest -q tests/faults
+
 test: setup system lint
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m "not e2e"
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m "not e2e and not faults"
 	bash tests/debian_postgres.sh $(BIN)/pytest -q -n 2 tests/conformance tests/database
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m e2e
 
