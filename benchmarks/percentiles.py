@@ -124,7 +124,8 @@ async def run_alone(dsn: str) -> dict[str, float]:
     await store.close()
     assert run is not None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"rows": run.rows, "ranked": run.ranked, "seconds": seconds, "peak_bytes": peak}
+    cpu_s = time.process_time()
+    return {"rows": run.rows, "ranked": run.ranked, "seconds": seconds, "python_cpu_s": cpu_s, "peak_bytes": peak}
 
 
 async def run_in_child(dsn: str) -> dict[str, float]:
@@ -203,6 +204,7 @@ async def measure(rows: int, folder: Path) -> dict[str, float]:
         "rows": large["rows"],
         "ranked": large["ranked"],
         "seconds": round(large["seconds"], 2),
+        "python_cpu_s": round(large["python_cpu_s"], 2),
         "peak_bytes": large["peak_bytes"],
         "growth": round(growth, 3),
         "seconds_of_a_tenth": round(small["seconds"], 2),

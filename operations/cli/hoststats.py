@@ -8,9 +8,10 @@ from domain.errors import MusterError
 from domain.populations import HostStatisticsRun, RankedPart
 from domain.settings import Settings
 from domain.units import HostId
-from hoststats.service import Progress
+from hoststats.service import Progress, in_silence
 from operations.cli.context import Run, command
 from operations.compose import host_statistics
+from operations.logs import configure_logs
 from operations.show import run_as_json
 
 COLUMNS = ["app", "processor", "rows", "ranked", "newcomers", "n", "state", "score", "R_q h", "T_retry h"]
@@ -32,10 +33,11 @@ def hoststats() -> None:
 @command
 async def run_ranking(run: Run, cut_points_only: bool) -> None:
     """Rank every host and switch to the result. Once a day, from cron; safe to repeat, to run twice and to kill."""
+    configure_logs("warning")
     async with run.store() as store:
         ranking = (await store.applications.load_catalogue()).settings.ranking
         services = host_statistics(store, lambda: ranking, run.clock)
-        done = await services.statistics.run(full=not cut_points_only, report=_told)
+        done = await services.statistics.run(full=not cut_points_only, report=in_silence if run.as_json else _told)
     if done is None:
         raise RunUnderWayError
     _show(run, done)
