@@ -9,7 +9,7 @@ from typing import overload
 from domain.jobs import Ready
 
 SlotRank = tuple[int, bool, int, int]
-PIECE = 64  # slots; a piece of twice as many is halved
+PIECE = 128  # slots; a piece of twice as many is halved
 
 
 class Lent(Sequence[Ready]):
@@ -65,7 +65,7 @@ class SortedSlots:
         self._lasts: list[SlotRank] = []  # the greatest rank of each piece
         self._copied: list[bool] = []  # whether the piece was made after the slots were lent
         self._count = len(in_order)
-        self._lent: Lent | None = None
+        self._lent: Sequence[Ready] | None = None
         for start in range(0, len(in_order), PIECE):
             some = in_order[start : start + PIECE]
             self._insert_piece(len(self._pieces), [rank for rank, _ in some], [slot for _, slot in some])
@@ -81,10 +81,10 @@ class SortedSlots:
     def first_rank(self) -> SlotRank:
         return self._ranks[0][0]
 
-    def lent(self) -> Lent:
+    def lent(self) -> Sequence[Ready]:
         """The slots as they are now."""
         if self._lent is None:
-            self._lent = Lent(tuple(self._pieces), self._count)
+            self._lent = self._pieces[0] if len(self._pieces) == 1 else Lent(tuple(self._pieces), self._count)
             self._copied = [False] * len(self._pieces)
         return self._lent
 

@@ -49,7 +49,7 @@ def test_what_was_lent_is_a_sequence() -> None:
     assert [lent[place].instance_id for place in range(len(lent))] == list(numbers)
     assert [slot.instance_id for slot in reversed(lent)] == list(reversed(numbers))
     assert [slot.instance_id for slot in lent[5:8]] == [6, 7, 8]
-    with pytest.raises(IndexError, match="below 191, got 191"):
+    with pytest.raises(IndexError, match="below 383, got 383"):
         lent[len(lent)]
 
 
