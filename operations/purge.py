@@ -23,9 +23,9 @@ class Purged:
 
     months: tuple[FinishedMonth, ...]
 
-    def as_json(self) -> dict[str, object]:
-        """With totals; sizes in bytes."""
-        parts = [
+    def rows(self) -> list[dict[str, object]]:
+        """One for each month; sizes in bytes."""
+        return [
             {
                 "month": one.month,
                 "jobs": one.jobs,
@@ -36,8 +36,11 @@ class Purged:
             }
             for one in self.months
         ]
+
+    def as_json(self) -> dict[str, object]:
+        """The months with their totals."""
         return {
-            "months": parts,
+            "months": self.rows(),
             "jobs": sum(one.jobs for one in self.months),
             "instances": sum(one.instances for one in self.months),
             "files": sum(one.files for one in self.months),

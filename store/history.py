@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
+from domain.errors import UnavailableError
 from domain.history import FinishedMonth, JobPlace, MovedJobs, OutputPage, month_bounds, month_of
 from domain.units import BatchId, InstanceId, Instant, JobId
 from store.pool import Connection, Database
@@ -55,7 +56,10 @@ class PostgresHistory:
             await connection.execute(load("lock_history"))
             await connection.execute(load("drop_finished_month"), month, now)
 
-        await self._database.in_transaction(drop)
+        try:
+            await self._database.in_transaction(drop)
+        except asyncpg.LockNotAvailableError as error:
+            raise UnavailableError(f"somebody reads the history of {month}: try again later") from error
 
 
 async def _move(connection: Connection, found: Sequence[asyncpg.Record], before: Instant) -> tuple[int, int]:

@@ -31,7 +31,12 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
     upload_dir = run.project().upload_dir
     async with run.store() as store:
         found = Purged(tuple(await months_before(store.history, before)))
-        if found.months and yes and not dry_run:
+        if found.months and not yes and not dry_run:
+            raise NotConfirmedError(
+                f"nothing was purged: {len(found.months)} months would go, and the files of their outputs in "
+                f"{upload_dir}; see them with --dry-run, purge them with --yes"
+            )
+        if not dry_run:
             await purge_months(
                 store.history,
                 UploadFolder(upload_dir),
@@ -39,14 +44,8 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
                 clock=run.clock,
                 progress=lambda month: click.echo(f"{month.month} is gone", err=True),
             )
-    purged = bool(yes and not dry_run)
     if run.as_json:
-        click.echo(to_json({"before": before, "purged": purged, "upload_dir": str(upload_dir), **found.as_json()}))
-    else:
-        parts = found.as_json()["months"]
-        assert isinstance(parts, list)
-        run.show_table(parts, COLUMNS, f"the history holds nothing from before {before}")
-    if found.months and not purged and not dry_run:
-        raise NotConfirmedError(
-            f"nothing was purged: with --yes these rows go, and the files of these outputs in {upload_dir}"
-        )
+        shown = {"before": before, "purged": not dry_run, "upload_dir": str(upload_dir), **found.as_json()}
+        click.echo(to_json(shown))
+        return
+    run.show_table(found.rows(), COLUMNS, f"the history holds nothing from before {before}")

@@ -76,6 +76,10 @@ class LiveServer:
     async def sweep(self) -> None:
         await self._do("sweeper")
 
+    async def history(self) -> None:
+        """One step of moving ended work."""
+        await self._do("history")
+
     async def _do(self, duty_name: str) -> None:
         assert self.background is not None
         await self.background.catalogue.refresh_once()

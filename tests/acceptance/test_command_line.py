@@ -17,8 +17,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from domain.clock import SystemClock
+from domain.history import MovedJobs
 from operations.cli import main
 from store import embedded
+from store.postgres import open_store
 from tests.acceptance.host import LINUX
 from tests.pg import database
 
@@ -291,3 +294,56 @@ def test_the_installed_command_tells_its_errors_to_scripts(muster: CommandLine) 
     done = subprocess.run([*command, str(muster.data_dir)], capture_output=True, text=True, timeout=60, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "muster: no batch 4711\n")
+
+
+def test_a_purge_wants_a_month(muster: CommandLine) -> None:
+    assert muster.json("purge", "--before", "2026-03", "--dry-run") == {
+        "before": "2026-03",
+        "purged": False,
+        "upload_dir": str(muster.data_dir / "files" / "upload"),
+        "months": [],
+        "jobs": 0,
+        "instances": 0,
+        "files": 0,
+        "file_bytes": 0,
+        "table_bytes": 0,
+    }
+    assert muster.error("purge", "--before", "March") == (
+        1,
+        "muster: --before: expected a month like 2026-03, got 'March'\n",
+    )
+
+
+def test_a_purge_drops_what_ended_before_its_month_when_told_yes(muster: CommandLine) -> None:
+    batch_id = submitted(muster, BATCH.replace("count = 100", "count = 3"))
+    muster.json("batch", "abort", str(batch_id))
+    job_id = muster.json("job", "list", str(batch_id))[0]["job_id"]
+    asyncio.run(moved_to_history(muster.data_dir / "postgres"))
+
+    assert muster.json("job", "show", str(job_id))["state"] == "cancelled"
+    before = ("purge", "--before", "9998-01")
+    shown = muster.json(*before, "--dry-run")
+    code, error = muster.error(*before)
+    done = muster.run(*before, "--yes", "--json")
+
+    assert shown["jobs"] >= 3 and shown["instances"] >= 3 and not shown["purged"]
+    [month] = shown["months"]
+    assert month["table_bytes"] == shown["table_bytes"] > 0
+    assert code == 1
+    assert error.startswith("muster: nothing was purged: 1 months would go, and the files of their outputs in /")
+    assert json.loads(done.stdout) == {**shown, "purged": True}
+    assert done.stderr == f"{month['month']} is gone\n"
+    assert muster.error("job", "show", str(job_id)) == (1, f"muster: no job {job_id}\n")
+    assert muster.json("batch", "show", str(batch_id))["state"] == "aborted"
+    assert muster.json(*before, "--dry-run")["months"] == []
+
+
+async def moved_to_history(postgres_dir: Path) -> None:
+    """Everything that ended is moved, as the background process does after some days."""
+    store = await open_store(await asyncio.to_thread(embedded.ensure_running, postgres_dir), min_size=1, max_size=1)
+    now = SystemClock().now()
+    await store.overdue.count_due(now=now)
+    step = MovedJobs(more=True)
+    while step.more:
+        step = await store.history.move_ended(before=now, after=step.after, limit=100)
+    await store.close()
