@@ -1,52 +1,71 @@
-"""How do concurrent calls share one round trip and one transaction? What waits while a group runs is the next group."""
+"""How do concurrent calls share one round trip and one transaction? What waits while groups run is the next group."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import asyncpg
 
 from domain.errors import UnavailableError
 from store.pool import CONFLICTS, LOST, TRIES, connect
+from store.sessions import Session
 
 Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
 
 MOST = 64  # members of a group
+LANES = 2  # groups that may be under way at once: while one waits for the disk, the next is at work
 TURNS = 2  # of the event loop between a request's arrival and its ask
 MOST_TURNS = 8  # pairs of them: a few milliseconds at full load
 MOST_GROUPS_WAITING = 20  # at a few ms each; who comes later would have hung up before it is served
 
 
-class Grouped(Generic[Ask, Answer]):
-    """Runs `work` on groups of asks, on a connection of its own; each asker gets its own answer.
+@dataclass(slots=True)
+class Lane:
+    """A connection that one group at a time runs on; None until it is needed, and after it was lost."""
 
-    An idle group starts at once. When a group fails it is rolled back and its members are done one by one,
-    so that only the culprit gets the exception. A lost connection is UnavailableError for every member;
-    the next group connects again. An asker that is cancelled leaves; its ask may still be done.
+    session: Session | None = None
+
+    def drop(self) -> None:
+        """Let go of a connection that no longer serves."""
+        if self.session is not None:
+            self.session.terminate()
+            self.session = None
+
+
+class Grouped(Generic[Ask, Answer]):
+    """Runs `work` on groups of asks, on connections of its own; each asker gets its own answer.
+
+    An idle group starts as soon as nobody else is coming. When a group fails it is rolled back and its members
+    are done one by one, so that only the culprit gets the exception. A lost connection is UnavailableError for
+    every member; the next group connects again. An asker that is cancelled leaves; its ask may still be done.
     """
 
     def __init__(
         self,
         dsn: str,
-        work: Callable[[asyncpg.Connection[asyncpg.Record], Sequence[Ask]], Awaitable[Sequence[Answer]]],
+        work: Callable[[Session, Sequence[Ask]], Awaitable[Sequence[Answer]]],
         *,
         in_transaction: bool,
         most: int = MOST,
+        lanes: int = LANES,
+        connect: Callable[[str], Awaitable[Session]] = connect,
     ) -> None:
         self.dsn = dsn
         self._work = work
         self._in_transaction = in_transaction
         self._most = most
+        self._connect = connect
         self._waiting: deque[tuple[Ask, asyncio.Future[Answer]]] = deque()
-        self._running: asyncio.Task[None] | None = None
-        self._connection: asyncpg.Connection[asyncpg.Record] | None = None
+        self._lanes = [Lane() for _ in range(lanes)]
+        self._idle = list(self._lanes)
+        self._running: set[asyncio.Task[None]] = set()
+        self._gathering = False
         self._closed = False
-        self.groups = 0  # done so far
-        self.members = 0  # of them
 
     async def ask(self, ask: Ask) -> Answer:
         """The answer to one ask. Raises UnavailableError, or whatever its own work raises.
@@ -59,29 +78,41 @@ class Grouped(Generic[Ask, Answer]):
             raise UnavailableError(f"the database is busy: {len(self._waiting)} requests are waiting for it")
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((ask, answer))
-        if self._running is None:
-            self._running = asyncio.create_task(self._run())
+        self._start()
         return await answer
 
     async def close(self) -> None:
-        """Finish what is waiting, then let go of the connection."""
+        """Finish what is waiting, then let go of the connections."""
         self._closed = True
-        if self._running is not None:
-            await self._running
-        if self._connection is not None:
-            await self._connection.close()
+        while self._running:
+            await asyncio.wait(self._running)
+        for lane in self._lanes:
+            if lane.session is not None:
+                await lane.session.close()
 
-    async def _run(self) -> None:
+    def _start(self) -> None:
+        """Set a lane to work when there is some, unless one is just gathering what comes."""
+        if self._waiting and self._idle and not self._gathering:
+            self._gathering = True
+            task = asyncio.create_task(self._run(self._idle.pop()))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _run(self, lane: Lane) -> None:
+        """Gather a group and serve it; meanwhile the other lanes may do the same."""
         try:
-            while self._waiting:
-                await self._gather()
-                count = min(self._most, len(self._waiting))
-                group = [self._waiting.popleft() for _ in range(count)]
-                present = [(ask, answer) for ask, answer in group if not answer.done()]
-                if present:
-                    await self._serve(present)
+            await self._gather()
+            group = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
         finally:
-            self._running = None
+            self._gathering = False
+        try:
+            self._start()
+            present = [(ask, answer) for ask, answer in group if not answer.done()]
+            if present:
+                await self._serve(lane, present)
+        finally:
+            self._idle.append(lane)
+            self._start()
 
     async def _gather(self) -> None:
         """Let the loop go round while more asks come with each turn: who is nearly here shares the round trip.
@@ -89,7 +120,7 @@ class Grouped(Generic[Ask, Answer]):
         An idle process waits for nothing: its turns are over at once.
         """
         loop = asyncio.get_running_loop()
-        before = -1
+        before = 0
         for _ in range(MOST_TURNS):
             if before == len(self._waiting) or len(self._waiting) >= self._most:
                 return
@@ -99,51 +130,44 @@ class Grouped(Generic[Ask, Answer]):
                 loop.call_soon(turned.set_result, None)
                 await turned
 
-    async def _serve(self, group: Sequence[tuple[Ask, asyncio.Future[Answer]]]) -> None:
+    async def _serve(self, lane: Lane, group: Sequence[tuple[Ask, asyncio.Future[Answer]]]) -> None:
         """Answer every member of a group, with a value or an exception."""
-        self.groups += 1
-        self.members += len(group)
         try:
-            answers = await self._attempt([ask for ask, _ in group])
+            answers = await self._attempt(lane, [ask for ask, _ in group])
         except Exception as error:
-            await self._explain(group, error)
+            await self._explain(lane, group, error)
             return
         for (_, answer), value in zip(group, answers, strict=True):
             if not answer.done():
                 answer.set_result(value)
 
-    async def _explain(self, group: Sequence[tuple[Ask, asyncio.Future[Answer]]], error: Exception) -> None:
+    async def _explain(self, lane: Lane, group: Sequence[tuple[Ask, asyncio.Future[Answer]]], error: Exception) -> None:
         """Hand a group's exception to those it concerns; do the members one by one when that is not known."""
         if isinstance(error, LOST):
-            self._drop_connection()
+            lane.drop()
             error = UnavailableError(f"the database does not serve: {error or type(error).__name__}")
         if len(group) > 1 and not isinstance(error, UnavailableError):
             for member in group:
-                await self._serve([member])
+                await self._serve(lane, [member])
             return
         for _, answer in group:
             if not answer.done():
                 answer.set_exception(error)
 
-    async def _attempt(self, asks: Sequence[Ask]) -> Sequence[Answer]:
+    async def _attempt(self, lane: Lane, asks: Sequence[Ask]) -> Sequence[Answer]:
         """The answers to a group, or its exception; a lone member that met another transaction tries again."""
         tries = TRIES if len(asks) == 1 and self._in_transaction else 1
         for _ in range(tries - 1):
             try:
-                return await self._once(asks)
+                return await self._once(lane, asks)
             except (*CONFLICTS, asyncpg.UniqueViolationError):
                 continue
-        return await self._once(asks)
+        return await self._once(lane, asks)
 
-    async def _once(self, asks: Sequence[Ask]) -> Sequence[Answer]:
-        if self._connection is None or self._connection.is_closed():
-            self._connection = await connect(self.dsn)
+    async def _once(self, lane: Lane, asks: Sequence[Ask]) -> Sequence[Answer]:
+        if lane.session is None or lane.session.is_closed():
+            lane.session = await self._connect(self.dsn)
         if not self._in_transaction:
-            return await self._work(self._connection, asks)
-        async with self._connection.transaction():
-            return await self._work(self._connection, asks)
-
-    def _drop_connection(self) -> None:
-        if self._connection is not None:
-            self._connection.terminate()
-            self._connection = None
+            return await self._work(lane.session, asks)
+        async with lane.session.transaction():
+            return await self._work(lane.session, asks)

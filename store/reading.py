@@ -1,9 +1,16 @@
-"""What does the database know about those who are asking? One set-based read for any number of requests."""
+"""What does the database know about those who are asking? Two set-based reads for any number of requests.
+
+Who asks, with the host's app versions; then what those hosts have in progress, which is also what they mostly
+report. Only a report of something else is looked up apart.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import asyncpg
 
 from domain.apps import Volunteer
 from domain.dispatch import Reported, RequestKey, RequestView
@@ -17,59 +24,70 @@ from store.queries import load
 LARGEST_ID = 2**63 - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who sends a request."""
+
+    volunteer: Volunteer
+    host: Host | None = None
+    versions: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
+
+
 async def read_many(connection: Connection, keys: Sequence[RequestKey]) -> list[RequestView]:
     """One view per key, in order."""
     askers = await _askers(connection, keys)
-    host_ids = sorted({host.host_id for _, host in askers.values() if host is not None})
-    versions = await _versions(connection, host_ids)
-    held = await _held(connection, host_ids)
-    reported = await _reported(connection, keys)
-    views = []
-    for position, key in enumerate(keys):
-        volunteer, host = askers.get(position, (None, None))
-        if host is None:
-            views.append(RequestView(volunteer))
-            continue
-        found = {i: reported[i] for i in key.instance_ids if i in reported and reported[i].held.host_id == host.host_id}
-        views.append(RequestView(volunteer, host, versions[host.host_id], tuple(held[host.host_id]), found))
-    return views
+    wanted = {instance_id for key in keys for instance_id in key.instance_ids if 0 < instance_id <= LARGEST_ID}
+    held, reported = await _held(connection, askers.values(), wanted)
+    others = wanted - reported.keys()
+    if others:
+        found = await connection.fetch(load("instances_reported"), sorted(others))
+        reported.update((row["instance_id"], work_rows.reported(row)) for row in found)
+    return [_view(askers.get(position), key, held, reported) for position, key in enumerate(keys)]
 
 
-async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[int, tuple[Volunteer, Host | None]]:
+def _view(
+    asker: Asker | None,
+    key: RequestKey,
+    held: Mapping[HostId, Sequence[Held]],
+    reported: Mapping[InstanceId, Reported],
+) -> RequestView:
+    if asker is None or asker.host is None:
+        return RequestView(None if asker is None else asker.volunteer)
+    host_id = asker.host.host_id
+    found = {i: reported[i] for i in key.instance_ids if i in reported and reported[i].held.host_id == host_id}
+    return RequestView(asker.volunteer, asker.host, asker.versions, tuple(held.get(host_id, ())), found)
+
+
+async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[int, Asker]:
     found = await connection.fetch(
         load("who_asks"),
         [key.authenticator_hash for key in keys],
         [key.host_id if 0 <= key.host_id <= LARGEST_ID else -1 for key in keys],
         [key.host_cpid for key in keys],
     )
-    return {
-        row["position"] - 1: (rows.volunteer(row, "v_"), None if row["host_id"] is None else rows.host(row))
-        for row in found
-    }
+    return {row["position"] - 1: _asker(row) for row in found}
 
 
-async def _versions(
-    connection: Connection, host_ids: Sequence[HostId]
-) -> Mapping[HostId, dict[AppVersionId, HostAppVersion]]:
-    by_host: dict[HostId, dict[AppVersionId, HostAppVersion]] = defaultdict(dict)
-    if host_ids:
-        for row in await connection.fetch(load("versions_of_hosts"), host_ids):
-            by_host[row["host_id"]][row["app_version_id"]] = rows.host_app_version(row)
-    return by_host
+def _asker(row: asyncpg.Record) -> Asker:
+    volunteer = rows.volunteer(row, "v_")
+    if row["host_id"] is None:
+        return Asker(volunteer)
+    return Asker(
+        volunteer, rows.host(row), {hav["app_version_id"]: rows.host_app_version(hav) for hav in row["versions"]}
+    )
 
 
-async def _held(connection: Connection, host_ids: Sequence[HostId]) -> Mapping[HostId, list[Held]]:
-    by_host: dict[HostId, list[Held]] = defaultdict(list)
+async def _held(
+    connection: Connection, askers: Collection[Asker], wanted: Collection[InstanceId]
+) -> tuple[Mapping[HostId, Sequence[Held]], dict[InstanceId, Reported]]:
+    """What the askers' hosts have in progress, and those of it that are `wanted` as what is reported."""
+    host_ids = sorted({asker.host.host_id for asker in askers if asker.host is not None})
+    held: dict[HostId, list[Held]] = defaultdict(list)
+    reported: dict[InstanceId, Reported] = {}
     if host_ids:
         for row in await connection.fetch(load("instances_on_hosts"), host_ids):
-            by_host[row["host_id"]].append(work_rows.held(row))
-    return by_host
-
-
-async def _reported(connection: Connection, keys: Sequence[RequestKey]) -> Mapping[InstanceId, Reported]:
-    asked = sorted({instance_id for key in keys for instance_id in key.instance_ids if 0 < instance_id <= LARGEST_ID})
-    if not asked:
-        return {}
-    return {
-        row["instance_id"]: work_rows.reported(row) for row in await connection.fetch(load("instances_reported"), asked)
-    }
+            entry = work_rows.held(row)
+            held[entry.host_id].append(entry)
+            if entry.instance_id in wanted:
+                reported[entry.instance_id] = work_rows.reported(row, entry)
+    return held, reported

@@ -66,9 +66,10 @@ def held(row: Row) -> Held:
     )
 
 
-def reported(row: Row) -> Reported:
+def reported(row: Row, entry: Held | None = None) -> Reported:
+    """`entry`: the row as a held instance, where it is there already."""
     return Reported(
-        held(row),
+        held(row) if entry is None else entry,
         InstanceState(row["state"]),
         row["app_name"],
         row["fpops_est_flop"],

@@ -47,7 +47,7 @@ async def work(dsn: str) -> AsyncIterator[tuple[Halved, Grouped[int, int]]]:
     await connection.execute("CREATE TABLE written (n int, quotient int)")
     await connection.close()
     halved = Halved()
-    grouped = Grouped(dsn, halved, in_transaction=True, most=10)
+    grouped = Grouped(dsn, halved, in_transaction=True, most=10, lanes=1)
     yield halved, grouped
     halved.gate.set()
     await grouped.close()
