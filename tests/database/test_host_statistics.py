@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -14,6 +16,7 @@ from domain.populations import HostStatisticsRun
 from domain.ranking import CutPoints
 from domain.units import AppId, Instant, Seconds, later
 from operations.catalogue import CatalogueCache
+from operations.project import create_project
 from scheduler.gates import percentile_of
 from store.percentiles import RUN_LOCK
 from store.postgres import PostgresStore, open_store
@@ -88,6 +91,31 @@ async def test_what_a_killed_run_left_is_removed_by_the_next(dsn: str) -> None:
 
     assert await fetched(dsn, TABLES) == [f"host_percentile_{one.generation}" for one in (first, last)]
     assert await fetched(dsn, "SELECT generation FROM percentile_generation WHERE NOT complete") == []
+    await store.close()
+
+
+async def test_a_process_killed_while_it_reads_leaves_the_old_percentiles_and_no_lock(dsn: str, tmp_path: Path) -> None:
+    store = await open_store(dsn, max_size=3)
+    await some_hosts(store, 2, await a_registered_version(store))
+    first = await ranked(store)
+    project = create_project(tmp_path, dsn)
+    command = [sys.executable, "-m", "operations.cli.run", "hoststats", "run", "--data-dir", str(project.data_dir)]
+    holder = await asyncpg.connect(dsn)
+    async with holder.transaction():
+        await holder.execute("LOCK TABLE host_app_version IN ACCESS EXCLUSIVE MODE")
+        process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.DEVNULL)
+        async with asyncio.timeout(60):
+            while not await fetched(dsn, "SELECT generation FROM percentile_generation WHERE NOT complete"):
+                pass
+        process.kill()
+        await process.wait()
+    await holder.close()
+
+    assert await fetched(dsn, "SELECT generation FROM percentile_pointer") == [first.generation]
+    async with asyncio.timeout(60):
+        while (last := await statistics(store).run()) is None:
+            pass  # the server has not noticed yet
+    assert await fetched(dsn, TABLES) == [f"host_percentile_{one.generation}" for one in (first, last)]
     await store.close()
 
 
