@@ -7,11 +7,9 @@ from contextlib import suppress
 
 from domain.errors import UnavailableError
 from domain.units import Instant
-from store.pool import LOST, Database, lost_means_unavailable
+from store.pool import CLOSE_S, LOST, Database, lost_means_unavailable
 from store.queries import load
 from store.watched import WatchedConnection, connect_watched
-
-CLOSE_S = 5.0  # a connection that does not end by then is dropped
 
 
 class DutyLocks:

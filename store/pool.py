@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -23,6 +24,7 @@ Result = TypeVar("Result")
 
 COMMAND_TIMEOUT_S = 60.0  # and of a transaction in which nothing is asked: somebody may be waiting for its locks
 REQUEST_TIMEOUT_S = 10.0  # the same while clients wait
+CLOSE_S = 5.0  # a connection that does not end by then is dropped
 TRIES = 4  # of a transaction that met another one
 
 CONFLICTS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
@@ -96,7 +98,11 @@ class Database:
         return cls(pool, dsn)
 
     async def close(self) -> None:
-        await self._pool.close()
+        """Let go of every connection; drop those that a silent server does not end."""
+        try:
+            await asyncio.wait_for(self._pool.close(), CLOSE_S)
+        except LOST:
+            self._pool.terminate()
 
     async def fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
         """Every row of sql/<query>.sql."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 
 import structlog
 
 from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.units import SHARDS, Seconds
-from store.pool import lost_means_unavailable
+from store.pool import CLOSE_S, LOST, lost_means_unavailable
 from store.queries import load
 from store.watched import WatchedConnection, connect_watched
 
@@ -90,7 +91,8 @@ class PostgresShards:
         connection, self._connection = self._connection, None
         self._owned = frozenset()
         if connection is not None:
-            await connection.close()
+            with suppress(*LOST):
+                await connection.close(timeout=CLOSE_S)
 
     async def _connected(self) -> WatchedConnection:
         if self._connection is not None and not self._connection.is_closed():
