@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,10 @@ from operations.background import Background
 from operations.logs import configure_logs
 from operations.project import Project, open_project
 from operations.worker import Worker
+
+# Requests leave hardly any garbage that goes in circles; looking for it after every 700 new objects costs more than
+# all of it is worth.
+COLLECT_AFTER = (50_000, 20, 50)  # new objects, and collections of the younger generations
 
 log = structlog.get_logger()
 
@@ -57,6 +62,9 @@ def _say_ready() -> None:
 
 
 def _run(service: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    gc.set_threshold(*COLLECT_AFTER)
+    gc.freeze()  # what is loaded by now stays for ever
+
     async def main_task() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor
 
 from domain.havs import HavDelta, HavEvent, combine
@@ -33,25 +34,19 @@ class StatisticsChanges:
 
     async def write(self, connection: Connection, settings: SchedulerSettings) -> None:
         """Add everything gathered to the rows; rows seen for the first time are made."""
-        changes = self._columns()
-        if not changes[0]:
-            return
-        quotas = (settings.daily_quota_start, settings.daily_quota)
-        found = await connection.fetch(load("change_statistics"), *changes, *quotas)
-        if len(found) == len(changes[0]):
-            return
-        there = {(row["host_id"], row["app_version_id"]) for row in found}
-        new = [position for position, key in enumerate(zip(changes[0], changes[1], strict=True)) if key not in there]
-        changes = [[column[position] for position in new] for column in changes]
-        await connection.execute(load("add_statistics_rows"), changes[0], changes[1])
-        await connection.execute(load("change_statistics"), *changes, *quotas)
+        if self._events:
+            quotas = (settings.daily_quota_start, settings.daily_quota)
+            await _change(connection, "change_statistics", self._columns(), quotas)
+        elif self._sent:
+            lines = [(*key, *self._sent[key]) for key in sorted(self._sent)]
+            await _change(connection, "count_sent", [list(column) for column in zip(*lines, strict=True)], ())
 
     def _columns(self) -> list[list[object]]:
         """The array arguments of sql/change_statistics.sql, keys in order."""
         deltas = {(delta.host_id, delta.app_version_id): delta for delta in combine(self._events)}
         keys = sorted({*deltas, *self._sent})
         lines = [self._line(key, deltas.get(key)) for key in keys]
-        return [list(column) for column in zip(*lines, strict=True)] or [[]]
+        return [list(column) for column in zip(*lines, strict=True)]
 
     def _line(self, key: Key, delta: HavDelta | None) -> tuple[object, ...]:
         judged, change = delta is not None, delta or HavDelta(*key, at=Instant(0.0))
@@ -73,3 +68,17 @@ class StatisticsChanges:
             change.n_timeout,
             *self._sent.get(key, (0, 0)),
         )
+
+
+async def _change(
+    connection: Connection, query: str, columns: Sequence[list[object]], others: tuple[object, ...]
+) -> None:
+    """Run a statement whose first two arguments are keys, once more for keys that had no row yet."""
+    found = await connection.fetch(load(query), *columns, *others)
+    if len(found) == len(columns[0]):
+        return
+    there = {(row["host_id"], row["app_version_id"]) for row in found}
+    new = [position for position, key in enumerate(zip(columns[0], columns[1], strict=True)) if key not in there]
+    columns = [[column[position] for position in new] for column in columns]
+    await connection.execute(load("add_statistics_rows"), columns[0], columns[1])
+    await connection.execute(load(query), *columns, *others)

@@ -53,6 +53,7 @@ BY_KEY = {  # query -> the indexes it must use
     "note_dispatches": {"job_pkey"},
     "sent_jobs": {"instance_pkey", "job_pkey"},
     "change_statistics": {"host_app_version_pkey"},
+    "count_sent": {"host_app_version_pkey"},
     "job_classes": {"job_class_pkey"},
     # refill
     "ready_batches": {"batch_in_order", "batch_count_pkey"},
