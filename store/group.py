@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Generic, TypeVar
 import asyncpg
 
 from domain.errors import UnavailableError
-from store.pool import CONFLICTS, LOST, TRIES, connect
+from store.pool import CLOSE_S, CONFLICTS, LOST, TRIES, connect
 from store.sessions import Session
 
 Ask = TypeVar("Ask")
@@ -88,7 +89,8 @@ class Grouped(Generic[Ask, Answer]):
             await asyncio.wait(self._running)
         for lane in self._lanes:
             if lane.session is not None:
-                await lane.session.close()
+                with contextlib.suppress(*LOST):
+                    await lane.session.close(timeout=CLOSE_S)
 
     def _start(self) -> None:
         """Set a lane to work when there is some, unless one is just gathering what comes."""
@@ -164,9 +166,20 @@ class Grouped(Generic[Ask, Answer]):
                 continue
         return await self._once(lane, asks)
 
+    async def _connected(self) -> Session:
+        """A new connection. When there is none to be had, whoever waits is told so now and not one group at a time."""
+        try:
+            return await self._connect(self.dsn)
+        except UnavailableError as error:
+            waiting, self._waiting = self._waiting, deque()
+            for _, answer in waiting:
+                if not answer.done():
+                    answer.set_exception(UnavailableError(str(error)))
+            raise
+
     async def _once(self, lane: Lane, asks: Sequence[Ask]) -> Sequence[Answer]:
         if lane.session is None or lane.session.is_closed():
-            lane.session = await self._connect(self.dsn)
+            lane.session = await self._connected()
         if not self._in_transaction:
             return await self._work(lane.session, asks)
         async with lane.session.transaction():
