@@ -42,11 +42,11 @@ def _us_per_slot(seconds: Sequence[float], refills: Sequence[Timed]) -> float:
 
 
 def ratios(by_backlog: Mapping[int, Mapping[int, Figures]]) -> Figures:
-    """Seconds per slot placed, against the smallest backlog with as many slots, and against fewer slots.
+    """Seconds and CPU time per slot placed, against the smallest backlog with as many slots; seconds against fewer slots.
 
-    >>> few, many = {"full_s": 0.1, "full_placed": 1000.0}, {"full_s": 0.2, "full_placed": 1000.0}
+    >>> few, many = medians("full", [Timed(0.1, 0.02, 0.03, 1000)]), medians("full", [Timed(0.2, 0.03, 0.03, 1000)])
     >>> ratios({10_000: {1000: few}, 1_000_000: {1000: many}})
-    {'refill_ratio_1m_over_10k': 2.0}
+    {'refill_ratio_1m_over_10k': 2.0, 'refill_cpu_ratio_1m_over_10k': 1.2}
     """
     sizes = sorted({slots for found in by_backlog.values() for slots in found})
     ratio: Figures = {}
@@ -59,6 +59,9 @@ def ratios(by_backlog: Mapping[int, Mapping[int, Figures]]) -> Figures:
                 if f"{step}_s" in before:
                     key = f"{name}_ratio_{named(backlog)}_over_{named(smallest)}{at}"
                     ratio[key] = _rounded(_per_slot(after, step) / _per_slot(before, step))
+                    ratio[key.replace("_ratio_", "_cpu_ratio_")] = _rounded(
+                        _cpu_us(after, step) / _cpu_us(before, step)
+                    )
     for fewer, more in pairwise(sizes):
         of_largest = by_backlog[max(by_backlog)]
         if "steady_s" in of_largest[more]:
@@ -69,6 +72,10 @@ def ratios(by_backlog: Mapping[int, Mapping[int, Figures]]) -> Figures:
 
 def _per_slot(figures: Figures, step: str) -> float:
     return figures[f"{step}_s"] / max(1.0, figures[f"{step}_placed"])
+
+
+def _cpu_us(figures: Figures, step: str) -> float:
+    return figures[f"{step}_python_us_per_slot"] + figures[f"{step}_postgres_us_per_slot"]
 
 
 def named(count: int) -> str:
