@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 import structlog
 
 from domain.clock import Clock
+from domain.errors import UnavailableError
 from domain.units import Seconds
 from feeder.array import JobArray
 from feeder.ports import CatalogueSource
@@ -54,6 +55,10 @@ class Feeder:
         """What the refill did; None when it failed."""
         try:
             done = await refill()
+        except UnavailableError as error:
+            self.failures += 1
+            log.warning("refill failed", failures=self.failures, why=str(error))
+            return None
         except Exception:
             self.failures += 1
             log.exception("refill failed", failures=self.failures)

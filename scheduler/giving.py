@@ -19,7 +19,7 @@ from scheduler.elements import JobToSend, chosen_job
 from scheduler.messages import Reasons, counts_as_empty
 from scheduler.ports import JobArray, Ledger
 
-MOST_ROUNDS = 3  # of choosing, when everything chosen was lost to other requests
+MOST_ROUNDS = 6  # of choosing, when everything chosen was lost to other requests; 3 left one request in 8,000 without
 MOST_SEARCHED = 1000  # jobs to look for when the array has none for a host
 
 log = structlog.get_logger()

@@ -13,9 +13,10 @@ import asyncio
 import gc
 import json
 import random
+import re
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -26,6 +27,7 @@ import uvloop
 from benchmarks.dispatch.bodies import ClientHost, Template, results_of
 
 TICK_S = 0.001
+MESSAGE = re.compile(rb"<message[^>]*>([^<]*)<")
 LAST_REPLIES_S = 30.0  # replies under way at the end may take this long
 
 
@@ -106,6 +108,7 @@ class Phase:
         self._reply_sizes: list[int] = []
         self._replies: dict[int, bytes] = {}  # one of each size
         self._in_time = self._jobs = self._without_work = self._failed = 0
+        self._whys: Counter[str] = Counter()  # what replies without work said
         self._idle: deque[Connection] = deque()
         self._waiting: deque[float] = deque()  # when requests should have started that found no connection
         self._under_way = 0
@@ -171,7 +174,9 @@ class Phase:
     def _take(self, host: ClientHost, reply: bytes) -> None:
         names = results_of(reply)
         self._jobs += len(names)
-        self._without_work += not names
+        if not names:
+            self._without_work += 1
+            self._whys.update(map(bytes.decode, MESSAGE.findall(reply)))
         if self._dispatch:
             host.held = list(names)
             told, host_id = self._clients.told, host.host_id
@@ -215,6 +220,7 @@ class Phase:
             "requests_per_s": self._in_time / self._seconds,
             "jobs_per_s": self._jobs / max(1, len(self._latencies_s)) * self._in_time / self._seconds,
             "without_work": self._without_work,
+            "why": dict(self._whys.most_common(5)),
             "failed": self._failed,
             "not_started": len(self._waiting),
             "p50_ms": 1000.0 * float(p50_s),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import time
 from statistics import median
 
@@ -73,6 +74,8 @@ class Runs:
         rate_per_s = None if full is None else load * full["requests_per_s"]
         used = self._used_s()
         done = await self.dispatch(seconds, rate_per_s)
+        if done["without_work"]:
+            print(f"  without work: {done['why']}", file=sys.stderr, flush=True)
         unsettled = await self._unsettled()
         rss_mib = self._node.rss_mib_per_worker()
         await self._settled()
