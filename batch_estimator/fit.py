@@ -1,0 +1,134 @@
+"""What do the data say about turnaround, loss, error and sending, for this batch? Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from batch_estimator.chain import FreshLaw
+from batch_estimator.contact import Silence, silence_law
+from batch_estimator.failures import Failures, failures_of
+from batch_estimator.loss import Loss, host_loss, loss_fraction
+from batch_estimator.outstanding import Outstanding
+from batch_estimator.roster import Roster, roster_of
+from batch_estimator.shift import Shift, Watched, batch_shift, watched_of
+from batch_estimator.snapshot import Floats, Ints, Snapshot, Standing
+from batch_estimator.turnaround import TurnaroundLaw, turnaround_law
+
+LOCATION_WIDTH = 0.4  # of ln T, within which fresh instances are alike
+LEAST_SILENCES = 20
+ONE_REQUEST_S = 60.0  # instances sent to a host within this went with one reply
+RECENT_S = 7 * 86400.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """The fitted quantities; `mu`, `sd`, `lost` per entry of the roster, the batch's shift included."""
+
+    roster: Roster
+    law: TurnaroundLaw
+    shift: Shift
+    failures: Failures
+    loss: Loss
+    silence: Silence | None
+    mu: Floats
+    sd: Floats
+    lost: Floats
+    fresh: FreshLaw
+
+
+def fitted(snapshot: Snapshot) -> Fit:
+    """ESTIMATOR 5.1 to 5.4 in order."""
+    roster = roster_of(snapshot)
+    law = turnaround_law(snapshot)
+    mu, sd = law.level(roster.n_success, roster.sum_ln)
+    watched = watched_of(snapshot, roster.of_instance)
+    shift = batch_shift(snapshot, law, mu, sd, watched)
+    loss = _loss(snapshot, roster, watched, shift, mu=mu, sd=sd)
+    mu, sd = _with_own_results(law, roster, watched, shift)
+    lost = host_loss(loss.fraction, roster.n_timeout, roster.n_due)
+    mu = mu + shift.mean
+    fresh = _fresh_law(snapshot, roster, law, shift, loss, mu=mu, sd=sd, lost=lost)
+    return Fit(roster, law, shift, failures_of(snapshot), loss, _silence(snapshot), mu, sd, lost, fresh)
+
+
+def outstanding_of(snapshot: Snapshot, fit: Fit, positions: Ints) -> Outstanding:
+    """The instances at `positions` with their laws."""
+    rows, entry = snapshot.instances, fit.roster.of_instance[positions]
+    sent_at = rows.sent_at[positions]
+    age = np.maximum(snapshot.now - sent_at, 1.0)
+    silence = np.clip(snapshot.now - fit.roster.last_contact_at[entry], 0.0, age)
+    left = rows.timeout_at[positions] - snapshot.now
+    return Outstanding(age, left, fit.mu[entry], fit.sd[entry], fit.lost[entry], silence)
+
+
+def _with_own_results(law: TurnaroundLaw, roster: Roster, watched: Watched, shift: Shift) -> tuple[Floats, Floats]:
+    """Levels again, with this batch's results, less the shift, among each (host, app version)'s."""
+    came = watched.entry[~watched.silent]
+    entries = len(roster.n_success)
+    own_n = np.bincount(came, minlength=entries)
+    own_sum = np.bincount(came, weights=watched.ln_s[~watched.silent] - shift.mean, minlength=entries)
+    return law.level(roster.n_success + own_n, roster.sum_ln + own_sum)
+
+
+def _loss(snapshot: Snapshot, roster: Roster, watched: Watched, shift: Shift, *, mu: Floats, sd: Floats) -> Loss:
+    sent = snapshot.sent
+    quiet = (sent.standing == Standing.IN_PROGRESS) | (sent.standing == Standing.TIMED_OUT)
+    entry = roster.of_sent[quiet]
+    ln_age = np.log(np.maximum(snapshot.now - sent.sent_at[quiet], 1.0))
+    of_sample = (ln_age - mu[entry]) / sd[entry]
+    own = watched.entry[watched.silent]
+    of_batch = (watched.ln_s[watched.silent] - mu[own] - shift.mean) / sd[own]
+    rows = len(watched.ln_s) + int(quiet.sum()) + int((sent.standing == Standing.SUCCESS).sum())
+    return loss_fraction(np.concatenate([of_batch, of_sample]), rows)
+
+
+def _silence(snapshot: Snapshot) -> Silence | None:
+    silences = snapshot.now - snapshot.havs.last_rpc_at
+    known = np.isfinite(silences)
+    if known.sum() < LEAST_SILENCES:
+        return None
+    return silence_law(silences[known], snapshot.havs.weight[known])
+
+
+def _fresh_law(
+    snapshot: Snapshot,
+    roster: Roster,
+    law: TurnaroundLaw,
+    shift: Shift,
+    loss: Loss,
+    *,
+    mu: Floats,
+    sd: Floats,
+    lost: Floats,
+) -> FreshLaw:
+    """Where a request for work comes from, merged into classes of like ln T."""
+    requests = _requests(snapshot, roster)
+    if not requests.any():
+        unknown_mu, unknown_sd = law.level(np.zeros(1), np.zeros(1))
+        return FreshLaw(unknown_mu + shift.mean, unknown_sd, np.array([loss.fraction]), np.ones(1))
+    used = np.flatnonzero(requests)
+    count = requests[used]
+    cells = np.floor(mu[used] / LOCATION_WIDTH).astype(np.int64)
+    of = cells - cells.min()
+    weight = np.bincount(of, weights=count)
+    there = weight > 0
+    means = [np.bincount(of, weights=count * column[used])[there] / weight[there] for column in (mu, sd, lost)]
+    return FreshLaw(means[0], means[1], means[2], weight[there] / weight.sum())
+
+
+def _requests(snapshot: Snapshot, roster: Roster) -> Floats:
+    """How often each (host, app version) asked for work and got some, a request a week ago counting 1/e.
+
+    A host that takes six jobs at a time is one chance for a retry, not six.
+    """
+    was_sent = roster.of_instance >= 0
+    entry = np.concatenate([roster.of_instance[was_sent], roster.of_sent])
+    sent_at = np.concatenate([snapshot.instances.sent_at[was_sent], snapshot.sent.sent_at])
+    order = np.lexsort((sent_at, entry))
+    entry, sent_at = entry[order], sent_at[order]
+    new = np.ones(len(entry), dtype=bool)
+    new[1:] = (np.diff(entry) != 0) | (np.diff(sent_at) > ONE_REQUEST_S)
+    weight = np.exp((sent_at[new] - snapshot.now) / RECENT_S)
+    return np.bincount(entry[new], weights=weight, minlength=len(roster.n_success)).astype(np.float64)

@@ -1,0 +1,117 @@
+"""What a forecast says: when, how sure, and what holds the batch. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from batch_estimator.snapshot import Floats
+from domain.units import HostId, Instant, Seconds
+
+
+class Method(StrEnum):
+    """What the forecast rests on, best first (ESTIMATOR 5.8)."""
+
+    COMPLETE = "complete"  # nothing is open
+    WARM = "warm"  # sums of the app's other work on these hosts
+    COLD = "cold"  # a new app: this batch's own replies and silences
+    APRIORI = "a_priori"  # what the jobs ask for; nothing came back yet
+    FALLBACK = "fallback"  # the model gave no answer
+
+
+class HoldKind(StrEnum):
+    """What a batch can wait for."""
+
+    NOT_SENT = "not_sent"
+    IN_PROGRESS = "in_progress"
+    OVERDUE = "overdue"  # out for longer than three replies in four from that host take
+    RETRIES = "retries"  # a retry to be sent
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One kind of what holds the batch.
+
+    `doubt_fraction` is its part of the doubt that the batch is complete at q90: its sum of -ln H over
+    the sum of all. `host_ids` are the hosts with most of it, at most five.
+    """
+
+    kind: HoldKind
+    slots: int
+    doubt_fraction: float
+    host_ids: tuple[HostId, ...]
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The fitted quantities a forecast rests on."""
+
+    jobs_open: int
+    jobs_with_success: int  # open all the same: their quorum lacks another
+    sending_s: Seconds  # until the last first instance is sent, at the present rate
+    loss_fraction: float  # of instances that never come back
+    error_fraction: float  # of replies
+    retries_expected: float  # of the instances out now, by their time-outs
+    median_turnaround_s: Seconds  # of a first instance of this batch
+    shift: float  # ln of how much longer this batch's jobs take than the app's others
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """P(complete by q10_at) = 10 %, and so on; ascending, never before the snapshot's `now`."""
+
+    now: Instant
+    q10_at: Instant
+    q50_at: Instant
+    q90_at: Instant
+    method: Method
+    because: str
+    terms: Terms | None = None
+    holds: tuple[Hold, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompletionLaw:
+    """P(complete within x seconds from now), on a grid."""
+
+    x_s: Floats
+    share: Floats
+
+    def within_s(self, share: float) -> float:
+        """Seconds until P reaches `share`, linear between grid points; the last of them if it never does.
+
+        >>> CompletionLaw(np.array([0.0, 10.0, 20.0]), np.array([0.0, 0.4, 0.8])).within_s(0.5)
+        12.5
+        """
+        position = int(np.searchsorted(self.share, share))
+        if position == 0:
+            return 0.0
+        if position == len(self.share):
+            return float(self.x_s[-1])
+        low, high = self.share[position - 1], self.share[position]
+        step = self.x_s[position] - self.x_s[position - 1]
+        return float(self.x_s[position - 1] + (share - low) / (high - low) * step)
+
+
+def stretched_s(remaining_s: float, median_s: float, spread: float) -> float:
+    """A quantile of the remaining time with its ln stretched about the median's: m (r / m)^spread.
+
+    >>> stretched_s(400.0, 100.0, 1.5), stretched_s(25.0, 100.0, 0.5)
+    (800.0, 50.0)
+    """
+    if remaining_s <= 0.0 or median_s <= 0.0:
+        return remaining_s
+    return float(median_s * (remaining_s / median_s) ** spread)
+
+
+def fallback(*, now: Instant, delay_bound_s: Seconds, previous_at: Instant | None, because: str) -> Forecast:
+    """What stands in when the model gives no answer: max(previous q90, now + D) for every quantile.
+
+    >>> fallback(now=Instant(100.0), delay_bound_s=Seconds(50.0), previous_at=Instant(170.0), because="no fit").q90_at
+    170.0
+    """
+    at = Instant(max(now + delay_bound_s, previous_at if previous_at is not None else now))
+    return Forecast(now, at, at, at, Method.FALLBACK, because)

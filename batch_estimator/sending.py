@@ -1,0 +1,75 @@
+"""How fast are the batch's unsent instances sent? Pure. ESTIMATOR 5.7: look back as far as you look ahead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from batch_estimator.snapshot import Floats, Snapshot, Standing
+
+LEAST_WINDOW_S = 6 * 3600.0
+WARM_UP_FRACTION, WARM_UP_S = 0.25, 6 * 3600.0  # the first hours fill the hosts' buffers: no steady rate
+SUB_WINDOWS = 8
+ROUNDS = 4
+USUAL_BOUNDS = 4.0  # a batch of which nothing was sent yet is taken to be sent within these delay bounds
+LEAST_RETRIES = 3
+USUAL_RETRY_WAIT_S = 1800.0
+URGENT_AFTER_S = 60.0  # an instance created this much after the batch is a retry or a tail copy
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """First instances are sent at `rate_per_s` (ln known to `log_sd`); retries wait `retry_wait_s`."""
+
+    rate_per_s: float
+    log_sd: float
+    retry_wait_s: float
+    retry_bound_s: float  # from a retry's sending to its time-out
+
+
+def sending_of(snapshot: Snapshot, to_send: float) -> Sending:
+    """With `to_send` first instances still unsent."""
+    rows = snapshot.instances
+    urgent = rows.created_at > snapshot.submitted_at + URGENT_AFTER_S
+    sent = rows.standing != Standing.UNSENT
+    wait = (rows.sent_at - rows.created_at)[urgent & sent]
+    wait_s = float(np.mean(np.maximum(wait, 0.0))) if len(wait) >= LEAST_RETRIES else USUAL_RETRY_WAIT_S
+    bounds = (rows.timeout_at - rows.sent_at)[urgent & sent]
+    bounds = bounds[np.isfinite(bounds) & (bounds > 0)]
+    bound_s = float(np.median(bounds)) if len(bounds) >= 5 else float(snapshot.delay_bound_s)
+    elapsed_s = max(snapshot.now - snapshot.submitted_at, 600.0)
+    ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
+    usual = max(snapshot.active_hosts, to_send / USUAL_BOUNDS, 1.0) / snapshot.delay_bound_s
+    rate, log_sd = rate_of(ages, elapsed_s, to_send, usual)
+    return Sending(rate, log_sd, min(wait_s, float(snapshot.delay_bound_s)), bound_s)
+
+
+def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float) -> tuple[float, float]:
+    """Sendings per second, and the standard deviation of its logarithm.
+
+    The window w is as long as the sending that remains, to_send / rate: at least 6 h, at most the time
+    since submission less a warm-up of min(25 %, 6 h). With k sendings in it rate = (k + 1/2) / w and
+    sd^2 = 0.3^2 + 1/(k + 1) + min(1, overdispersion) / 4, the latter over 8 parts of the window. Until
+    the first sending `usual_per_s` stands in.
+
+    An instance an hour for two days, 24 to go: the last day counts.
+
+    >>> rate, sd = rate_of(np.arange(0.5, 48.0) * 3600.0, 48 * 3600.0, 24.0, 1e-4)
+    >>> round(rate * 3600.0, 2), round(sd, 2)
+    (1.04, 0.36)
+    """
+    if len(ages_s) == 0:
+        return usual_per_s, 1.0
+    longest = elapsed_s - min(WARM_UP_FRACTION * elapsed_s, WARM_UP_S)
+    window, rate, k = min(longest, LEAST_WINDOW_S), 0.0, 0.0
+    for _ in range(ROUNDS):
+        k = float(np.sum(ages_s < window))
+        rate = (k + 0.5) / window
+        window = min(longest, max(LEAST_WINDOW_S, to_send / rate))
+    k = float(np.sum(ages_s < window))
+    rate = (k + 0.5) / window
+    counts, _ = np.histogram(ages_s, bins=SUB_WINDOWS, range=(0.0, window))
+    mean = float(np.mean(counts))
+    beyond = max(0.0, (float(np.var(counts)) - mean) / mean**2) if mean > 0 else 1.0
+    return rate, float(np.sqrt(0.09 + 1.0 / (k + 1.0) + min(1.0, beyond) / 4.0))

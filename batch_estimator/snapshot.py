@@ -1,0 +1,123 @@
+"""What the estimator is told about a batch, its hosts and its app at one instant. Pure.
+
+Columns are numpy arrays, one element per row; the order of rows means nothing. Instants are seconds on
+one clock, NaN where something has not happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.errors import InvalidInputError
+from domain.units import Instant, Seconds
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Standing(IntEnum):
+    """How an instance stands, as far as the forecast cares."""
+
+    UNSENT = 0  # created, waiting to be sent
+    IN_PROGRESS = 1  # sent, no reply, not timed out
+    SUCCESS = 2  # reported success; may still wait for its quorum
+    ERROR = 3  # over without a result: failed, aborted, host left
+    TIMED_OUT = 4  # no reply by its time-out; a late one would still count
+    INVALID = 5  # reported success, found wrong
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobRows:
+    """The jobs of the batch; other columns refer to them by position."""
+
+    fpops_flop: Floats
+    is_open: Bools  # neither valid nor failed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstanceRows:
+    """The batch's instances, all ever created and not cancelled."""
+
+    job: Ints  # position in the job columns
+    host_id: Ints  # -1 while unsent
+    app_version_id: Ints  # -1 while unsent
+    standing: Ints  # Standing
+    created_at: Floats
+    sent_at: Floats
+    timeout_at: Floats  # when silence becomes a time-out: due date and grace
+    reported_at: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HavRows:
+    """(host, app version) sums over the app's other work: this batch's own rows are taken out.
+
+    Every (host, app version) that has an instance of the batch is there, with zeros if it has done no
+    other work, and a sample of the others. `weight` is the number of rows a sampled one stands for.
+    """
+
+    host_id: Ints
+    app_version_id: Ints
+    n_success: Ints
+    sum_ln: Floats  # of ln(turnaround in seconds) over successes
+    sum_ln_sq: Floats
+    n_error: Ints
+    n_timeout: Ints  # timed out, still without a reply
+    n_due: Ints  # instances, finished or not, whose time-out lies in the past
+    last_rpc_at: Floats  # the host's last contact of any kind
+    weight: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentRows:
+    """A sample of the app's other instances, drawn among those sent in the last 30 days."""
+
+    host_id: Ints
+    app_version_id: Ints
+    standing: Ints
+    sent_at: Floats
+    reported_at: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """A batch at `now`. Raises InvalidInputError for columns that do not fit together.
+
+    `delay_bound_s` is what a new instance would be given from sending to time-out. `mean_ln_fpops` is of
+    the jobs behind `havs`, NaN if there are none. `median_flop_per_s` is of an active host's version.
+    """
+
+    now: Instant
+    submitted_at: Instant
+    delay_bound_s: Seconds
+    quorum: int
+    jobs: JobRows
+    instances: InstanceRows
+    havs: HavRows
+    sent: SentRows
+    mean_ln_fpops: float
+    active_hosts: int
+    median_flop_per_s: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.now) and np.isfinite(self.submitted_at)):
+            raise InvalidInputError("now, submitted_at", "two instants", (self.now, self.submitted_at))
+        if not (np.isfinite(self.delay_bound_s) and self.delay_bound_s > 0):
+            raise InvalidInputError("delay_bound_s", "more than 0", self.delay_bound_s)
+        if self.quorum < 1:
+            raise InvalidInputError("quorum", "at least 1", self.quorum)
+        for name in ("jobs", "instances", "havs", "sent"):
+            _same_lengths(name, getattr(self, name))
+        if len(self.instances.job) and int(self.instances.job.max()) >= len(self.jobs.is_open):
+            raise InvalidInputError("instances.job", f"less than {len(self.jobs.is_open)}", self.instances.job.max())
+
+
+def _same_lengths(name: str, rows: JobRows | InstanceRows | HavRows | SentRows) -> None:
+    lengths = {column.name: len(getattr(rows, column.name)) for column in fields(rows)}
+    if len(set(lengths.values())) > 1:
+        raise InvalidInputError(name, "columns of one length", lengths)
