@@ -16,6 +16,7 @@ from feeder.array import JobArray
 from scheduler.asking import Asking
 from scheduler.choice import Choice
 from scheduler.dispatch import choose
+from scheduler.giving import MOST_ROUNDS
 from scheduler.ports import JobArray as Array
 from scheduler.service import RequestService
 from tests.builders import NOW, a_job_class
@@ -567,7 +568,7 @@ async def test_a_lost_job_is_not_told_and_the_others_are() -> None:
     assert [file.name for file in reply.uploads] == ["pi_1_2_2_r0"]
 
 
-async def test_it_gives_up_after_three_rounds_and_says_so() -> None:
+async def test_it_gives_up_after_six_rounds_and_says_so() -> None:
     project = await a_project(scheduler__jobs_per_request=1)
     await project.submit(8)
     other = await rival(project)
@@ -576,7 +577,7 @@ async def test_it_gives_up_after_three_rounds_and_says_so() -> None:
 
     reply = await project.answer(a_request())
 
-    assert len(project.ledger.writes) == 3
+    assert len(project.ledger.writes) == MOST_ROUNDS
     assert names_of(reply) == []
     assert RefusalCode.LOST_RACE in project.counts.answered[-1]["refusals"]
     assert "other computers" in texts_of(reply)
