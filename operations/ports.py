@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from domain.apps import App, AppFile, AppVersion, PlanClass, Volunteer
+from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType, Volunteer
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
 from domain.history import FinishedMonth, OutputPage
 from domain.hosts import Host, HostAppVersion
+from domain.insight import Caller, Newcomers, SentTerms, WaitingBatch, WorkAhead
 from domain.jobs import JobClass
 from domain.units import (
     AccountId,
@@ -25,11 +26,13 @@ from domain.units import (
 )
 from domain.views import InstanceRow, JobRow, SettingChange
 from domain.volunteers import Credentials, VolunteerRecord
+from hoststats.ports import Table
 
 __all__ = [
     "Applications",
     "Credentials",
     "History",
+    "Insight",
     "InstanceRow",
     "JobRow",
     "People",
@@ -172,3 +175,40 @@ class Views(Protocol):
     async def submitter_name(self, submitter_id: SubmitterId) -> str: ...
 
     async def app_name(self, app_id: AppId) -> str: ...
+
+
+class Insight(Protocol):
+    """What operators ask about hosts that call and work that waits. Nothing is locked, nothing changes."""
+
+    async def standings(self, versions: Sequence[AppVersion], *, active_since: Instant, now: Instant) -> Table:
+        """A new table (domain.insight.STANDING_FIELDS) of the rows with these versions of hosts that called since."""
+        ...
+
+    async def newcomers(
+        self,
+        versions: Sequence[AppVersion],
+        *,
+        gpu_type: ProcessorType | None,
+        active_since: Instant,
+        now: Instant,
+    ) -> Newcomers:
+        """Hosts that called since, have one of these versions' platforms, and no row with any of them."""
+        ...
+
+    async def recent_callers(self, limit: int) -> Sequence[Caller]:
+        """The hosts that called last, the latest first."""
+        ...
+
+    async def caller(self, host_id: HostId) -> Caller:
+        """NotFoundError."""
+        ...
+
+    async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]:
+        """Active batches with unsent instances, in order."""
+        ...
+
+    async def work_ahead(self, batch_id: BatchId) -> WorkAhead: ...
+
+    async def terms(self, instance_id: InstanceId) -> SentTerms:
+        """Of an instance of any age. NotFoundError."""
+        ...

@@ -7,6 +7,7 @@ from domain.settings import SchedulerSettings, Settings
 from store.applications import PostgresApplications
 from store.duties import DatabaseClock, DutyLocks
 from store.history import PostgresHistory
+from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
 from store.migrate import check_version
 from store.people import PostgresPeople, PostgresVolunteers
@@ -42,6 +43,7 @@ class PostgresStore:
         self.settings = PostgresSettings(database)
         self.views = PostgresViews(database)
         self.history = PostgresHistory(database)
+        self.insight = PostgresInsight(database)
         self.hav_tables = PostgresHavTables(database)
         self.generations = PostgresGenerations(database)
         self.clock = DatabaseClock(database)

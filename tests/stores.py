@@ -8,7 +8,7 @@ from typing import Protocol
 from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ports import EndedWork, Outages, OverdueWork, Submissions, UnsettledJobs
-from operations.ports import Applications, History, People, SettingStore, Views, Volunteers
+from operations.ports import Applications, History, Insight, People, SettingStore, Views, Volunteers
 from scheduler.ports import Ledger
 from transfer.ports import UploadRecords
 
@@ -58,5 +58,7 @@ class Store(Protocol):
     def generations(self) -> Generations: ...
     @property
     def views(self) -> CheckedViews: ...
+    @property
+    def insight(self) -> Insight: ...
 
     async def close(self) -> None: ...

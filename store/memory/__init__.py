@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from store.memory.applications import MemoryApplications
 from store.memory.history import MemoryHistory
+from store.memory.insight import MemoryInsight
 from store.memory.ledger import MemoryLedger
 from store.memory.people import MemoryPeople, MemoryVolunteers
 from store.memory.percentiles import MemoryGenerations, MemoryHavTables
@@ -40,6 +41,7 @@ class MemoryStore:
         self.generations = MemoryGenerations(registry)
         self.views = MemoryViews(registry, work)
         self.history = MemoryHistory(registry, work)
+        self.insight = MemoryInsight(registry, work)
 
     def shards(self) -> AllShards:
         return AllShards()

@@ -35,6 +35,7 @@ class StoredHost:
     host: Host
     havs: dict[AppVersionId, HostAppVersion] = field(default_factory=dict)
     held: dict[InstanceId, StoredInstance] = field(default_factory=dict)
+    rpc_interval_s: Seconds | None = None  # decayed mean of the time between requests
 
 
 @dataclass(slots=True, eq=False)

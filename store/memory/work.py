@@ -26,6 +26,7 @@ from domain.units import (
     Instant,
     JobClassId,
     JobId,
+    Seconds,
     VolunteerId,
     shard_of,
 )
@@ -94,6 +95,10 @@ class Work:
         if old.host_cpid != host.host_cpid:
             self._hosts_by_cpid[(old.volunteer_id, old.host_cpid)].remove(host.host_id)
             self._hosts_by_cpid.setdefault((host.volunteer_id, host.host_cpid), []).append(host.host_id)
+        since_s = host.last_rpc_at - old.last_rpc_at
+        if since_s > 0:
+            known_s = stored.rpc_interval_s
+            stored.rpc_interval_s = Seconds(since_s if known_s is None else 0.9 * known_s + 0.1 * since_s)
         stored.host = host
         return stored
 

@@ -104,6 +104,11 @@ BY_KEY = {  # query -> the indexes it must use
     "finished_job_by_id": {"finished_job_2027_01_pkey"},
     "finished_instances_of_job": {"finished_instance_2027_01_job_id_idx"},
     "list_finished_jobs": {"finished_job_2027_01_batch_id_job_id_idx"},
+    "caller_of_host": {"host_pkey", "volunteer_pkey"},
+    "waiting_batches": {"batch_in_order", "batch_count_pkey", "instance_urgent", "job_class_by_batch"},
+    "work_ahead": {"batch_in_order", "batch_count_pkey"},
+    "instance_terms": {"instance_pkey"},
+    "finished_instance_terms": {"finished_instance_2027_01_pkey"},
     "finished_outputs": {"finished_instance_2027_01_pkey"},
     # people and files
     "file_ids": {"file_name_key"},
@@ -123,6 +128,9 @@ READS_ALL = {  # query -> why it may read a large table whole
     "pool_speed": "once for each submitted batch: sums over the hosts",
     "hav_rows": "a ranking of hosts reads their rows whole, on a connection of its own",
     "app_facts": "once for each app and ranking: its last 50 batches",
+    "hav_standings": "an operator's question: rows of active hosts, on a connection of its own",
+    "newcomer_calls": "an operator's question: active hosts, on a connection of its own",
+    "recent_callers": "an operator's question: active hosts, on a connection of its own",
 }
 
 SMALL = {  # looks at no large table

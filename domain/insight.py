@@ -1,0 +1,99 @@
+"""What operators ask about work that waits and about hosts that call: the answers as values. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.batches import Batch
+from domain.dispatch import RequestKey
+from domain.units import HOUR_S, AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds, VolunteerId
+
+LEAST_INTERVAL_S = Seconds(1.0)  # between two calls of a host: more often would not be a volunteer's client
+SILENT_INTERVALS = 3.0  # silence up to so many of its own intervals says nothing about a host
+
+# One record of a table of hosts' app versions, as numpy names types: what a percentile is made of, and how often the
+# host calls (0 while that is unknown). Sums are as of `stats_at`. `failed`: its last result did, or it timed out.
+STANDING_FIELDS: tuple[tuple[str, str], ...] = (
+    ("host_id", "i4"),
+    ("app_version_id", "i4"),
+    ("consecutive_valid", "i4"),
+    ("failed", "?"),
+    ("stats_at", "f8"),
+    ("relaxed_n", "f8"),
+    ("relaxed_sum", "f8"),
+    ("tight_n", "f8"),
+    ("calls_per_hour", "f8"),
+)
+
+
+def calls_per_hour(interval_s: float | None, last_rpc_at: Instant, now: Instant) -> float:
+    """How often a host calls: 3600 / max(interval, silence / 3, 1 s); 0 while it has called only once.
+
+    `interval_s` is the decayed mean of the time between its requests. A host that has been silent for longer than
+    three intervals is believed to have become slower: it counts as calling every third of its silence.
+
+    >>> calls_per_hour(1800.0, Instant(0.0), Instant(3600.0)), calls_per_hour(600.0, Instant(0.0), Instant(10_800.0))
+    (2.0, 1.0)
+    >>> calls_per_hour(None, Instant(0.0), Instant(10.0))
+    0.0
+    """
+    if interval_s is None:
+        return 0.0
+    return HOUR_S / max(interval_s, (now - last_rpc_at) / SILENT_INTERVALS, LEAST_INTERVAL_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A host, by what its next request would be looked up, and how often it calls."""
+
+    host_id: HostId
+    key: RequestKey
+    last_rpc_at: Instant
+    rpc_interval_s: Seconds | None = None
+
+    def calls_per_hour(self, now: Instant) -> float:
+        return calls_per_hour(self.rpc_interval_s, self.last_rpc_at, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomers:
+    """Active hosts without a row for some app versions that could run one of them, and how often they call."""
+
+    hosts: int = 0
+    calls_per_hour: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingBatch:
+    """An active batch with unsent instances. `retries_unsent` of them are retries.
+
+    `delay_bound_s` is D: the least of its classes'.
+    """
+
+    batch: Batch
+    retries_unsent: int
+    delay_bound_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class WorkAhead:
+    """What stands before a batch in the order: active batches with unsent instances, and those instances."""
+
+    batches: int = 0
+    unsent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SentTerms:
+    """What is stored of an instance beside what people look at. Fields are None until it is sent.
+
+    `turnaround_sample` is ln(turnaround / R) as its host's statistics were given it.
+    """
+
+    instance_id: InstanceId
+    job_id: JobId
+    batch_id: BatchId
+    volunteer_id: VolunteerId | None = None
+    app_version_id: AppVersionId | None = None
+    timeout_at: Instant | None = None
+    turnaround_sample: float | None = None

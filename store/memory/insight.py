@@ -1,0 +1,120 @@
+"""What operators ask about hosts that call and work that waits, over the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from domain.apps import AppVersion, ProcessorType
+from domain.dispatch import RequestKey
+from domain.errors import NotFoundError
+from domain.hosts import HostAppVersion
+from domain.insight import STANDING_FIELDS, Caller, Newcomers, SentTerms, WaitingBatch, WorkAhead, calls_per_hour
+from domain.units import BatchId, HostId, InstanceId, Instant
+from store.binary_copy import Table, native_dtype
+from store.memory.registry import Registry
+from store.memory.rows import StoredBatch, StoredHost
+from store.memory.work import Work
+
+
+class MemoryInsight:
+    def __init__(self, registry: Registry, work: Work) -> None:
+        self._registry = registry
+        self._work = work
+
+    async def standings(self, versions: Sequence[AppVersion], *, active_since: Instant, now: Instant) -> Table:
+        wanted = {version.app_version_id for version in versions}
+        rows = [
+            _record(row, _calls_per_hour(stored, now))
+            for stored in self._active(active_since)
+            for version_id, row in stored.havs.items()
+            if version_id in wanted
+        ]
+        return np.array(rows, native_dtype(STANDING_FIELDS))
+
+    async def newcomers(
+        self,
+        versions: Sequence[AppVersion],
+        *,
+        gpu_type: ProcessorType | None,
+        active_since: Instant,
+        now: Instant,
+    ) -> Newcomers:
+        ids = {version.app_version_id for version in versions}
+        platforms = {version.platform for version in versions}
+        rates = [
+            _calls_per_hour(stored, now)
+            for stored in self._active(active_since)
+            if platforms & set(stored.host.platforms)
+            and (gpu_type is None or any(gpu.type == gpu_type for gpu in stored.host.coprocessors))
+            and not ids & stored.havs.keys()
+        ]
+        return Newcomers(len(rates), sum(rates))
+
+    async def recent_callers(self, limit: int) -> Sequence[Caller]:
+        latest = sorted(self._work.hosts.values(), key=lambda one: (-one.host.last_rpc_at, -one.host.host_id))
+        return [self._caller(stored) for stored in latest[:limit]]
+
+    async def caller(self, host_id: HostId) -> Caller:
+        stored = self._work.hosts.get(host_id)
+        if stored is None:
+            raise NotFoundError("host", host_id)
+        return self._caller(stored)
+
+    async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]:
+        return [_waiting(self._work.batches[batch_id]) for _, _, batch_id in self._work.ready[:limit]]
+
+    async def work_ahead(self, batch_id: BatchId) -> WorkAhead:
+        this = self._work.batches.get(batch_id)
+        if this is None:
+            return WorkAhead()
+        ahead = [self._work.batches[other[2]] for other in self._work.ready if other < this.order]
+        return WorkAhead(len(ahead), sum(batch.counts.unsent for batch in ahead))
+
+    async def terms(self, instance_id: InstanceId) -> SentTerms:
+        row = self._work.instance_of_any_age(instance_id)
+        if row is None:
+            raise NotFoundError("instance", instance_id)
+        return SentTerms(
+            row.instance_id,
+            row.job.job_id,
+            row.job.batch.batch_id,
+            row.volunteer_id,
+            row.app_version_id,
+            row.timeout_at,
+            row.turnaround_sample,
+        )
+
+    def _active(self, active_since: Instant) -> Iterator[StoredHost]:
+        return (stored for stored in self._work.hosts.values() if stored.host.last_rpc_at >= active_since)
+
+    def _caller(self, stored: StoredHost) -> Caller:
+        host = stored.host
+        credentials = self._registry.volunteers[host.volunteer_id].credentials
+        key = RequestKey(credentials.authenticator_hash, host.host_id, host.host_cpid)
+        return Caller(host.host_id, key, host.last_rpc_at, stored.rpc_interval_s)
+
+
+def _calls_per_hour(stored: StoredHost, now: Instant) -> float:
+    return calls_per_hour(stored.rpc_interval_s, stored.host.last_rpc_at, now)
+
+
+def _record(row: HostAppVersion, rate: float) -> tuple[object, ...]:
+    """The fields of STANDING_FIELDS."""
+    return (
+        row.host_id,
+        row.app_version_id,
+        row.consecutive_valid,
+        row.consecutive_valid == 0 and row.n_error + row.n_timeout > 0,
+        row.relaxed.at,
+        row.relaxed.n,
+        row.relaxed.total,
+        row.tight.n,
+        rate,
+    )
+
+
+def _waiting(batch: StoredBatch) -> WaitingBatch:
+    retries = sum(1 for minus_retries, _ in batch.waiting.urgent if minus_retries != 0)
+    return WaitingBatch(batch.as_batch(), retries, min(one.delay_bound_s for one in batch.classes))

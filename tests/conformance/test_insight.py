@@ -1,0 +1,233 @@
+"""What operators ask about hosts that call and work that waits: every store gives the same answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from domain.apps import NVIDIA, PlanClass
+from domain.dispatch import RequestWrites
+from domain.errors import NotFoundError
+from domain.havs import HavEvent, HavEventKind
+from domain.history import START
+from domain.hosts import Coprocessor
+from domain.insight import STANDING_FIELDS, Caller, Newcomers, SentTerms, WorkAhead
+from domain.jobs import InstanceState
+from domain.settlement import JobSettlement
+from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, Instant, Seconds, later
+from tests.builders import NOW
+from tests.stores import Store
+from tests.worlds import (
+    RegisteredHost,
+    a_hav_event,
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+)
+
+CUDA = PlanClass("cuda", gpu_type=NVIDIA)
+LONG_AGO = Instant(0.0)
+
+
+async def calls(store: Store, host: RegisteredHost, *after_s: float) -> RegisteredHost:
+    """The host calls so many seconds after its record was made."""
+    for seconds in after_s:
+        said = replace(host.host, last_rpc_at=later(NOW, seconds))
+        await store.ledger.write(RequestWrites(said, known=host.host))
+    return host
+
+
+async def a_caller(store: Store, *after_s: float, **changes: object) -> RegisteredHost:
+    return await calls(store, await a_registered_host(store, last_rpc_at=NOW, **changes), *after_s)
+
+
+async def a_result(store: Store, host: RegisteredHost, batch_id: BatchId, ratio: float = 0.5) -> None:
+    sent = await a_sent_instance(store, batch_id, host)
+    await report(store, host, a_report(sent, hav_event=a_hav_event(sent, at=NOW, ln_turnaround_ratio=ratio)))
+
+
+async def test_the_time_between_calls_is_a_decayed_mean(store: Store) -> None:
+    host = await a_caller(store, 1000.0, 3000.0)
+
+    caller = await store.insight.caller(host.host_id)
+
+    assert caller == Caller(host.host_id, host.key(), later(NOW, 3000.0), Seconds(1100.0))
+    assert caller.calls_per_hour(later(NOW, 3000.0)) == pytest.approx(3600.0 / 1100.0)
+    with pytest.raises(NotFoundError, match="no host 4711"):
+        await store.insight.caller(HostId(4711))
+
+
+async def test_a_caller_is_read_as_its_next_request_would_be(store: Store) -> None:
+    host = await a_caller(store)
+
+    view = await store.ledger.read((await store.insight.caller(host.host_id)).key)
+
+    assert view.host == host.host and view.volunteer is not None
+
+
+async def test_the_hosts_that_called_last_come_first(store: Store) -> None:
+    hosts = [await a_caller(store, seconds) for seconds in (30.0, 10.0, 20.0, 20.0)]
+
+    latest = [caller.host_id for caller in await store.insight.recent_callers(3)]
+
+    assert latest == [hosts[0].host_id, hosts[3].host_id, hosts[2].host_id]
+    assert (await store.insight.recent_callers(1))[0] == await store.insight.caller(hosts[0].host_id)
+
+
+async def test_a_standing_has_everything_a_percentile_is_made_of(store: Store) -> None:
+    version = await a_registered_version(store)
+    batch = await a_submitted_batch(store)
+    host = await a_caller(store, 1800.0)
+    await a_result(store, host, batch.batch_id)
+    await calls(store, host, 3600.0)
+
+    now = later(NOW, 3600.0)
+    table = await store.insight.standings([version], active_since=NOW, now=now)
+    [row] = table.tolist()
+
+    interval_s = (await store.insight.caller(host.host_id)).rpc_interval_s
+    assert interval_s is not None
+    assert dict(zip([name for name, _ in STANDING_FIELDS], row, strict=True)) == pytest.approx(
+        {
+            "host_id": host.host_id,
+            "app_version_id": version.app_version_id,
+            "consecutive_valid": 1,
+            "failed": False,
+            "stats_at": NOW,
+            "relaxed_n": 1.0,
+            "relaxed_sum": 0.5,
+            "tight_n": 0.0,
+            "calls_per_hour": 3600.0 / interval_s,
+        }
+    )
+
+
+async def test_a_host_that_failed_last_says_so_and_one_that_called_once_has_no_rate(store: Store) -> None:
+    version = await a_registered_version(store)
+    batch = await a_submitted_batch(store)
+    host = await a_registered_host(store, last_rpc_at=NOW)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    event = HavEvent(host.host_id, sent.app_version_id, HavEventKind.ERROR, NOW)
+    await report(store, host, a_report(sent, to_state=InstanceState.FAILED, hav_event=event))
+
+    [row] = await store.insight.standings([version], active_since=LONG_AGO, now=NOW)
+
+    assert bool(row["failed"]) is True
+    assert float(row["calls_per_hour"]) == 0.0
+
+
+async def test_silent_hosts_and_other_versions_have_no_standing(store: Store) -> None:
+    version = await a_registered_version(store)
+    batch = await a_submitted_batch(store)
+    await a_sent_instance(store, batch.batch_id, await a_registered_host(store, last_rpc_at=NOW))
+    await store.applications.put_plan_class(CUDA)
+    other = await a_registered_version(store, plan_class=CUDA, version_num=900)
+
+    assert (await store.insight.standings([version], active_since=NOW, now=NOW)).size == 1
+    assert (await store.insight.standings([version], active_since=later(NOW, 1.0), now=NOW)).size == 0
+    assert (await store.insight.standings([other], active_since=LONG_AGO, now=NOW)).size == 0
+
+
+async def test_a_host_silent_for_long_counts_as_calling_every_third_of_its_silence(store: Store) -> None:
+    version = await a_registered_version(store)
+    batch = await a_submitted_batch(store)
+    host = await a_caller(store, 600.0)
+    await a_sent_instance(store, batch.batch_id, host)
+    last = (await store.insight.caller(host.host_id)).last_rpc_at
+
+    [row] = await store.insight.standings([version], active_since=LONG_AGO, now=later(last, 10_800.0))
+
+    assert float(row["calls_per_hour"]) == pytest.approx(1.0)
+
+
+async def test_newcomers_are_hosts_that_could_run_a_version_and_have_no_record(store: Store) -> None:
+    version = await a_registered_version(store)
+    batch = await a_submitted_batch(store)
+    await a_sent_instance(store, batch.batch_id, await a_caller(store, 600.0))
+    await a_caller(store, 600.0)
+    await a_caller(store, 600.0, platforms=("windows_x86_64",))
+    await a_registered_host(store, last_rpc_at=NOW)
+    now = later(NOW, 600.0)
+
+    found = await store.insight.newcomers([version], gpu_type=None, active_since=NOW, now=now)
+
+    assert (found.hosts, found.calls_per_hour) == (2, pytest.approx(6.0))
+    lately = await store.insight.newcomers([version], gpu_type=None, active_since=later(NOW, 700.0), now=now)
+    assert lately == Newcomers()
+
+
+async def test_a_gpu_version_has_newcomers_with_such_a_gpu_only(store: Store) -> None:
+    await store.applications.put_plan_class(CUDA)
+    version = await a_registered_version(store, plan_class=CUDA)
+    await a_caller(store, 600.0)
+    await a_caller(store, 600.0, coprocessors=(Coprocessor(NVIDIA, 1, FlopPerSecond(1e12)),))
+
+    found = await store.insight.newcomers([version], gpu_type=NVIDIA, active_since=NOW, now=later(NOW, 600.0))
+
+    assert found.hosts == 1
+
+
+async def test_batches_wait_in_order_with_their_retries_counted(store: Store) -> None:
+    host = await a_registered_host(store)
+    later_one = await a_submitted_batch(store, jobs=3, order_key=2.0)
+    first = await a_submitted_batch(store, jobs=2, order_key=1.0)
+    await a_retry(store, host, later_one.batch_id)
+
+    waiting = await store.insight.waiting_batches(9)
+
+    assert [one.batch.batch_id for one in waiting] == [first.batch_id, later_one.batch_id]
+    assert [one.retries_unsent for one in waiting] == [0, 1]
+    assert [one.batch.counts.unsent for one in waiting] == [2, 3]
+    assert {one.delay_bound_s for one in waiting} == {7 * 86400.0}
+    assert [one.batch for one in waiting] == list(await store.waiting.ready_batches(9))
+    assert len(await store.insight.waiting_batches(1)) == 1
+
+
+async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None:
+    """An instance of the batch fails, and its job is given another."""
+    sent = await a_sent_instance(store, batch_id, host)
+    await report(store, host, a_report(sent, to_state=InstanceState.FAILED))
+    [facts] = await store.unsettled.unsettled(9)
+    again = JobSettlement(facts.job_id, facts.serial, facts.state, NOW, new_instances=1, retries=1)
+    await store.unsettled.settle([again])
+
+
+async def test_work_ahead_counts_what_is_unsent_before_a_batch(store: Store) -> None:
+    last = await a_submitted_batch(store, jobs=3, order_key=2.0)
+    await a_submitted_batch(store, jobs=2, order_key=1.0)
+    await a_submitted_batch(store, jobs=4, order_tier=1, order_key=0.0)
+
+    assert await store.insight.work_ahead(last.batch_id) == WorkAhead(1, 2)
+    assert await store.insight.work_ahead(BatchId(4711)) == WorkAhead()
+
+
+async def test_the_terms_of_an_instance_are_found_by_its_id(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=2)
+    host = await a_registered_host(store)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent, turnaround_sample=0.25))
+
+    assert await store.insight.terms(sent.instance_id) == SentTerms(
+        sent.instance_id,
+        sent.job_id,
+        batch.batch_id,
+        host.volunteer_id,
+        sent.app_version_id,
+        sent.timeout_at,
+        0.25,
+    )
+    with pytest.raises(NotFoundError, match="no instance 4711"):
+        await store.insight.terms(InstanceId(4711))
+
+
+async def test_the_terms_of_an_instance_of_the_history_are_found_too(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+    moved = await store.history.move_ended(before=later(NOW, 1e9), after=START, limit=9)
+    assert moved.jobs == 1
+
+    assert (await store.insight.terms(InstanceId(1))).batch_id == batch.batch_id
