@@ -1,0 +1,124 @@
+"""Which completion time is published, and why did it change? Pure. ESTIMATOR 5.9.
+
+People are shown q50 ("about") and q90 ("at latest") of the latest forecast. What schedules is C(B): q90
+with a floor, held still until it is wrong by enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from batch_estimator.forecast import Forecast
+from domain.units import DAY_S, Instant, Seconds
+
+HELD_REMAINING_FRACTION = 0.15  # of the time that was left
+HELD_BOUND_FRACTION = 0.05  # of the delay bound
+FLAG_BOUNDS = 10.0  # delay bounds ahead that are no forecast any more
+FLAG_INSTANCES_FRACTION = 0.5  # of a job's most instances
+
+
+class Change(StrEnum):
+    """What became of the published completion time."""
+
+    FIRST = "first"
+    HELD = "held"
+    MOVED = "moved"
+    PASSED = "passed"  # the old one lay in the past
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """C(B) from now on, what became of the old one, and why."""
+
+    completion_at: Instant
+    change: Change
+    because: str
+
+
+def floored_at(
+    q90_at: Instant, *, long_deadline: bool, delay_bound_s: Seconds, last_first_dispatch_at: Instant | None
+) -> Instant:
+    """q90, for a long-deadline batch not before D + the greatest dispatch time of a first instance.
+
+    >>> floored_at(
+    ...     Instant(500.0), long_deadline=True, delay_bound_s=Seconds(400.0), last_first_dispatch_at=Instant(200.0)
+    ... )
+    600.0
+    """
+    if not long_deadline or last_first_dispatch_at is None:
+        return q90_at
+    return Instant(max(q90_at, last_first_dispatch_at + delay_bound_s))
+
+
+def publication(
+    forecast: Forecast,
+    *,
+    previous_at: Instant | None,
+    long_deadline: bool,
+    delay_bound_s: Seconds,
+    last_first_dispatch_at: Instant | None,
+) -> Publication:
+    """The new C(B), or the old one while it is near enough.
+
+    The old value is kept unless |new - old| > max(15 % of the time it leaves, 5 % of D), or it has
+    passed. Only new sendings use a changed C(B); due dates already given stay.
+
+    Ten days were left, D is a week: less than 1.5 days of change is no news.
+
+    >>> from batch_estimator.forecast import Method
+    >>> nine = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(9 * 86400.0), Method.WARM, "")
+    >>> kept = publication(nine, previous_at=Instant(10 * 86400.0), long_deadline=False,
+    ...                    delay_bound_s=Seconds(7 * 86400.0), last_first_dispatch_at=None)
+    >>> kept.completion_at, kept.change.value, kept.because
+    (864000.0, 'held', '1.00 days earlier is within the 1.50 days that are held')
+    """
+    new_at = floored_at(
+        forecast.q90_at,
+        long_deadline=long_deadline,
+        delay_bound_s=delay_bound_s,
+        last_first_dispatch_at=last_first_dispatch_at,
+    )
+    basis = "D after the last first dispatch" if new_at > forecast.q90_at else f"q90 {forecast.because}"
+    if previous_at is None:
+        return Publication(new_at, Change.FIRST, f"first estimate: {basis}")
+    if previous_at <= forecast.now:
+        return Publication(new_at, Change.PASSED, f"the old estimate has passed: {basis}")
+    held_s = max(HELD_REMAINING_FRACTION * (previous_at - forecast.now), HELD_BOUND_FRACTION * delay_bound_s)
+    moved_s = abs(new_at - previous_at)
+    way = f"{moved_s / DAY_S:.2f} days {'later' if new_at > previous_at else 'earlier'}"
+    if moved_s <= held_s:
+        return Publication(previous_at, Change.HELD, f"{way} is within the {held_s / DAY_S:.2f} days that are held")
+    return Publication(new_at, Change.MOVED, f"{way}, more than the {held_s / DAY_S:.2f} days that are held: {basis}")
+
+
+def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_instances_used_fraction: float) -> str | None:
+    """Why an operator should look at the batch instead of trusting a number; None if all is well.
+
+    `most_instances_used_fraction` is, of the open job with the most instances, their share of its limit.
+
+    >>> from batch_estimator.forecast import Method
+    >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
+    >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_instances_used_fraction=0.2)
+    'complete at latest in 12.0 delay bounds: more than 10'
+    """
+    ahead = (forecast.q90_at - forecast.now) / delay_bound_s
+    if ahead > FLAG_BOUNDS:
+        return f"complete at latest in {ahead:.1f} delay bounds: more than {FLAG_BOUNDS:.0f}"
+    if most_instances_used_fraction > FLAG_INSTANCES_FRACTION:
+        return f"a job has used {most_instances_used_fraction:.0%} of its instances: more than half"
+    return None
+
+
+def at_risk(forecast: Forecast, deadline_at: Instant) -> str | None:
+    """Why a short deadline is at risk; None if it is not.
+
+    >>> from batch_estimator.forecast import Method
+    >>> late = Forecast(Instant(0.0), Instant(0.0), Instant(86400.0), Instant(259200.0), Method.WARM, "")
+    >>> at_risk(late, Instant(172800.0))
+    'complete at latest 1.0 days after the deadline'
+    """
+    for shown, at in (("about", forecast.q50_at), ("at latest", forecast.q90_at)):
+        if at > deadline_at:
+            return f"complete {shown} {(at - deadline_at) / DAY_S:.1f} days after the deadline"
+    return None

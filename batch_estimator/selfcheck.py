@@ -1,0 +1,158 @@
+"""How good were the forecasts, and must they be wider or narrower? Pure. ESTIMATOR 5.8.
+
+A batch's forecasts are kept as they were when 10, 50 and 90 % of its jobs were done. When it ends each
+is scored; an app's scores say whether `spread` must change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from domain.units import BatchId, Instant, Seconds
+
+CHECKPOINTS = (0.1, 0.5, 0.9)
+LEAST_BATCHES = 30
+MOST_BATCHES = 100  # older ones say little of today's hosts
+LEAST_COVERAGE, MOST_COVERAGE = 0.75, 0.98
+WANTED_COVERAGE = 0.9
+LEAST_SPREAD, MOST_SPREAD = 0.5, 4.0
+LEAST_STEP = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class KeptForecast:
+    """A forecast as it was made, with the `spread` it was made at."""
+
+    batch_id: BatchId
+    progress_fraction: float
+    made_at: Instant
+    q10_at: Instant
+    q50_at: Instant
+    q90_at: Instant
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A kept forecast against the end of its batch.
+
+    `error_fraction` is (q50 - end) / makespan, `remaining_error_fraction` (q50 - end) / what was left;
+    `pinball` the mean loss of the three quantiles in delay bounds. `needed_spread` is the spread at
+    which q90 would have been the end exactly.
+    """
+
+    batch_id: BatchId
+    progress_fraction: float
+    ended_at: Instant
+    below_q10: bool
+    below_q50: bool
+    below_q90: bool
+    error_fraction: float
+    remaining_error_fraction: float
+    pinball: float
+    needed_spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """An app's forecasts: shares of ends below each quantile, median errors, mean pinball loss."""
+
+    batches: int
+    coverage_q10: float
+    coverage_q50: float
+    coverage_q90: float
+    median_error_fraction: float  # without sign
+    median_remaining_error_fraction: float  # without sign
+    bias_fraction: float
+    pinball: float
+
+
+def score(kept: KeptForecast, *, submitted_at: Instant, ended_at: Instant, delay_bound_s: Seconds) -> Score:
+    """A kept forecast against the fact. Raises ValueError if the batch ended before it was made.
+
+    pinball(q, a) = a (T - q) if T >= q else (1 - a) (q - T).
+
+    >>> kept = KeptForecast(1, 0.5, Instant(100.0), Instant(150.0), Instant(200.0), Instant(400.0))
+    >>> got = score(kept, submitted_at=Instant(0.0), ended_at=Instant(250.0), delay_bound_s=Seconds(100.0))
+    >>> got.below_q50, got.below_q90, got.error_fraction, round(got.pinball, 3), round(got.needed_spread, 3)
+    (False, True, -0.2, 0.167, 0.369)
+    """
+    if ended_at <= kept.made_at:
+        raise ValueError(f"batch {kept.batch_id} ended at {ended_at}, before its forecast of {kept.made_at}")
+    loss = sum(
+        part * (ended_at - at) if ended_at >= at else (1.0 - part) * (at - ended_at)
+        for part, at in ((0.1, kept.q10_at), (0.5, kept.q50_at), (0.9, kept.q90_at))
+    )
+    late_s = kept.q50_at - ended_at
+    return Score(
+        kept.batch_id,
+        kept.progress_fraction,
+        ended_at,
+        ended_at <= kept.q10_at,
+        ended_at <= kept.q50_at,
+        ended_at <= kept.q90_at,
+        late_s / max(ended_at - submitted_at, 1.0),
+        late_s / (ended_at - kept.made_at),
+        loss / 3.0 / delay_bound_s,
+        _needed_spread(kept, ended_at),
+    )
+
+
+def accuracy(scores: Sequence[Score]) -> Accuracy | None:
+    """Over an app's scores; None while there is none."""
+    if not scores:
+        return None
+    errors = np.array([each.error_fraction for each in scores])
+    remaining = np.array([each.remaining_error_fraction for each in scores])
+    return Accuracy(
+        len({each.batch_id for each in scores}),
+        float(np.mean([each.below_q10 for each in scores])),
+        float(np.mean([each.below_q50 for each in scores])),
+        float(np.mean([each.below_q90 for each in scores])),
+        float(np.median(np.abs(errors))),
+        float(np.median(np.abs(remaining))),
+        float(np.median(errors)),
+        float(np.mean([each.pinball for each in scores])),
+    )
+
+
+def adapted_spread(spread: float, scores: Sequence[Score]) -> tuple[float, str]:
+    """The spread from now on, and why: changed only when coverage has drifted.
+
+    Over the last 30 to 100 batches: if less than 75 % or more than 98 % of the ends lay below q90, the
+    spread at which 90 % would have, within [0.5, 4].
+
+    >>> adapted_spread(1.0, [])
+    (1.0, '0 batches scored: 30 are needed')
+    """
+    recent = _recent(scores)
+    batches = len({each.batch_id for each in recent})
+    if batches < LEAST_BATCHES:
+        return spread, f"{batches} {'batch' if batches == 1 else 'batches'} scored: {LEAST_BATCHES} are needed"
+    coverage = float(np.mean([each.below_q90 for each in recent]))
+    seen = f"{coverage:.0%} of {batches} batches' forecasts lay below q90"
+    if LEAST_COVERAGE <= coverage <= MOST_COVERAGE:
+        return spread, f"{seen}: kept"
+    needed = float(np.quantile([each.needed_spread for each in recent], WANTED_COVERAGE))
+    new = float(np.clip(needed, LEAST_SPREAD, MOST_SPREAD))
+    if abs(new - spread) < LEAST_STEP:
+        return spread, f"{seen}: kept, it is at its limit"
+    return new, f"{seen}: from {spread:.2f} to {new:.2f}"
+
+
+def _needed_spread(kept: KeptForecast, ended_at: Instant) -> float:
+    """s with (q50 - made) ((q90 - made) / (q50 - made))^s = end - made, from the ratio at spread 1."""
+    median_s = max(kept.q50_at - kept.made_at, 1.0)
+    high_s = max(kept.q90_at - kept.made_at, median_s * (1.0 + LEAST_STEP))
+    at_one = np.log(high_s / median_s) / kept.spread
+    return float(np.log((ended_at - kept.made_at) / median_s) / at_one)
+
+
+def _recent(scores: Sequence[Score]) -> list[Score]:
+    """The scores of the batches that ended last."""
+    ends = {each.batch_id: each.ended_at for each in scores}
+    last = set(sorted(ends, key=lambda batch_id: (-ends[batch_id], batch_id))[:MOST_BATCHES])
+    return [each for each in scores if each.batch_id in last]
