@@ -82,56 +82,90 @@ def combine(events: Iterable[HavEvent]) -> list[HavDelta]:
     A valid result adds 1 to consecutive_valid and doubles the quota; an error, an invalid result or a
     time-out starts it again from 0 and takes 1 off the quota.
     """
-    deltas: dict[tuple[HostId, AppVersionId], HavDelta] = {}
+    gathered: dict[tuple[HostId, AppVersionId], _Gathered] = {}
     for event in events:
         key = (event.host_id, event.app_version_id)
-        deltas[key] = _added(deltas.get(key) or HavDelta(*key, at=event.at), event)
-    return [deltas[key] for key in sorted(deltas)]
+        found = gathered.get(key)
+        if found is None:
+            found = gathered[key] = _Gathered(event.at)
+        found.add(event)
+    return [gathered[key].delta(key) for key in sorted(gathered)]
 
 
-def _added(delta: HavDelta, event: HavEvent) -> HavDelta:
-    if event.kind is HavEventKind.VALID:
-        times = 2 if delta.quota_factor < QUOTA_FACTOR_MOST else 1
-        delta = replace(
-            delta,
-            valid_added=delta.valid_added + 1,
-            quota_factor=delta.quota_factor * times,
-            quota_added=max(QUOTA_ADDED_LEAST, delta.quota_added * times),
-            n_valid=delta.n_valid + 1,
+class _Sums:
+    """Samples of one kind, added up."""
+
+    __slots__ = ("n", "total", "total_sq")
+
+    def __init__(self) -> None:
+        self.n = self.total = self.total_sq = 0.0
+
+    def add(self, x: float, weight: float = 1.0) -> None:
+        self.n += weight
+        self.total += weight * x
+        self.total_sq += weight * x * x
+
+    def decayed(self) -> DecayedSums:
+        return DecayedSums(self.n, self.total, self.total_sq)
+
+
+class _Gathered:
+    """A delta in the making: many are made in a second, so nothing is copied on the way."""
+
+    def __init__(self, at: Instant) -> None:
+        self.at = at
+        self.valid_reset = False
+        self.valid_added = self.quota_added = self.n_valid = self.n_error = self.n_timeout = 0
+        self.quota_factor = 1.0
+        self.speed, self.tight, self.relaxed, self.log = _Sums(), _Sums(), _Sums(), _Sums()
+
+    def add(self, event: HavEvent) -> None:
+        self._count(event)
+        self._sample(event)
+        self.at = max(self.at, event.at)
+
+    def _count(self, event: HavEvent) -> None:
+        if event.kind is HavEventKind.VALID:
+            times = 2 if self.quota_factor < QUOTA_FACTOR_MOST else 1
+            self.valid_added += 1
+            self.quota_factor *= times
+            self.quota_added = max(QUOTA_ADDED_LEAST, self.quota_added * times)
+            self.n_valid += 1
+        else:
+            self.valid_reset, self.valid_added = True, 0
+            self.quota_added = max(QUOTA_ADDED_LEAST, self.quota_added - 1)
+        self.n_error += event.kind in (HavEventKind.ERROR, HavEventKind.INVALID)
+        self.n_timeout += (event.kind is HavEventKind.TIMED_OUT) - (event.replaces is not None)
+
+    def _sample(self, event: HavEvent) -> None:
+        sums = self.tight if event.tight else self.relaxed
+        if event.replaces is not None:
+            sums.add(event.replaces, -_kept_fraction(event.replaces_at or event.at, event.at))
+        if event.ln_turnaround_ratio is not None:
+            sums.add(event.ln_turnaround_ratio)
+        if event.speed_s_per_flop is not None:
+            self.speed.add(event.speed_s_per_flop)
+        if event.ln_turnaround is not None:
+            self.log.add(event.ln_turnaround)
+
+    def delta(self, key: tuple[HostId, AppVersionId]) -> HavDelta:
+        return HavDelta(
+            *key,
+            self.at,
+            self.valid_reset,
+            self.valid_added,
+            self.quota_factor,
+            self.quota_added,
+            self.speed.decayed(),
+            self.tight.decayed(),
+            self.relaxed.decayed(),
+            round(self.log.n),
+            self.log.total,
+            self.log.total_sq,
+            self.n_valid,
+            self.n_error,
+            self.n_timeout,
         )
-    else:
-        added = max(QUOTA_ADDED_LEAST, delta.quota_added - 1)
-        delta = replace(delta, valid_reset=True, valid_added=0, quota_added=added)
-    if event.kind in (HavEventKind.ERROR, HavEventKind.INVALID):
-        delta = replace(delta, n_error=delta.n_error + 1)
-    if event.kind is HavEventKind.TIMED_OUT:
-        delta = replace(delta, n_timeout=delta.n_timeout + 1)
-    if event.replaces is not None:
-        delta = replace(delta, n_timeout=delta.n_timeout - 1)
-    return _with_samples(delta, event)
-
-
-def _with_samples(delta: HavDelta, event: HavEvent) -> HavDelta:
-    sums = delta.tight if event.tight else delta.relaxed
-    if event.replaces is not None:
-        sums = _sampled(sums, event.replaces, -_kept_fraction(event.replaces_at or event.at, event.at))
-    if event.ln_turnaround_ratio is not None:
-        sums = _sampled(sums, event.ln_turnaround_ratio, 1.0)
-    delta = replace(delta, tight=sums) if event.tight else replace(delta, relaxed=sums)
-    if event.speed_s_per_flop is not None:
-        delta = replace(delta, speed=_sampled(delta.speed, event.speed_s_per_flop, 1.0))
-    if event.ln_turnaround is not None:
-        delta = replace(
-            delta,
-            log_n=delta.log_n + 1,
-            log_sum=delta.log_sum + event.ln_turnaround,
-            log_sum_sq=delta.log_sum_sq + event.ln_turnaround**2,
-        )
-    return replace(delta, at=max(delta.at, event.at))
-
-
-def _sampled(sums: DecayedSums, x: float, weight: float) -> DecayedSums:
-    return DecayedSums(sums.n + weight, sums.total + weight * x, sums.total_sq + weight * x * x, sums.at)
 
 
 def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int, quota_most: int) -> HostAppVersion:

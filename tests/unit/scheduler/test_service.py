@@ -570,9 +570,9 @@ async def test_a_lost_job_is_not_told_and_the_others_are() -> None:
 
 async def test_it_gives_up_after_six_rounds_and_says_so() -> None:
     project = await a_project(scheduler__jobs_per_request=1)
-    await project.submit(8)
+    await project.submit(14)
     other = await rival(project)
-    everything = await taken_by(project, other, 8)
+    everything = await taken_by(project, other, 14)
     project.ledger.others_write.append(everything)
 
     reply = await project.answer(a_request())
