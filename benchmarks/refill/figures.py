@@ -42,7 +42,7 @@ def _us_per_slot(seconds: Sequence[float], refills: Sequence[Timed]) -> float:
 
 
 def ratios(by_backlog: Mapping[int, Mapping[int, Figures]]) -> Figures:
-    """Seconds and CPU time per slot placed, against the smallest backlog with as many slots; seconds against fewer slots.
+    """Seconds and CPU time per slot placed, against the smallest backlog with as many slots; and against fewer slots.
 
     >>> few, many = medians("full", [Timed(0.1, 0.02, 0.03, 1000)]), medians("full", [Timed(0.2, 0.03, 0.03, 1000)])
     >>> ratios({10_000: {1000: few}, 1_000_000: {1000: many}})
