@@ -1,0 +1,95 @@
+"""Where do many hosts stand by the cut points that requests are judged by, and how often do they call? Pure.
+
+The same rule as domain.ranking.percentile, on whole arrays: what `muster thresholds preview` counts is what a request
+would meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from domain.hosts import STATS_HALF_LIFE_S
+from domain.ranking import CutPoints
+from domain.settings import RankingSettings
+from domain.units import HOUR_S, Instant, Seconds
+from hoststats.ports import Table
+from hoststats.ranking import Flags, Floats, bootstrap, ranks_among, turnaround_scores, valid_ranks
+
+
+def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings: RankingSettings) -> Floats:
+    """domain.ranking.percentile of each record (STANDING_FIELDS); NaN for newcomers, who have none.
+
+    Two hosts of 10 results each, the first at the population's median and its last results valid:
+
+    >>> rows = [(1, 1, 11, False, 0.0, 10.0, 20.0, 0.0, 1.0), (2, 1, 0, True, 0.0, 1.0, 0.0, 0.0, 1.0)]
+    >>> from domain.insight import STANDING_FIELDS
+    >>> cuts = CutPoints(1, "cpu", 0.0, 40, (1.0, 2.0, 3.0), (20,) + (0,) * 10, score_mean=2.0)
+    >>> percentiles(np.array(rows, list(STANDING_FIELDS)), cuts, now=Instant(0.0), settings=RankingSettings()).tolist()
+    [0.5, nan]
+    """
+    kept = np.exp2(-np.maximum(0.0, now - table["stats_at"]) / STATS_HALF_LIFE_S)
+    relaxed_n = table["relaxed_n"] * kept
+    enough: Flags = relaxed_n + table["tight_n"] * kept >= settings.min_samples
+    scores = turnaround_scores(relaxed_n, table["relaxed_sum"] * kept, score_mean=cuts.score_mean if cuts else 0.0)
+    x = 1.0 - ranks_among(np.array(cuts.turnaround if cuts else ()), scores)
+    if cuts is None or not cuts.turnaround:
+        x[:] = 0.5
+    if cuts is None or cuts.n < settings.min_rows:
+        x[~enough] = np.nan
+        return bootstrap(x, failed=table["failed"])
+    y = valid_ranks(np.array(cuts.consecutive_valid, np.int64), cuts.n, table["consecutive_valid"])
+    p: Floats = np.minimum(x, y)
+    p[~enough] = np.nan
+    return p
+
+
+def opens(p: Floats, threshold: float, *, strict: bool) -> Flags:
+    """Which percentiles open a gate: P >= threshold, or P > threshold when `strict`; NaN opens none.
+
+    >>> opens(np.array([0.4, 0.5, np.nan]), 0.5, strict=False).tolist()
+    [False, True, False]
+    """
+    passed: Flags = p > threshold if strict else p >= threshold
+    return passed
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """Rows behind an open gate, and how many calls an hour come from their hosts, each host counted once."""
+
+    rows: int = 0
+    calls_per_hour: float = 0.0
+
+
+def passing(parts: Iterable[tuple[Table, Flags]]) -> Passing:
+    """The rows that pass in each of these tables, taken together: a host in several of them calls but once.
+
+    >>> table = np.array([(1, 2.0), (2, 3.0)], [("host_id", "i4"), ("calls_per_hour", "f8")])
+    >>> passing([(table, np.array([True, True])), (table, np.array([True, False]))])
+    Passing(rows=3, calls_per_hour=5.0)
+    """
+    chosen = [table[passed] for table, passed in parts]
+    if not chosen:
+        return Passing()
+    hosts = np.concatenate([rows["host_id"] for rows in chosen])
+    rates = np.concatenate([rows["calls_per_hour"] for rows in chosen])
+    _, first = np.unique(hosts, return_index=True)
+    return Passing(int(hosts.size), float(np.sum(rates[first])))
+
+
+def time_to_send_s(jobs: int, calls_per_hour: float) -> Seconds | None:
+    """How long these jobs wait at one job per call: jobs / rate (POLICY D9). None: nobody calls.
+
+    50 jobs for hosts that make 3.3 calls an hour:
+
+    >>> round(time_to_send_s(50, 3.3) / 3600, 1)
+    15.2
+    >>> time_to_send_s(0, 0.0), time_to_send_s(1, 0.0)
+    (0.0, None)
+    """
+    if jobs == 0:
+        return Seconds(0.0)
+    return Seconds(jobs / calls_per_hour * HOUR_S) if calls_per_hour > 0 else None
