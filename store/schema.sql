@@ -259,10 +259,9 @@ CREATE INDEX instance_urgent ON instance (batch_id, retries DESC, instance_id) W
 CREATE INDEX instance_on_host ON instance (host_id) WHERE state = 'in_progress';
 CREATE INDEX instance_by_timeout ON instance (timeout_at, instance_id) WHERE state = 'in_progress';
 CREATE INDEX instance_by_due ON instance (due_at) WHERE due_at IS NOT NULL;
--- One instance of a job per host and per volunteer; unsent instances have neither. The first also finds all
--- instances of a job.
-CREATE UNIQUE INDEX instance_job_host ON instance (job_id, host_id);
-CREATE UNIQUE INDEX instance_job_volunteer ON instance (job_id, volunteer_id) WHERE volunteer_id IS NOT NULL;
+-- One instance of a job per volunteer, and so per host, which is one volunteer's for ever; unsent instances have neither.
+-- It also finds all instances of a job.
+CREATE UNIQUE INDEX instance_job_volunteer ON instance (job_id, volunteer_id);
 
 CREATE TABLE instance_stderr (
     instance_id  bigint PRIMARY KEY,
