@@ -16,6 +16,7 @@ from operations.cli.node import demo, init, migrate, up
 from operations.cli.purge import purge
 from operations.cli.settings import setting
 from operations.cli.signing import sign
+from operations.cli.thresholds import thresholds
 from operations.cli.tokens import token
 from operations.cli.volunteers import volunteer
 
@@ -39,6 +40,7 @@ for command in (
     job,
     hoststats,
     setting,
+    thresholds,
     sign,
     token,
     purge,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ async def calls(store: Store, host: RegisteredHost, *after_s: float) -> Register
     return host
 
 
-async def a_caller(store: Store, *after_s: float, **changes: object) -> RegisteredHost:
+async def a_caller(store: Store, *after_s: float, **changes: Any) -> RegisteredHost:
     return await calls(store, await a_registered_host(store, last_rpc_at=NOW, **changes), *after_s)
 
 
@@ -155,7 +156,7 @@ async def test_newcomers_are_hosts_that_could_run_a_version_and_have_no_record(s
 
     found = await store.insight.newcomers([version], gpu_type=None, active_since=NOW, now=now)
 
-    assert (found.hosts, found.calls_per_hour) == (2, pytest.approx(6.0))
+    assert found.hosts == 2 and found.calls_per_hour == pytest.approx(6.0)
     lately = await store.insight.newcomers([version], gpu_type=None, active_since=later(NOW, 700.0), now=now)
     assert lately == Newcomers()
 

@@ -1,0 +1,115 @@
+"""Shows, previews and changes thresholds on a project's database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from domain.apps import CPU
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from domain.settings import Settings
+from domain.units import Instant
+from operations.names import checked_text
+from operations.ports import Applications, Insight, SettingStore
+from operations.thresholds.keys import Changes, thresholds_as_json, with_changes
+from operations.thresholds.preview import (
+    Population,
+    Standing,
+    TypePreview,
+    WaitPreview,
+    types_previewed,
+    waits_previewed,
+)
+from operations.thresholds.waiting import TypeOf, behind_gates, types_of
+
+MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
+MOST_CHANGES = 10_000  # of the audit trail that are looked through for the latest of each threshold
+
+
+class ThresholdStore(Protocol):
+    """What is read and written of the database."""
+
+    @property
+    def applications(self) -> Applications: ...
+    @property
+    def settings(self) -> SettingStore: ...
+    @property
+    def insight(self) -> Insight: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What some changes would do, before anything is changed."""
+
+    computed_at: Instant
+    changes: tuple[tuple[str, object, object], ...]  # key, from, to
+    types: tuple[TypePreview, ...]
+    waits: tuple[WaitPreview, ...]
+    app_names: Mapping[int, str]
+
+
+class Thresholds:
+    """What the command line and the API do with thresholds."""
+
+    def __init__(self, store: ThresholdStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def show(self) -> list[dict[str, object]]:
+        """Every threshold with its value and its last change, as JSON."""
+        settings, _ = Settings.from_stored(await self._store.settings.settings())
+        return thresholds_as_json(settings, await self._store.settings.setting_changes(MOST_CHANGES))
+
+    async def set(self, changes: Changes, *, who: str, why: str) -> list[dict[str, object]]:
+        """Write the changes, each with who and why in the audit trail; what was written, as JSON.
+
+        Raises InvalidInputError without a reason.
+        """
+        if not why.strip():
+            raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
+        checked_text(why, "why")
+        before = Settings.from_stored(await self._store.settings.settings())[0].as_mapping()
+        now = self._clock.now()
+        for key, value in changes.items():
+            await self._store.settings.set_setting(key, value, now=now, who=checked_text(who, "by"), why=why)
+        return [{"key": key, "from": before[key], "to": value, "by": who, "why": why} for key, value in changes.items()]
+
+    async def preview(self, changes: Changes) -> Preview:
+        """What the changes would do, by the hosts that called lately and the work that waits now. Nothing changes."""
+        catalogue = await self._store.applications.load_catalogue()
+        now = self._clock.now()
+        settings = catalogue.settings
+        changed = with_changes(settings, changes)
+        standings = {of_type: await self._standing(of_type, catalogue, now) for of_type in types_of(catalogue)}
+        waiting = await self._store.insight.waiting_batches(MOST_BATCHES)
+        behind = behind_gates(waiting, catalogue, settings.deadline, changed.deadline, now=now)
+
+        def counted() -> tuple[tuple[TypePreview, ...], tuple[WaitPreview, ...]]:
+            old, new = (Population(standings, one, now=now) for one in (settings, changed))
+            return types_previewed(standings, old, new), waits_previewed(behind, old, new)
+
+        types, waits = await asyncio.to_thread(counted)  # a million rows take a second, and clients are served here
+        before = settings.as_mapping()
+        return Preview(
+            now,
+            tuple((key, before[key], value) for key, value in changes.items()),
+            types,
+            waits,
+            {app_id: app.name for app_id, app in catalogue.apps.items()},
+        )
+
+    async def _standing(self, of_type: TypeOf, catalogue: Catalogue, now: Instant) -> Standing:
+        app_id, kind = of_type
+        versions = [version for version in catalogue.current[app_id] if version.processor_type == kind]
+        active_since = Instant(now - catalogue.settings.ranking.active_s)
+        return Standing(
+            await self._store.insight.standings(versions, active_since=active_since, now=now),
+            catalogue.cut_points.get(of_type),
+            await self._store.insight.newcomers(
+                versions, gpu_type=None if kind == CPU else kind, active_since=active_since, now=now
+            ),
+        )

@@ -1,0 +1,116 @@
+"""A preview of thresholds as JSON, and in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from operations.thresholds.preview import Side, TypePreview, Wait
+from operations.thresholds.service import Preview
+
+
+def preview_as_json(preview: Preview) -> dict[str, object]:
+    """One object: the changes, each gate of each (app, processor type) before and after, and what waits."""
+    return {
+        "computed_at": preview.computed_at,
+        "changes": [{"key": key, "from": before, "to": after} for key, before, after in preview.changes],
+        "hosts": [_type(one, preview.app_names[one.app_id]) for one in preview.types],
+        "waiting": [
+            {
+                "app": preview.app_names[one.app_id],
+                "gate": one.gate.value,
+                "jobs": one.jobs,
+                "old": _wait(one.old),
+                "new": _wait(one.new),
+            }
+            for one in preview.waits
+        ],
+    }
+
+
+def _type(one: TypePreview, app: str) -> dict[str, object]:
+    return {
+        "app": app,
+        "processor_type": one.processor_type,
+        "havs": one.rows,
+        "newcomers": one.newcomers,
+        "small_population": one.small_population,
+        "gates": [{"gate": gate.gate.value, "old": _side(gate.old), "new": _side(gate.new)} for gate in one.gates],
+    }
+
+
+def _side(side: Side) -> dict[str, object]:
+    return {
+        "asked": side.asked,
+        "threshold": side.threshold,
+        "havs": side.passing.rows,
+        "newcomers": side.newcomers,
+        "calls_per_hour": round(side.passing.calls_per_hour, 3),
+    }
+
+
+def _wait(wait: Wait) -> dict[str, object]:
+    return {
+        "threshold": wait.threshold,
+        "calls_per_hour": round(wait.calls_per_hour, 3),
+        "send_s": None if wait.send_s is None else round(wait.send_s, 1),
+    }
+
+
+def preview_as_text(preview: Preview) -> str:
+    """The same for people."""
+    return "\n".join(_lines(preview))
+
+
+def _lines(preview: Preview) -> Iterator[str]:
+    for key, before, after in preview.changes:
+        yield f"{key}: {before:g} -> {after:g}" if _are_numbers(before, after) else f"{key}: {before} -> {after}"
+    yield ""
+    yield "Hosts that called lately, and calls an hour from those that pass:"
+    if not preview.types:
+        yield "  no app has a version yet"
+    for one in preview.types:
+        small = ", too few to be ranked: without a failure they have P 0.5" if one.small_population else ""
+        yield (
+            f"  {preview.app_names[one.app_id]} {one.processor_type}: {one.rows} with a record, "
+            f"{one.newcomers} without{small}"
+        )
+        for gate in one.gates:
+            yield f"    {gate.gate.value:8} {_of_side(gate.old)}  ->  {_of_side(gate.new)}"
+    yield ""
+    yield "Gated jobs that wait now, and how long until they are sent at one job per call:"
+    if not preview.waits:
+        yield "  none"
+    for wait in preview.waits:
+        yield (
+            f"  {preview.app_names[wait.app_id]} {wait.gate.value:8} {wait.jobs} jobs: "
+            f"{_of_wait(wait.old)}  ->  {_of_wait(wait.new)}"
+        )
+
+
+def _are_numbers(*values: object) -> bool:
+    return all(isinstance(value, (int, float)) for value in values)
+
+
+def _of_side(side: Side) -> str:
+    lowered = f" (nobody can reach {side.asked:g} yet)" if side.threshold != side.asked else ""
+    passed = side.passing.rows + side.newcomers
+    return f">= {side.threshold:g}{lowered}: {passed} pass, {side.passing.calls_per_hour:.1f} calls/h"
+
+
+def _of_wait(wait: Wait) -> str:
+    if wait.send_s is None:
+        return f">= {wait.threshold:g}: never, nobody who passes calls"
+    return f">= {wait.threshold:g}: {length_of(wait.send_s)} ({wait.calls_per_hour:.1f} calls/h)"
+
+
+def length_of(seconds: float) -> str:
+    """A length of time for people.
+
+    >>> length_of(40.0), length_of(5400.0), length_of(400_000.0)
+    ('40 s', '1.5 h', '4.6 d')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86400:.1f} d"

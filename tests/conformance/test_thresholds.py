@@ -1,0 +1,252 @@
+"""Thresholds previewed and changed on every store: what a preview says is what requests would meet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from domain.apps import CPU, AppVersion
+from domain.batches import QoS
+from domain.dispatch import RequestWrites
+from domain.errors import InvalidInputError
+from domain.jobs import InstanceState
+from domain.ranking import Gate
+from domain.settlement import JobSettlement
+from domain.units import HOUR_S, BatchId, Instant, later
+from operations.thresholds.keys import changes_of
+from operations.thresholds.preview import TypePreview, WaitPreview
+from operations.thresholds.service import Preview, Thresholds
+from scheduler.gates import percentile_of
+from tests.builders import NOW
+from tests.conformance.test_host_statistics import a_result, one_sample_is_enough, ranked
+from tests.stores import Store
+from tests.unit.jobs.projects import HandClock
+from tests.worlds import (
+    RegisteredHost,
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+)
+
+LATER = later(NOW, 7200.0)
+
+
+def thresholds(store: Store, now: Instant = LATER) -> Thresholds:
+    return Thresholds(store, HandClock(now))
+
+
+async def call(store: Store, host: RegisteredHost) -> None:
+    """The host calls an hour and two hours after NOW."""
+    for hours in (1, 2):
+        said = replace(host.host, last_rpc_at=later(NOW, hours * HOUR_S))
+        await store.ledger.write(RequestWrites(said, known=host.host))
+
+
+async def ranked_hosts(store: Store, version: AppVersion, count: int = 20) -> list[RegisteredHost]:
+    """Hosts with a result each, the first the fastest, calling once an hour each."""
+    await one_sample_is_enough(store)
+    batch = await a_submitted_batch(store, jobs=count)
+    hosts = [await a_registered_host(store, last_rpc_at=NOW) for _ in range(count)]
+    for position, host in enumerate(hosts):
+        for _ in range(1 + 12 * (position == 0)):
+            more = batch if position else await a_submitted_batch(store, jobs=1)
+            await a_result(store, host, more.batch_id, position / 10, version)
+    await ranked(store)
+    for host in hosts:
+        await call(store, host)
+    return hosts
+
+
+async def previewed(store: Store, *changes: tuple[str, object], now: Instant = LATER) -> Preview:
+    return await thresholds(store, now).preview(changes_of(changes))
+
+
+def gate_of(types: tuple[TypePreview, ...], gate: Gate) -> tuple[tuple[int, float], tuple[int, float]]:
+    """Rows and calls an hour, before and after, of the one (app, processor type) there is."""
+    [one] = types
+    [found] = [each for each in one.gates if each.gate is gate]
+    return (
+        (found.old.passing.rows, round(found.old.passing.calls_per_hour, 6)),
+        (found.new.passing.rows, round(found.new.passing.calls_per_hour, 6)),
+    )
+
+
+async def a_late_batch(store: Store, jobs: int = 6) -> BatchId:
+    """Due before a host of median speed would be done."""
+    batch = await a_submitted_batch(store, jobs=jobs, qos=QoS.SHORT_DEADLINE, deadline_at=later(LATER, 60.0))
+    return batch.batch_id
+
+
+async def test_a_preview_counts_the_rows_a_request_would_let_through(store: Store) -> None:
+    version = await a_registered_version(store)
+    hosts = await ranked_hosts(store, version)
+    catalogue = await store.applications.load_catalogue()
+    havs = {host.host_id: (await store.ledger.read(host.key())).havs for host in hosts}
+    p = [percentile_of(version, havs[host.host_id], catalogue, now=LATER).p for host in hosts]
+
+    found = await previewed(store, ("p_tight", 0.45))
+
+    before, after = (sum(one is not None and one >= gate for one in p) for gate in (0.9, 0.45))
+    assert 0 < before < after
+    assert gate_of(found.types, Gate.TIGHT) == ((before, float(before)), (after, float(after)))
+    assert gate_of(found.types, Gate.AFAP)[0] == gate_of(found.types, Gate.AFAP)[1]
+    assert found.changes == (("deadline.p_tight", 0.9, 0.45),)
+    assert [(one.processor_type, one.rows, one.newcomers) for one in found.types] == [(CPU, 20, 0)]
+
+
+async def test_jobs_behind_a_gate_wait_for_the_calls_of_those_who_pass(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)
+    await a_late_batch(store, jobs=6)
+
+    found = await previewed(store, ("p_tight", 0.45))
+
+    [wait] = found.waits
+    assert (wait.gate, wait.jobs) == (Gate.TIGHT, 6)
+    (_, old_rate), (_, new_rate) = gate_of(found.types, Gate.TIGHT)
+    assert (wait.old.calls_per_hour, wait.new.calls_per_hour) == (pytest.approx(old_rate), pytest.approx(new_rate))
+    assert wait.old.send_s == pytest.approx(6 / old_rate * HOUR_S)
+    assert wait.new.send_s == pytest.approx(6 / new_rate * HOUR_S)
+
+
+async def test_each_gate_has_a_line_of_its_own(store: Store) -> None:
+    version = await a_registered_version(store)
+    hosts = await ranked_hosts(store, version)
+    await a_submitted_batch(store, jobs=4, qos=QoS.AFAP)
+    retried = await a_submitted_batch(store, jobs=3)
+    await a_retry(store, hosts[0], retried.batch_id)
+
+    waits = (await previewed(store, ("p_retry", 0.4))).waits
+
+    assert [(one.gate, one.jobs) for one in waits] == [(Gate.AFAP, 4), (Gate.RETRY, 1)]
+    assert [(one.old.threshold, one.new.threshold) for one in waits] == [(0.5, 0.5), (0.5, 0.4)]
+
+
+async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None:
+    sent = await a_sent_instance(store, batch_id, host)
+    await report(store, host, a_report(sent, to_state=InstanceState.FAILED))
+    for facts in await store.unsettled.unsettled(99):
+        if facts.job_id == sent.job_id:
+            again = JobSettlement(facts.job_id, facts.serial, facts.state, NOW, new_instances=1, retries=1)
+            await store.unsettled.settle([again])
+
+
+async def test_while_nobody_is_ranked_newcomers_pass_the_gates_they_can_reach(store: Store) -> None:
+    await a_registered_version(store)
+    host = await a_registered_host(store, last_rpc_at=NOW)
+    await call(store, host)
+    await a_submitted_batch(store, jobs=5, qos=QoS.AFAP)
+
+    found = await previewed(store, ("p_afap", 0.6))
+
+    [one] = found.types
+    assert (one.rows, one.newcomers, one.small_population) == (0, 1, True)
+    [afap] = [each for each in one.gates if each.gate is Gate.AFAP]
+    assert (afap.old.newcomers, afap.new.newcomers) == (1, 1)
+    assert (afap.new.asked, afap.new.threshold) == (0.6, 0.5)  # nobody can reach more yet
+    [wait] = found.waits
+    assert wait.old.send_s == pytest.approx(5 * HOUR_S)
+
+
+async def test_jobs_nobody_may_have_wait_for_ever(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)
+    await a_late_batch(store)
+
+    [wait] = (await previewed(store, ("p_tight", 1.0))).waits
+
+    assert wait.old.send_s is not None
+    assert wait.new == replace(wait.new, calls_per_hour=0.0, send_s=None)
+
+
+async def test_more_samples_asked_for_leave_fewer_rows(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)
+    await store.settings.set_setting("deadline.p_afap", 0.4, now=NOW, who="ops", why="")
+
+    (before, _), (after, _) = gate_of((await previewed(store, ("min_samples", 5))).types, Gate.AFAP)
+
+    assert before > after == 1
+
+
+async def test_a_host_that_does_not_call_any_more_does_not_count(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)
+
+    [one] = (await previewed(store, ("p_tight", 0.5), now=later(LATER, 8 * 86400.0))).types
+
+    assert (one.rows, one.newcomers) == (0, 0)
+
+
+async def test_a_rule_without_gates_keeps_no_job_waiting(store: Store) -> None:
+    await a_registered_version(store)
+    await a_late_batch(store)
+    await store.settings.set_setting("deadline.rule", "fixed", now=NOW, who="ops", why="")
+
+    found = await previewed(store, ("p_tight", 0.5))
+
+    assert found.waits == ()
+    assert [one.gates for one in found.types] == [()]
+
+
+async def test_a_preview_changes_nothing(store: Store) -> None:
+    version = await a_registered_version(store)
+    hosts = await ranked_hosts(store, version)
+    batch_id = await a_late_batch(store)
+    before = (
+        await store.settings.settings(),
+        await store.settings.setting_changes(99),
+        await store.views.batch(batch_id),
+        [await store.views.host(host.host_id) for host in hosts],
+    )
+
+    await previewed(store, ("p_tight", 0.5))
+
+    assert before == (
+        await store.settings.settings(),
+        await store.settings.setting_changes(99),
+        await store.views.batch(batch_id),
+        [await store.views.host(host.host_id) for host in hosts],
+    )
+
+
+async def test_a_change_is_written_with_who_and_why_and_shown_afterwards(store: Store) -> None:
+    service = thresholds(store)
+
+    done = await service.set(changes_of([("p_tight", 0.85)]), who="ada", why="gated jobs waited for 15 h")
+
+    assert done == [
+        {"key": "deadline.p_tight", "from": 0.9, "to": 0.85, "by": "ada", "why": "gated jobs waited for 15 h"}
+    ]
+    [change] = await store.settings.setting_changes(9)
+    assert (change.key, change.from_value, change.to_value, change.changed_at) == (
+        "deadline.p_tight",
+        None,
+        0.85,
+        LATER,
+    )
+    [tight] = [row for row in await service.show() if row["key"] == "deadline.p_tight"]
+    assert (tight["value"], tight["default"], tight["changed_by"]) == (0.85, 0.9, "ada")
+    assert (tight["changed_at"], tight["why"]) == (LATER, "gated jobs waited for 15 h")
+
+
+async def test_a_change_without_a_reason_is_refused(store: Store) -> None:
+    with pytest.raises(InvalidInputError, match="why: expected a reason"):
+        await thresholds(store).set(changes_of([("p_tight", 0.85)]), who="ada", why=" ")
+
+    assert await store.settings.settings() == {}
+
+
+def all_jobs(waits: tuple[WaitPreview, ...]) -> int:
+    return sum(one.jobs for one in waits)
+
+
+async def test_ungated_work_is_not_among_what_waits(store: Store) -> None:
+    await a_registered_version(store)
+    await a_submitted_batch(store, jobs=9)
+
+    assert all_jobs((await previewed(store, ("p_tight", 0.5))).waits) == 0
