@@ -86,5 +86,7 @@ def troubles(log_path: Path) -> list[str]:
 
 
 def _lines(log_path: Path) -> list[dict[str, Any]]:
-    lines = log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [json.loads(line) for line in lines if line.startswith("{")]
+    """The events of a log that several processes write: one that broke into another's line is two."""
+    text = log_path.read_text(encoding="utf-8", errors="replace")
+    lines = text.replace("}{", "}\n{").splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
