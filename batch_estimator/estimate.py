@@ -43,7 +43,7 @@ def estimate(snapshot: Snapshot, *, spread: float = 1.0) -> Forecast:
     if not snapshot.jobs.is_open.any():
         return Forecast(now, now, now, now, Method.COMPLETE, "nothing is open")
     fit, open_ = fitted(snapshot), open_slots(snapshot)
-    sending = sending_of(snapshot, open_.first_unsent)
+    sending = sending_of(snapshot, open_.first_unsent, _turnaround_s(fit))
     x = time_grid(snapshot.delay_bound_s, open_.first_unsent / sending.rate_per_s)
     board = board_of(snapshot, fit, open_, x)
     rules = RetryRules(sending.retry_bound_s, sending.retry_wait_s, fit.failures.fraction, fit.failures.turnaround_s)
@@ -71,6 +71,11 @@ def _quantiles(now: Instant, law: CompletionLaw, spread: float) -> tuple[Instant
     return Instant(now + low), Instant(now + median), Instant(now + high)
 
 
+def _turnaround_s(fit: Fit) -> float:
+    """The median of a first instance, on the hosts that ask."""
+    return float(np.exp(fit.fresh.share @ fit.fresh.mu))
+
+
 def _method(fit: Fit) -> Method:
     if fit.law.warm:
         return Method.WARM
@@ -85,7 +90,7 @@ def _terms(snapshot: Snapshot, fit: Fit, open_: Open, *, sending: Sending, board
         loss_fraction=fit.loss.fraction,
         error_fraction=fit.failures.fraction,
         retries_expected=_retries_expected(board, rules),
-        median_turnaround_s=Seconds(float(np.exp(fit.fresh.share @ fit.fresh.mu))),
+        median_turnaround_s=Seconds(_turnaround_s(fit)),
         shift=fit.shift.mean if np.isfinite(snapshot.mean_ln_fpops) else 0.0,
     )
 

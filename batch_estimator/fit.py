@@ -9,12 +9,14 @@ import numpy as np
 from batch_estimator.chain import FreshLaw
 from batch_estimator.contact import Silence, silence_law
 from batch_estimator.failures import Failures, failures_of
+from batch_estimator.history import whole_levels
 from batch_estimator.loss import Loss, host_loss, loss_fraction
 from batch_estimator.outstanding import Outstanding
 from batch_estimator.roster import Roster, roster_of
-from batch_estimator.shift import Shift, Watched, batch_shift, watched_of
-from batch_estimator.snapshot import Floats, Ints, Snapshot, Standing
+from batch_estimator.shift import Shift, batch_shift
+from batch_estimator.snapshot import Floats, Ints, Snapshot
 from batch_estimator.turnaround import TurnaroundLaw, turnaround_law
+from batch_estimator.watched import Watched, sampled_of, watched_of
 
 LOCATION_WIDTH = 0.4  # of ln T, within which fresh instances are alike
 LEAST_SILENCES = 20
@@ -39,16 +41,20 @@ class Fit:
 
 
 def fitted(snapshot: Snapshot) -> Fit:
-    """ESTIMATOR 5.1 to 5.4 in order."""
+    """ESTIMATOR 5.1 to 5.4 in order.
+
+    Loss is judged by levels without this batch's results: its first ones are its quickest.
+    """
     roster = roster_of(snapshot)
     law = turnaround_law(snapshot)
-    mu, sd = law.level(roster.n_success, roster.sum_ln)
-    watched = watched_of(snapshot, roster.of_instance)
+    watched, sampled = watched_of(snapshot, roster.of_instance), sampled_of(snapshot, roster.of_sent)
+    from_sums = law.level(roster.n_success, roster.sum_ln)
+    mu, sd = whole_levels(*from_sums, sampled) if law.warm else from_sums
     shift = batch_shift(snapshot, law, mu, sd, watched)
-    loss = _loss(snapshot, roster, watched, shift, mu=mu, sd=sd)
-    mu, sd = _with_own_results(law, roster, watched, shift)
+    loss = _loss(watched, sampled, shift, mu=mu, sd=sd)
+    with_own = _with_own_results(law, roster, watched, shift)
+    mu, sd = mu + with_own[0] - from_sums[0] + shift.mean, sd * with_own[1] / from_sums[1]
     lost = host_loss(loss.fraction, roster.n_timeout, roster.n_due)
-    mu = mu + shift.mean
     fresh = _fresh_law(snapshot, roster, law, shift, loss, mu=mu, sd=sd, lost=lost)
     return Fit(roster, law, shift, failures_of(snapshot), loss, _silence(snapshot), mu, sd, lost, fresh)
 
@@ -72,16 +78,14 @@ def _with_own_results(law: TurnaroundLaw, roster: Roster, watched: Watched, shif
     return law.level(roster.n_success + own_n, roster.sum_ln + own_sum)
 
 
-def _loss(snapshot: Snapshot, roster: Roster, watched: Watched, shift: Shift, *, mu: Floats, sd: Floats) -> Loss:
-    sent = snapshot.sent
-    quiet = (sent.standing == Standing.IN_PROGRESS) | (sent.standing == Standing.TIMED_OUT)
-    entry = roster.of_sent[quiet]
-    ln_age = np.log(np.maximum(snapshot.now - sent.sent_at[quiet], 1.0))
-    of_sample = (ln_age - mu[entry]) / sd[entry]
-    own = watched.entry[watched.silent]
-    of_batch = (watched.ln_s[watched.silent] - mu[own] - shift.mean) / sd[own]
-    rows = len(watched.ln_s) + int(quiet.sum()) + int((sent.standing == Standing.SUCCESS).sum())
-    return loss_fraction(np.concatenate([of_batch, of_sample]), rows)
+def _loss(watched: Watched, sampled: Watched, shift: Shift, *, mu: Floats, sd: Floats) -> Loss:
+    def silent_z(rows: Watched, by: float) -> Floats:
+        entry = rows.entry[rows.silent]
+        z: Floats = (rows.ln_s[rows.silent] - mu[entry] - by) / sd[entry]
+        return z
+
+    z = np.concatenate([silent_z(watched, shift.mean), silent_z(sampled, 0.0)])
+    return loss_fraction(z, len(watched.ln_s) + len(sampled.ln_s))
 
 
 def _silence(snapshot: Snapshot) -> Silence | None:

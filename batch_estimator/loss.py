@@ -10,7 +10,7 @@ from batch_estimator.replies import silent
 from batch_estimator.snapshot import Floats
 
 USUAL_FRACTION = 0.03
-USUAL_WEIGHT = 40.0
+USUAL_WEIGHT = 120.0  # instances of one host are not independent: a third of them counts
 ROUNDS = 30
 HOST_WEIGHT = 12.0  # instances past their time-out that a host's own record must outweigh
 COMMON_PART = 0.4  # of the rate that no record of a host changes
@@ -34,14 +34,14 @@ class Loss:
 def loss_fraction(z_silent: Floats, rows: int) -> Loss:
     """The share q, from the standardised ln age of the silent among `rows` instances.
 
-    q <- (sum over the silent of q / (q + (1-q)(1 - F0(z))) + 40 * 0.03) / (rows + 40), thirty times. The
+    q <- (sum over the silent of q / (q + (1-q)(1 - F0(z))) + 120 * 0.03) / (rows + 120), thirty times. The
     exposure is every instance sent: an app younger than its time-outs is not taken for a lossless one.
 
     Ten of 100 are silent at an age that nearly all have come back by:
 
     >>> loss = loss_fraction(np.full(10, 4.0), 100)
     >>> round(loss.fraction, 3), round(loss.n_lost, 1)
-    (0.079, 9.9)
+    (0.061, 9.8)
     """
     tail = silent(z_silent)
     q, lost = USUAL_FRACTION, 0.0

@@ -12,7 +12,9 @@ LEAST_WINDOW_S = 6 * 3600.0
 WARM_UP_FRACTION, WARM_UP_S = 0.25, 6 * 3600.0  # the first hours fill the hosts' buffers: no steady rate
 SUB_WINDOWS = 8
 ROUNDS = 4
-USUAL_BOUNDS = 4.0  # a batch of which nothing was sent yet is taken to be sent within these delay bounds
+USUAL_BOUNDS, MOST_BOUNDS = 4.0, 40.0  # delay bounds in which a batch is sent
+USUAL_BUSY = 0.5  # of the active hosts have an instance of the batch
+USUAL_WEIGHT = 3.0  # sendings that the usual rate counts as
 LEAST_RETRIES = 3
 USUAL_RETRY_WAIT_S = 1800.0
 URGENT_AFTER_S = 60.0  # an instance created this much after the batch is a retry or a tail copy
@@ -28,8 +30,12 @@ class Sending:
     retry_bound_s: float  # from a retry's sending to its time-out
 
 
-def sending_of(snapshot: Snapshot, to_send: float) -> Sending:
-    """With `to_send` first instances still unsent."""
+def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float) -> Sending:
+    """With `to_send` first instances still unsent, of jobs that take `turnaround_s`.
+
+    The usual rate is one instance at a time for every second active host, or what sends the batch
+    within 4 delay bounds; a rate that needs more than 40 is no forecast.
+    """
     rows = snapshot.instances
     urgent = rows.created_at > snapshot.submitted_at + URGENT_AFTER_S
     sent = rows.standing != Standing.UNSENT
@@ -40,8 +46,10 @@ def sending_of(snapshot: Snapshot, to_send: float) -> Sending:
     bound_s = float(np.median(bounds)) if len(bounds) >= 5 else float(snapshot.delay_bound_s)
     elapsed_s = max(snapshot.now - snapshot.submitted_at, 600.0)
     ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
-    usual = max(snapshot.active_hosts, to_send / USUAL_BOUNDS, 1.0) / snapshot.delay_bound_s
+    bound = snapshot.delay_bound_s
+    usual = max(USUAL_BUSY * snapshot.active_hosts / turnaround_s, to_send / (USUAL_BOUNDS * bound), 1.0 / bound)
     rate, log_sd = rate_of(ages, elapsed_s, to_send, usual)
+    rate = max(rate, to_send / (MOST_BOUNDS * bound))
     return Sending(rate, log_sd, min(wait_s, float(snapshot.delay_bound_s)), bound_s)
 
 
@@ -49,26 +57,24 @@ def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float
     """Sendings per second, and the standard deviation of its logarithm.
 
     The window w is as long as the sending that remains, to_send / rate: at least 6 h, at most the time
-    since submission less a warm-up of min(25 %, 6 h). With k sendings in it rate = (k + 1/2) / w and
-    sd^2 = 0.3^2 + 1/(k + 1) + min(1, overdispersion) / 4, the latter over 8 parts of the window. Until
-    the first sending `usual_per_s` stands in.
+    since submission less a warm-up of min(25 %, 6 h). With k sendings in it
+    rate = (k + 3) / (w + 3 / usual) and sd^2 = 0.3^2 + 1/(k + 1) + min(1, overdispersion) / 4, the
+    latter over 8 parts of the window.
 
     An instance an hour for two days, 24 to go: the last day counts.
 
-    >>> rate, sd = rate_of(np.arange(0.5, 48.0) * 3600.0, 48 * 3600.0, 24.0, 1e-4)
+    >>> rate, sd = rate_of(np.arange(0.5, 48.0) * 3600.0, 48 * 3600.0, 24.0, 1 / 3600.0)
     >>> round(rate * 3600.0, 2), round(sd, 2)
-    (1.04, 0.36)
+    (1.0, 0.36)
     """
-    if len(ages_s) == 0:
-        return usual_per_s, 1.0
     longest = elapsed_s - min(WARM_UP_FRACTION * elapsed_s, WARM_UP_S)
     window, rate, k = min(longest, LEAST_WINDOW_S), 0.0, 0.0
     for _ in range(ROUNDS):
         k = float(np.sum(ages_s < window))
-        rate = (k + 0.5) / window
+        rate = (k + USUAL_WEIGHT) / (window + USUAL_WEIGHT / usual_per_s)
         window = min(longest, max(LEAST_WINDOW_S, to_send / rate))
     k = float(np.sum(ages_s < window))
-    rate = (k + 0.5) / window
+    rate = (k + USUAL_WEIGHT) / (window + USUAL_WEIGHT / usual_per_s)
     counts, _ = np.histogram(ages_s, bins=SUB_WINDOWS, range=(0.0, window))
     mean = float(np.mean(counts))
     beyond = max(0.0, (float(np.var(counts)) - mean) / mean**2) if mean > 0 else 1.0

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.replies import silent as silent_share
-from batch_estimator.snapshot import Bools, Floats, Ints, Snapshot, Standing
+from batch_estimator.snapshot import Bools, Floats, Snapshot
 from batch_estimator.turnaround import LOST_FLOOR, TurnaroundLaw
+from batch_estimator.watched import Watched, thinned
 
 SIZE_EXPONENT = 0.6  # of a job's size in its turnaround: waiting does not grow with size
 PRIOR_SD = 0.5
@@ -26,24 +27,6 @@ class Shift:
     sd: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Watched:
-    """The batch's sent instances as survival data: ln of turnaround or age, and the entry they belong to."""
-
-    ln_s: Floats
-    silent: Bools
-    entry: Ints
-
-
-def watched_of(snapshot: Snapshot, of_instance: Ints) -> Watched:
-    """Instances that succeeded or are silent; errors say nothing of a turnaround."""
-    rows = snapshot.instances
-    silent = (rows.standing == Standing.IN_PROGRESS) | (rows.standing == Standing.TIMED_OUT)
-    chosen = np.flatnonzero(silent | (rows.standing == Standing.SUCCESS))
-    end_at = np.where(silent[chosen], snapshot.now, rows.reported_at[chosen])
-    return Watched(np.log(np.maximum(end_at - rows.sent_at[chosen], 1.0)), silent[chosen], of_instance[chosen])
-
-
 def batch_shift(snapshot: Snapshot, law: TurnaroundLaw, mu: Floats, sd: Floats, watched: Watched) -> Shift:
     """The posterior of the shift, from the jobs' size and the batch's instances so far.
 
@@ -54,7 +37,7 @@ def batch_shift(snapshot: Snapshot, law: TurnaroundLaw, mu: Floats, sd: Floats, 
         return Shift(0.0, max(LEAST_SD, 1.2 / (law.n / 3.0 + 2.0) ** 0.5))
     size = _mean_ln(snapshot.jobs.fpops_flop) - snapshot.mean_ln_fpops
     prior = SIZE_EXPONENT * size if np.isfinite(size) else 0.0
-    few = _thinned(watched)
+    few = thinned(watched, MOST_ROWS)
     return posterior(prior, (few.ln_s - mu[few.entry]) / sd[few.entry], sd[few.entry], few.silent)
 
 
@@ -85,18 +68,3 @@ def posterior(prior_mean: float, z: Floats, sd: Floats, silent: Bools) -> Shift:
 def _mean_ln(fpops: Floats) -> float:
     known = fpops[fpops > 0]
     return float(np.mean(np.log(known))) if len(known) else float("nan")
-
-
-def _thinned(watched: Watched) -> Watched:
-    """About MOST_ROWS of the rows, the same ones in whatever order they come."""
-    if len(watched.ln_s) <= MOST_ROWS:
-        return watched
-    kept = np.sort(np.argsort(_mixed(watched), kind="stable")[:MOST_ROWS])
-    return Watched(watched.ln_s[kept], watched.silent[kept], watched.entry[kept])
-
-
-def _mixed(watched: Watched) -> Ints:
-    """A scrambled number per row that depends on the row alone."""
-    bits = watched.ln_s.view(np.uint64) ^ (watched.entry.astype(np.uint64) << np.uint64(40))
-    bits = bits * np.uint64(0x9E3779B97F4A7C15)
-    return (bits >> np.uint64(2)).astype(np.int64)
