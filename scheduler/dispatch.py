@@ -49,23 +49,23 @@ GROUPS_LOOKED_AT = 256  # that give a host nothing, per pass and processor type,
 SLOTS_LOOKED_AT = 64  # of a group, which the host may not have one by one, before going on to the next
 
 
-def choose(asking: Asking, array: JobArray) -> Choice:
+def choose(asking: Asking, array: JobArray, walk: Walk | None = None) -> Choice:
     """Jobs for the host from the array, which loses their slots, with a due date for each.
 
     The cost depends on the number of groups, not of slots, and only on as many as are looked at until the
     wish is covered. A group that nothing was taken from and that was refused for every wanted processor type
-    is noted in the array.
+    is noted in the array. `walk`: one that is watched while it goes (scheduler/watching.py).
     """
     if ANONYMOUS in asking.host.platforms:
         detail = "the client runs its user's own programs (platform 'anonymous'), this project sends none for them"
         return Choice((), (Refused(Refusal(RefusalCode.ANONYMOUS_PLATFORM, detail)),), 0)
-    walk = _Walk(asking, array)
+    walk = walk or Walk(asking, array)
     for want in asking.wants:
         walk.serve(want)  # steps 1 to 4
     return walk.finish()  # step 5
 
 
-class _Walk:
+class Walk:
     """One request's way through the array."""
 
     def __init__(self, asking: Asking, array: JobArray) -> None:

@@ -84,14 +84,7 @@ class Giver:
         return given
 
     async def _chosen(self, asking: Asking) -> Choice:
-        """What the array has for the host; when it has nothing, what the database has."""
-        choice = self._decide(asking, self._array)
-        if choice.chosen or not counts_as_empty(choice.reasons()):
-            return choice
-        kinds = kinds_of(asking)
-        if kinds and await self._array.search(kinds, MOST_SEARCHED):
-            return self._decide(asking, self._array)
-        return choice
+        return await choice_of(asking, self._array, self._decide)
 
     async def _committed(self, choice: Choice, writes: RequestWrites, set_aside: list[Ready]) -> WriteOutcome:
         """Write, and tell the array what became of each slot.
@@ -112,6 +105,17 @@ class Giver:
             slots = {chosen.slot.instance_id: chosen.slot for chosen in choice.chosen}
             set_aside.extend(slots[i] for i, fate in fates.items() if fate is AssignmentFate.SIBLING)
         return outcome
+
+
+async def choice_of(asking: Asking, array: JobArray, decide: Decide) -> Choice:
+    """What the array has for the host; when it has nothing, what the database has. Only the array changes."""
+    choice = decide(asking, array)
+    if choice.chosen or not counts_as_empty(choice.reasons()):
+        return choice
+    kinds = kinds_of(asking)
+    if kinds and await array.search(kinds, MOST_SEARCHED):
+        return decide(asking, array)
+    return choice
 
 
 def _given(choice: Choice, outcome: WriteOutcome, *, lost_before: int = 0) -> Given:

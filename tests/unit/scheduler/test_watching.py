@@ -1,0 +1,123 @@
+"""A watched decision is the decision, and says what it met on its way."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.apps import CPU
+from domain.batches import QoS
+from domain.refusals import Refusal, RefusalCode
+from domain.units import AppId, Seconds, later
+from scheduler.asking import Asking
+from scheduler.dispatch import choose
+from scheduler.passes import Pass
+from scheduler.watching import SHARE_USED_UP, UNGATED, watched
+from tests.builders import NOW, a_hav, a_ready, an_app
+from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking, some_cuts
+
+GROUPS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "size": st.integers(1, 4),
+            "qos": st.sampled_from([QoS.THROUGHPUT, QoS.AFAP, QoS.SHORT_DEADLINE]),
+            "memory_bytes": st.sampled_from([1e8, 1e11]),
+            "deadline_at": st.sampled_from([later(NOW, 60.0), later(NOW, 1e6)]),
+            "app_id": st.sampled_from([AppId(1), AppId(2)]),
+            "retries": st.integers(0, 1),
+        }
+    ),
+    max_size=6,
+)
+
+
+def groups_of(drawn: list[dict[str, Any]]) -> list[ListGroup]:
+    groups = []
+    for number, values in enumerate(drawn, 1):
+        size, retries = values.pop("size"), values.pop("retries")
+        ready = [a_ready(instance_id=number * 1000 + i, job_id=number * 1000 + i, retries=retries) for i in range(size)]
+        groups.append(a_group(number, ready=ready, **values))
+    return groups
+
+
+@given(drawn=GROUPS, req_s=st.sampled_from([1.0, 2e4, 1e6]), ranked=st.booleans(), recorded=st.booleans())
+def test_a_watched_decision_is_the_same_and_leaves_the_same_array(
+    drawn: list[dict[str, Any]], req_s: float, ranked: bool, recorded: bool
+) -> None:
+    catalogue = a_catalogue(
+        apps=(an_app(), an_app(app_id=AppId(2), name="e", beta=True)), cuts=[some_cuts()] if ranked else []
+    )
+    asking = an_asking(
+        catalogue=catalogue,
+        wants=(a_want(req_s=Seconds(req_s)),),
+        havs={1: a_hav(consecutive_valid=3)} if recorded else {},
+    )
+    plain = ListArray(groups_of(copy.deepcopy(drawn)))
+    seen = ListArray(groups_of(copy.deepcopy(drawn)))
+
+    expected, found = choose(asking, plain), watched(asking, seen)
+
+    assert found.choice.chosen == expected.chosen
+    assert found.choice.counts() == expected.counts()
+    assert (seen.taken, len(seen.noted)) == (plain.taken, len(plain.noted))
+    assert sum(look.given for look in found.looks) == len(expected.chosen)
+
+
+def asked(*groups: ListGroup, asking: Asking | None = None) -> list[tuple[Pass, int, int, str]]:
+    looks = watched(asking or an_asking(), ListArray(list(groups))).looks
+    return [
+        (look.one_pass, look.place, look.given, str(look.refusal.code) if look.refusal else look.later)
+        for look in looks
+    ]
+
+
+def test_a_refused_group_says_why_with_both_numbers() -> None:
+    found = watched(an_asking(), ListArray([a_group(memory_bytes=1e12), a_group(2)]))
+
+    first, second = found.looks
+    assert first.refusal is not None and first.refusal.code is RefusalCode.MEMORY
+    assert first.refusal.detail == "job needs 1000000000000 bytes of RAM, host offers 8000000000"
+    assert (first.given, second.given, second.refusal) == (0, 1, None)
+
+
+def test_gated_work_is_looked_at_in_its_own_pass_first() -> None:
+    looks = asked(a_group(), a_group(2, qos=QoS.AFAP))
+
+    assert looks == [(Pass.GATED, 1, 1, "")]
+
+
+def test_urgent_jobs_beyond_their_share_wait_until_there_is_nothing_else() -> None:
+    asking = an_asking(catalogue=a_catalogue(scheduler__urgent_share_fraction=0.0), wants=(a_want(req_s=Seconds(1.0)),))
+
+    looks = asked(a_group(1, qos=QoS.AFAP), asking=asking)
+
+    assert looks[0] == (Pass.GATED, 0, 0, SHARE_USED_UP)
+    assert looks[-1] == (Pass.LEFT_OVER, 0, 1, "")
+
+
+def test_what_asks_for_no_percentile_waits_for_the_pass_of_everything() -> None:
+    looks = asked(a_group(1, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 1e7)))
+
+    assert looks == [(Pass.GATED, 0, 0, UNGATED), (Pass.ALL, 0, 1, "")]
+
+
+def test_slots_the_host_may_not_have_are_counted_by_reason() -> None:
+    group = a_group(1, size=2)
+    array = ListArray([group], hosts_of={group.ready[0].job_id: {an_asking().host.host_id}})
+
+    [look] = watched(an_asking(), array).looks
+
+    assert look.given == 1
+    assert [(code, count) for code, count, _ in look.passed_over] == [(RefusalCode.SAME_HOST, 1)]
+
+
+def test_the_version_of_every_app_is_said_or_why_there_is_none() -> None:
+    catalogue = a_catalogue(apps=(an_app(), an_app(app_id=AppId(2), name="e", beta=True)))
+
+    first, second = watched(an_asking(catalogue=catalogue), ListArray([])).bests
+
+    assert first[:2] == (AppId(1), CPU) and not isinstance(first[2], Refusal)
+    assert isinstance(second[2], Refusal) and second[2].code is RefusalCode.BETA
