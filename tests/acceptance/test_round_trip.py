@@ -136,7 +136,7 @@ async def test_a_late_result_takes_its_retry_back(server: LiveServer) -> None:
 async def pass_hours(server: LiveServer, hours: int) -> None:
     """Let hours pass while the project is alive: it sweeps often enough for none to count as an outage."""
     for _ in range(hours * 12):
-        server.clock.forward(300.0)
+        await server.forward(300.0)
         await server.sweep()
 
 
