@@ -36,9 +36,20 @@ def turns_of(owned: Collection[int]) -> Turns:
 def slot_rank(ready: Ready, turns: Turns = ONE_TURN) -> SlotRank:
     """The place of a slot in its group, smaller first: retries descending, a sibling returned first, turn, id.
 
+    Slots of shards whose turn comes later stand by descending id: the worker that owns them begins at the other end.
+
     >>> from domain.units import InstanceId, JobId
     >>> slot_rank(Ready(InstanceId(9), JobId(4), BatchId(1), JobClassId(1), retries=2, sibling_returned=True))
     (-2, False, 0, 9)
+    """
+    turn = turns[ready.job_id % SHARDS]
+    return -ready.retries, not ready.sibling_returned, turn, -ready.instance_id if turn else ready.instance_id
+
+
+def reading_rank(ready: Ready, turns: Turns) -> SlotRank:
+    """The place of an instance among those that are to become slots: as `slot_rank`, but ascending ids throughout.
+
+    A cursor passes the instances of a shard one after the other.
     """
     return -ready.retries, not ready.sibling_returned, turns[ready.job_id % SHARDS], ready.instance_id
 

@@ -16,7 +16,7 @@ from domain.waiting import Candidate
 from feeder.array import JobArray
 from feeder.classes import Classes
 from feeder.cursors import Cursors
-from feeder.groups import slot_rank
+from feeder.groups import reading_rank
 from feeder.partitions import Part
 from feeder.placing import Offer, Placed, Placing
 from feeder.ports import Ports
@@ -133,7 +133,7 @@ class Refiller:
         placing.trim()
         readable = {supply.batch.batch_id for supply in supplies if self._is_readable(supply.batch, view)}
         self._array.level.settle(self._array.each_group(), slots=slots, readable=readable)
-        more = bool(placing.placed or (ended and readable))
+        more = bool(placing.placed or found.fresh or (ended and readable))  # cursors have moved, if nothing else
         return _Filled(placing.offered, placing.placed, placing.dropped, more)
 
     # ------------------------------------------------------------ see and plan
@@ -246,7 +246,7 @@ class Refiller:
         placed: dict[BatchId, Placed] = {}
         for batch in batches:
             batch_id = batch.batch_id
-            urgent = sorted(found.urgent.get(batch_id, ()), key=lambda one: slot_rank(one.ready, self._array.turns))
+            urgent = sorted(found.urgent.get(batch_id, ()), key=lambda one: reading_rank(one.ready, self._array.turns))
             retries = [Offer(one, by_cursor=False) for one in urgent if one.ready.urgent]
             placing.place(batch, retries, placing.wanted.get((batch_id, True), 0))
             most = max(rows_wanted.get(batch_id, 0), placing.wanted.get((batch_id, False), 0))
@@ -258,7 +258,7 @@ class Refiller:
         offers = [Offer(one, by_cursor=False) for one in urgent if not one.ready.urgent]
         offers += [Offer(one, by_cursor=False) for one in found.tail.get(batch_id, ())]
         offers += [Offer(one, by_cursor=True) for one in found.fresh.get(batch_id, ())]
-        return sorted(offers, key=lambda offer: slot_rank(offer.candidate.ready, self._array.turns))
+        return sorted(offers, key=lambda offer: reading_rank(offer.candidate.ready, self._array.turns))
 
     def _note_ends(self, planned: Reads, found: _Found, placed: Mapping[BatchId, Placed]) -> int:
         """Ranges that gave less than asked for are at their end, if all they gave was dealt with; how many are."""

@@ -159,6 +159,14 @@ def test_slots_of_own_shards_stand_before_others_of_equal_rank() -> None:
     assert order_of(array) == [5, 4, 6, 68, 7, 1, 2, 3]
 
 
+def test_slots_of_another_workers_shard_stand_at_the_end_where_it_comes_last() -> None:
+    array = an_array()
+    for number in (4, 64 + 4, 5, 64 + 5, 128 + 5):
+        put(array, number)
+    array.own({4})
+    assert order_of(array) == [4, 68, 133, 69, 5]
+
+
 def test_groups_of_equal_key_stand_by_whose_shards_their_first_slots_are() -> None:
     array = an_array()
     put(array, 1, batch=1)
