@@ -1,0 +1,231 @@
+"""What happens to a group of asks, decided step by step, and what must hold however it was decided."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, cast
+
+from domain.errors import UnavailableError
+from store.group import MOST_GROUPS_WAITING, Grouped
+from store.pool import TRIES
+from tests.properties.stepped import CONFLICTS, Added, Ask, BadAskError, FakeDatabase, Fate, Place
+from tests.properties.stepped_loop import SteppedLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from store.sessions import Session
+    from tests.properties.stepped import FakeSession
+
+MOST_TURNS = 200  # of the loop without anything happening: somebody waits for ever
+
+
+class Course:
+    """Askers, the groups under test, and the database they reach; time passes only by `turn` and `rest`."""
+
+    def __init__(
+        self, *, lanes: int = 2, most: int = 2, in_transaction: bool = True, gated: frozenset[Place] = frozenset(Place)
+    ) -> None:
+        self.loop = SteppedLoop()
+        self.database = FakeDatabase(gated)
+        self.lanes, self.most, self.in_transaction = lanes, most, in_transaction
+        self.grouped: Grouped[Ask, Added] = Grouped(
+            "dsn", self._work, in_transaction=in_transaction, most=most, lanes=lanes, connect=self._connect
+        )
+        self.askers: dict[int, asyncio.Task[Added]] = {}
+        self.asks: dict[int, Ask] = {}
+        self.cancelled: set[int] = set()
+        self.left: set[int] = set()  # cancelled while every lane was busy with others: nobody does theirs
+        self.arrived: set[int] = set()
+        self.turned_away: set[int] = set()
+        self.told: set[int] = set()  # who waited when no connection was to be had
+        self.wrongs: list[str] = []
+        self._closing: asyncio.Task[None] | None = None
+
+    # ---------------------------------------------------------------- what may happen
+
+    def ask(self, *, row: int = 0, bad: bool = False, conflicts: int = 0) -> int:
+        """Another ask arrives; its number."""
+        ask = Ask(len(self.asks), row, bad, conflicts)
+        self.asks[ask.number] = ask
+        self.askers[ask.number] = self.loop.create_task(self._asker(ask))
+        return ask.number
+
+    def cancel(self, *numbers: int) -> None:
+        """Askers leave."""
+        under_way = [attempt for attempt in self.database.attempts if not attempt.over]
+        for number in numbers:
+            if self.askers[number].done():
+                continue
+            self.askers[number].cancel()
+            self.cancelled.add(number)
+            if len(under_way) == self.lanes and number not in self._attempted():
+                self.left.add(number)
+
+    def let(self, which: int, fate: Fate = Fate.DONE) -> None:
+        """One of the steps that sessions wait for happens."""
+        self.database.let(which, fate)
+
+    def cut(self, which: int) -> None:
+        """The server ends a session."""
+        self.database.sessions[which].terminate()
+
+    def close(self) -> None:
+        if self._closing is None:
+            self._closing = self.loop.create_task(self.grouped.close())
+
+    def turn(self, turns: int = 1) -> None:
+        for _ in range(turns):
+            self.loop.turn()
+
+    def rest(self) -> None:
+        """Let everything go on that waits for no step."""
+        for _ in range(MOST_TURNS):
+            if not self.loop.turn():
+                self._check_at_rest()
+                return
+        self.wrongs.append("the loop comes to no rest")
+
+    def finish(self, end: Fate = Fate.DONE) -> None:
+        """Close, let every step happen that is left, and check everything. `end`: how closing a session goes."""
+        try:
+            self.close()
+            for _ in range(10 * len(self.asks) + 50):
+                self.rest()
+                if not self.database.pending:
+                    break
+                self.let(0, end if self.database.pending[0].place is Place.CLOSE else Fate.DONE)
+            self._check_outcomes()
+            self._check_rows()
+            self._check_attempts()
+            self._check_nothing_is_left()
+            assert self.wrongs == []
+            assert self.database.breaches == []
+        finally:
+            self._clear()
+
+    # ---------------------------------------------------------------- what must hold
+
+    def check_now(self) -> None:
+        """What must hold at every moment."""
+        assert len([attempt for attempt in self.database.attempts if not attempt.over]) <= self.lanes
+        assert len([session for session in self.database.sessions if not session.closed]) <= self.lanes
+        assert all(len(attempt.asks) <= self.most for attempt in self.database.attempts)
+        waiting = [n for n in self.arrived - self._attempted() if not self.askers[n].done()]
+        assert len(waiting) <= (MOST_GROUPS_WAITING + self.lanes) * self.most
+
+    def _check_at_rest(self) -> None:
+        """Nobody waits while a lane has nothing to do."""
+        places = [step.place for step in self.database.pending if step.place is not Place.CLOSE]
+        at_work = len(places) + len(self.database.lock_waits)
+        taken = self.most * sum(place in (Place.CONNECT, Place.BEGIN) for place in places)  # and not attempted yet
+        waiting = [n for n in self.arrived - self._attempted() if not self.askers[n].done()]
+        assert at_work == self.lanes or len(waiting) <= taken
+
+    def _check_outcomes(self) -> None:
+        """Everybody got one outcome, and one that was coming to him."""
+        unexplained = 0
+        for number, asker in self.askers.items():
+            assert asker.done(), f"ask {number} waits for ever"
+            if asker.cancelled():
+                assert number in self.cancelled
+                continue
+            error, ask = asker.exception(), self.asks[number]
+            if error is None:
+                assert not ask.bad
+                assert asker.result().number == number
+            elif isinstance(error, UnavailableError):
+                unexplained += not self._was_lost(number) and number not in self.turned_away | self.told
+            elif isinstance(error, BadAskError):
+                assert (ask.bad, error.args) == (True, (number,))
+            else:
+                assert isinstance(error, CONFLICTS)
+                assert self._conflicts_alone(number) == (TRIES if self.in_transaction else 1)
+        assert unexplained <= self.database.losses_outside * self.most
+
+    def _check_rows(self) -> None:
+        """What was answered is committed, in the order the answers say; nothing is committed twice."""
+        added = self.database.added()
+        assert not added or max(added.values()) == 1
+        for number, asker in self.askers.items():
+            if asker.cancelled() or not self.in_transaction:
+                continue
+            error = asker.exception()
+            if error is None:
+                total = asker.result().total
+                assert self.database.rows[self.asks[number].row][total - 1] == number
+            elif not isinstance(error, UnavailableError):
+                assert added[number] == 0
+            elif added[number]:
+                assert self._was_lost(number)
+
+    def _check_attempts(self) -> None:
+        """Each ask was in one group at most, and alone no oftener than a transaction is tried."""
+        together: Counter[int] = Counter()
+        alone: Counter[int] = Counter()
+        for attempt in self.database.attempts:
+            numbers = [ask.number for ask in attempt.asks]
+            assert numbers
+            assert numbers == sorted(numbers)
+            (alone if len(numbers) == 1 else together).update(numbers)
+        assert max(together.values(), default=0) <= 1
+        assert max(alone.values(), default=0) <= (TRIES if self.in_transaction else 1)
+        assert not self.left & self._attempted()
+
+    def _check_nothing_is_left(self) -> None:
+        assert self._closing is not None
+        assert self._closing.done()
+        assert self._closing.exception() is None
+        assert all(session.closed for session in self.database.sessions)
+        assert all(task.done() for task in self.loop.tasks)
+        asking = set(self.askers.values())
+        broken = [task.exception() for task in self.loop.tasks if task not in asking and not task.cancelled()]
+        assert [error for error in broken if error is not None] == []
+
+    # ---------------------------------------------------------------- the pieces
+
+    async def _asker(self, ask: Ask) -> Added:
+        self.arrived.add(ask.number)
+        came, full = self.loop.turns, len(self.arrived - self._attempted()) > MOST_GROUPS_WAITING * self.most
+        try:
+            answer = await self.grouped.ask(ask)
+        except UnavailableError:
+            if self.loop.turns == came:
+                self.turned_away.add(ask.number)
+                if not full and self._closing is None:
+                    self.wrongs.append(f"ask {ask.number} was turned away by a group that was neither full nor closed")
+            raise
+        if self.in_transaction and self.database.added()[ask.number] != 1:
+            self.wrongs.append(f"ask {ask.number} was answered before it was committed")
+        return answer
+
+    async def _connect(self, dsn: str) -> Session:
+        try:
+            return cast("Session", await self.database.connect(dsn))
+        except UnavailableError:
+            self.told |= self.arrived - self._attempted()
+            raise
+
+    async def _work(self, session: Session, asks: Sequence[Ask]) -> Sequence[Added]:
+        return await cast("FakeSession", session).add(asks)
+
+    def _attempted(self) -> set[int]:
+        return {ask.number for attempt in self.database.attempts for ask in attempt.asks}
+
+    def _was_lost(self, number: int) -> bool:
+        return any(attempt.lost for attempt in self.database.attempts if self.asks[number] in attempt.asks)
+
+    def _conflicts_alone(self, number: int) -> int:
+        alone = (self.asks[number],)
+        return sum(attempt.conflict for attempt in self.database.attempts if attempt.asks == alone)
+
+    def _clear(self) -> None:
+        """Leave nothing behind, whatever was found."""
+        for task in self.loop.tasks:
+            task.cancel()
+        self.turn(5)
+        for task in self.loop.tasks:
+            if task.done() and not task.cancelled():
+                task.exception()
+        self.loop.close()

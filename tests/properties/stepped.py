@@ -1,0 +1,293 @@
+"""A database in memory whose sessions wait before every step until somebody decides what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import asyncpg
+
+from domain.errors import UnavailableError
+
+
+class Fate(StrEnum):
+    """What becomes of a step."""
+
+    DONE = "done"
+    REFUSED = "the server refuses it: this transaction met another one"
+    LOST = "the connection is lost before it is done"
+    UNHEARD = "it is done, and then the connection is lost"
+    SILENT = "the server never answers, and it is not done"
+
+
+class Place(StrEnum):
+    """Where a session waits for its next step."""
+
+    CONNECT = "connect"
+    BEGIN = "begin"
+    READ = "read"
+    WRITE = "write"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    CLOSE = "close"
+
+
+REFUSABLE = (Place.READ, Place.WRITE, Place.COMMIT)
+CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.UniqueViolationError)
+
+
+class BadAskError(Exception):
+    """This ask can never be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Adds one to a row. `conflicts`: how many times it meets a transaction from elsewhere before it passes."""
+
+    number: int
+    row: int = 0
+    bad: bool = False
+    conflicts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What an ask is answered: whose answer it is, and what the row came to."""
+
+    number: int
+    total: int
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Asks that were worked on together, and how that went."""
+
+    asks: tuple[Ask, ...]
+    conflict: bool = False
+    lost: bool = False
+    over: bool = False
+
+
+@dataclass(slots=True)
+class Step:
+    """A session that waits to be let on."""
+
+    place: Place
+    let: asyncio.Future[Fate]
+    session: FakeSession | None = None
+
+
+@dataclass(slots=True)
+class FakeDatabase:
+    """Rows that count, changed by transactions that wait for each other's rows. `gated`: where sessions wait."""
+
+    gated: frozenset[Place] = frozenset(Place)
+    rows: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))  # who added, in order
+    sessions: list[FakeSession] = field(default_factory=list)
+    pending: list[Step] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    owners: dict[int, FakeSession] = field(default_factory=dict)
+    lock_waits: list[asyncio.Future[None]] = field(default_factory=list)
+    conflicts_met: Counter[int] = field(default_factory=Counter)
+    losses_outside: int = 0  # while connecting or beginning: nobody can tell whose they were
+    breaches: list[str] = field(default_factory=list)  # of what every user of a connection must keep
+
+    async def connect(self, dsn: str) -> FakeSession:
+        if await self.reach(Place.CONNECT, None) is not Fate.DONE:
+            self.losses_outside += 1
+            raise UnavailableError("the database does not serve: refused")
+        session = FakeSession(self, len(self.sessions))
+        self.sessions.append(session)
+        return session
+
+    async def reach(self, place: Place, session: FakeSession | None) -> Fate:
+        """Wait until somebody lets this step happen, and how."""
+        if place not in self.gated:
+            return Fate.DONE
+        step = Step(place, asyncio.get_running_loop().create_future(), session)
+        self.pending.append(step)
+        return await step.let
+
+    def let(self, which: int, fate: Fate) -> None:
+        """Let one of the pending steps happen."""
+        self.pending.pop(which).let.set_result(fate)
+
+    def added(self) -> Counter[int]:
+        """How often each ask's addition is committed."""
+        return Counter(number for row in self.rows.values() for number in row)
+
+    def wake(self) -> None:
+        for waiter in self.lock_waits:
+            if not waiter.done():
+                waiter.set_result(None)
+        self.lock_waits.clear()
+
+
+class FakeSession:
+    """The part of a connection that groups use, kept as strictly as asyncpg keeps it."""
+
+    def __init__(self, database: FakeDatabase, number: int) -> None:
+        self._database = database
+        self.number = number
+        self.closed = False
+        self._deaf = False  # timed out, and nobody has let go of it yet
+        self.attempt: Attempt | None = None
+        self.waits_for: FakeSession | None = None
+        self._in_transaction = False
+        self._busy = False
+        self._written: list[Ask] = []
+
+    @property
+    def busy(self) -> bool:
+        return self._busy or self._in_transaction
+
+    def is_closed(self) -> bool:
+        return self.closed
+
+    def terminate(self) -> None:
+        self.closed = True
+        self._end()
+
+    async def close(self, *, timeout: float) -> None:
+        """End it politely; a server that does not answer is left after `timeout` seconds, with an exception."""
+        if self.closed:
+            return
+        if self.busy:
+            self._database.breaches.append("a session was closed while it was at work")
+        fate = await self._database.reach(Place.CLOSE, self)
+        self.terminate()
+        if fate is Fate.SILENT:
+            raise TimeoutError
+        if fate is not Fate.DONE:
+            raise ConnectionResetError
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        if self._in_transaction:
+            self._database.breaches.append("a transaction in a transaction")
+        self.attempt = None
+        await self._step(Place.BEGIN)
+        self._in_transaction = True
+        try:
+            yield
+        except BaseException:
+            await self._step(Place.ROLLBACK)
+            self._end()
+            raise
+        try:
+            await self._step(Place.COMMIT)
+        finally:
+            self._end()
+
+    async def add(self, asks: Sequence[Ask]) -> list[Added]:
+        """The work of a group: read the rows, lock and change them, all of it or an exception."""
+        with self._attempting(asks) as attempt:
+            seen = {ask.row: len(self._database.rows[ask.row]) for ask in asks}
+            await self._step(Place.READ)
+            for ask in asks:
+                self._check(ask, attempt)
+            if self._in_transaction:
+                await self._step(Place.WRITE)
+                for ask in asks:
+                    await self._lock(ask.row)
+                    if len(self._database.rows[ask.row]) != seen[ask.row]:
+                        self._conflict(ask.number)
+                self._written = list(asks)
+            return [Added(ask.number, seen[ask.row] + _place(ask, asks)) for ask in asks]
+
+    @contextmanager
+    def _attempting(self, asks: Sequence[Ask]) -> Iterator[Attempt]:
+        attempt = self.attempt = Attempt(tuple(asks))
+        self._database.attempts.append(attempt)
+        try:
+            yield attempt
+        finally:
+            attempt.over = not self._in_transaction
+
+    def _check(self, ask: Ask, attempt: Attempt) -> None:
+        if ask.bad:
+            raise BadAskError(ask.number)
+        if self._database.conflicts_met[ask.number] < ask.conflicts:
+            self._database.conflicts_met[ask.number] += 1
+            self._conflict(ask.number)
+
+    def _conflict(self, kind: int) -> None:
+        if self.attempt is not None:
+            self.attempt.conflict = True
+        raise CONFLICTS[kind % len(CONFLICTS)]("met another transaction")
+
+    async def _step(self, place: Place) -> None:
+        """One command: everything that may happen to it."""
+        if self.closed:
+            raise asyncpg.InterfaceError("the connection is closed")
+        if self._deaf:
+            if place is not Place.ROLLBACK:
+                self._database.breaches.append("a session was used again after it had timed out")
+            raise TimeoutError
+        if self._busy:
+            self._database.breaches.append("two commands at once on one connection")
+        self._busy = True
+        try:
+            fate = await self._database.reach(place, self)
+        finally:
+            self._busy = False
+        if self.is_closed():  # meanwhile
+            fate = Fate.LOST
+        if place is Place.COMMIT and fate in (Fate.DONE, Fate.UNHEARD):
+            for ask in self._written:
+                self._database.rows[ask.row].append(ask.number)
+        if fate is Fate.REFUSED and place in REFUSABLE:
+            self._conflict(len(self._database.attempts))
+        if fate in (Fate.LOST, Fate.UNHEARD, Fate.SILENT):
+            self._lose(fate)
+
+    def _lose(self, fate: Fate) -> None:
+        if self.attempt is None:
+            self._database.losses_outside += 1
+        else:
+            self.attempt.lost = True
+        if fate is Fate.SILENT:
+            self._deaf = True
+            raise TimeoutError
+        self.terminate()
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    async def _lock(self, row: int) -> None:
+        """Wait for a row that another transaction has changed, unless they wait for each other."""
+        owners = self._database.owners
+        while (owner := owners.get(row)) not in (None, self):
+            if _waits_on(owner, self):
+                self._conflict(1)
+            self.waits_for = owner
+            freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._database.lock_waits.append(freed)
+            await freed
+            self.waits_for = None
+            if self.is_closed():  # by the server, while it waited
+                self._lose(Fate.LOST)
+        owners[row] = self
+
+    def _end(self) -> None:
+        """The transaction is over, however it ended; its rows are free."""
+        self._in_transaction = False
+        self._written = []
+        if self.attempt is not None:
+            self.attempt.over = True
+        for row in [row for row, owner in self._database.owners.items() if owner is self]:
+            del self._database.owners[row]
+        self._database.wake()
+
+
+def _place(ask: Ask, asks: Sequence[Ask]) -> int:
+    """The how-manieth of its row an ask is among others."""
+    return [other.number for other in asks if other.row == ask.row].index(ask.number) + 1
+
+
+def _waits_on(session: FakeSession | None, other: FakeSession) -> bool:
+    while session is not None and session is not other:
+        session = session.waits_for
+    return session is other

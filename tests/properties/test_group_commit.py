@@ -1,0 +1,216 @@
+"""However concurrent asks, failures, lost connections and cancellations meet, each asker gets what is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.properties.group_course import Course
+from tests.properties.stepped import Fate, Place
+
+some = st.integers(0, 1000)  # one of those there are
+fates = st.one_of(st.just(Fate.DONE), st.sampled_from(Fate))
+CROWD = 25  # asks at once: more than 20 groups of one
+
+# ---------------------------------------------------------------- any course of events
+
+
+class Courses(RuleBasedStateMachine):
+    """Any of it in any order, at any turn of the event loop."""
+
+    course: Course
+    end: Fate  # of the sessions
+
+    @initialize(
+        lanes=st.integers(1, 3), most=st.integers(1, 4), in_transaction=st.sampled_from([True, True, False]), end=fates
+    )
+    def begin(self, lanes: int, most: int, in_transaction: bool, end: Fate) -> None:
+        self.end = end
+        self.course = Course(lanes=lanes, most=most, in_transaction=in_transaction)
+
+    @rule(row=st.integers(0, 2), count=st.integers(1, 3))
+    def good_asks(self, row: int, count: int) -> None:
+        for number in range(count):
+            self.course.ask(row=(row + number) % 3)
+
+    @rule(row=st.integers(0, 2))
+    def a_bad_ask(self, row: int) -> None:
+        self.course.ask(row=row, bad=True)
+
+    @rule(row=st.integers(0, 2), conflicts=st.integers(1, 6))
+    def an_ask_that_meets_other_nodes(self, row: int, conflicts: int) -> None:
+        self.course.ask(row=row, conflicts=conflicts)
+
+    @precondition(lambda self: self.course.most == 1)
+    @rule()
+    def a_crowd(self) -> None:
+        for number in range(CROWD):
+            self.course.ask(row=number % 3)
+
+    @precondition(lambda self: self.course.askers)
+    @rule(which=some)
+    def an_asker_leaves(self, which: int) -> None:
+        self.course.cancel(which % len(self.course.askers))
+
+    @precondition(lambda self: self.course.database.pending)
+    @rule(which=some, fate=fates)
+    def a_step(self, which: int, fate: Fate) -> None:
+        self.course.let(which % len(self.course.database.pending), fate)
+
+    @precondition(lambda self: self.course.database.pending)
+    @rule(count=st.integers(1, 8))
+    def good_steps(self, count: int) -> None:
+        for _ in range(count):
+            self.course.rest()
+            if self.course.database.pending:
+                self.course.let(0)
+
+    @precondition(lambda self: self.course.database.sessions)
+    @rule(which=some)
+    def a_session_ends(self, which: int) -> None:
+        self.course.cut(which % len(self.course.database.sessions))
+
+    @rule(turns=st.integers(1, 20))
+    def time_passes(self, turns: int) -> None:
+        self.course.turn(turns)
+
+    @rule()
+    def everything_comes_to_rest(self) -> None:
+        self.course.rest()
+
+    @precondition(lambda self: len(self.course.askers) > 3)
+    @rule()
+    def closing(self) -> None:
+        self.course.close()
+
+    @invariant()
+    def holds_now(self) -> None:
+        self.course.check_now()
+
+    def teardown(self) -> None:
+        if hasattr(self, "course"):
+            self.course.finish(self.end)
+
+
+def test_whatever_happens_each_asker_gets_its_own_outcome_and_nothing_is_lost_or_doubled() -> None:
+    run_state_machine_as_test(Courses, settings=settings(max_examples=150, stateful_step_count=40, deadline=None))
+
+
+# ---------------------------------------------------------------- every course of a small world
+
+HELD_UP = frozenset({Place.READ, Place.COMMIT})
+TROUBLES = [fate for fate in Fate if fate is not Fate.DONE]
+BAD = {"bad": True}
+Choose = Callable[[int], int]  # one of so many
+
+
+def every_course(run: Callable[[Choose], None]) -> int:
+    """Run it once for every sequence of choices it can be given; how many those were."""
+    count, prefix = 0, list[int]()
+    while True:
+        taken: list[tuple[int, int]] = []
+
+        def choose(options: int, taken: list[tuple[int, int]] = taken, prefix: Sequence[int] = tuple(prefix)) -> int:
+            chosen = prefix[len(taken)] if len(taken) < len(prefix) else 0
+            taken.append((chosen, options))
+            return chosen
+
+        run(choose)
+        count += 1
+        while taken and taken[-1][0] + 1 == taken[-1][1]:
+            taken.pop()
+        if not taken:
+            return count
+        prefix = [chosen for chosen, _ in taken]
+        prefix[-1] += 1
+
+
+def three_asks(asks: Sequence[dict[str, Any]], in_transaction: bool, choose: Choose) -> None:
+    """Asks arrive, singly or together, and steps are done in a chosen order, with one trouble at a chosen moment."""
+    course, coming, troubles = Course(in_transaction=in_transaction, gated=HELD_UP), list(asks), [True]
+
+    def trouble(happens: Callable[[], object]) -> None:
+        troubles.clear()
+        happens()
+
+    def arrive(count: int) -> None:
+        for _ in range(count):
+            course.ask(**coming.pop(0))
+
+    while True:
+        course.rest()
+        course.check_now()
+        steps = range(len(course.database.pending))
+        if not coming and not steps:
+            break
+        options: list[Callable[[], object]] = [partial(course.let, which) for which in steps]
+        options += [partial(arrive, count) for count in range(1, len(coming) + 1)]
+        if troubles:
+            sad = [partial(course.let, which, fate) for which in steps for fate in TROUBLES]
+            left = [partial(course.cancel, number) for number, asker in course.askers.items() if not asker.done()]
+            happenings: list[Callable[[], object]] = [*sad, *left, course.close]
+            options += [partial(trouble, happens) for happens in happenings]
+        options[choose(len(options))]()
+    course.finish()
+
+
+@pytest.mark.parametrize("in_transaction", [True, False], ids=["writes", "reads"])
+@pytest.mark.parametrize(
+    "asks",
+    [
+        ({}, {"row": 1}, {"row": 2}),
+        ({}, {}, {"row": 1}),
+        ({}, BAD, {"row": 1}),
+        (BAD, {}, {"conflicts": 1}),
+    ],
+    ids=["of three rows", "two of one row", "one bad", "one bad and one that meets another node"],
+)
+def test_every_order_of_three_asks_their_steps_and_one_trouble(
+    asks: Sequence[dict[str, Any]], in_transaction: bool
+) -> None:
+    assert every_course(partial(three_asks, asks, in_transaction)) > 400
+
+
+# ---------------------------------------------------------------- one event at any turn of the loop
+
+EVENTS: dict[str, Callable[[Course], object]] = {
+    "the first asker leaves": lambda course: course.cancel(0),
+    "the last asker leaves": lambda course: course.cancel(3),
+    "everybody leaves": lambda course: course.cancel(*course.askers),
+    "another asks": lambda course: course.ask(row=1),
+    "it is closed": lambda course: course.close(),
+    "a session ends": lambda course: course.cut(0) if course.database.sessions else None,
+    "the next step is refused": lambda course: course.let(0, Fate.REFUSED) if course.database.pending else None,
+    "the next step is lost": lambda course: course.let(0, Fate.LOST) if course.database.pending else None,
+    "the next step is unheard": lambda course: course.let(0, Fate.UNHEARD) if course.database.pending else None,
+}
+TURNS = 80  # more than four asks need from the first to the last
+
+
+@pytest.mark.parametrize("happens", EVENTS.values(), ids=EVENTS)
+def test_an_event_may_come_at_any_turn_of_the_loop(happens: Callable[[Course], object]) -> None:
+    for turns_before in range(TURNS + 1):
+        course = Course()
+        for row in range(4):
+            course.ask(row=row % 3, bad=row == 1)
+        for _ in range(turns_before):
+            if course.database.pending:
+                course.let(0)
+            course.turn()
+            course.check_now()
+        assert turns_before < TURNS or all(asker.done() for asker in course.askers.values())
+        happens(course)
+        course.finish()
