@@ -11,6 +11,7 @@ from domain.errors import MusterError
 from operations.cli.accounts import account, submitter
 from operations.cli.apps import app
 from operations.cli.batches import batch, job
+from operations.cli.explain import explain
 from operations.cli.hoststats import hoststats
 from operations.cli.node import demo, init, migrate, up
 from operations.cli.purge import purge
@@ -41,6 +42,7 @@ for command in (
     hoststats,
     setting,
     thresholds,
+    explain,
     sign,
     token,
     purge,

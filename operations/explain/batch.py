@@ -1,0 +1,110 @@
+"""What holds a batch back: what stands before it, and why hosts are refused its jobs, by count?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.batches import Batch, BatchState, complete_at
+from domain.clock import Clock
+from domain.insight import WorkAhead
+from domain.units import BatchId, Instant, Seconds
+from feeder.gating import Standing, standing
+from operations.explain.arrays import array_of, private_feeder
+from operations.explain.ports import ExplainStore
+from operations.explain.sample import Sample, sample_as_json, sample_of
+
+MOST_READ = 200  # instances of each of its two ranges that hosts are asked about
+
+
+@dataclass(frozen=True, slots=True)
+class BatchExplanation:
+    """`complete_at` is C for its strictest class, None without one. `feeding` says how the feeder treats it.
+
+    `slots` of `slots_total` are its own in the array of a lone worker that is filled now. `sample` None: there is
+    nothing to give.
+    """
+
+    now: Instant
+    app_name: str
+    batch: Batch
+    complete_at: Instant | None
+    ahead: WorkAhead
+    feeding: Standing
+    slots: int
+    slots_total: int
+    sample: Sample | None
+
+
+class BatchExplainer:
+    """Asks the decision for the hosts that called last, with this batch's jobs alone."""
+
+    def __init__(self, store: ExplainStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def explain(self, batch_id: BatchId) -> BatchExplanation:
+        """Raises NotFoundError."""
+        batch = await self._store.views.batch(batch_id)
+        catalogue = await self._store.applications.load_catalogue()
+        classes = {one.job_class_id: one for one in await self._store.views.classes_of_batch(batch_id)}
+        sample = None
+        if batch.state is BatchState.ACTIVE and batch.counts.unsent > 0:
+            waiting = self._store.waiting
+            candidates = [*await waiting.urgent([batch_id], MOST_READ), *await waiting.tail([batch_id], MOST_READ)]
+            array = array_of(candidates, batch, classes, catalogue, self._clock)
+            sample = await sample_of(self._store, array, catalogue, self._clock)
+        held = (await private_feeder(self._store.waiting, catalogue, self._clock)).array
+        bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
+        now = self._clock.now()
+        return BatchExplanation(
+            now,
+            await self._store.views.app_name(batch.app_id),
+            batch,
+            complete_at(batch, bound_s),
+            await self._store.insight.work_ahead(batch_id),
+            standing(
+                batch,
+                now=now,
+                median_r_q_s=catalogue.median_safe_runtime_s(batch.app_id),
+                settings=catalogue.settings.feeder,
+            ),
+            sum(count for (of_batch, _), count in held.slots_of_parts().items() if of_batch == batch_id),
+            len(held),
+            sample,
+        )
+
+
+def batch_as_json(explanation: BatchExplanation) -> dict[str, object]:
+    """One object: the order, the promise, how far it is, and what holds it back."""
+    batch, counts, now = explanation.batch, explanation.batch.counts, explanation.now
+    due = explanation.complete_at
+    return {
+        "computed_at": now,
+        "batch_id": batch.batch_id,
+        "name": batch.name,
+        "app": explanation.app_name,
+        "qos": batch.qos.value,
+        "state": batch.state.value,
+        "order": {
+            "order_tier": batch.order_tier,
+            "order_key": batch.order_key,
+            "logical_end_at": batch.logical_end_at,
+            "batches_ahead": explanation.ahead.batches,
+            "unsent_ahead": explanation.ahead.unsent,
+        },
+        "complete_at": due,
+        "complete_in_s": None if due is None else due - now,
+        "completion_at": batch.completion_at,
+        "deadline_at": batch.deadline_at,
+        "jobs_total": counts.jobs_total,
+        "jobs_validated": counts.jobs_validated,
+        "jobs_failed": counts.jobs_failed,
+        "unsent": counts.unsent,
+        "in_progress": counts.in_progress,
+        "retries": counts.retries,
+        "gate": explanation.feeding.gate.value,
+        "in_every_worker": explanation.feeding.everywhere,
+        "slots": explanation.slots,
+        "slots_total": explanation.slots_total,
+        "sample": None if explanation.sample is None else sample_as_json(explanation.sample),
+    }

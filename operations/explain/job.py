@@ -1,0 +1,110 @@
+"""Why does a job's unsent instance wait, and what became of the others?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.batches import Batch
+from domain.clock import Clock
+from domain.insight import WorkAhead
+from domain.jobs import InstanceState
+from domain.units import InstanceId, Instant, JobId, shard_of
+from domain.views import InstanceRow, JobRow
+from domain.waiting import Candidate, FreshRange
+from operations.explain.arrays import array_of, private_feeder
+from operations.explain.ports import ExplainStore
+from operations.explain.sample import Sample, sample_as_json, sample_of
+from operations.show import instance_as_json
+
+MOST_URGENT = 10_000  # of the batch that are looked through for an instance
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One unsent instance. `in_array`: a lone worker that is filled now would hold it.
+
+    `candidate` None: it was sent, or ended, a moment ago.
+    """
+
+    instance_id: InstanceId
+    candidate: Candidate | None
+    in_array: bool
+    sample: Sample | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobExplanation:
+    now: Instant
+    job: JobRow
+    batch: Batch
+    ahead: WorkAhead
+    waiting: tuple[Waiting, ...]
+
+
+class JobExplainer:
+    """Asks the decision for the hosts that called last, with one instance alone."""
+
+    def __init__(self, store: ExplainStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def explain(self, job_id: JobId, *, only: InstanceId | None = None) -> JobExplanation:
+        """`only`: the one instance whose waiting is asked about. Raises NotFoundError."""
+        job = await self._store.views.job(job_id)
+        batch = await self._store.views.batch(job.batch_id)
+        unsent = [row for row in job.instances if row.state is InstanceState.UNSENT and only in (None, row.instance_id)]
+        waiting = tuple([await self._waiting(row, batch) for row in unsent])
+        return JobExplanation(
+            self._clock.now(), job, batch, await self._store.insight.work_ahead(batch.batch_id), waiting
+        )
+
+    async def _waiting(self, row: InstanceRow, batch: Batch) -> Waiting:
+        catalogue = await self._store.applications.load_catalogue()
+        candidate = await self._candidate(row, batch)
+        if candidate is None:
+            return Waiting(row.instance_id, None, False, None)
+        classes = await self._store.waiting.job_classes([candidate.ready.job_class_id])
+        array = array_of([candidate], batch, classes, catalogue, self._clock)
+        held = (await private_feeder(self._store.waiting, catalogue, self._clock)).array
+        sample = await sample_of(self._store, array, catalogue, self._clock)
+        return Waiting(row.instance_id, candidate, row.instance_id in held, sample)
+
+    async def _candidate(self, row: InstanceRow, batch: Batch) -> Candidate | None:
+        """The instance as the feeder would read it."""
+        before = InstanceId(row.instance_id - 1)
+        fresh = FreshRange(batch.batch_id, shard_of(row.job_id), before, 1)
+        found = [*await self._store.waiting.fresh([fresh])]
+        if not any(one.ready.instance_id == row.instance_id for one in found):
+            found = [*await self._store.waiting.urgent([batch.batch_id], MOST_URGENT)]
+        return next((one for one in found if one.ready.instance_id == row.instance_id), None)
+
+
+def job_as_json(explanation: JobExplanation) -> dict[str, object]:
+    """One object: the job, its instances, and why each unsent one waits."""
+    job = explanation.job
+    return {
+        "computed_at": explanation.now,
+        "job_id": job.job_id,
+        "batch_id": job.batch_id,
+        "state": job.state.value,
+        "failure": job.failure,
+        "canonical_instance_id": job.canonical_instance_id,
+        "batches_ahead": explanation.ahead.batches,
+        "unsent_ahead": explanation.ahead.unsent,
+        "instances": [instance_as_json(instance) for instance in job.instances],
+        "waiting": [waiting_as_json(one) for one in explanation.waiting],
+    }
+
+
+def waiting_as_json(one: Waiting) -> dict[str, object]:
+    """One unsent instance: as the feeder reads it, who had its siblings, and what hosts say."""
+    ready = one.candidate.ready if one.candidate is not None else None
+    return {
+        "instance_id": one.instance_id,
+        "retries": ready.retries if ready is not None else None,
+        "sibling_returned": ready.sibling_returned if ready is not None else None,
+        "hr_class": ready.hr_class if ready is not None else None,
+        "sibling_hosts": list(one.candidate.sibling_hosts) if one.candidate is not None else [],
+        "in_array": one.in_array,
+        "sample": None if one.sample is None else sample_as_json(one.sample),
+    }

@@ -1,0 +1,40 @@
+"""Every explanation as one JSON object, for the command line and the API."""
+
+from __future__ import annotations
+
+from domain.clock import Clock
+from domain.units import BatchId, HostId, InstanceId, JobId
+from operations.explain.batch import BatchExplainer, batch_as_json
+from operations.explain.host import HostExplainer
+from operations.explain.host_shown import host_as_json
+from operations.explain.instance import InstanceExplainer
+from operations.explain.instance_shown import instance_explained_as_json
+from operations.explain.job import JobExplainer, job_as_json
+from operations.explain.ports import ExplainStore
+
+
+class Explain:
+    """The real decision, run dry. Nothing is changed, neither in the database nor in a worker's array.
+
+    Every method raises NotFoundError.
+    """
+
+    def __init__(self, store: ExplainStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def host(self, host_id: HostId) -> dict[str, object]:
+        """What the host would be given if it called now, and why not more."""
+        return host_as_json(await HostExplainer(self._store, self._clock).explain(host_id))
+
+    async def batch(self, batch_id: BatchId) -> dict[str, object]:
+        """What holds the batch back."""
+        return batch_as_json(await BatchExplainer(self._store, self._clock).explain(batch_id))
+
+    async def job(self, job_id: JobId) -> dict[str, object]:
+        """Why the job's unsent instances wait."""
+        return job_as_json(await JobExplainer(self._store, self._clock).explain(job_id))
+
+    async def instance(self, instance_id: InstanceId) -> dict[str, object]:
+        """How the instance's due date came about, and what became of it."""
+        return instance_explained_as_json(await InstanceExplainer(self._store, self._clock).explain(instance_id))

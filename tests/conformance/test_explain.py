@@ -1,0 +1,298 @@
+"""The decision run dry, on every store: what it says is what a request gets, and it changes nothing."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from domain.apps import NVIDIA
+from domain.batches import QoS
+from domain.dispatch import RequestWrites
+from domain.errors import NotFoundError
+from domain.hosts import Coprocessor
+from domain.jobs import InstanceState
+from domain.settlement import JobSettlement
+from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
+from operations.explain.service import Explain
+from operations.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
+from tests.builders import NOW, a_job_class
+from tests.stores import Store
+from tests.unit.jobs.projects import HandClock
+from tests.worlds import (
+    RegisteredHost,
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+)
+
+
+def explain(store: Store) -> Explain:
+    return Explain(store, HandClock(NOW))
+
+
+async def a_calling_host(store: Store, **changes: Any) -> RegisteredHost:
+    """A host that calls once an hour."""
+    host = await a_registered_host(store, last_rpc_at=later(NOW, -3600.0), **changes)
+    said = replace(host.host, last_rpc_at=NOW)
+    await store.ledger.write(RequestWrites(said, known=host.host))
+    return RegisteredHost(said, host.account_key)
+
+
+async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> JobId:
+    """The batch's first job fails on the host and is given another instance."""
+    sent = await a_sent_instance(store, batch_id, host)
+    await report(store, host, a_report(sent, to_state=InstanceState.FAILED, reason="exit status 1"))
+    [facts] = await store.unsettled.unsettled(99)
+    again = JobSettlement(facts.job_id, facts.serial, facts.state, NOW, new_instances=1, retries=1)
+    await store.unsettled.settle([again])
+    return sent.job_id
+
+
+# ---------------------------------------------------------------- hosts
+
+
+async def test_a_host_is_told_what_it_would_get_and_why(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=5, qos=QoS.AFAP)
+    host = await a_calling_host(store, ncpus=2)
+
+    shown = await explain(store).host(host.host_id)
+
+    assert [one["batch_id"] for one in listed(shown, "would_get")] == [batch.batch_id] * 2
+    assert all(one["because"].startswith("row 2: no estimate yet") for one in listed(shown, "would_get"))
+    assert all(one["tight"] and one["due_in_s"] > 0 for one in listed(shown, "would_get"))
+    [group] = listed(shown, "groups")
+    assert (group["place"], group["slots"], group["given"]) == (1, 5, 2)
+    assert (group["looks"][0]["pass"], group["looks"][0]["given"]) == ("gated", 1)
+    [standing] = listed(shown, "standing")
+    assert (standing["app"], standing["p"], standing["p_because"]) == ("pi", 0.5, "bootstrap: no failure yet")
+    assert "it would get:" in host_in_words(shown)
+
+
+def listed(shown: dict[str, object], key: str) -> list[dict[str, Any]]:
+    found = shown[key]
+    assert isinstance(found, list)
+    return found
+
+
+async def test_every_group_a_host_is_refused_has_its_sentence(store: Store) -> None:
+    await a_registered_version(store)
+    await a_submitted_batch(store, order_key=1.0, job_class=a_job_class(memory_bytes=1e15))
+    await a_submitted_batch(store, order_key=2.0, job_class=a_job_class(delay_bound_s=Seconds(60.0)))
+    await a_submitted_batch(store, order_key=3.0, qos=QoS.AFAP)
+    host = await a_calling_host(store, flop_per_s=FlopPerSecond(1e9))
+
+    groups = listed(await explain(store).host(host.host_id), "groups")
+
+    codes = [[look["code"] for look in group["looks"] if look["code"]] for group in groups]
+    assert codes[0] == ["memory"] and codes[1] == ["too_slow"]
+    assert "job needs 1000000000000000 bytes of RAM, host offers" in groups[0]["looks"][-1]["why"]
+    assert groups[2]["given"] > 0
+    words = host_in_words(await explain(store).host(host.host_id))
+    assert "memory: job needs" in words and "too_slow: host needs" in words
+
+
+async def test_a_host_without_a_version_is_told_so(store: Store) -> None:
+    await a_registered_version(store)
+    await a_submitted_batch(store)
+    host = await a_calling_host(store, platforms=("windows_x86_64",))
+
+    shown = await explain(store).host(host.host_id)
+
+    [standing] = listed(shown, "standing")
+    assert standing["refused"] == "platform"
+    assert shown["would_get"] == []
+    assert [one["code"] for one in listed(shown, "refused_at_large")] == ["platform"]
+    assert "app pi runs on x86_64-pc-linux-gnu; the client said windows_x86_64" in host_in_words(shown)
+
+
+async def test_processors_that_are_busy_with_our_jobs_want_no_more_than_one(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=9)
+    host = await a_calling_host(store, ncpus=2, coprocessors=(Coprocessor(NVIDIA, 1, FlopPerSecond(1e12)),))
+    await a_sent_instance(store, batch.batch_id, host)
+
+    wants = listed(await explain(store).host(host.host_id), "wants")
+
+    assert [(one["processor_type"], one["idle"], one["count"]) for one in wants] == [("NVIDIA", 1, 1), ("cpu", 1, 2)]
+
+
+async def test_a_project_that_is_down_gives_nobody_anything(store: Store) -> None:
+    await a_registered_version(store)
+    host = await a_calling_host(store)
+    await store.settings.set_setting("project.down", True, now=NOW, who="ops", why="")
+
+    shown = await explain(store).host(host.host_id)
+
+    assert shown["refused"] is not None
+    assert "it would be given nothing now: the project hands out no work" in host_in_words(shown)
+
+
+# ---------------------------------------------------------------- batches
+
+
+async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None:
+    await a_registered_version(store)
+    first = await a_submitted_batch(store, jobs=3, order_key=1.0)
+    batch = await a_submitted_batch(store, jobs=4, qos=QoS.AFAP, order_key=2.0)
+    for platforms in (("windows_x86_64",), ("windows_x86_64",)):
+        await a_calling_host(store, platforms=platforms)
+    await a_calling_host(store, ram_bytes=1.0)
+    taker = await a_calling_host(store, ncpus=2)
+
+    shown = await explain(store).batch(batch.batch_id)
+
+    sample = shown["sample"]
+    assert isinstance(sample, dict)
+    assert [(one["code"], one["hosts"]) for one in sample["held_back"]] == [("platform", 2), ("memory", 1)]
+    assert [one["calls_per_hour"] for one in sample["held_back"]] == [2.0, 1.0]
+    assert sample["would_take"] == {"hosts": 1, "calls_per_hour": 1.0, "jobs": 2}
+    assert shown["order"] == {
+        "order_tier": 0,
+        "order_key": 2.0,
+        "logical_end_at": batch.logical_end_at,
+        "batches_ahead": 1,
+        "unsent_ahead": first.counts.unsent,
+    }
+    assert (shown["gate"], shown["in_every_worker"], shown["slots"], shown["slots_total"]) == ("p_afap", True, 4, 7)
+    words = batch_in_words(shown)
+    assert "platform: 2 hosts, 2.0 calls an hour" in words
+    assert f"host {taker.host_id}" not in words
+
+
+async def test_a_batch_that_is_over_has_nothing_that_waits(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+
+    shown = await explain(store).batch(batch.batch_id)
+
+    assert (shown["state"], shown["sample"]) == ("aborted", None)
+    assert "nothing of it waits to be sent" in batch_in_words(shown)
+
+
+# ---------------------------------------------------------------- jobs and instances
+
+
+async def test_a_retry_waits_for_hosts_that_have_not_had_the_job(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    host = await a_calling_host(store)
+    job_id = await a_retry(store, host, batch.batch_id)
+
+    shown = await explain(store).job(job_id)
+
+    [waiting] = listed(shown, "waiting")
+    assert (waiting["retries"], waiting["sibling_hosts"], waiting["in_array"]) == (1, [host.host_id], True)
+    assert [one["code"] for one in waiting["sample"]["held_back"]] == ["same_host"]
+    assert [one["state"] for one in listed(shown, "instances")] == ["failed", "unsent"]
+    words = job_in_words(shown)
+    assert f"never for hosts {host.host_id}" in words and "exit status 1" in words
+
+
+async def test_a_first_instance_waits_for_whoever_comes(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=70, qos=QoS.AFAP)
+    await a_calling_host(store)
+
+    [waiting] = listed(await explain(store).job(JobId(69)), "waiting")
+
+    assert batch.counts.unsent == 70
+    assert (waiting["instance_id"], waiting["retries"]) == (69, 0)
+    assert waiting["sample"]["would_take"]["jobs"] == 1
+
+
+async def test_a_due_date_is_taken_apart(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    host = await a_calling_host(store)
+    sent = await a_sent_instance(store, batch.batch_id, host, because="row 1: throughput", tight=False)
+    await report(store, host, a_report(sent, turnaround_sample=0.25))
+
+    shown = await explain(store).instance(sent.instance_id)
+
+    due, outcome, today = shown["due"], shown["outcome"], shown["today"]
+    assert isinstance(due, dict) and isinstance(outcome, dict) and isinstance(today, dict)
+    assert (due["because"], due["allowed_s"], due["est_runtime_s"]) == ("row 1: throughput", 86400.0, 3600.0)
+    assert (due["allowed_over_runtime"], due["delay_bound_s"], due["is_delay_bound"]) == (24.0, 7 * 86400.0, False)
+    assert (due["grace_s"], due["timeout_by_settings_at"]) == (3600.0, sent.due_at + 8640.0)
+    assert (outcome["turnaround_s"], outcome["late_s"]) == (3600.0, 3600.0 - 86400.0)
+    assert outcome["turnaround_sample"] == 0.25
+    assert (today["runtime_s"], today["p"], today["complete_in_s"]) == (3600.0, 0.5, None)
+    assert today["idle_host_would_get"]["row"] == 1
+    words = instance_in_words(shown)
+    assert "because: row 1: throughput" in words and "it came back after 1.0 h" in words
+
+
+async def test_an_unsent_instance_says_why_it_waits(store: Store) -> None:
+    await a_registered_version(store)
+    await a_submitted_batch(store, jobs=2)
+    await a_calling_host(store, platforms=("windows_x86_64",))
+
+    shown = await explain(store).instance(InstanceId(1))
+
+    assert (shown["due"], shown["today"]) == (None, None)
+    [waiting] = listed(shown, "waiting")
+    assert [one["code"] for one in waiting["sample"]["held_back"]] == ["platform"]
+    assert "it waits:" in instance_in_words(shown)
+
+
+@pytest.mark.parametrize("kind", ["host", "batch", "job", "instance"])
+async def test_what_does_not_exist_is_said_in_one_line(store: Store, kind: str) -> None:
+    with pytest.raises(NotFoundError, match=f"no {kind} 4711"):
+        await getattr(explain(store), kind)(4711)
+
+
+# ---------------------------------------------------------------- nothing changes
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_explaining_changes_nothing(store: Store, seed: int) -> None:
+    """Whatever is explained, everything a store can tell is the same afterwards, and so is a worker's next refill."""
+    rng = random.Random(seed)
+    await a_registered_version(store)
+    batches = [
+        await a_submitted_batch(
+            store,
+            jobs=rng.randint(3, 6),
+            quorum=rng.randint(1, 2),
+            order_key=float(number),
+            qos=rng.choice([QoS.AFAP, QoS.THROUGHPUT]),
+        )
+        for number in range(4)
+    ]
+    hosts = [await a_calling_host(store, ncpus=rng.randint(1, 4)) for _ in range(4)]
+    for host in hosts[:2]:
+        await a_sent_instance(store, rng.choice(batches).batch_id, host)
+    await a_retry(store, hosts[3], batches[0].batch_id)
+    before = await everything(store, hosts, [batch.batch_id for batch in batches])
+
+    await explain(store).host(rng.choice(hosts).host_id)
+    await explain(store).batch(rng.choice(batches).batch_id)
+    await explain(store).job(JobId(1))
+    await explain(store).instance(InstanceId(1))
+
+    assert await everything(store, hosts, [batch.batch_id for batch in batches]) == before
+
+
+async def everything(store: Store, hosts: list[RegisteredHost], batch_ids: list[BatchId]) -> list[object]:
+    """What a store can tell of hosts, batches, jobs and settings."""
+    jobs = [job.job_id for batch_id in batch_ids for job in await store.views.jobs(batch_id, limit=99)]
+    return [
+        [await store.insight.caller(host.host_id) for host in hosts],
+        [await store.views.host(HostId(host.host_id)) for host in hosts],
+        [(await store.ledger.read(host.key())).held for host in hosts],
+        [await store.views.batch(batch_id) for batch_id in batch_ids],
+        [await store.views.job(job_id) for job_id in jobs],
+        await store.waiting.ready_batches(99),
+        await store.waiting.urgent(batch_ids, 99),
+        await store.waiting.tail(batch_ids, 99),
+        await store.unsettled.unsettled(99),
+        await store.settings.settings(),
+        await store.settings.setting_changes(99),
+    ]
