@@ -25,7 +25,7 @@ def whole_levels(mu: Floats, sd: Floats, sampled: Watched) -> tuple[Floats, Floa
     Three of four came back as the level has it, the fourth is silent for a standard deviation longer:
 
     >>> z = np.tile([-1.0, 0.0, 1.0, 1.0], 100)
-    >>> sampled = Watched(8.0 + z, np.tile([False, False, False, True], 100), np.zeros(400, dtype=np.int64))
+    >>> sampled = Watched(8.0 + z, np.tile([False, False, False, True], 100), np.zeros(400, dtype=np.int64), z)
     >>> mu, sd = whole_levels(np.array([8.0]), np.array([1.0]), sampled)
     >>> mu.round(2).tolist(), sd.round(2).tolist()
     ([8.37], [1.02])

@@ -84,7 +84,7 @@ def answered_by(out: Outstanding, x: Floats, ended: Floats) -> Floats:
 def served_by(out: Outstanding, x: Floats, ended: Floats, chain: Chain, rules: RetryRules) -> Floats:
     """H(x): probability that the slot is served within x seconds, by this instance or its retries.
 
-    H(x) = s C(min(x, d)) + e(min(x, d)) G(x - 0.3 t_e - r)
+    H(x) = s C(min(x, d)) + e(min(x, d)) G(x - min(0.3 t_e, d) - r)
            + [x > d] rest (1 - (1 - late(x)) (1 - G(x - d - r)))
     with s, e(.) from `prospects`, d the time left, rest what is unanswered at d, late(x) the share of
     rest that has answered by x.
@@ -99,7 +99,7 @@ def served_by(out: Outstanding, x: Floats, ended: Floats, chain: Chain, rules: R
     rest = np.maximum(1.0 - at_bound - erred_by_bound, 1e-9)
     late = np.clip((done - at_bound) / rest, 0.0, 1.0)
     retried = chain.by(x - left - rules.wait_s)
-    again = chain.by(np.broadcast_to(x - ERROR_SOON * rules.error_s - rules.wait_s, (1, len(x))))
+    again = chain.by(x - np.minimum(ERROR_SOON * rules.error_s, left) - rules.wait_s)
     served: Floats = in_time + erred * again + (x > left) * rest * (1.0 - (1.0 - late) * (1.0 - retried))
     return np.clip(served, 0.0, 1.0)
 

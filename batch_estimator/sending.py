@@ -57,9 +57,9 @@ def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float
     """Sendings per second, and the standard deviation of its logarithm.
 
     The window w is as long as the sending that remains, to_send / rate: at least 6 h, at most the time
-    since submission less a warm-up of min(25 %, 6 h). With k sendings in it
-    rate = (k + 3) / (w + 3 / usual) and sd^2 = 0.3^2 + 1/(k + 1) + min(1, overdispersion) / 4, the
-    latter over 8 parts of the window.
+    since submission less a warm-up of min(25 %, 6 h). With k sendings in it rate = (k + usual v) / (w + v),
+    where v, the time the usual rate counts as, is that of 3 sendings, at most max(w / 4, 90 min); and
+    sd^2 = 0.3^2 + 1/(k + 1) + min(1, overdispersion) / 4, the latter over 8 parts of the window.
 
     An instance an hour for two days, 24 to go: the last day counts.
 
@@ -71,11 +71,16 @@ def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float
     window, rate, k = min(longest, LEAST_WINDOW_S), 0.0, 0.0
     for _ in range(ROUNDS):
         k = float(np.sum(ages_s < window))
-        rate = (k + USUAL_WEIGHT) / (window + USUAL_WEIGHT / usual_per_s)
+        rate = _with_usual(k, window, usual_per_s)
         window = min(longest, max(LEAST_WINDOW_S, to_send / rate))
     k = float(np.sum(ages_s < window))
-    rate = (k + USUAL_WEIGHT) / (window + USUAL_WEIGHT / usual_per_s)
+    rate = _with_usual(k, window, usual_per_s)
     counts, _ = np.histogram(ages_s, bins=SUB_WINDOWS, range=(0.0, window))
     mean = float(np.mean(counts))
     beyond = max(0.0, (float(np.var(counts)) - mean) / mean**2) if mean > 0 else 1.0
     return rate, float(np.sqrt(0.09 + 1.0 / (k + 1.0) + min(1.0, beyond) / 4.0))
+
+
+def _with_usual(k: float, window_s: float, usual_per_s: float) -> float:
+    usual_s = min(USUAL_WEIGHT / usual_per_s, max(window_s, LEAST_WINDOW_S) / 4.0)
+    return (k + usual_per_s * usual_s) / (window_s + usual_s)

@@ -16,6 +16,7 @@ class Watched:
     ln_s: Floats
     silent: Bools
     entry: Ints
+    sent_at: Floats
 
 
 def watched_of(snapshot: Snapshot, of_instance: Ints) -> Watched:
@@ -31,23 +32,24 @@ def sampled_of(snapshot: Snapshot, of_sent: Ints) -> Watched:
 
 
 def thinned(watched: Watched, most: int) -> Watched:
-    """`most` of the instances at most, the same ones in whatever order they come."""
+    """`most` of the instances at most, the same ones in whatever order they come and whenever one looks."""
     if len(watched.ln_s) <= most:
         return watched
     kept = np.sort(np.argpartition(_scrambled(watched), most)[:most])
-    return Watched(watched.ln_s[kept], watched.silent[kept], watched.entry[kept])
+    return Watched(watched.ln_s[kept], watched.silent[kept], watched.entry[kept], watched.sent_at[kept])
 
 
 def _watched(now: float, standing: Ints, sent_at: Floats, reported_at: Floats, entry: Ints) -> Watched:
     silent = (standing == Standing.IN_PROGRESS) | (standing == Standing.TIMED_OUT)
     chosen = np.flatnonzero(silent | (standing == Standing.SUCCESS))
     end_at = np.where(silent[chosen], now, reported_at[chosen])
-    return Watched(np.log(np.maximum(end_at - sent_at[chosen], 1.0)), silent[chosen], entry[chosen])
+    ln_s = np.log(np.maximum(end_at - sent_at[chosen], 1.0))
+    return Watched(ln_s, silent[chosen], entry[chosen], sent_at[chosen])
 
 
 def _scrambled(watched: Watched) -> Ints:
-    """A number per instance that depends on it alone, in no order anyone would come in."""
-    bits = watched.ln_s.view(np.uint64) ^ (watched.entry.astype(np.uint64) << np.uint64(40))
+    """A number per instance that depends on its sending alone, in no order anyone would come in."""
+    bits = watched.sent_at.view(np.uint64) ^ (watched.entry.astype(np.uint64) << np.uint64(40))
     bits = (bits ^ (bits >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
     number: Ints = (bits >> np.uint64(2)).astype(np.int64)
     return number

@@ -1,0 +1,161 @@
+"""What a forecast rests on and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from batch_estimator.estimate import NoForecastError, estimate
+from batch_estimator.forecast import HoldKind, Method, fallback
+from batch_estimator.snapshot import Standing
+from domain.units import DAY_S, HOUR_S, Instant
+from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Record, Sent, a_snapshot, hosts
+
+UNSENT, RUNNING, SUCCESS, ERROR = Standing.UNSENT, Standing.IN_PROGRESS, Standing.SUCCESS, Standing.ERROR
+
+
+def test_a_complete_batch_is_complete_now() -> None:
+    forecast = estimate(a_snapshot([Sent(0, SUCCESS, 1)]))
+
+    assert forecast.method is Method.COMPLETE
+    assert forecast.q90_at == NOW
+
+
+def test_hosts_with_a_record_make_a_warm_forecast() -> None:
+    forecast = estimate(a_snapshot([Sent(0, RUNNING, 1, sent_h=1.0)], hosts(12, hours=8.0)))
+
+    assert forecast.method is Method.WARM
+    assert 2 * HOUR_S < forecast.q50_at - NOW < 14 * HOUR_S
+
+
+def test_a_new_app_is_judged_by_its_own_replies() -> None:
+    back = [Sent(job, SUCCESS, job + 1, sent_h=20.0, back_h=10.0) for job in range(8)]
+
+    forecast = estimate(a_snapshot([*back, Sent(8, RUNNING, 9, sent_h=2.0)]))
+
+    assert forecast.method is Method.COLD
+    assert 3 * HOUR_S < forecast.q50_at - NOW < 24 * HOUR_S
+
+
+def test_without_replies_the_size_of_the_jobs_decides() -> None:
+    forecast = estimate(a_snapshot([Sent(0, RUNNING, 1, sent_h=0.1)]))
+
+    assert forecast.method is Method.APRIORI
+    assert forecast.q90_at - NOW < 3 * BOUND_S
+
+
+def test_a_batch_without_instances_has_a_forecast() -> None:
+    snapshot = a_snapshot([Sent(0, UNSENT), Sent(1, UNSENT)])
+    bare = replace(snapshot, instances=a_snapshot([]).instances)
+
+    assert NOW < estimate(bare).q50_at < NOW + 60 * BOUND_S
+
+
+def test_an_unreliable_host_makes_it_later_than_a_reliable_one() -> None:
+    batch = [Sent(0, RUNNING, 1, sent_h=6.0)]
+    unreliable = [Record(1, n_timeout=15, n_due=20), *hosts(12)[1:]]
+
+    assert estimate(a_snapshot(batch, unreliable)).q90_at > estimate(a_snapshot(batch, hosts(12))).q90_at + HOUR_S
+
+
+def test_an_instance_past_its_usual_time_is_expected_to_be_retried() -> None:
+    late = estimate(a_snapshot([Sent(0, RUNNING, 1, sent_h=150.0)], hosts(12, hours=4.0, n=40)))
+
+    assert late.terms is not None
+    assert late.terms.retries_expected > 0.8
+    assert late.q50_at > NOW + (168.0 - 150.0) * HOUR_S
+
+
+def test_larger_jobs_take_longer() -> None:
+    batch = [Sent(0, RUNNING, 1, sent_h=0.5)]
+    usual = a_snapshot(batch, hosts(12))
+    larger = replace(usual, jobs=replace(usual.jobs, fpops_flop=usual.jobs.fpops_flop * 10.0))
+
+    assert estimate(larger).q50_at > estimate(usual).q50_at + HOUR_S
+
+
+def test_a_slow_sender_makes_it_later() -> None:
+    sent = [Sent(job, SUCCESS, 1 + job % 12, sent_h=2.0 + 40.0 * job / 60, back_h=1.0) for job in range(60)]
+    few = estimate(a_snapshot([*sent, *[Sent(60 + job, UNSENT) for job in range(10)]], hosts(12)))
+    many = estimate(a_snapshot([*sent, *[Sent(60 + job, UNSENT) for job in range(300)]], hosts(12)))
+
+    assert few.terms is not None
+    assert many.terms is not None
+    assert many.terms.sending_s > 5 * DAY_S > few.terms.sending_s
+    assert many.q50_at - few.q50_at > 4 * DAY_S
+
+
+def test_what_holds_the_batch_is_named_with_its_hosts() -> None:
+    batch = [
+        Sent(0, RUNNING, 7, sent_h=160.0),
+        Sent(1, RUNNING, 8, sent_h=0.5),
+        Sent(2, ERROR, 9),
+        Sent(2, UNSENT, created_h=1.0),
+    ]
+
+    holds = {hold.kind: hold for hold in estimate(a_snapshot(batch, hosts(12))).holds}
+
+    assert holds[HoldKind.OVERDUE].host_ids == (7,)
+    assert holds[HoldKind.IN_PROGRESS].host_ids == (8,)
+    assert holds[HoldKind.RETRIES].slots == 1
+    assert "1 instance on 1 host, out for up to 6.7 days, is overdue" in holds[HoldKind.OVERDUE].because
+
+
+def test_jobs_that_wait_for_their_quorum_are_counted() -> None:
+    batch = [Sent(0, SUCCESS, 1), Sent(0, RUNNING, 2), Sent(1, RUNNING, 1), Sent(1, RUNNING, 3)]
+
+    terms = estimate(a_snapshot(batch, hosts(12), quorum=2)).terms
+
+    assert terms is not None
+    assert (terms.jobs_open, terms.jobs_with_success) == (2, 1)
+
+
+def test_spread_stretches_about_the_median() -> None:
+    snapshot = a_snapshot([Sent(0, RUNNING, 1, sent_h=1.0)], hosts(12))
+    usual, wide = estimate(snapshot), estimate(snapshot, spread=2.0)
+
+    assert wide.q50_at == pytest.approx(usual.q50_at, abs=1e-3)
+    assert wide.q10_at < usual.q10_at
+    assert wide.q90_at > usual.q90_at
+
+
+def test_work_still_out_makes_the_hosts_slower_than_their_sums() -> None:
+    batch = [Sent(0, RUNNING, 1, sent_h=0.5)]
+    back = [Sent(0, SUCCESS, 1 + at % 12, sent_h=40.0, back_h=32.0 - at / 20) for at in range(60)]
+    out = [Sent(0, RUNNING, 1 + at % 12, sent_h=40.0) for at in range(60)]
+
+    assert (
+        estimate(a_snapshot(batch, hosts(12), [*back, *out])).q50_at
+        > estimate(a_snapshot(batch, hosts(12), back)).q50_at
+    )
+
+
+def test_an_instance_waits_for_its_host_to_be_heard_of_again() -> None:
+    batch = [Sent(0, RUNNING, 1, sent_h=100.0)]
+    crowd = [Record(host, n=40, hours=40.0, silent_h=2.0 ** (host / 8)) for host in range(2, 80)]
+    heard = estimate(a_snapshot(batch, [Record(1, n=40, hours=40.0, silent_h=0.1), *crowd]))
+    silent = estimate(a_snapshot(batch, [Record(1, n=40, hours=40.0, silent_h=99.0), *crowd]))
+
+    assert silent.q10_at > heard.q10_at + HOUR_S
+
+
+def test_numbers_that_are_none_give_no_forecast() -> None:
+    snapshot = a_snapshot([Sent(0, RUNNING, 1)], hosts(12))
+    broken = replace(snapshot, havs=replace(snapshot.havs, sum_ln=np.full(12, np.nan)))
+
+    with np.errstate(all="ignore"), pytest.raises(NoForecastError):
+        estimate(broken)
+
+
+def test_the_fallback_is_never_before_the_last_estimate_or_a_delay_bound() -> None:
+    for previous_at, expected_at in (
+        (None, NOW + BOUND_S),
+        (NOW + 1.0, NOW + BOUND_S),
+        (NOW + 2 * BOUND_S, NOW + 2 * BOUND_S),
+    ):
+        previous = None if previous_at is None else Instant(previous_at)
+        forecast = fallback(now=NOW, delay_bound_s=BOUND_S, previous_at=previous, because="no fit")
+
+        assert (forecast.method, forecast.q50_at, forecast.q90_at) == (Method.FALLBACK, expected_at, expected_at)

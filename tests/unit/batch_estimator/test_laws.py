@@ -1,0 +1,174 @@
+"""What the fitted laws make of data whose answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from batch_estimator.chain import FreshLaw, RetryRules, retry_chain
+from batch_estimator.contact import silence_law
+from batch_estimator.history import whole_levels
+from batch_estimator.loss import loss_fraction
+from batch_estimator.merging import merged
+from batch_estimator.outstanding import Outstanding, served_by
+from batch_estimator.sending import rate_of
+from batch_estimator.shift import posterior
+from batch_estimator.turnaround import censored_normal
+from batch_estimator.watched import Watched, thinned
+
+BOUND_S, HOUR_S = 86400.0, 3600.0
+RULES = RetryRules(bound_s=BOUND_S, wait_s=600.0, error_fraction=0.05, error_s=0.1 * BOUND_S)
+LAW = FreshLaw(
+    np.array([np.log(HOUR_S), np.log(6 * HOUR_S)]), np.array([0.5, 0.8]), np.array([0.05, 0.2]), np.full(2, 0.5)
+)
+
+
+def outstanding(count: int, **changes: float) -> Outstanding:
+    rng = np.random.default_rng(3)
+    age = rng.uniform(60.0, BOUND_S, count)
+    lost = np.full(count, changes.get("lost", 0.05))
+    return Outstanding(age, BOUND_S - age, np.full(count, np.log(3 * HOUR_S)), np.full(count, 0.7), lost, age * 0.1)
+
+
+def test_censored_values_restore_the_law_that_made_them() -> None:
+    rng = np.random.default_rng(1)
+    values, limits = rng.normal(2.0, 1.0, 4000), rng.normal(2.0, 1.0, 4000)
+
+    mean, variance = censored_normal(values[values < limits], limits[values >= limits], 0.0)
+
+    assert mean == pytest.approx(2.0, abs=0.12)
+    assert variance == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_young_apps_levels_are_corrected_for_what_is_still_out() -> None:
+    rng = np.random.default_rng(2)
+    z, age = rng.normal(0.5, 1.0, 600), rng.uniform(-1.0, 1.0, 600)
+    sampled = Watched(np.minimum(z, age), z > age, np.zeros(600, dtype=np.int64), age)
+
+    mu, _ = whole_levels(np.zeros(1), np.ones(1), sampled)
+
+    assert 0.25 < mu[0] < 0.6  # 3 % are taken for lost, so it stays below
+
+
+def test_a_loss_rate_is_found_under_censoring() -> None:
+    rng = np.random.default_rng(4)
+    z, lost, age = rng.logistic(0.0, 1 / 1.702, 4000), rng.random(4000) < 0.15, rng.normal(1.0, 1.0, 4000)
+
+    loss = loss_fraction(age[lost | (z > age)], 4000)
+
+    assert loss.fraction == pytest.approx(0.15, abs=0.03)
+
+
+def test_without_a_time_out_passed_nothing_is_taken_for_lossless() -> None:
+    assert loss_fraction(np.full(400, -3.0), 400).fraction == pytest.approx(0.03, abs=0.003)
+
+
+def test_a_batch_of_slower_jobs_shifts_by_as_much() -> None:
+    z = np.random.default_rng(5).normal(0.7, 1.0, 600)
+
+    assert posterior(0.0, z, np.ones(600), np.zeros(600, dtype=bool)).mean == pytest.approx(0.7, abs=0.1)
+
+
+def test_silent_instances_shift_the_batch_as_well() -> None:
+    shift = posterior(0.0, np.full(60, 0.5), np.ones(60), np.ones(60, dtype=bool))
+
+    assert shift.mean > 0.2
+
+
+def test_a_chain_is_a_distribution_that_reaches_one() -> None:
+    chain = retry_chain(LAW, RULES)
+
+    assert chain.served[0] == pytest.approx(0.0, abs=1e-6)
+    assert np.all(np.diff(chain.served) >= -1e-9)
+    assert chain.served[-1] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_chain_agrees_with_instances_played_one_by_one() -> None:
+    rng = np.random.default_rng(6)
+    rules = RetryRules(BOUND_S, 600.0, 0.0, 600.0)
+    law = FreshLaw(np.array([np.log(4 * HOUR_S)]), np.array([1.0]), np.array([0.2]), np.ones(1))
+    ends = []
+    for _ in range(4000):
+        start, best = 0.0, np.inf
+        for _ in range(12):
+            turn = np.exp(np.log(4 * HOUR_S) + rng.logistic(0.0, 1 / 1.702)) if rng.random() > 0.2 else np.inf
+            best = min(best, start + turn)
+            if best <= start + BOUND_S:
+                break
+            start += BOUND_S + 600.0
+        ends.append(best)
+
+    chain = retry_chain(law, rules)
+
+    for days in (0.25, 0.8, 1.3, 2.2, 3.3):
+        assert float(chain.by(np.array([days * BOUND_S]))[0]) == pytest.approx(
+            np.mean(np.array(ends) <= days * BOUND_S), abs=0.02
+        )
+
+
+def test_silences_restore_the_law_that_made_them() -> None:
+    rng = np.random.default_rng(7)
+    silences = 3 * HOUR_S * (rng.random(5000) ** (-1 / 1.2) - 1.0)
+
+    law = silence_law(silences[silences < 40 * 86400.0], np.ones(int((silences < 40 * 86400.0).sum())))
+
+    heard = law.ended(np.array([10 * HOUR_S]), np.array([10 * HOUR_S]))
+    assert heard[0] == pytest.approx(1.0 - (13.0 / 23.0) ** 2.2, abs=0.05)
+
+
+def test_merging_hardly_changes_what_all_slots_together_say() -> None:
+    out = outstanding(2000)
+    x = np.linspace(0.0, 4 * BOUND_S, 60)
+    chain = retry_chain(LAW, RULES)
+    classes = merged(out, np.ones(2000), BOUND_S)
+
+    whole = np.log(np.maximum(served_by(out, x, np.ones((2000, 60)), chain, RULES), 1e-300)).sum(axis=0)
+    few = classes.weight @ np.log(
+        np.maximum(served_by(classes.mean, x, np.ones((len(classes.weight), 60)), chain, RULES), 1e-300)
+    )
+
+    assert len(classes.weight) <= 240
+    assert classes.weight.sum() == pytest.approx(2000.0)
+    np.testing.assert_allclose(np.exp(few), np.exp(whole), atol=0.03)
+
+
+def test_a_slot_is_served_later_the_likelier_its_instance_is_lost() -> None:
+    x = np.linspace(0.0, 5 * BOUND_S, 80)
+    chain, ended = retry_chain(LAW, RULES), np.ones((50, 80))
+
+    assert np.all(
+        served_by(outstanding(50, lost=0.5), x, ended, chain, RULES)
+        <= served_by(outstanding(50, lost=0.05), x, ended, chain, RULES) + 1e-9
+    )
+
+
+def test_the_rate_of_a_steady_sender_is_found_whatever_the_usual_one() -> None:
+    ages = np.arange(0.0, 100.0, 0.1) * HOUR_S
+
+    rate, log_sd = rate_of(ages, 100 * HOUR_S, 500.0, 1e-6)
+
+    assert rate * HOUR_S == pytest.approx(10.0, rel=0.35)
+    assert rate_of(ages, 100 * HOUR_S, 500.0, 10 / HOUR_S)[0] * HOUR_S == pytest.approx(10.0, rel=0.05)
+    assert log_sd < 0.5
+
+
+def test_bursts_make_the_rate_unsure() -> None:
+    steady = np.linspace(0.0, 48.0, 480) * HOUR_S
+    bursts = np.where(np.arange(480) < 240, 1.0, 30.0) * HOUR_S
+
+    assert (
+        rate_of(bursts, 60 * HOUR_S, 480.0, 10 / HOUR_S)[1] > rate_of(steady, 60 * HOUR_S, 480.0, 10 / HOUR_S)[1] + 0.1
+    )
+
+
+def test_thinning_keeps_the_same_instances_in_any_order() -> None:
+    rng = np.random.default_rng(8)
+    sent_at = rng.uniform(0.0, 1e6, 3000)
+    whole = Watched(rng.normal(size=3000), rng.random(3000) < 0.5, rng.integers(0, 90, 3000), sent_at)
+    order = rng.permutation(3000)
+    mixed = Watched(whole.ln_s[order], whole.silent[order], whole.entry[order], sent_at[order])
+
+    kept = thinned(whole, 500)
+
+    assert len(kept.ln_s) == 500
+    assert sorted(kept.sent_at) == sorted(thinned(mixed, 500).sent_at)

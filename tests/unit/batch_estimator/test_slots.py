@@ -1,0 +1,55 @@
+"""What an open batch lacks, and what is expected to bring it."""
+
+from __future__ import annotations
+
+from batch_estimator.slots import open_slots
+from batch_estimator.snapshot import Standing
+from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
+
+UNSENT, RUNNING, SUCCESS = Standing.UNSENT, Standing.IN_PROGRESS, Standing.SUCCESS
+ERROR, TIMED_OUT = Standing.ERROR, Standing.TIMED_OUT
+
+
+def test_a_job_with_its_quorum_lacks_nothing() -> None:
+    open_ = open_slots(a_snapshot([Sent(0, SUCCESS, 1), Sent(0, RUNNING, 2)]))
+
+    assert open_.jobs == 0
+    assert len(open_.in_progress) == 0
+
+
+def test_a_job_lacks_its_quorum_less_its_successes() -> None:
+    open_ = open_slots(a_snapshot([Sent(0, SUCCESS, 1), Sent(0, RUNNING, 2), Sent(0, UNSENT)], quorum=3))
+
+    assert len(open_.in_progress) == 1
+    assert open_.first_unsent == 1
+    assert open_.jobs_with_success == 1
+
+
+def test_an_instance_more_than_needed_helps() -> None:
+    open_ = open_slots(a_snapshot([Sent(0, RUNNING, 1, sent_h=30.0), Sent(0, RUNNING, 2, sent_h=3.0)]))
+
+    assert open_.in_progress.tolist() == [0]
+    assert open_.helper.tolist() == [1]
+
+
+def test_a_timed_out_instance_may_still_help_its_retry() -> None:
+    retried = [Sent(0, TIMED_OUT, 1, sent_h=170.0), Sent(0, RUNNING, 2, sent_h=1.0, created_h=2.0)]
+
+    open_ = open_slots(a_snapshot(retried))
+
+    assert open_.in_progress.tolist() == [1]
+    assert open_.helper.tolist() == [0]
+
+
+def test_a_retry_to_be_sent_is_no_first_instance() -> None:
+    open_ = open_slots(a_snapshot([Sent(0, ERROR, 1), Sent(0, UNSENT, created_h=1.0), Sent(1, UNSENT)]))
+
+    assert (open_.retries_unsent, open_.first_unsent) == (1, 1)
+    assert open_.retry_helper.tolist() == [-1]
+
+
+def test_an_instance_that_has_yet_to_be_made_counts_as_unsent() -> None:
+    open_ = open_slots(a_snapshot([Sent(0, ERROR, 1), Sent(1, UNSENT)], quorum=2))
+
+    assert open_.retries_unsent == 2
+    assert open_.first_unsent == 2
