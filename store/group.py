@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -132,29 +132,35 @@ class Grouped(Generic[Ask, Answer]):
                 loop.call_soon(turned.set_result, None)
                 await turned
 
-    async def _serve(self, lane: Lane, group: Sequence[tuple[Ask, asyncio.Future[Answer]]]) -> None:
-        """Answer every member of a group, with a value or an exception."""
+    async def _serve(self, lane: Lane, group: Sequence[tuple[Ask, asyncio.Future[Answer]]]) -> UnavailableError | None:
+        """Answer every member of a group, with a value or an exception; the exception if no connection is to be had."""
         try:
             answers = await self._attempt(lane, [ask for ask, _ in group])
+        except UnavailableError as error:
+            _tell(group, error)
+            return error
         except Exception as error:
             await self._explain(lane, group, error)
-            return
+            return None
         for (_, answer), value in zip(group, answers, strict=True):
             if not answer.done():
                 answer.set_result(value)
+        return None
 
     async def _explain(self, lane: Lane, group: Sequence[tuple[Ask, asyncio.Future[Answer]]], error: Exception) -> None:
         """Hand a group's exception to those it concerns; do the members one by one when that is not known."""
         if isinstance(error, LOST):
             lane.drop()
-            error = UnavailableError(f"the database does not serve: {error or type(error).__name__}")
-        if len(group) > 1 and not isinstance(error, UnavailableError):
+            _tell(group, UnavailableError(f"the database does not serve: {error or type(error).__name__}"))
+        elif len(group) == 1:
+            _tell(group, error)
+        else:
+            refused: UnavailableError | None = None
             for member in group:
-                await self._serve(lane, [member])
-            return
-        for _, answer in group:
-            if not answer.done():
-                answer.set_exception(error)
+                if refused is None:
+                    refused = await self._serve(lane, [member])
+                else:
+                    _tell([member], UnavailableError(str(refused)))
 
     async def _attempt(self, lane: Lane, asks: Sequence[Ask]) -> Sequence[Answer]:
         """The answers to a group, or its exception; a lone member that met another transaction tries again."""
@@ -172,9 +178,8 @@ class Grouped(Generic[Ask, Answer]):
             return await self._connect(self.dsn)
         except UnavailableError as error:
             waiting, self._waiting = self._waiting, deque()
-            for _, answer in waiting:
-                if not answer.done():
-                    answer.set_exception(UnavailableError(str(error)))
+            for one in waiting:
+                _tell([one], UnavailableError(str(error)))
             raise
 
     async def _once(self, lane: Lane, asks: Sequence[Ask]) -> Sequence[Answer]:
@@ -184,3 +189,10 @@ class Grouped(Generic[Ask, Answer]):
             return await self._work(lane.session, asks)
         async with lane.session.transaction():
             return await self._work(lane.session, asks)
+
+
+def _tell(group: Iterable[tuple[Ask, asyncio.Future[Answer]]], error: Exception) -> None:
+    """The exception to every one who still waits for his answer."""
+    for _, answer in group:
+        if not answer.done():
+            answer.set_exception(error)

@@ -91,7 +91,7 @@ class Course:
         """Close, let every step happen that is left, and check everything. `end`: how closing a session goes."""
         try:
             self.close()
-            for _ in range(10 * len(self.asks) + 50):
+            for _ in range(40 * len(self.asks) + 100):
                 self.rest()
                 if not self.database.pending:
                     break
@@ -112,16 +112,15 @@ class Course:
         assert len([attempt for attempt in self.database.attempts if not attempt.over]) <= self.lanes
         assert len([session for session in self.database.sessions if not session.closed]) <= self.lanes
         assert all(len(attempt.asks) <= self.most for attempt in self.database.attempts)
-        waiting = [n for n in self.arrived - self._attempted() if not self.askers[n].done()]
-        assert len(waiting) <= (MOST_GROUPS_WAITING + self.lanes) * self.most
 
     def _check_at_rest(self) -> None:
-        """Nobody waits while a lane has nothing to do."""
+        """Nobody waits while a lane has nothing to do, and no more wait than may."""
         places = [step.place for step in self.database.pending if step.place is not Place.CLOSE]
         at_work = len(places) + len(self.database.lock_waits)
         taken = self.most * sum(place in (Place.CONNECT, Place.BEGIN) for place in places)  # and not attempted yet
         waiting = [n for n in self.arrived - self._attempted() if not self.askers[n].done()]
         assert at_work == self.lanes or len(waiting) <= taken
+        assert len(waiting) <= MOST_GROUPS_WAITING * self.most + taken
 
     def _check_outcomes(self) -> None:
         """Everybody got one outcome, and one that was coming to him."""

@@ -214,3 +214,31 @@ def test_an_event_may_come_at_any_turn_of_the_loop(happens: Callable[[Course], o
         assert turns_before < TURNS or all(asker.done() for asker in course.askers.values())
         happens(course)
         course.finish()
+
+
+# ---------------------------------------------------------------- what once went wrong
+
+
+def test_those_still_to_be_done_alone_are_told_at_once_when_no_connection_is_to_be_had() -> None:
+    """Each waiting for a connection of its own would hold the lane up for the time-out of each."""
+    course = Course(lanes=1, most=4)
+    for row in range(4):
+        course.ask(row=row, bad=row == 0)
+    fates = [
+        *((Place.CONNECT, Fate.DONE), (Place.BEGIN, Fate.DONE), (Place.READ, Fate.DONE), (Place.ROLLBACK, Fate.DONE)),
+        *((Place.BEGIN, Fate.DONE), (Place.READ, Fate.DONE), (Place.ROLLBACK, Fate.DONE)),  # the bad one alone
+        (Place.BEGIN, Fate.LOST),  # the second alone
+        (Place.CONNECT, Fate.REFUSED),  # the third alone
+    ]
+    for place, fate in fates:
+        course.rest()
+        assert [step.place for step in course.database.pending] == [place]
+        course.let(0, fate)
+    course.rest()
+
+    assert course.database.pending == []
+    assert [str(asker.exception()) for asker in list(course.askers.values())[2:]] == [
+        "the database does not serve: refused",
+        "the database does not serve: refused",
+    ]
+    course.finish()
