@@ -85,7 +85,7 @@ async def _run(
     since = clock.now()
     log_path, told_path = folder / "node.log", folder / "told.npy"
     async with AsyncExitStack() as stack:
-        world_path = await _describe(world, project, options, port, folder)
+        world_path = await described(world, project, options.jobs_per_request, port, folder)
         load = await stack.enter_async_context(generator(world_path))
         up = await stack.enter_async_context(
             node(project, port=port, workers=options.workers, log_path=log_path, clock=clock)
@@ -128,12 +128,12 @@ async def _run(
     }
 
 
-async def _describe(world: World, project: Project, options: argparse.Namespace, port: int, folder: Path) -> Path:
+async def described(world: World, project: Project, jobs: int, port: int, folder: Path) -> Path:
     """What the load generator needs to know, in a file."""
     path = folder / "world.json"
     description = {
         "capture": str(CAPTURE),
-        "jobs": options.jobs_per_request,
+        "jobs": jobs,
         "code_sign_key": public_key_text(load_keys(project.keys_dir).public_key),
         "address": f"127.0.0.1:{port}",
         "held": list((await world.held()).items()),

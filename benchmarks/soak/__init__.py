@@ -1,0 +1,1 @@
+"""A node under steady load for a long time."""

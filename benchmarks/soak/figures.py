@@ -1,0 +1,147 @@
+"""Does anything grow while the load stays the same? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
+
+ENDS = 6  # the first and the last sixth of the samples are what is compared
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table at one moment. `index_bytes` is by the name of the index."""
+
+    live: int
+    dead: int
+    table_bytes: int
+    index_bytes: Mapping[str, int]
+
+    @property
+    def whole_bytes(self) -> int:
+        """The table with its indexes."""
+        return self.table_bytes + sum(self.index_bytes.values())
+
+    @property
+    def dead_fraction(self) -> float:
+        """Dead rows of all rows; 0 when there are none.
+
+        >>> Table(live=300, dead=100, table_bytes=0, index_bytes={}).dead_fraction
+        0.25
+        """
+        return self.dead / (self.live + self.dead) if self.dead else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One stretch of the load, and what the processes and the database were like at its end.
+
+    `rss_mib` is by the name of the process; `refill_s` is None when no refill was logged in the stretch.
+    """
+
+    at_s: float
+    requests: int
+    requests_per_s: float
+    p50_ms: float
+    p99_ms: float
+    without_work: int
+    failed: int
+    unsettled: int
+    rss_mib: Mapping[str, float]
+    postgres_private_mib: float
+    database_mib: float
+    refill_s: float | None
+    tables: Mapping[str, Table]
+
+    @property
+    def python_rss_mib(self) -> float:
+        return sum(self.rss_mib.values())
+
+
+def summary(samples: Sequence[Sample]) -> dict[str, object]:
+    """What the run comes to, apart from what is compared afterwards.
+
+    First and last are medians over the first and the last sixth of the samples, so that one disturbance makes no
+    growth.
+    """
+    requests = sum(sample.requests for sample in samples)
+    p99_first_ms, p99_last_ms = first_and_last([sample.p99_ms for sample in samples])
+    rss_first_mib, rss_last_mib = first_and_last([sample.python_rss_mib for sample in samples])
+    refills_s = [sample.refill_s for sample in samples if sample.refill_s is not None]
+    return {
+        "minutes": round(samples[-1].at_s / 60.0, 2),
+        "requests": requests,
+        "requests_per_s": rounded(median(sample.requests_per_s for sample in samples)),
+        "p50_ms": rounded(median(sample.p50_ms for sample in samples)),
+        "p99_ms": rounded(median(sample.p99_ms for sample in samples)),
+        "p99_first_ms": rounded(p99_first_ms),
+        "p99_last_ms": rounded(p99_last_ms),
+        "p99_growth": rounded(p99_last_ms / p99_first_ms),
+        "rss_first_mib": rounded(rss_first_mib),
+        "rss_last_mib": rounded(rss_last_mib),
+        "rss_growth_mib_per_hour": rounded(growth_mib_per_hour(samples)),
+        "no_work_fraction": rounded(sum(sample.without_work + sample.failed for sample in samples) / max(1, requests)),
+        "failed": sum(sample.failed for sample in samples),
+        "unsettled_most": max(sample.unsettled for sample in samples),
+        "refill_s": rounded(median(refills_s)) if refills_s else None,
+        "refill_worst_s": rounded(max(refills_s)) if refills_s else None,
+    }
+
+
+def first_and_last(values: Sequence[float]) -> tuple[float, float]:
+    """The medians of the first and of the last sixth, of one value at least.
+
+    >>> first_and_last([5.0, 9.0, 6.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 8.0, 10.0])
+    (7.0, 9.0)
+    """
+    count = max(1, len(values) // ENDS)
+    return median(values[:count]), median(values[-count:])
+
+
+def growth_mib_per_hour(samples: Sequence[Sample]) -> float:
+    """How the memory of all Python processes grows in the second half of the run, when every cache has been filled.
+
+    slope = median over all pairs i < j of (y_j - y_i) / (x_j - x_i)   (Theil and Sen); 0 for a single sample.
+    400 MiB after 0 s, 420 after 1800 s and 430 after 3600 s are 40, 30 and 20 MiB per hour: 30 is the growth.
+    """
+    half = samples[len(samples) // 2 :] if len(samples) > 3 else samples
+    slopes = [(b.python_rss_mib - a.python_rss_mib) / (b.at_s - a.at_s) for a, b in combinations(half, 2)]
+    return 3600.0 * median(slopes) if slopes else 0.0
+
+
+def bloat(
+    samples: Sequence[Sample], last: Mapping[str, Table], compact: Mapping[str, Table]
+) -> dict[str, dict[str, float]]:
+    """How much larger each table is than it must be for its rows.
+
+    `last` is what the run left, `compact` the same rows written anew. `ratio` is the bytes of the table with its
+    indexes over those; that of a table whose rows are all gone says nothing, its `mib_most` does.
+    """
+    return {
+        name: {
+            "mib": rounded(table.whole_bytes / MIB),
+            "compact_mib": rounded(compact[name].whole_bytes / MIB),
+            "ratio": rounded(table.whole_bytes / compact[name].whole_bytes),
+            "mib_most": rounded(max(sample.tables[name].whole_bytes for sample in samples) / MIB),
+            "dead_fraction": rounded(table.dead_fraction),
+            "dead_fraction_most": rounded(max(sample.tables[name].dead_fraction for sample in samples)),
+        }
+        for name, table in last.items()
+    }
+
+
+def bloat_ratio(last: Mapping[str, Table], compact: Mapping[str, Table]) -> float:
+    """All tables together, over the same rows written anew.
+
+    >>> left = {"host": Table(9, 1, 6000, {"host_pkey": 3000}), "job_todo": Table(0, 9, 900, {})}
+    >>> bloat_ratio(left, {"host": Table(9, 0, 5000, {"host_pkey": 2500}), "job_todo": Table(0, 0, 0, {})})
+    1.32
+    """
+    return rounded(sum(t.whole_bytes for t in last.values()) / sum(t.whole_bytes for t in compact.values()))
+
+
+def rounded(value: float) -> float:
+    return float(f"{value:.4g}")
