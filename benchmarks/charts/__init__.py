@@ -1,0 +1,1 @@
+"""How do the figures grow? Charts of what the other benchmarks printed."""

@@ -1,0 +1,143 @@
+"""Which charts are there, and which figures does each show? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.charts.results import Answered, Asked, Results, along
+
+REFILL_STEPS = {
+    "full": "a new worker fills its array",
+    "steady": "filling up on the side",
+    "round": "the whole refill of every second",
+    "after_sends_full": "a new worker, dead rows behind it",
+}
+COSTS = {
+    "one job": Asked(),
+    "one job, 10,000 slots": Asked(slots=10_000),
+    "one job, 10,000,000 waiting": Asked(waiting_jobs=10_000_000),
+    "one job, at half load": Asked(load=0.5),
+    "eight jobs": Asked(jobs_per_request=8),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line: a name, and a value for each place on the x axis."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Lines over one x axis. The y axis begins at 0."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    logarithmic: bool = False  # the x axis
+
+    @property
+    def worth_drawing(self) -> bool:
+        return any(len(series.x) > 1 for series in self.series)
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """One bar per row, put together from parts."""
+
+    title: str
+    x_label: str
+    rows: Sequence[str]
+    parts: Mapping[str, Sequence[float]]
+
+    @property
+    def worth_drawing(self) -> bool:
+        return len(self.rows) > 1
+
+
+Chart = Curves | Bars
+Figure = Callable[[Answered], float]
+
+
+def charts_of(results: Results) -> dict[str, Chart]:
+    """Every chart the results have enough points for, by file name."""
+    charts: dict[str, Chart] = {
+        "cost": _cost(results),
+        "slots": _rates(results, "slots", "Throughput and the size of the job array", "slots of each worker"),
+        "backlog": _rates(results, "waiting_jobs", "Throughput and backlog", "waiting jobs", logarithmic=True),
+        "jobs": _jobs(results),
+        "connections": _rates(results, "connections", "Throughput and connections", "connections that always ask"),
+        "latency": _latency(results, "load", "Latency and load", "requests per second"),
+        "latency-connections": _latency(results, "connections", "Latency at full load", "connections that always ask"),
+        "refill": _refill(results),
+        "submit": _submit(results),
+    }
+    return {name: chart for name, chart in charts.items() if chart.worth_drawing}
+
+
+def _curve(results: Results, parameter: str, name: str, figure: Figure) -> Series:
+    x, answers = along(results.dispatch, parameter)
+    return Series(name, x, [figure(answer) for answer in answers])
+
+
+def _rates(results: Results, parameter: str, title: str, x_label: str, *, logarithmic: bool = False) -> Curves:
+    series = _curve(results, parameter, "requests per second", lambda answer: answer.requests_per_s)
+    return Curves(title, x_label, "requests per second", [series], logarithmic=logarithmic)
+
+
+def _jobs(results: Results) -> Curves:
+    series = [
+        _curve(results, "jobs_per_request", "jobs", lambda answer: answer.jobs_per_s),
+        _curve(results, "jobs_per_request", "requests", lambda answer: answer.requests_per_s),
+    ]
+    return Curves("Throughput and jobs per request", "jobs per request", "per second", series)
+
+
+def _latency(results: Results, parameter: str, title: str, x_label: str) -> Curves:
+    x, answers = along(results.dispatch, parameter)
+    if parameter == "load":
+        x = [answer.requests_per_s for answer in answers]
+    series = [
+        Series("99 % of the replies within", x, [answer.p99_ms for answer in answers]),
+        Series("half of the replies within", x, [answer.p50_ms for answer in answers]),
+    ]
+    return Curves(title, x_label, "milliseconds", series)
+
+
+def _cost(results: Results) -> Bars:
+    rows = [name for name, asked in COSTS.items() if asked in results.dispatch]
+    answers = [results.dispatch[COSTS[name]] for name in rows]
+    parts = {
+        "request workers": [answer.workers_cpu_us_per_request for answer in answers],
+        "background process": [answer.background_cpu_us_per_request for answer in answers],
+        "PostgreSQL": [answer.postgres_cpu_us_per_request for answer in answers],
+    }
+    return Bars("CPU time of a request", "microseconds per request", rows, parts)
+
+
+def _refill(results: Results) -> Curves:
+    """The smallest array: the largest cannot be filled from the smallest backlog."""
+    slots = min((asked.slots for asked in results.refill), default=0)
+    series = []
+    for step, name in REFILL_STEPS.items():
+        points = sorted(
+            (asked.waiting_jobs, answer.cpu_us_per_slot)
+            for asked, answer in results.refill.items()
+            if (asked.step, asked.slots) == (step, slots)
+        )
+        series.append(Series(name, [x for x, _ in points], [y for _, y in points]))
+    y_label = "microseconds of CPU per job put in a slot"
+    return Curves(f"Refill of {slots:,} slots and backlog", "waiting jobs", y_label, series, logarithmic=True)
+
+
+def _submit(results: Results) -> Curves:
+    series = []
+    for through in sorted({asked.through for asked in results.submit}):
+        points = sorted((asked.jobs, answer) for asked, answer in results.submit.items() if asked.through == through)
+        series.append(Series(f"through the {through}", [x for x, _ in points], [y.seconds for _, y in points]))
+    return Curves("Submitting a batch", "jobs of the batch", "seconds until it is committed", series)
