@@ -90,7 +90,7 @@ async def _run(
         up = await stack.enter_async_context(
             node(project, port=port, workers=options.workers, log_path=log_path, clock=clock)
         )
-        runs = Runs(up, load, world, connection, options, clock)
+        runs = Runs(up, load, world, connection, options, clock, connections=options.connections)
         warm_up = await runs.dispatch(min(WARM_UP_S, options.seconds))
         say(f"  warm-up: {warm_up['requests_per_s']:,.0f} requests/s")
         echo_port = free_port()
@@ -121,7 +121,7 @@ async def _run(
         "load": options.load,
         "workers": options.workers,
         "jobs_per_request": options.jobs_per_request,
-        "connections": CONNECTIONS,
+        "connections": options.connections,
         "void_check": "echo with half as many connections again, in every repeat",
         "refill_s": refill_s(log_path),
         "troubles": troubles(log_path),
@@ -150,6 +150,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--slots", type=int, default=1000, help="of each worker's job array")
     parser.add_argument("--waiting-jobs", type=int, default=400_000, help="the backlog, kept up")
     parser.add_argument("--load", type=float, default=1.0, help="share of the full rate; 1 = as fast as it goes")
+    parser.add_argument("--connections", type=int, default=CONNECTIONS, help="to the node; the echo keeps its own")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=None, help="where to work and leave everything, for a profile")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

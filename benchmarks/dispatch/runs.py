@@ -33,6 +33,8 @@ class Runs:
         connection: asyncpg.Connection,
         options: argparse.Namespace,
         clock: Clock,
+        *,
+        connections: int = CONNECTIONS,
     ) -> None:
         self._node = node
         self._load = load
@@ -40,6 +42,7 @@ class Runs:
         self._connection = connection
         self._options = options
         self._clock = clock
+        self._connections = connections
 
     async def echo(self, port: int, seconds: float, connections: int) -> dict[str, float]:
         return await self._load.ask(server="echo", port=port, connections=connections, seconds=seconds, rate_per_s=None)
@@ -52,7 +55,7 @@ class Runs:
             return await self._load.ask(
                 server="dispatch",
                 port=self._node.port,
-                connections=CONNECTIONS,
+                connections=self._connections,
                 seconds=seconds,
                 rate_per_s=rate_per_s,
             )
