@@ -48,6 +48,12 @@ class SettingBody(msgspec.Struct, forbid_unknown_fields=True):
     why: str = ""
 
 
+class ThresholdsBody(msgspec.Struct, forbid_unknown_fields=True):
+    values: dict[str, object]
+    why: str
+    by: str = "api"
+
+
 async def read_body(request: web.Request, kind: type[T]) -> T:
     """The JSON body as `kind`. Raises InvalidInputError naming the field."""
     raw = await request.read()

@@ -23,6 +23,7 @@ from operations.api.bodies import (
     whole_number,
 )
 from operations.api.errors import problems
+from operations.api.explaining import Explaining
 from operations.api.files import Files
 from operations.api.replies import reply
 from operations.api.tokens import require_token
@@ -43,6 +44,7 @@ class Api:
         self._files = files
         self._keys = keys
         self._clock = clock
+        self._explaining = Explaining(store, clock)
 
     def application(self) -> web.Application:
         """The sub-application to mount at /api/v1."""
@@ -68,6 +70,7 @@ class Api:
                 web.get("/jobs/{job_id}", self.show_job),
                 web.get("/settings", self.list_settings),
                 web.put("/settings/{key}", self.set_setting),
+                *self._explaining.routes(),
             ]
         )
         return app

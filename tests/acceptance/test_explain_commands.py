@@ -1,0 +1,200 @@
+"""`muster explain` and `muster thresholds`, on the command line and over the API: what operators see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from store import embedded
+from tests.acceptance.host import LINUX
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_command_line import BATCH, CommandLine, submitted
+from tests.acceptance.test_hoststats_commands import HOSTS, ROWS, executed
+
+CALLS = f"""
+    UPDATE host SET
+        last_rpc_at = $1, rpc_interval_s = 7200, ram_bytes = 8e9, disk_free_bytes = 1e11,
+        platforms = CASE WHEN host_id = 25 THEN '{{windows_x86_64}}'::text[] ELSE '{{{LINUX}}}' END
+"""
+
+
+@pytest.fixture(scope="module")
+def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """A ranked project: 25 hosts that call every two hours, host 1 the best, host 25 of another platform."""
+    project = CommandLine(tmp_path_factory.mktemp("project") / "data")
+    program = project.data_dir.parent / "main.sh"
+    program.write_text("#!/bin/sh\n")
+    (project.data_dir.parent / "in.txt").write_text("input\n")
+    project.json("init", "--url", "http://127.0.0.1:8089/")
+    project.json("app", "add", "pi")
+    project.json("app", "version", "add", "pi", "--platform", LINUX, "--version", "100", "--main", str(program))
+    project.json("volunteer", "add", "ada@example.org")
+    asyncio.run(executed(project, HOSTS, ROWS, CALLS))
+    project.json("hoststats", "run")
+    submitted(project, BATCH.replace("count = 100", "count = 9"))
+    yield project
+    embedded.stop(project.data_dir / "postgres")
+
+
+# ---------------------------------------------------------------- thresholds
+
+
+def test_a_preview_says_who_passes_and_how_long_work_waits(muster: CommandLine) -> None:
+    shown = muster.json("thresholds", "preview", "p_afap=0.95")
+
+    assert shown["changes"] == [{"key": "deadline.p_afap", "from": 0.5, "to": 0.95}]
+    [hosts] = shown["hosts"]
+    assert (hosts["app"], hosts["processor_type"], hosts["havs"], hosts["newcomers"]) == ("pi", "cpu", 25, 0)
+    [afap] = [gate for gate in hosts["gates"] if gate["gate"] == "p_afap"]
+    assert (afap["old"]["havs"], afap["old"]["calls_per_hour"]) == (13, 6.5)
+    assert (afap["new"]["havs"], afap["new"]["calls_per_hour"]) == (1, 0.5)
+    [wait] = shown["waiting"]
+    assert (wait["gate"], wait["jobs"]) == ("p_afap", 9)
+    assert (wait["old"]["send_s"], wait["new"]["send_s"]) == (4984.6, 64800.0)
+
+
+def test_a_preview_reads_like_a_sentence_and_changes_nothing(muster: CommandLine) -> None:
+    before = muster.json("thresholds", "show")
+
+    done = muster.run("thresholds", "preview", "p_afap=0.95")
+
+    assert done.exit_code == 0
+    assert "deadline.p_afap: 0.5 -> 0.95" in done.stdout
+    assert "p_afap   >= 0.5: 13 pass, 6.5 calls/h  ->  >= 0.95: 1 pass, 0.5 calls/h" in done.stdout
+    assert "pi p_afap   9 jobs: >= 0.5: 1.4 h (6.5 calls/h)  ->  >= 0.95: 18.0 h (0.5 calls/h)" in done.stdout
+    assert muster.json("thresholds", "show") == before
+
+
+def test_a_threshold_is_set_with_who_and_why(muster: CommandLine) -> None:
+    done = muster.json("thresholds", "set", "p_late=0.6", "--why", "late jobs came back late", "--by", "ada")
+
+    assert done == [{"key": "deadline.p_late", "from": 0.5, "to": 0.6, "by": "ada", "why": "late jobs came back late"}]
+    [late] = [row for row in muster.json("thresholds", "show") if row["key"] == "deadline.p_late"]
+    assert (late["value"], late["default"], late["changed_by"], late["why"]) == (
+        0.6,
+        0.5,
+        "ada",
+        "late jobs came back late",
+    )
+    assert muster.json("setting", "history")[0]["key"] == "deadline.p_late"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["preview", "p_tight=2"], "deadline.p_tight: expected a number from 0 to 1, got 2"),
+        (["preview", "p_tight"], "threshold: expected KEY=VALUE, got 'p_tight'"),
+        (["set", "p_tight=0.8", "--why", ""], "why: expected a reason: it is kept in the audit trail, got ''"),
+    ],
+)
+def test_what_is_wrong_with_a_change_is_told_in_one_line(muster: CommandLine, arguments: list[str], line: str) -> None:
+    assert muster.error("thresholds", *arguments) == (1, f"muster: {line}\n")
+
+
+def test_a_setting_that_is_no_threshold_is_refused_by_name(muster: CommandLine) -> None:
+    code, line = muster.error("thresholds", "preview", "feeder.slots=9")
+
+    assert code == 1 and line.startswith("muster: threshold: expected one of deadline.p_afap, ")
+
+
+def test_a_change_needs_a_reason(muster: CommandLine) -> None:
+    code, told = muster.error("thresholds", "set", "p_tight=0.8")
+
+    assert code == 2 and "--why" in told
+
+
+# ---------------------------------------------------------------- explain
+
+
+def test_a_good_host_is_told_what_it_would_get(muster: CommandLine) -> None:
+    shown = muster.json("explain", "host", "1")
+    told = muster.run("explain", "host", "1").stdout
+
+    [standing] = shown["standing"]
+    assert standing["p"] > 0.95
+    [job] = shown["would_get"]
+    assert job["because"].startswith("row 2: no estimate yet, P 0.9")
+    assert "it would get:\n  instance 1 of job 1, batch 1 (pi): tight, due in" in told
+
+
+def test_a_slow_host_is_told_its_percentile_and_the_threshold(muster: CommandLine) -> None:
+    told = muster.run("explain", "host", "24").stdout
+
+    assert "it would get:\n  nothing\n" in told
+    assert "below_gate: row 2: percentile 0.0" in told and "consecutive valid inf), p_afap asks for 0.5" in told
+
+
+def test_what_holds_a_batch_back_is_counted(muster: CommandLine) -> None:
+    shown = muster.json("explain", "batch", "1")
+    told = muster.run("explain", "batch", "1").stdout
+
+    assert shown["gate"] == "p_afap"
+    assert shown["sample"]["would_take"] == {"hosts": 13, "calls_per_hour": 6.5, "jobs": 13}
+    assert {one["code"]: one["hosts"] for one in shown["sample"]["held_back"]} == {"below_gate": 11, "platform": 1}
+    assert "of the 25 hosts that called last (12.5 calls an hour), 13 (6.5 calls an hour)" in told
+    assert "  below_gate: 11 hosts, 5.5 calls an hour; host " in told
+
+
+def test_a_job_and_its_instance_say_why_they_wait(muster: CommandLine) -> None:
+    job, instance = muster.json("explain", "job", "2"), muster.json("explain", "instance", "2")
+
+    assert [one["instance_id"] for one in job["waiting"]] == [2]
+    assert instance["state"] == "unsent" and instance["due"] is None
+    assert job["waiting"][0]["sample"]["would_take"]["hosts"] == 13
+    assert "instance 2 waits:" in muster.run("explain", "job", "2").stdout
+    assert "it waits:" in muster.run("explain", "instance", "2").stdout
+
+
+@pytest.mark.parametrize("kind", ["host", "batch", "job", "instance"])
+def test_what_there_is_not_cannot_be_explained(muster: CommandLine, kind: str) -> None:
+    assert muster.error("explain", kind, "4711") == (1, f"muster: no {kind} 4711\n")
+
+
+# ---------------------------------------------------------------- the API
+
+
+async def test_the_api_explains_what_a_client_was_really_given(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit(qos="afap", jobs={"count": 3})
+    host = await server.add_host()
+    await host.call()
+    dry = await server.create("GET", "/explain/host/1")
+
+    tasks = await host.ask(int(dry["wants"][-1]["count"]))
+
+    rows = [row for row in await server.instances(batch_id) if row.because]
+    assert [row.instance_id for row in rows] == [one["instance_id"] for one in dry["would_get"]]
+    assert len(tasks) == len(rows) > 0
+    shown = await server.create("GET", f"/explain/instance/{rows[0].instance_id}")
+    assert shown["due"]["because"] == rows[0].because
+    assert (await server.create("GET", f"/explain/batch/{batch_id}"))["batch_id"] == batch_id
+    assert (await server.create("GET", f"/explain/job/{rows[0].job_id}"))["job_id"] == rows[0].job_id
+
+
+async def test_the_api_previews_and_sets_thresholds(server: LiveServer) -> None:
+    await server.add_app()
+
+    preview = await server.create("GET", "/thresholds/preview?p_tight=0.8")
+    done = await server.create("PUT", "/thresholds", json={"values": {"p_tight": 0.8}, "why": "tried"})
+
+    assert preview["changes"] == [{"key": "deadline.p_tight", "from": 0.9, "to": 0.8}]
+    assert done["changed"] == [{"key": "deadline.p_tight", "from": 0.9, "to": 0.8, "by": "api", "why": "tried"}]
+    shown = (await server.create("GET", "/thresholds"))["thresholds"]
+    assert {row["key"]: row["value"] for row in shown}["deadline.p_tight"] == 0.8
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "detail"),
+    [
+        ("/explain/host/4711", 404, "no host 4711"),
+        ("/explain/batch/x", 422, "id: expected a whole number from 1 to 4611686018427387904, got 'x'"),
+        ("/thresholds/preview?p_tight=high", 422, "deadline.p_tight: expected a number from 0 to 1, got 'high'"),
+        ("/thresholds/preview", 422, "threshold: expected at least one KEY=VALUE, got 'none'"),
+    ],
+)
+async def test_the_api_says_what_is_wrong(server: LiveServer, path: str, status: int, detail: str) -> None:
+    got, answer = await server.api("GET", path)
+
+    assert (got, answer["detail"]) == (status, detail)
