@@ -1,0 +1,83 @@
+"""Behind which gate a waiting job is: as an idle host of the app's median speed would meet it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from domain.apps import CPU
+from domain.batches import BatchCounts, QoS
+from domain.errors import InvalidInputError
+from domain.insight import WaitingBatch
+from domain.ranking import Gate
+from domain.settings import DeadlineRule, DeadlineSettings
+from domain.units import AppId, Seconds, later
+from operations.thresholds.keys import changes_of, full_key
+from operations.thresholds.waiting import BehindGate, behind_gates
+from tests.builders import NOW, a_batch
+from tests.unit.scheduler.arrays import a_catalogue, some_cuts
+
+DAY_S = 86400.0
+OLD = DeadlineSettings()
+
+
+def waiting(*, retries: int = 0, **changes: Any) -> WaitingBatch:
+    """A batch of 10 unsent instances."""
+    batch = a_batch(counts=BatchCounts(jobs_total=10, unsent=10), **changes)
+    return WaitingBatch(batch, retries, Seconds(7 * DAY_S))
+
+
+def behind(one: WaitingBatch, old: DeadlineSettings = OLD, **changes: Any) -> dict[BehindGate, int]:
+    """By hosts whose median R_q is a day; a retry on a good one takes half a day."""
+    cuts = some_cuts(median_safe_runtime_s=Seconds(DAY_S), retry_turnaround_s=Seconds(DAY_S / 2))
+    return behind_gates([one], a_catalogue(cuts=[cuts]), old, replace(old, **changes), now=NOW)
+
+
+def due_in(days: float) -> WaitingBatch:
+    return waiting(qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, days * DAY_S))
+
+
+@pytest.mark.parametrize(
+    ("one", "gate", "threshold"),
+    [
+        (waiting(qos=QoS.AFAP), Gate.AFAP, 0.5),
+        (due_in(0.5), Gate.TIGHT, 0.9),
+        (due_in(-1.0), Gate.TIGHT, 0.9),
+        (due_in(1.2), Gate.LATE, 0.5),
+    ],
+    ids=["afap without a forecast", "due before it is done", "past", "too late for a retry"],
+)
+def test_first_instances_are_behind_the_gate_of_their_row(one: WaitingBatch, gate: Gate, threshold: float) -> None:
+    assert behind(one) == {BehindGate(AppId(1), gate, ((CPU, threshold, threshold),)): 10}
+
+
+@pytest.mark.parametrize("one", [waiting(), due_in(3.0)], ids=["throughput", "in good time"])
+def test_work_that_any_host_may_have_is_behind_no_gate(one: WaitingBatch) -> None:
+    assert behind(one) == {}
+
+
+def test_retries_are_behind_their_own_gate_and_their_rows() -> None:
+    assert behind(waiting(retries=3), p_retry=0.7) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.7),)): 3}
+    late = replace(due_in(0.5), retries_unsent=10)
+    assert behind(late, p_retry=0.7) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.9, 0.9),)): 10}
+
+
+def test_while_nobody_is_ranked_no_gate_is_higher_than_what_hosts_have() -> None:
+    found = behind_gates([due_in(-1.0)], a_catalogue(), OLD, replace(OLD, p_tight=0.4), now=NOW)
+
+    assert found == {BehindGate(AppId(1), Gate.TIGHT, ((CPU, 0.5, 0.4),)): 10}
+
+
+def test_the_fixed_rule_has_no_gates_and_the_proposal_none_for_retries() -> None:
+    assert behind(due_in(0.5), DeadlineSettings(rule=DeadlineRule.FIXED)) == {}
+    assert behind(waiting(retries=3), DeadlineSettings(rule=DeadlineRule.PROPOSAL)) == {}
+
+
+def test_thresholds_are_named_with_or_without_their_section_and_once() -> None:
+    assert full_key("p_tight") == full_key("deadline.p_tight") == "deadline.p_tight"
+    with pytest.raises(InvalidInputError, match="p_tight: expected one value"):
+        changes_of([("p_tight", 0.8), ("deadline.p_tight", 0.7)])
+    with pytest.raises(InvalidInputError, match="threshold: expected at least one KEY=VALUE"):
+        changes_of([])
