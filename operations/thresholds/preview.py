@@ -28,7 +28,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One gate as it is or would be. `asked` is the setting, `threshold` what holds while nobody can reach it.
+    """One gate as it is or would be. `asked` is the setting, `threshold` what holds: lower while too few can reach it.
 
     `newcomers` hosts without a row pass, too; they are not among `passing.rows`, but among its calls.
     """

@@ -92,7 +92,7 @@ def _are_numbers(*values: object) -> bool:
 
 
 def _of_side(side: Side) -> str:
-    lowered = f" (nobody can reach {side.asked:g} yet)" if side.threshold != side.asked else ""
+    lowered = f" (lowered from {side.asked:g})" if side.threshold != side.asked else ""
     passed = side.passing.rows + side.newcomers
     return f">= {side.threshold:g}{lowered}: {passed} pass, {side.passing.calls_per_hour:.1f} calls/h"
 
