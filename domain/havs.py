@@ -31,9 +31,11 @@ class HavEventKind(StrEnum):
 class HavEvent:
     """One event of a (host, app version) at `at`.
 
-    `ln_turnaround_ratio` is ln(turnaround / R): of a valid result, or of a time-out as a censored sample.
+    `ln_turnaround_ratio` is ln(turnaround / R) while tight, else ln(turnaround / the batch's median): of a valid
+    result, or of a time-out as a censored sample. `late`: a valid result came after its due date.
     `replaces` is the censored sample an earlier time-out of the same instance left at `replaces_at`, taken
-    back now with the weight it still has; without `replaces_at` with its whole weight.
+    back now with the weight it still has; without `replaces_at` with its whole weight. The instance knows when it was
+    due to be given up, not when a sweep did so: a minute later, by which the weight is 0.00003 too small.
     `ln_turnaround` is ln of the turnaround in seconds, valid results only. `speed_s_per_flop` is elapsed
     seconds per estimated flop.
     """
@@ -48,6 +50,11 @@ class HavEvent:
     ln_turnaround: float | None = None
     speed_s_per_flop: float | None = None
     replaces_at: Instant | None = None
+    late: bool = False
+
+    @property
+    def missed(self) -> bool:
+        return self.late or self.kind is HavEventKind.TIMED_OUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +81,13 @@ class HavDelta:
     n_valid: int = 0
     n_error: int = 0
     n_timeout: int = 0
+    tight_missed_n: float = 0.0
 
 
 def combine(events: Iterable[HavEvent]) -> list[HavDelta]:
     """One delta per (host, app version), in key order; events of a row in the order they came.
+
+    Its sums are as of the latest event: samples of earlier ones have lost weight until then.
 
     A valid result adds 1 to consecutive_valid and doubles the quota; an error, an invalid result or a
     time-out starts it again from 0 and takes 1 off the quota.
@@ -105,6 +115,11 @@ class _Sums:
         self.total += weight * x
         self.total_sq += weight * x * x
 
+    def lighten(self, weight: float) -> None:
+        self.n *= weight
+        self.total *= weight
+        self.total_sq *= weight
+
     def decayed(self) -> DecayedSums:
         return DecayedSums(self.n, self.total, self.total_sq)
 
@@ -117,12 +132,21 @@ class _Gathered:
         self.valid_reset = False
         self.valid_added = self.quota_added = self.n_valid = self.n_error = self.n_timeout = 0
         self.quota_factor = 1.0
+        self.tight_missed_n = 0.0
         self.speed, self.tight, self.relaxed, self.log = _Sums(), _Sums(), _Sums(), _Sums()
 
     def add(self, event: HavEvent) -> None:
+        if event.at > self.at:
+            self._bring_forward(event.at)
         self._count(event)
         self._sample(event)
-        self.at = max(self.at, event.at)
+
+    def _bring_forward(self, at: Instant) -> None:
+        weight = _kept_fraction(self.at, at)
+        for sums in (self.speed, self.tight, self.relaxed):
+            sums.lighten(weight)
+        self.tight_missed_n *= weight
+        self.at = at
 
     def _count(self, event: HavEvent) -> None:
         if event.kind is HavEventKind.VALID:
@@ -140,9 +164,12 @@ class _Gathered:
     def _sample(self, event: HavEvent) -> None:
         sums = self.tight if event.tight else self.relaxed
         if event.replaces is not None:
-            sums.add(event.replaces, -_kept_fraction(event.replaces_at or event.at, event.at))
+            weight = _kept_fraction(event.replaces_at or event.at, event.at)
+            sums.add(event.replaces, -weight)
+            self.tight_missed_n -= weight * event.tight
         if event.ln_turnaround_ratio is not None:
             sums.add(event.ln_turnaround_ratio)
+            self.tight_missed_n += event.tight and event.missed
         if event.speed_s_per_flop is not None:
             self.speed.add(event.speed_s_per_flop)
         if event.ln_turnaround is not None:
@@ -165,6 +192,7 @@ class _Gathered:
             self.n_valid,
             self.n_error,
             self.n_timeout,
+            self.tight_missed_n,
         )
 
 
@@ -195,6 +223,8 @@ def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int, quota_mos
         log_n=row.log_n + delta.log_n,
         log_sum=row.log_sum + delta.log_sum,
         log_sum_sq=row.log_sum_sq + delta.log_sum_sq,
+        tight_missed_n=max(0.0, row.tight_missed_n * weight + delta.tight_missed_n),
+        clean_since_at=delta.at if delta.valid_reset or row.clean_since_at is None else row.clean_since_at,
     )
 
 

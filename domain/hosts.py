@@ -105,8 +105,10 @@ class DecayedSums:
 class HostAppVersion:
     """HAV: one (host, app version) with its statistics.
 
-    `tight` and `relaxed` hold ln(turnaround / R) of instances whose due date came from the host's own
-    speed, and of all others. `speed` holds elapsed seconds per estimated flop.
+    `tight` holds ln(turnaround / R) of instances whose due date came from the host's own speed, `tight_missed_n`
+    how many of those missed it (decayed like them). `relaxed` holds ln(turnaround / the batch's median) of all others.
+    `speed` holds elapsed seconds per estimated flop. `clean_since_at` is its last failure, or its first event while
+    there was none.
     `quota_per_day` is the most instances per processor and day; `sent_today` counts those of `day`.
     `log_n`, `log_sum`, `log_sum_sq` are the undecayed sums of ln of the turnaround in seconds of valid results.
     """
@@ -128,3 +130,5 @@ class HostAppVersion:
     log_n: int = 0
     log_sum: float = 0.0
     log_sum_sq: float = 0.0
+    tight_missed_n: float = 0.0
+    clean_since_at: Instant | None = None

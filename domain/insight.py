@@ -12,7 +12,8 @@ LEAST_INTERVAL_S = Seconds(1.0)  # between two calls of a host: more often would
 SILENT_INTERVALS = 3.0  # silence up to so many of its own intervals says nothing about a host
 
 # One record of a table of hosts' app versions, as numpy names types: what a percentile is made of, and how often the
-# host calls (0 while that is unknown). Sums are as of `stats_at`. `failed`: its last result did, or it timed out.
+# host calls (0 while that is unknown). Sums are as of `stats_at`. `clean_since_at`: NaN while unknown. `failed`: its
+# last result did, or it timed out.
 STANDING_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -22,6 +23,8 @@ STANDING_FIELDS: tuple[tuple[str, str], ...] = (
     ("relaxed_n", "f8"),
     ("relaxed_sum", "f8"),
     ("tight_n", "f8"),
+    ("tight_missed_n", "f8"),
+    ("clean_since_at", "f8"),
     ("calls_per_hour", "f8"),
 )
 
@@ -87,7 +90,7 @@ class WorkAhead:
 class SentTerms:
     """What is stored of an instance beside what people look at. Fields are None until it is sent.
 
-    `turnaround_sample` is ln(turnaround / R) as its host's statistics were given it.
+    `turnaround_sample` is what its host's statistics were given: lifecycle.samples.
     """
 
     instance_id: InstanceId

@@ -127,6 +127,7 @@ class Held:
     est_runtime_s: Seconds  # R at dispatch, availability included
     tight: bool
     no_longer_needed: bool = False  # its job is over
+    median_turnaround_s: Seconds | None = None  # of its batch's results, or of the app's by size; None: unknown
 
 
 def job_name(app_name: str, batch_id: BatchId, job_id: JobId) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from domain.apps import ProcessorType
+from domain.settings import RankingSettings
 from domain.units import AppId, AppVersionId, Flop, HostId, Instant, Seconds
 
-# One record of a table of hosts' app versions, as numpy names types. Sums are as of `stats_at`.
-# `active`: the host called lately. `failed`: its last result did, or it timed out. `s_per_flop`: wall-clock seconds
-# per estimated flop, availability included; NaN while nothing was measured. `log_*`: the estimator's undecayed sums.
+# One record of a table of hosts' app versions, as numpy names types. Sums are as of `stats_at`. `consecutive_valid`
+# is 2^30 where failures are forgiven. `active`: the host called, and ran this, lately. `failed`: its last result did,
+# or it timed out. `s_per_flop`: wall-clock seconds per estimated flop, availability included; NaN while nothing was
+# measured. `log_*`: the estimator's undecayed sums.
 HAV_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -22,6 +25,7 @@ HAV_FIELDS: tuple[tuple[str, str], ...] = (
     ("tight_n", "f8"),
     ("tight_sum", "f8"),
     ("tight_sum_sq", "f8"),
+    ("tight_missed_n", "f8"),
     ("log_n", "i8"),
     ("log_sum", "f8"),
     ("log_sum_sq", "f8"),
@@ -35,6 +39,25 @@ PERCENTILE_FIELDS: tuple[tuple[str, str], ...] = (
     ("x", "f4"),
     ("y", "f4"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What a row has to show to count, each at or after an instant.
+
+    It is active when its host called since `called_at` and it had a result or a time-out since `used_at`. Its
+    failures are forgiven with none after `clean_at`, and 3 valid results.
+    """
+
+    called_at: Instant
+    used_at: Instant
+    clean_at: Instant
+
+    @classmethod
+    def of(cls, now: Instant, settings: RankingSettings) -> Since:
+        """By the settings of the moment; -inf where nothing is forgiven."""
+        clean_at = now - settings.forgive_s if settings.forgive_s > 0 else -inf
+        return cls(Instant(now - settings.active_s), Instant(now - settings.used_s), Instant(clean_at))
 
 
 @dataclass(frozen=True, slots=True)

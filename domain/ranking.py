@@ -9,16 +9,23 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from enum import StrEnum
+from math import log
 
 from domain.apps import ProcessorType
 from domain.hosts import HostAppVersion
 from domain.settings import RankingSettings
-from domain.units import AppId, Instant, Seconds
+from domain.units import DAY_S, AppId, Instant, Seconds
 
 BOOTSTRAP_P = 0.5  # of a host without a failure, while too few rows are ranked
 FASTEST_QUARTER_P = 0.9  # of the fastest quarter meanwhile: those with X of at least
 FASTEST_QUARTER_X = 0.75
 SHRINKAGE = 2.0  # k0 of POLICY 4.5: two pseudo-samples at the population's mean
+MISSED_PENALTY = log(10.0)  # a missed tight due date: as a turnaround ten times the host's own (POLICY 4.5)
+MET_PER_MISSED = 9.0  # due dates are 90 % quantiles: who meets nine of ten is what was expected
+LEAST_KNOWN_SAMPLES = 1e-6  # of relaxed turnarounds; fewer have faded away
+FORGIVEN_VALID = 3  # valid results since its last failure before a row can be forgiven
+FORGIVEN = 2**30  # valid results in a row that such a row counts as having
+STALE_INTERVALS = 2.0  # POLICY 4.4
 SCORE_DECIMALS = 9  # scores are compared to so many, so that the same row has the same score wherever it is computed
 
 
@@ -90,17 +97,57 @@ class Percentile:
 
 
 def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> float:
-    """The row's shrunk mean of ln(turnaround / R) over relaxed instances; lower is better.
+    """ln(turnaround / what the batch's jobs usually take), as far as the row's record goes; lower is better.
 
-    (sum + k0 * score_mean) / (n + k0) with k0 = 2 (POLICY 4.5), to 9 decimals.
+    The mean m of n relaxed samples is drawn to the population's mean M while they are few, k0 = 2 (POLICY 4.5).
+    Tight instances are hurried, so their turnaround says nothing here, only whether the due date was met (POLICY
+    D22): those met keep the record of a host above the mean from fading, and
+
+        score = M + (m - M) w / (w + k0) + ln 10 (missed - met / 9) / (n + k0 + met + missed)
+
+    with w = n + met if m < M, else n; to 9 decimals. Meeting a due date never makes the score worse, missing one never
+    better, and meeting nine of ten moves it little: docs/decisions/0011.
 
     >>> from domain.hosts import DecayedSums
     >>> row = HostAppVersion(1, 1, relaxed=DecayedSums(2.0, 4.0, 8.0, Instant(0.0)))
     >>> turnaround_score(row, Instant(0.0), 1.0)
     1.5
     """
-    sums = row.relaxed.at_time(now)
-    return round((sums.total + SHRINKAGE * score_mean) / (sums.n + SHRINKAGE), SCORE_DECIMALS)
+    kept = row.relaxed.kept_fraction(now)
+    n, met, missed = row.relaxed.n * kept, row.tight.n * kept, row.tight_missed_n * kept
+    met = max(0.0, met - missed)
+    ahead = row.relaxed.total / row.relaxed.n - score_mean if n >= LEAST_KNOWN_SAMPLES else 0.0
+    weight = n + met if ahead < 0.0 else n
+    penalty = MISSED_PENALTY * (missed - met / MET_PER_MISSED) / (n + SHRINKAGE + met + missed)
+    return round(score_mean + ahead * weight / (weight + SHRINKAGE) + penalty, SCORE_DECIMALS)
+
+
+def valid_in_a_row(row: HostAppVersion, now: Instant, settings: RankingSettings) -> int:
+    """Valid results in a row, or 2^30 once failures are forgiven: none for `forgive_s`, and 3 valid results since.
+
+    Else the memory of one failure, eleven results long, would be months for a host with a job a week (POLICY 4.4).
+
+    >>> row = HostAppVersion(1, 1, consecutive_valid=4, clean_since_at=Instant(0.0))
+    >>> day = 86400.0
+    >>> [valid_in_a_row(row, Instant(days * day), RankingSettings()) for days in (29, 30)]
+    [4, 1073741824]
+    """
+    if row.consecutive_valid < FORGIVEN_VALID or row.clean_since_at is None or settings.forgive_s <= 0:
+        return row.consecutive_valid
+    return FORGIVEN if now - row.clean_since_at >= settings.forgive_s else row.consecutive_valid
+
+
+def are_stale(cuts: CutPoints, now: Instant, settings: RankingSettings) -> bool:
+    """Whether cut points are too old to judge by: by more than twice the time between full rankings.
+
+    A cron job that does them alone is expected once a day.
+
+    >>> cuts = CutPoints(1, "cpu", Instant(0.0), 40, (), ())
+    >>> [are_stale(cuts, Instant(hours * 3600.0), RankingSettings()) for hours in (48, 49)]
+    [False, True]
+    """
+    interval_s = max(settings.run_interval_s or DAY_S, settings.refresh_interval_s)
+    return now - cuts.computed_at > STALE_INTERVALS * interval_s
 
 
 def samples(row: HostAppVersion, now: Instant) -> float:
@@ -153,7 +200,7 @@ def percentile(
     if row is None or not enough:
         return Percentile(None, reason="newcomer: too few results to be ranked")
     x = share_slower(turnaround_score(row, now, cuts.score_mean), cuts)
-    y = share_less_valid(row.consecutive_valid, cuts)
+    y = share_less_valid(valid_in_a_row(row, now, settings), cuts)
     return Percentile(min(x, y), x, y)
 
 

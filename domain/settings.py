@@ -149,6 +149,10 @@ class StorageSettings:
     keep_ended_s: Seconds = knob(
         Seconds(7 * DAY_S), "seconds after a batch's end in which its jobs stay in the busy tables", low=0
     )
+    used_s: Seconds = knob(Seconds(30 * DAY_S), "a row counts with a result or time-out within this", low=HOUR_S)
+    forgive_s: Seconds = knob(
+        Seconds(30 * DAY_S), "no failure for this long and 3 valid results rank as infinite, too; 0 = never", low=0
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class InstanceFacts:
     uploads: tuple[Upload, ...]
     turnaround_sample: float | None = None
     timeout_at: Instant | None = None
+    median_turnaround_s: Seconds | None = None  # as domain.jobs.Held has it
 
 
 @dataclass(frozen=True, slots=True)

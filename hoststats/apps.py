@@ -18,9 +18,9 @@ from domain.settings import Settings
 from domain.units import Instant
 from hoststats.cuts import median_safe_runtime_s, pooled, quantiles, retry_turnaround_s, slack_factors
 from hoststats.ports import Table
-from hoststats.ranking import Flags, Ranking, mean_score, rank, turnaround_scores
+from hoststats.ranking import Flags, Ranking, Record, mean_score, rank, turnaround_scores
 
-DECAYED = ("relaxed_n", "relaxed_sum", "tight_n", "tight_sum", "tight_sum_sq")
+DECAYED = ("relaxed_n", "relaxed_sum", "tight_n", "tight_sum", "tight_sum_sq", "tight_missed_n")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,12 +61,17 @@ def bring_forward(table: Table, now: Instant) -> None:
     table["stats_at"] = np.maximum(now, table["stats_at"])
 
 
+def record_of(table: Table) -> Record:
+    """What scores are made of, where a table has it."""
+    return Record(table["relaxed_n"], table["relaxed_sum"], table["tight_n"], table["tight_missed_n"])
+
+
 def _part(app: App, kind: ProcessorType, rows: Table, *, facts: AppFacts, now: Instant, settings: Settings) -> Part:
     enough: Flags = rows["relaxed_n"] + rows["tight_n"] >= settings.ranking.min_samples
     population: Flags = rows["active"] & enough
     score_mean = mean_score(rows["relaxed_n"][population], rows["relaxed_sum"][population])
     ranking = rank(
-        turnaround_scores(rows["relaxed_n"], rows["relaxed_sum"], score_mean=score_mean),
+        turnaround_scores(record_of(rows), score_mean=score_mean),
         rows["consecutive_valid"],
         active=rows["active"],
         enough=enough,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from domain.apps import AppVersion
 from domain.catalogue import Catalogue
-from domain.populations import AppFacts, HostStatisticsRun, StoredPercentile
+from domain.populations import AppFacts, HostStatisticsRun, Since, StoredPercentile
 from domain.ranking import CutPoints
 from domain.units import AppId, HostId, Instant
 
@@ -26,10 +26,14 @@ class Catalogues(Protocol):
 
 
 class HavTables(Protocol):
-    async def of_versions(self, versions: Sequence[AppVersion], *, active_since: Instant) -> Table:
-        """A new table (HAV_FIELDS) of every host's row with one of these versions, in any order.
+    async def of_versions(self, versions: Sequence[AppVersion], since: Since) -> Table:
+        """A new table (HAV_FIELDS) of every host's row with one of these versions, in any order."""
+        ...
 
-        A host is `active` that called at or after `active_since`.
+    async def refresh_turnarounds(self, app_id: AppId) -> None:
+        """Note what the app's active batches, and its results for their size, usually take.
+
+        A batch's median is written from 20 valid results on, when half of what was looked at is back.
         """
         ...
 

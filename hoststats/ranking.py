@@ -17,7 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.ranking import BOOTSTRAP_P, FASTEST_QUARTER_P, FASTEST_QUARTER_X, SCORE_DECIMALS, SHRINKAGE
+from domain.ranking import (
+    BOOTSTRAP_P,
+    FASTEST_QUARTER_P,
+    FASTEST_QUARTER_X,
+    LEAST_KNOWN_SAMPLES,
+    MET_PER_MISSED,
+    MISSED_PENALTY,
+    SCORE_DECIMALS,
+    SHRINKAGE,
+)
 from domain.settings import RankingSettings
 
 Floats = NDArray[np.float64]
@@ -41,13 +50,31 @@ class Ranking:
     in_a_row: NDArray[np.int64]
 
 
-def turnaround_scores(n: Floats, total: Floats, *, score_mean: float) -> Floats:
-    """(total + k0 score_mean) / (n + k0) with k0 = 2, to 9 decimals: domain.ranking.turnaround_score of each row.
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """Of each row, at one instant: the sums of relaxed samples; how many tight due dates it had, and missed."""
 
-    >>> turnaround_scores(np.array([2.0, 0.0]), np.array([4.0, 0.0]), score_mean=1.0).tolist()
+    relaxed_n: Floats
+    relaxed_sum: Floats
+    tight_n: Floats
+    tight_missed_n: Floats
+
+
+def turnaround_scores(record: Record, *, score_mean: float) -> Floats:
+    """domain.ranking.turnaround_score of each row.
+
+    >>> none = np.zeros(2)
+    >>> record = Record(np.array([2.0, 0.0]), np.array([4.0, 0.0]), tight_n=none, tight_missed_n=none)
+    >>> turnaround_scores(record, score_mean=1.0).tolist()
     [1.5, 1.0]
     """
-    return np.round((total + SHRINKAGE * score_mean) / (n + SHRINKAGE), SCORE_DECIMALS)
+    n, missed = record.relaxed_n, record.tight_missed_n
+    met = np.maximum(0.0, record.tight_n - missed)
+    known = n >= LEAST_KNOWN_SAMPLES
+    ahead = np.where(known, record.relaxed_sum / np.where(known, n, 1.0) - score_mean, 0.0)
+    weight = n + np.where(ahead < 0.0, met, 0.0)
+    penalty = MISSED_PENALTY * (missed - met / MET_PER_MISSED) / (n + SHRINKAGE + met + missed)
+    return np.round(score_mean + ahead * weight / (weight + SHRINKAGE) + penalty, SCORE_DECIMALS)
 
 
 def mean_score(n: Floats, total: Floats) -> float:

@@ -1,8 +1,8 @@
 """One run of the host statistics: read, rank, write, switch; app by app, so that memory is that of one app.
 
-1 take the right to run and a new generation; 2 for each app read its rows, rank them and write the percentiles, which
-the database does while the next app is read; 3 publish the cut points, which switches to the generation; 4 remove old
-generations.
+1 take the right to run and a new generation; 2 for each app note what its batches usually take, read its rows, rank
+them and write the percentiles, which the database does while the next app is read; 3 publish the cut points, which
+switches to the generation; 4 remove old generations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 from domain.apps import App, ProcessorType
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.populations import HostStatisticsRun, RankedPart
+from domain.populations import HostStatisticsRun, RankedPart, Since
 from domain.ranking import CutPoints
 from domain.units import AppId, Instant, Seconds
 from hoststats.apps import Part, rank_app
@@ -98,8 +98,8 @@ class HostStatistics:
 
     async def _app(self, app_id: AppId, catalogue: Catalogue, now: Instant, turn: _Turn) -> list[Part]:
         settings, versions = catalogue.settings, catalogue.current[app_id]
-        active_since = Instant(now - settings.ranking.active_s)
-        table = await self._ports.tables.of_versions(versions, active_since=active_since)
+        await self._ports.tables.refresh_turnarounds(app_id)
+        table = await self._ports.tables.of_versions(versions, Since.of(now, settings.ranking))
         turn.tell("read", table.size)
         facts = await self._ports.tables.facts(app_id)
         # In a thread: other duties live in this process, and sorting millions takes seconds.

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from domain.hosts import STATS_HALF_LIFE_S
-from domain.ranking import CutPoints
+from domain.ranking import FORGIVEN, FORGIVEN_VALID, CutPoints
 from domain.settings import RankingSettings
 from domain.units import HOUR_S, Instant, Seconds
 from hoststats.ports import Table
-from hoststats.ranking import Flags, Floats, bootstrap, ranks_among, turnaround_scores, valid_ranks
+from hoststats.ranking import Counts, Flags, Floats, Record, bootstrap, ranks_among, turnaround_scores, valid_ranks
 
 
 def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings: RankingSettings) -> Floats:
@@ -24,26 +24,36 @@ def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings:
 
     Two hosts of 10 results each, the first at the population's median and its last results valid:
 
-    >>> rows = [(1, 1, 11, False, 0.0, 10.0, 20.0, 0.0, 1.0), (2, 1, 0, True, 0.0, 1.0, 0.0, 0.0, 1.0)]
     >>> from domain.insight import STANDING_FIELDS
+    >>> first = (1, 1, 11, False, 0.0, 10.0, 20.0, 0.0, 0.0, 0.0, 1.0)
+    >>> rows = [first, (2, 1, 0, True, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)]
     >>> cuts = CutPoints(1, "cpu", 0.0, 40, (1.0, 2.0, 3.0), (20,) + (0,) * 10, score_mean=2.0)
     >>> percentiles(np.array(rows, list(STANDING_FIELDS)), cuts, now=Instant(0.0), settings=RankingSettings()).tolist()
     [0.5, nan]
     """
     kept = np.exp2(-np.maximum(0.0, now - table["stats_at"]) / STATS_HALF_LIFE_S)
-    relaxed_n = table["relaxed_n"] * kept
-    enough: Flags = relaxed_n + table["tight_n"] * kept >= settings.min_samples
-    scores = turnaround_scores(relaxed_n, table["relaxed_sum"] * kept, score_mean=cuts.score_mean if cuts else 0.0)
+    record = Record(*(table[name] * kept for name in ("relaxed_n", "relaxed_sum", "tight_n", "tight_missed_n")))
+    enough: Flags = record.relaxed_n + record.tight_n >= settings.min_samples
+    scores = turnaround_scores(record, score_mean=cuts.score_mean if cuts else 0.0)
     x = 1.0 - ranks_among(np.array(cuts.turnaround if cuts else ()), scores)
     if cuts is None or not cuts.turnaround:
         x[:] = 0.5
     if cuts is None or cuts.n < settings.min_rows:
         x[~enough] = np.nan
         return bootstrap(x, failed=table["failed"])
-    y = valid_ranks(np.array(cuts.consecutive_valid, np.int64), cuts.n, table["consecutive_valid"])
+    y = valid_ranks(np.array(cuts.consecutive_valid, np.int64), cuts.n, _valid_in_a_row(table, now, settings))
     p: Floats = np.minimum(x, y)
     p[~enough] = np.nan
     return p
+
+
+def _valid_in_a_row(table: Table, now: Instant, settings: RankingSettings) -> Counts:
+    """domain.ranking.valid_in_a_row of each record."""
+    counted: Counts = table["consecutive_valid"]
+    if settings.forgive_s <= 0:
+        return counted
+    forgiven = (counted >= FORGIVEN_VALID) & (now - table["clean_since_at"] >= settings.forgive_s)
+    return np.where(forgiven, np.int32(FORGIVEN), counted)
 
 
 def opens(p: Floats, threshold: float, *, strict: bool) -> Flags:

@@ -11,9 +11,9 @@ from domain.havs import HavEvent, HavEventKind
 from domain.jobs import JobClass, output_file_name
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
 from domain.units import Flop, Instant, Seconds
-from lifecycle.censoring import LEAST_S
 from lifecycle.compare import OutputCopy
 from lifecycle.machine import advance, host_record
+from lifecycle.samples import LEAST_S, returned_sample, yardstick_s
 from lifecycle.settle import InstanceView, JobView, Settlement
 from lifecycle.states import Event
 
@@ -96,14 +96,19 @@ def _hav_event(instance: InstanceFacts, kind: HavEventKind, fpops_est_flop: Flop
     turnaround_s = max(LEAST_S, instance.reported_at - instance.sent_at)
     return replace(
         event,
-        ln_turnaround_ratio=_ln_ratio(turnaround_s, instance.est_runtime_s),
+        late=instance.due_at is not None and instance.reported_at > instance.due_at,
+        ln_turnaround_ratio=_sample(instance, turnaround_s),
         ln_turnaround=math.log(turnaround_s),
         speed_s_per_flop=speed_s_per_flop(instance.elapsed_s, turnaround_s, fpops_est_flop),
     )
 
 
-def _ln_ratio(turnaround_s: float, est_runtime_s: Seconds | None) -> float | None:
-    return None if est_runtime_s is None else math.log(turnaround_s / max(LEAST_S, est_runtime_s))
+def _sample(instance: InstanceFacts, turnaround_s: float) -> float | None:
+    runtime_s, usual_s = instance.est_runtime_s, instance.median_turnaround_s
+    if runtime_s is None:
+        return None
+    by_s = yardstick_s(tight=instance.tight, est_runtime_s=runtime_s, median_turnaround_s=usual_s)
+    return returned_sample(turnaround_s, yardstick_s=by_s)
 
 
 def speed_s_per_flop(elapsed_s: Seconds | None, turnaround_s: float, fpops_est_flop: Flop) -> float | None:

@@ -19,8 +19,8 @@ from domain.units import InstanceId, Instant
 from jobs.outage import OutageWatch
 from jobs.ports import OverdueWork
 from jobs.writing import Resting, write_or_rest
-from lifecycle.censoring import censored_sample
 from lifecycle.machine import advance, host_record
+from lifecycle.samples import censored_sample, yardstick_s
 from lifecycle.states import Event
 
 LIMIT = 1_000  # instances per round
@@ -82,7 +82,10 @@ def time_out_step(overdue: Overdue, now: Instant) -> InstanceStep:
     """The step of an instance that is given up, with the sample it leaves in its host's statistics. Pure."""
     held = overdue.held
     step = advance(InstanceState.IN_PROGRESS, Event.TIMED_OUT, instance_id=held.instance_id)
-    sample = censored_sample(sent_at=held.sent_at, due_at=held.due_at, now=now, est_runtime_s=held.est_runtime_s)
+    usual_s = yardstick_s(
+        tight=held.tight, est_runtime_s=held.est_runtime_s, median_turnaround_s=held.median_turnaround_s
+    )
+    sample = censored_sample(sent_at=held.sent_at, due_at=held.due_at, now=now, yardstick_s=usual_s)
     kind = host_record(step.instructions)
     assert kind is HavEventKind.TIMED_OUT
     event = HavEvent(held.host_id, held.app_version_id, kind, now, tight=held.tight, ln_turnaround_ratio=sample)

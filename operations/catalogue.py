@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
 
+from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import UnavailableError
-from domain.units import Seconds
+from domain.ranking import are_stale
+from domain.units import AppId, Instant, Seconds
 
 REFRESH_S = Seconds(2.0)
 
@@ -20,23 +24,43 @@ class CatalogueLoader(Protocol):
     async def load_catalogue(self) -> Catalogue: ...
 
 
+def without_stale(catalogue: Catalogue, now: Instant) -> Catalogue:
+    """Without cut points that are too old to judge by (POLICY 4.4): as if those hosts had never been ranked. Pure."""
+    ranking = catalogue.settings.ranking
+    fresh = {key: cuts for key, cuts in catalogue.cut_points.items() if not are_stale(cuts, now, ranking)}
+    return catalogue if len(fresh) == len(catalogue.cut_points) else replace(catalogue, cut_points=fresh)
+
+
+def warn_of_stale(catalogue: Catalogue, keys: AbstractSet[tuple[AppId, ProcessorType]]) -> None:
+    for key in sorted(keys & catalogue.cut_points.keys()):
+        log.warning(
+            "cut points too old: the bootstrap rule holds until hosts are ranked",
+            app_id=key[0],
+            processor_type=key[1],
+            computed_at=catalogue.cut_points[key].computed_at,
+        )
+
+
 class CatalogueCache:
     """Holds one catalogue and replaces it as a whole."""
 
     def __init__(self, loader: CatalogueLoader, clock: Clock, catalogue: Catalogue) -> None:
         self._loader = loader
         self._clock = clock
-        self._catalogue = catalogue
+        self._catalogue = without_stale(catalogue, clock.now())
+        warn_of_stale(catalogue, catalogue.cut_points.keys() - self._catalogue.cut_points.keys())
 
     def catalogue(self) -> Catalogue:
         return self._catalogue
 
     async def refresh_once(self) -> Catalogue:
-        before, self._catalogue = self._catalogue, await self._loader.load_catalogue()
+        before, loaded = self._catalogue, await self._loader.load_catalogue()
+        self._catalogue = without_stale(loaded, self._clock.now())
         told = {str(error) for error in before.unfit_settings}
         for error in self._catalogue.unfit_settings:
             if str(error) not in told:
                 log.warning("setting ignored, its default holds", why=str(error))
+        warn_of_stale(loaded, {key for key in before.cut_points if key not in self._catalogue.cut_points})
         return self._catalogue
 
     async def run(self) -> None:

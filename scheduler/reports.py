@@ -15,9 +15,9 @@ from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceState, instance_id_of
 from domain.units import InstanceId, Instant
-from lifecycle.censoring import censored_sample
 from lifecycle.machine import advance, allows, host_record
 from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
+from lifecycle.samples import censored_sample, yardstick_s
 from lifecycle.states import Event
 from scheduler import sanity
 from wire.messages import ReportedResult
@@ -114,7 +114,10 @@ def _hav_event(known: Reported, kind: HavEventKind | None, now: Instant) -> HavE
     held = known.held
     sample = None
     if kind is HavEventKind.TIMED_OUT:
-        sample = censored_sample(sent_at=held.sent_at, due_at=held.due_at, now=now, est_runtime_s=held.est_runtime_s)
+        usual_s = yardstick_s(
+            tight=held.tight, est_runtime_s=held.est_runtime_s, median_turnaround_s=held.median_turnaround_s
+        )
+        sample = censored_sample(sent_at=held.sent_at, due_at=held.due_at, now=now, yardstick_s=usual_s)
     return HavEvent(
         held.host_id,
         held.app_version_id,

@@ -18,6 +18,7 @@ from domain.populations import (
     AppFacts,
     HostStatisticsRun,
     RankedPart,
+    Since,
     StoredPercentile,
 )
 from domain.ranking import CutPoints
@@ -57,7 +58,11 @@ class PostgresHavTables:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def of_versions(self, versions: Sequence[AppVersion], *, active_since: Instant) -> Table:
+    async def refresh_turnarounds(self, app_id: AppId) -> None:
+        await self._database.fetch("refresh_app_turnaround", app_id)
+        await self._database.fetch("refresh_batch_turnarounds", app_id)
+
+    async def of_versions(self, versions: Sequence[AppVersion], since: Since) -> Table:
         reader = TableReader(HAV_FIELDS)
 
         async def take(data: bytes) -> None:
@@ -68,7 +73,9 @@ class PostgresHavTables:
                 load("hav_rows"),
                 [version.app_version_id for version in versions],
                 [version.plan_class.gpu_type is not None for version in versions],
-                active_since,
+                since.called_at,
+                since.used_at,
+                since.clean_at,
                 output=take,
                 format="binary",
                 timeout=COPY_TIMEOUT_S,

@@ -209,6 +209,8 @@ def host_app_version(row: Row) -> HostAppVersion:
         log_n=row["log_n"],
         log_sum=row["log_sum"],
         log_sum_sq=row["log_sum_sq"],
+        tight_missed_n=row["tight_missed_n"],
+        clean_since_at=row["clean_since_at"],
     )
 
 

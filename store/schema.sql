@@ -78,7 +78,8 @@ CREATE TABLE app (
     user_friendly_name  text NOT NULL DEFAULT '',
     beta                boolean NOT NULL DEFAULT false,
     deprecated          boolean NOT NULL DEFAULT false,
-    adaptive_copies     int NOT NULL DEFAULT 0 CHECK (adaptive_copies BETWEEN 0 AND 10)
+    adaptive_copies     int NOT NULL DEFAULT 0 CHECK (adaptive_copies BETWEEN 0 AND 10),
+    turnaround_s_per_flop double precision             -- median over results: what batches without one of their own expect
 );
 
 CREATE TABLE plan_class (
@@ -151,7 +152,7 @@ CREATE TABLE batch (
     completion_at           double precision,           -- published C(B)
     completion_q50_at       double precision,
     completion_q90_at       double precision,
-    median_turnaround_s     double precision,
+    median_turnaround_s     double precision,           -- of its valid results; null below 20
     ended_at                double precision,
     CHECK ((qos = 'short_deadline') = (deadline_at IS NOT NULL)),
     CHECK ((state = 'active') = (ended_at IS NULL))
@@ -238,7 +239,7 @@ CREATE TABLE instance (
     cpu_s             double precision,
     exit_status       int,
     reason            text,                             -- why it failed, in words
-    turnaround_sample double precision,                 -- the ln(turnaround / R) its HAV row was given
+    turnaround_sample double precision,                 -- what its HAV row was given (lifecycle/samples.py)
     CHECK ((state IN ('unsent', 'cancelled')) = (sent_at IS NULL)),
     CHECK ((sent_at IS NULL) = (host_id IS NULL)),
     CHECK ((sent_at IS NULL) = (volunteer_id IS NULL)),
@@ -335,7 +336,7 @@ CREATE TABLE host_app_version (
     tight_sum          double precision NOT NULL DEFAULT 0,   -- ln(turnaround / R)
     tight_sum_sq       double precision NOT NULL DEFAULT 0,
     relaxed_n          double precision NOT NULL DEFAULT 0,
-    relaxed_sum        double precision NOT NULL DEFAULT 0,
+    relaxed_sum        double precision NOT NULL DEFAULT 0,   -- ln(turnaround / the batch's median)
     relaxed_sum_sq     double precision NOT NULL DEFAULT 0,
     log_n              bigint NOT NULL DEFAULT 0,             -- the estimator's undecayed sums of ln turnaround
     log_sum            double precision NOT NULL DEFAULT 0,
@@ -347,6 +348,8 @@ CREATE TABLE host_app_version (
     inherited_from     int,
     PRIMARY KEY (host_id, app_version_id)
 ) WITH (fillfactor = 80);
+    tight_missed_n     double precision NOT NULL DEFAULT 0,   -- of tight_n: back after the due date, or never
+    clean_since_at     double precision,                      -- the last failure, or the first event while there was none
 CREATE INDEX host_app_version_by_version ON host_app_version (app_version_id);
 
 -- A run of the host statistics writes one generation; a one-row pointer switches to it.

@@ -66,6 +66,7 @@ class StatisticsChanges:
             change.n_valid,
             change.n_error,
             change.n_timeout,
+            change.tight_missed_n,
             *self._sent.get(key, (0, 0)),
         )
 

@@ -64,6 +64,7 @@ def held(row: Row) -> Held:
         row["tight"],
         row["no_longer_needed"],
     )
+        row["median_turnaround_s"],
 
 
 def reported(row: Row, entry: Held | None = None) -> Reported:
@@ -115,6 +116,7 @@ def instance_facts(row: Row, app_name: str) -> InstanceFacts:
         row["turnaround_sample"],
         row["timeout_at"],
     )
+        row["median_turnaround_s"],
 
 
 def job_facts(row: Row, job_class: JobClass, instances: tuple[InstanceFacts, ...]) -> JobFacts:

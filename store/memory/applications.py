@@ -166,6 +166,8 @@ def _inherited(row: HostAppVersion, app_version_id: AppVersionId) -> HostAppVers
         log_sum_sq=row.log_sum_sq * kept,
     )
 
+        tight_missed_n=row.tight_missed_n * min(1.0, INHERITED_SAMPLES / max(row.tight.n, INHERITED_SAMPLES)),
+        clean_since_at=row.clean_since_at,
 
 def _lightened(sums: DecayedSums) -> DecayedSums:
     kept = min(1.0, INHERITED_SAMPLES / sums.n) if sums.n > 0 else 1.0

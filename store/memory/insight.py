@@ -111,6 +111,8 @@ def _record(row: HostAppVersion, rate: float) -> tuple[object, ...]:
         row.relaxed.n,
         row.relaxed.total,
         row.tight.n,
+        row.tight_missed_n,
+        float("nan") if row.clean_since_at is None else row.clean_since_at,
         rate,
     )
 

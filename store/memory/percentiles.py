@@ -10,23 +10,27 @@ from statistics import median_low
 import numpy as np
 
 from domain.apps import AppVersion
+from domain.batches import BatchState
 from domain.hosts import Host, HostAppVersion
 from domain.populations import (
     HAV_FIELDS,
     PERCENTILE_FIELDS,
     AppFacts,
     HostStatisticsRun,
+    Since,
     StoredPercentile,
 )
-from domain.ranking import CutPoints
+from domain.ranking import FORGIVEN, FORGIVEN_VALID, CutPoints
 from domain.units import AppId, AppVersionId, HostId, Instant, JobId, Seconds
 from store.binary_copy import Table, native_dtype
+from store.memory.pace import app_pace, median_of_batch
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
 from store.memory.work import Work
 
 RECENT_BATCHES = 50
 JOBS_PER_BATCH = 100
+BATCHES_REFRESHED = 1000
 LEAST_AVAILABILITY_FRACTION = 0.01
 
 
@@ -34,10 +38,18 @@ class MemoryHavTables:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    async def of_versions(self, versions: Sequence[AppVersion], *, active_since: Instant) -> Table:
+    async def refresh_turnarounds(self, app_id: AppId) -> None:
+        batches = sorted((b for b in self._work.batches.values() if b.new.app_id == app_id), key=lambda b: -b.batch_id)
+        pace = app_pace(self._work, batches[:RECENT_BATCHES])
+        if pace is not None:
+            self._work.turnaround_s_per_flop[app_id] = pace
+        for batch in [one for one in batches if one.state is BatchState.ACTIVE][:BATCHES_REFRESHED]:
+            batch.median_turnaround_s = median_of_batch(self._work, batch) or batch.median_turnaround_s
+
+    async def of_versions(self, versions: Sequence[AppVersion], since: Since) -> Table:
         wanted = {version.app_version_id: version for version in versions}
         rows = [
-            _record(row, wanted[version_id], stored.host, active_since)
+            _record(row, wanted[version_id], stored.host, since)
             for stored in self._work.hosts.values()
             for version_id, row in stored.havs.items()
             if version_id in wanted
@@ -63,16 +75,18 @@ class MemoryHavTables:
         return found
 
 
-def _record(row: HostAppVersion, version: AppVersion, host: Host, active_since: Instant) -> tuple[object, ...]:
+def _record(row: HostAppVersion, version: AppVersion, host: Host, since: Since) -> tuple[object, ...]:
     """The fields of HAV_FIELDS."""
     gpu = version.plan_class.gpu_type is not None
     share = host.gpu_availability_fraction if gpu else host.cpu_availability_fraction
+    clean = row.clean_since_at is not None and row.clean_since_at <= since.clean_at
+    forgiven = clean and row.consecutive_valid >= FORGIVEN_VALID
     speed = row.speed.mean if row.speed.n > 0 else float("nan")
     return (
         row.host_id,
         row.app_version_id,
-        row.consecutive_valid,
-        host.last_rpc_at >= active_since,
+        FORGIVEN if forgiven else row.consecutive_valid,
+        host.last_rpc_at >= since.called_at and row.relaxed.at >= since.used_at,
         row.consecutive_valid == 0 and row.n_error + row.n_timeout > 0,
         row.relaxed.at,
         row.relaxed.n,
@@ -80,6 +94,7 @@ def _record(row: HostAppVersion, version: AppVersion, host: Host, active_since: 
         row.tight.n,
         row.tight.total,
         row.tight.total_sq,
+        row.tight_missed_n,
         row.log_n,
         row.log_sum,
         row.log_sum_sq,

@@ -5,6 +5,7 @@ Only `tables.Tables` changes what an index depends on (states, hosts, urgency); 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from domain.batches import Batch, BatchCounts, BatchState
@@ -13,6 +14,7 @@ from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held, Input, InstanceState, JobClass, JobState, instance_name
 from domain.submission import NewBatch
 from domain.units import (
+    AppId,
     AppVersionId,
     BatchId,
     HostId,
@@ -52,6 +54,8 @@ class StoredBatch:
     waiting: WaitingQueues = field(default_factory=WaitingQueues)
     last_first_dispatch_at: Instant | None = None
     ended_at: Instant | None = None
+    median_turnaround_s: Seconds | None = None
+    turnaround_s_per_flop: Mapping[AppId, float] = field(default_factory=dict)  # of every app, as it is now
 
     @property
     def order(self) -> tuple[int, float, BatchId]:
@@ -72,6 +76,7 @@ class StoredBatch:
             new.order_key,
             new.logical_end_at,
             deadline_at=new.deadline_at,
+            median_turnaround_s=self.median_turnaround_s,
             last_first_dispatch_at=self.last_first_dispatch_at,
             user_priority=new.user_priority,
             ended_at=self.ended_at,
@@ -97,6 +102,14 @@ class StoredJob:
 
 
 @dataclass(slots=True, eq=False)
+    @property
+    def median_turnaround_s(self) -> Seconds | None:
+        """Of its batch's results, or of the app's by size."""
+        of_app = self.batch.turnaround_s_per_flop.get(self.batch.new.app_id)
+        if self.batch.median_turnaround_s is not None or of_app is None:
+            return self.batch.median_turnaround_s
+        return Seconds(of_app * self.job_class.fpops_est_flop)
+
 class StoredInstance:
     """An instance; what is None is known from its dispatch or its report on."""
 
@@ -151,3 +164,4 @@ class StoredInstance:
             self.tight,
             no_longer_needed=job.state is not JobState.OPEN,
         )
+            median_turnaround_s=job.median_turnaround_s,

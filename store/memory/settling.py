@@ -104,3 +104,4 @@ def _instance_facts(row: StoredInstance) -> InstanceFacts:
         row.turnaround_sample,
         row.timeout_at,
     )
+        row.job.median_turnaround_s,

@@ -167,7 +167,12 @@ class MemorySubmissions:
         """Make the batch real, with its classes, jobs and first instances."""
         work, new = self._work, draft.new
         batch = StoredBatch(
-            batch_id, new, self.registry.apps[new.app_id].name, new.state, BatchCounts(jobs_total=new.jobs_total)
+            batch_id,
+            new,
+            self.registry.apps[new.app_id].name,
+            new.state,
+            BatchCounts(jobs_total=new.jobs_total),
+            turnaround_s_per_flop=work.turnaround_s_per_flop,
         )
         work.batches[batch_id] = batch
         batch.classes.extend(draft.classes)

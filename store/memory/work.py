@@ -19,6 +19,7 @@ from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.units import (
     DAY_S,
+    AppId,
     AppVersionId,
     BatchId,
     HostId,
@@ -46,6 +47,7 @@ class Work:
         self.classes: dict[JobClassId, JobClass] = {}
         self.jobs: list[StoredJob] = []
         self.instances: list[StoredInstance] = []
+        self.turnaround_s_per_flop: dict[AppId, float] = {}
         self.ready: list[tuple[int, float, BatchId]] = []  # active batches with unsent instances, in order
         self.todo: OrderedDict[JobId, int] = OrderedDict()  # job -> serial, in the order of serials
         self._last_serial = 0

@@ -2,16 +2,16 @@
 --   the later instant first, each losing half its weight in 14 days (1209600 s). Rows are changed in key order.
 -- Arguments: $1 host_ids, $2 app_version_ids, $3 at, $4 judged (whether there were events), $5 valid_reset, $6 valid_added,
 --   $7 quota_factor, $8 quota_added, $9 to $11 speed, $12 to $14 tight, $15 to $17 relaxed (n, sum, sum_sq),
---   $18 to $20 log (n, sum, sum_sq), $21 n_valid, $22 n_error, $23 n_timeout, $24 day, $25 sent (arrays, keys
---   distinct), $26 quota_start, $27 quota_most.
+--   $18 to $20 log (n, sum, sum_sq), $21 n_valid, $22 n_error, $23 n_timeout, $24 tight_missed_n, $25 day,
+--   $26 sent (arrays, keys distinct), $27 quota_start, $28 quota_most.
 -- Result: host_id and app_version_id of the rows that were there.
 UPDATE host_app_version SET
     consecutive_valid
         = CASE WHEN delta.valid_reset THEN 0 ELSE host_app_version.consecutive_valid END + delta.valid_added,
     quota_per_day = CASE
-        WHEN delta.judged THEN trunc(least($27::double precision, greatest(
+        WHEN delta.judged THEN trunc(least($28::double precision, greatest(
             1,
-            coalesce(nullif(host_app_version.quota_per_day, 0), $26::int) * delta.quota_factor + delta.quota_added
+            coalesce(nullif(host_app_version.quota_per_day, 0), $27::int) * delta.quota_factor + delta.quota_added
         )))::int
         ELSE host_app_version.quota_per_day
     END,
@@ -21,8 +21,13 @@ UPDATE host_app_version SET
         ELSE host_app_version.sent_today + delta.sent
     END,
     stats_at = greatest(host_app_version.stats_at, delta.at),
+    clean_since_at = CASE
+        WHEN delta.judged AND (delta.valid_reset OR host_app_version.clean_since_at IS NULL) THEN delta.at
+        ELSE host_app_version.clean_since_at
+    END,
     (
-        speed_n, speed_sum, speed_sum_sq, tight_n, tight_sum, tight_sum_sq, relaxed_n, relaxed_sum, relaxed_sum_sq
+        speed_n, speed_sum, speed_sum_sq, tight_n, tight_sum, tight_sum_sq, tight_missed_n, relaxed_n, relaxed_sum,
+        relaxed_sum_sq
     ) = (
         SELECT
             greatest(0, host_app_version.speed_n * weight + delta.speed_n),
@@ -31,6 +36,7 @@ UPDATE host_app_version SET
             greatest(0, host_app_version.tight_n * weight + delta.tight_n),
             host_app_version.tight_sum * weight + delta.tight_sum,
             host_app_version.tight_sum_sq * weight + delta.tight_sum_sq,
+            greatest(0, host_app_version.tight_missed_n * weight + delta.tight_missed_n),
             greatest(0, host_app_version.relaxed_n * weight + delta.relaxed_n),
             host_app_version.relaxed_sum * weight + delta.relaxed_sum,
             host_app_version.relaxed_sum_sq * weight + delta.relaxed_sum_sq
@@ -54,11 +60,11 @@ FROM (
         $8::int[], $9::double precision[], $10::double precision[], $11::double precision[], $12::double precision[],
         $13::double precision[], $14::double precision[], $15::double precision[], $16::double precision[],
         $17::double precision[], $18::bigint[], $19::double precision[], $20::double precision[], $21::bigint[],
-        $22::bigint[], $23::bigint[], $24::int[], $25::int[]
+        $22::bigint[], $23::bigint[], $24::double precision[], $25::int[], $26::int[]
     ) AS delta (
         host_id, app_version_id, at, judged, valid_reset, valid_added, quota_factor, quota_added, speed_n, speed_sum,
         speed_sum_sq, tight_n, tight_sum, tight_sum_sq, relaxed_n, relaxed_sum, relaxed_sum_sq, log_n, log_sum,
-        log_sum_sq, n_valid, n_error, n_timeout, day, sent
+        log_sum_sq, n_valid, n_error, n_timeout, tight_missed_n, day, sent
     )
     ORDER BY delta.host_id, delta.app_version_id
 ) AS delta

@@ -4,7 +4,8 @@
 SELECT
     hav.host_id, hav.app_version_id, hav.consecutive_valid,
     hav.consecutive_valid = 0 AND hav.n_error + hav.n_timeout > 0 AS failed,
-    hav.stats_at, hav.relaxed_n, hav.relaxed_sum, hav.tight_n,
+    hav.stats_at, hav.relaxed_n, hav.relaxed_sum, hav.tight_n, hav.tight_missed_n,
+    coalesce(hav.clean_since_at, 'NaN') AS clean_since_at,
     CASE
         WHEN host.rpc_interval_s IS NULL THEN 0
         ELSE 3600 / greatest(host.rpc_interval_s, ($3::double precision - host.last_rpc_at) / 3, 1)

@@ -6,14 +6,15 @@
 INSERT INTO host_app_version (
     host_id, app_version_id, consecutive_valid, quota_per_day, stats_at,
     speed_n, speed_sum, speed_sum_sq, tight_n, tight_sum, tight_sum_sq, relaxed_n, relaxed_sum, relaxed_sum_sq,
-    log_n, log_sum, log_sum_sq, inherited_from
+    log_n, log_sum, log_sum_sq, tight_missed_n, clean_since_at, inherited_from
 )
 SELECT
     hav.host_id, $1::int, least(hav.consecutive_valid, 11), hav.quota_per_day, hav.stats_at,
     hav.speed_n * kept.speed, hav.speed_sum * kept.speed, hav.speed_sum_sq * kept.speed,
     hav.tight_n * kept.tight, hav.tight_sum * kept.tight, hav.tight_sum_sq * kept.tight,
     hav.relaxed_n * kept.relaxed, hav.relaxed_sum * kept.relaxed, hav.relaxed_sum_sq * kept.relaxed,
-    least(hav.log_n, 5), hav.log_sum * kept.log, hav.log_sum_sq * kept.log, predecessor.app_version_id
+    least(hav.log_n, 5), hav.log_sum * kept.log, hav.log_sum_sq * kept.log,
+    hav.tight_missed_n * kept.tight, hav.clean_since_at, predecessor.app_version_id
 FROM (
     SELECT old.app_version_id
     FROM app_version AS new

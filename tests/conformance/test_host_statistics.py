@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from domain.apps import CPU, DEFAULT_PLAN_CLASS, NVIDIA, AppVersion, PlanClass
-from domain.populations import HAV_FIELDS, AppFacts, HostStatisticsRun
-from domain.ranking import Percentile
+from domain.populations import HAV_FIELDS, AppFacts, HostStatisticsRun, Since
+from domain.ranking import FORGIVEN, Percentile
 from domain.units import AppVersionId, BatchId, Flop, Instant, later
 from hoststats.ports import Ports
 from hoststats.service import HostStatistics, Progress
@@ -30,6 +30,7 @@ from tests.worlds import (
 )
 
 CUDA = PlanClass("cuda", gpu_type=NVIDIA)
+SINCE = Since(NOW, Instant(0.0), Instant(0.0))  # hosts that called just now, whenever they had a result
 
 
 def statistics(store: Store, now: Instant = NOW) -> HostStatistics:
@@ -72,10 +73,12 @@ async def test_every_field_of_a_hosts_row_is_read(store: Store) -> None:
     host = await a_registered_host(store, last_rpc_at=NOW, on_fraction=0.5, active_fraction=0.5)
     for tight, ratio in ((False, 0.5), (True, -0.25)):
         sent = await a_sent_instance(store, batch.batch_id, host, tight=tight)
-        event = a_hav_event(sent, at=NOW, ln_turnaround_ratio=ratio, ln_turnaround=8.0, speed_s_per_flop=2e-9)
+        event = a_hav_event(
+            sent, at=NOW, ln_turnaround_ratio=ratio, ln_turnaround=8.0, speed_s_per_flop=2e-9, late=tight
+        )
         await report(store, host, a_report(sent, hav_event=event))
 
-    [row] = (await store.hav_tables.of_versions([version], active_since=NOW)).tolist()
+    [row] = (await store.hav_tables.of_versions([version], SINCE)).tolist()
 
     assert dict(zip([name for name, _ in HAV_FIELDS], row, strict=True)) == pytest.approx(
         {
@@ -90,6 +93,7 @@ async def test_every_field_of_a_hosts_row_is_read(store: Store) -> None:
             "tight_n": 1.0,
             "tight_sum": -0.25,
             "tight_sum_sq": 0.0625,
+            "tight_missed_n": 1.0,
             "log_n": 2,
             "log_sum": 16.0,
             "log_sum_sq": 128.0,
@@ -104,10 +108,37 @@ async def test_a_silent_host_is_not_active_and_one_without_a_result_has_no_speed
     host = await a_registered_host(store, last_rpc_at=NOW)
     await a_sent_instance(store, batch.batch_id, host)
 
-    table = await store.hav_tables.of_versions([version], active_since=later(NOW, 1.0))
+    table = await store.hav_tables.of_versions([version], replace(SINCE, called_at=later(NOW, 1.0)))
 
     assert table["active"].tolist() == [False]
     assert table["s_per_flop"].tolist() == pytest.approx([float("nan")], nan_ok=True)
+
+
+async def test_a_row_without_a_result_lately_is_not_active(store: Store) -> None:
+    version = await a_registered_version(store)
+    await some_hosts(store, 1, version)
+
+    for used_at, active in ((NOW, True), (later(NOW, 1.0), False)):
+        table = await store.hav_tables.of_versions([version], replace(SINCE, used_at=used_at))
+        assert table["active"].tolist() == [active]
+
+
+async def test_a_row_that_is_clean_for_long_counts_as_having_many_valid_results(store: Store) -> None:
+    version = await a_registered_version(store)
+    [host] = await some_hosts(store, 1, version)
+    batch = await a_submitted_batch(store, jobs=3)
+
+    counted = []
+    for _ in range(3):
+        table = await store.hav_tables.of_versions([version], replace(SINCE, clean_at=NOW))
+        counted += table["consecutive_valid"].tolist()
+        await a_result(store, host, batch.batch_id, 0.0, version)
+    [row] = await store.hav_tables.of_versions([version], replace(SINCE, clean_at=NOW))
+    [failed_since] = await store.hav_tables.of_versions([version], replace(SINCE, clean_at=Instant(NOW - 1.0)))
+
+    assert counted == [1, 2, FORGIVEN]
+    assert int(row["consecutive_valid"]) == FORGIVEN
+    assert int(failed_since["consecutive_valid"]) == 4
 
 
 async def test_only_rows_of_the_versions_asked_for_are_read(store: Store) -> None:
@@ -116,8 +147,8 @@ async def test_only_rows_of_the_versions_asked_for_are_read(store: Store) -> Non
     await store.applications.put_plan_class(CUDA)
     cuda = await a_registered_version(store, version_num=100, plan_class=CUDA)
 
-    assert (await store.hav_tables.of_versions([old], active_since=NOW)).size == 2
-    assert (await store.hav_tables.of_versions([cuda], active_since=NOW)).size == 0
+    assert (await store.hav_tables.of_versions([old], SINCE)).size == 2
+    assert (await store.hav_tables.of_versions([cuda], SINCE)).size == 0
 
 
 async def test_an_app_without_batches_has_no_facts(store: Store) -> None:

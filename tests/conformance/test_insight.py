@@ -102,6 +102,8 @@ async def test_a_standing_has_everything_a_percentile_is_made_of(store: Store) -
             "relaxed_n": 1.0,
             "relaxed_sum": 0.5,
             "tight_n": 0.0,
+            "tight_missed_n": 0.0,
+            "clean_since_at": NOW,
             "calls_per_hour": 3600.0 / interval_s,
         }
     )

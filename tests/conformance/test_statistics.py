@@ -47,7 +47,17 @@ def assert_same(row: HostAppVersion, expected: HostAppVersion) -> None:
     for ours, theirs in ((row.speed, expected.speed), (row.tight, expected.tight), (row.relaxed, expected.relaxed)):
         sums = (theirs.n, theirs.total, theirs.total_sq, theirs.at)
         assert (ours.n, ours.total, ours.total_sq, ours.at) == pytest.approx(sums, rel=1e-9, abs=1e-9)
-    for field in ("consecutive_valid", "quota_per_day", "n_valid", "n_error", "n_timeout", "n_due", "inherited_from"):
+    assert row.tight_missed_n == pytest.approx(expected.tight_missed_n, rel=1e-9, abs=1e-9)
+    for field in (
+        "clean_since_at",
+        "consecutive_valid",
+        "quota_per_day",
+        "n_valid",
+        "n_error",
+        "n_timeout",
+        "n_due",
+        "inherited_from",
+    ):
         assert getattr(row, field) == getattr(expected, field), field
 
 
@@ -83,7 +93,15 @@ def the_story(host: RegisteredHost, version_id: AppVersionId) -> list[list[HavEv
         [event(KINDS.VALID, 0.0, ln_turnaround_ratio=0.5, ln_turnaround=9.0, speed_s_per_flop=1e-9)],
         [
             event(KINDS.VALID, 1.0, ln_turnaround_ratio=1.5, ln_turnaround=9.5, speed_s_per_flop=2e-9),
-            event(KINDS.VALID, 1.5, tight=True, ln_turnaround_ratio=-0.5, ln_turnaround=8.0, speed_s_per_flop=3e-9),
+            event(
+                KINDS.VALID,
+                1.5,
+                tight=True,
+                ln_turnaround_ratio=-0.5,
+                ln_turnaround=8.0,
+                speed_s_per_flop=3e-9,
+                late=True,
+            ),
         ],
         [event(KINDS.TIMED_OUT, 14.0, ln_turnaround_ratio=2.5)],
         [

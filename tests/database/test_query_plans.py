@@ -127,6 +127,8 @@ READS_ALL = {  # query -> why it may read a large table whole
     "list_volunteers": "an administrator's page",
     "pool_speed": "once for each submitted batch: sums over the hosts",
     "hav_rows": "a ranking of hosts reads their rows whole, on a connection of its own",
+    "refresh_app_turnaround": "once for each app and ranking: its last 50 batches",
+    "refresh_batch_turnarounds": "once for each app and ranking: a sample of its active batches",
     "app_facts": "once for each app and ranking: its last 50 batches",
     "hav_standings": "an operator's question: rows of active hosts, on a connection of its own",
     "newcomer_calls": "an operator's question: active hosts, on a connection of its own",

@@ -45,6 +45,7 @@ AT_ONCE = st.builds(
     ln_turnaround_ratio=SAMPLES,
     ln_turnaround=SAMPLES,
     speed_s_per_flop=st.none() | st.floats(1e-12, 1e-6),
+    late=st.booleans(),
 )
 SUMS = st.builds(
     lambda n, mean, spread: DecayedSums(n, n * mean, n * (mean * mean + spread), Instant(NOW - 86400.0)),
@@ -67,6 +68,7 @@ ROWS = st.builds(
 
 def figures(row: HostAppVersion) -> list[float]:
     sums = [value for s in (row.speed, row.tight, row.relaxed) for value in (s.n, s.total, s.total_sq, s.at)]
+    sums += [row.tight_missed_n, row.clean_since_at or 0.0]
     counts = [row.consecutive_valid, row.quota_per_day, row.n_valid, row.n_error, row.n_timeout]
     return [*sums, *counts]
 
@@ -80,6 +82,24 @@ def test_events_of_one_instant_count_the_same_together_as_one_by_one(
     assert figures(after(row, *events, most=most)) == pytest.approx(
         figures(after_each(row, *events, most=most)), rel=1e-9, abs=1e-9
     )
+
+
+@given(ROWS, st.lists(st.tuples(AT_ONCE, st.floats(0.0, 9e6)), min_size=1, max_size=12))
+def test_events_of_many_days_lose_weight_against_each_other_as_one_by_one(
+    row: HostAppVersion, events: list[tuple[HavEvent, float]]
+) -> None:
+    ordered = [replace(one, at=Instant(NOW + after_s)) for one, after_s in sorted(events, key=lambda pair: pair[1])]
+    most = 500 * 2**12
+
+    together, one_by_one = after(row, *ordered, most=most), after_each(row, *ordered, most=most)
+
+    assert [
+        (sums.n, sums.total, sums.total_sq, sums.at) for sums in (together.speed, together.tight, together.relaxed)
+    ] == [
+        pytest.approx((sums.n, sums.total, sums.total_sq, sums.at), rel=1e-9, abs=1e-9)
+        for sums in (one_by_one.speed, one_by_one.tight, one_by_one.relaxed)
+    ]
+    assert together.tight_missed_n == pytest.approx(one_by_one.tight_missed_n, rel=1e-9, abs=1e-9)
 
 
 @given(ROWS, st.lists(AT_ONCE, min_size=1, max_size=60), st.integers(1, 1000))
@@ -247,8 +267,29 @@ def test_no_events_are_no_deltas() -> None:
 
 
 def test_an_empty_delta_only_brings_the_sums_forward() -> None:
-    row = a_hav(consecutive_valid=3, quota_per_day=70, relaxed=DecayedSums(1.0, 2.0, 4.0, NOW))
+    row = a_hav(consecutive_valid=3, quota_per_day=70, relaxed=DecayedSums(1.0, 2.0, 4.0, NOW), clean_since_at=NOW)
 
     assert applied(row, HavDelta(HostId(1), AppVersionId(1), NOW), quota_start=START, quota_most=MOST) == replace(
         row, speed=DecayedSums(at=NOW), tight=DecayedSums(at=NOW)
     )
+
+
+def test_a_tight_due_date_is_missed_by_silence_or_by_a_late_result_and_counts_once() -> None:
+    late = an_event(tight=True, ln_turnaround_ratio=2.0, late=True)
+    silent = an_event(KINDS.TIMED_OUT, tight=True, ln_turnaround_ratio=2.5)
+    after_all = replace(late, replaces=2.5, replaces_at=NOW)
+
+    assert after(a_hav(), late).tight_missed_n == 1.0
+    assert after(a_hav(), silent).tight_missed_n == 1.0
+    assert after(a_hav(), silent, after_all).tight_missed_n == 1.0
+    assert after(a_hav(), an_event(tight=True, ln_turnaround_ratio=0.5)).tight_missed_n == 0.0
+    assert after(a_hav(), replace(late, tight=False)).tight_missed_n == 0.0
+
+
+def test_a_row_is_clean_since_its_last_failure_or_its_first_event() -> None:
+    later = Instant(NOW + 60.0)
+
+    first = after(a_hav(), an_event())
+    assert first.clean_since_at == NOW
+    assert after(first, an_event(at=later)).clean_since_at == NOW
+    assert after(first, an_event(KINDS.ERROR, at=later)).clean_since_at == later

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -12,9 +12,19 @@ from hypothesis import strategies as st
 
 from domain.apps import CPU
 from domain.hosts import DecayedSums, HostAppVersion
-from domain.ranking import SHRINKAGE, CutPoints, Percentile, percentile, samples, share_less_valid, turnaround_score
+from domain.ranking import (
+    SHRINKAGE,
+    CutPoints,
+    Percentile,
+    are_stale,
+    percentile,
+    samples,
+    share_less_valid,
+    turnaround_score,
+    valid_in_a_row,
+)
 from domain.settings import RankingSettings
-from domain.units import AppId, Instant
+from domain.units import AppId, Instant, Seconds
 from tests.builders import NOW, a_hav
 
 ANY_SIZE = RankingSettings(min_rows=1)
@@ -314,7 +324,93 @@ def test_without_samples_the_score_is_the_populations_mean() -> None:
     assert turnaround_score(a_hav(), NOW, 0.7) == pytest.approx(0.7)
 
 
-def test_tight_samples_do_not_enter_the_score() -> None:
-    row = a_hav(relaxed=DecayedSums(2.0, 4.0, 8.0, NOW), tight=DecayedSums(100.0, -500.0, 2500.0, NOW))
+def test_how_long_tight_instances_took_does_not_enter_the_score() -> None:
+    """They are hurried: else whoever is given them would climb by being given them."""
+    quick = a_hav(relaxed=DecayedSums(2.0, 4.0, 8.0, NOW), tight=DecayedSums(10.0, -50.0, 250.0, NOW))
+    slow = replace(quick, tight=DecayedSums(10.0, 5.0, 2.5, NOW))
 
-    assert turnaround_score(row, NOW, 1.0) == 1.5
+    assert turnaround_score(quick, NOW, 1.0) == turnaround_score(slow, NOW, 1.0)
+
+
+def tight(row: HostAppVersion, *, met: float = 0.0, missed: float = 0.0) -> HostAppVersion:
+    return replace(row, tight=DecayedSums(met + missed, 0.0, 0.0, row.relaxed.at), tight_missed_n=missed)
+
+
+SCORED = st.builds(
+    lambda n, mean: a_hav(relaxed=DecayedSums(n, n * mean, n * mean * mean, NOW)),
+    st.just(0.0) | st.floats(0.01, 100.0),
+    st.floats(-5.0, 5.0),
+)
+COUNTS = st.floats(0.0, 100.0)
+
+
+@given(SCORED, COUNTS, COUNTS, st.floats(0.0, 20.0), st.floats(-2.0, 2.0))
+def test_meeting_a_tight_due_date_never_worsens_a_score_and_missing_one_never_betters_it(
+    row: HostAppVersion, met: float, missed: float, more: float, mean: float
+) -> None:
+    score = turnaround_score(tight(row, met=met, missed=missed), NOW, mean)
+
+    assert turnaround_score(tight(row, met=met + more, missed=missed), NOW, mean) <= score + 1e-8
+    assert turnaround_score(tight(row, met=met, missed=missed + more), NOW, mean) >= score - 1e-8
+
+
+@given(SCORED, COUNTS, st.floats(-2.0, 2.0))
+def test_what_tight_due_dates_can_gain_is_bounded(row: HostAppVersion, met: float, mean: float) -> None:
+    """At best its own mean, and a quarter: nobody becomes the fastest by being given tight work."""
+    own = row.relaxed.mean if row.relaxed.n > 0 else mean
+
+    assert turnaround_score(tight(row, met=met), NOW, mean) >= min(own, mean) - math.log(10.0) / 9 - 1e-8
+
+
+def test_nine_of_ten_met_are_what_is_expected() -> None:
+    row = a_hav(relaxed=DecayedSums(10.0, 20.0, 40.0, NOW))
+
+    assert turnaround_score(tight(row, met=9.0, missed=1.0), NOW, 1.0) == turnaround_score(row, NOW, 1.0)
+
+
+def test_a_host_that_meets_tight_work_alone_does_not_drift_to_the_mean() -> None:
+    busy = a_hav(relaxed=DecayedSums(10.0, -10.0, 10.0, NOW))
+    half_a_year_on = Instant(NOW + 26 * 7 * 86400.0)
+    met = DecayedSums(20.0, 0.0, 0.0, half_a_year_on)
+    idle = turnaround_score(busy, half_a_year_on, 0.5)
+    kept = busy.relaxed.at_time(half_a_year_on)
+
+    assert idle > 0.4
+    assert turnaround_score(replace(busy, relaxed=kept, tight=met), half_a_year_on, 0.5) < -1.0
+
+
+# ---------------------------------------------------------------- forgiveness and age
+
+
+def test_a_failure_of_a_month_ago_is_forgiven_after_three_valid_results() -> None:
+    rows = [a_row(float(score), 40) for score in range(19)]
+    forgiven = replace(a_row(0.0, 3), clean_since_at=Instant(NOW - 30 * 86400.0))
+
+    assert standing(forgiven, [*rows, forgiven]).y == INF
+    assert standing(replace(forgiven, consecutive_valid=2), [*rows, forgiven]).y != INF
+    assert standing(replace(forgiven, clean_since_at=Instant(NOW - 29 * 86400.0)), [*rows, forgiven]).y != INF
+    assert standing(replace(forgiven, clean_since_at=None), [*rows, forgiven]).y != INF
+
+
+def test_with_nothing_to_be_forgiven_months_change_nothing() -> None:
+    row = replace(a_row(0.0, 3), clean_since_at=Instant(0.0))
+
+    assert valid_in_a_row(row, NOW, RankingSettings(forgive_s=Seconds(0.0))) == 3
+
+
+@pytest.mark.parametrize(
+    ("run_s", "refresh_s", "hours", "stale"),
+    [
+        (86400.0, 3600.0, 48.0, False),
+        (86400.0, 3600.0, 48.1, True),
+        (0.0, 3600.0, 48.1, True),  # a cron job ranks: once a day
+        (0.0, 0.0, 47.9, False),
+        (7 * 86400.0, 0.0, 300.0, False),
+    ],
+)
+def test_cut_points_are_stale_after_two_full_rankings_were_missed(
+    run_s: float, refresh_s: float, hours: float, *, stale: bool
+) -> None:
+    settings = RankingSettings(run_interval_s=Seconds(run_s), refresh_interval_s=Seconds(refresh_s))
+
+    assert are_stale(cuts_of([a_row(0.0, 1)]), Instant(NOW + hours * 3600.0), settings) is stale

@@ -17,18 +17,30 @@ from tests.builders import NOW
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row: `n` relaxed samples, each of ln ratio `score`; of an active host unless told."""
+    """A row: `n` relaxed samples, each of ln ratio `score`; of an active host unless told.
+
+    `met` and `missed` count tight due dates.
+    """
 
     score: float
     consecutive_valid: int
     n: float = 10.0
     active: bool = True
     failed: bool = False
+    met: float = 0.0
+    missed: float = 0.0
 
     def hav(self, host_id: int, app_version_id: int = 1) -> HostAppVersion:
         total = self.n * self.score
         sums = DecayedSums(self.n, total, total * self.score, NOW)
-        return HostAppVersion(HostId(host_id), AppVersionId(app_version_id), self.consecutive_valid, relaxed=sums)
+        return HostAppVersion(
+            HostId(host_id),
+            AppVersionId(app_version_id),
+            self.consecutive_valid,
+            relaxed=sums,
+            tight=DecayedSums(self.met + self.missed, 0.0, 0.0, NOW),
+            tight_missed_n=self.missed,
+        )
 
 
 def a_table(lines: Sequence[Line], *, app_version_id: int = 1, at: float = NOW) -> Table:
@@ -36,7 +48,7 @@ def a_table(lines: Sequence[Line], *, app_version_id: int = 1, at: float = NOW) 
     rows = [
         (
             host_id, app_version_id, line.consecutive_valid, line.active, line.failed, at,
-            line.n, line.n * line.score, 0.0, 0.0, 0.0, 0, 0.0, 0.0, float("nan"),
+            line.n, line.n * line.score, line.met + line.missed, 0.0, 0.0, line.missed, 0, 0.0, 0.0, float("nan"),
         )
         for host_id, line in enumerate(lines, start=1)
     ]  # fmt: skip

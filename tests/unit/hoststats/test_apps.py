@@ -81,3 +81,24 @@ def test_an_app_that_nobody_ran_has_no_part() -> None:
     table = a_table([])
 
     assert list(rank_app(APP, [ON_CPU], table, facts=AppFacts(), now=Instant(NOW), settings=Settings())) == []
+
+
+def test_who_is_given_tight_work_alone_and_meets_it_stays_where_it_was() -> None:
+    """Its relaxed samples have all but faded; the mean of the others is 5 behind."""
+    others = [Line(score / 4, 12) for score in range(40)]
+    faded = Line(0.5, 12, n=0.2, met=18.0)
+
+    [part] = rank_app(APP, [ON_CPU], a_table([*others, faded]), facts=AppFacts(), now=NOW, settings=Settings())
+
+    by_host = dict(zip(part.percentiles["host_id"].tolist(), part.percentiles["p"].tolist(), strict=True))
+    assert by_host[41] >= 0.9
+
+
+def test_of_two_equal_records_the_one_that_missed_its_tight_due_dates_stands_lower() -> None:
+    others = [Line(score / 4, 12) for score in range(40)]
+    lines = [*others, Line(2.0, 12, met=9.0, missed=1.0), Line(2.0, 12, met=5.0, missed=5.0)]
+
+    [part] = rank_app(APP, [ON_CPU], a_table(lines), facts=AppFacts(), now=NOW, settings=Settings())
+
+    met, missed = part.percentiles["p"].tolist()[-2:]
+    assert missed < met - 0.05

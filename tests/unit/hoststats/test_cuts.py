@@ -33,7 +33,14 @@ def the_part(lines: list[Line], settings: Settings | None = None, facts: AppFact
 
 
 SCORES = st.floats(-5.0, 8.0) | st.sampled_from([-1.0, 0.0, 0.5])
-LINES = st.builds(Line, SCORES, st.integers(0, 14), st.sampled_from([3.0, 9.0, 50.0]))
+LINES = st.builds(
+    Line,
+    SCORES,
+    st.integers(0, 14),
+    st.sampled_from([3.0, 9.0, 50.0]),
+    met=st.sampled_from([0.0, 4.0]),
+    missed=st.sampled_from([0.0, 1.0]),
+)
 
 
 @given(st.lists(LINES, min_size=1, max_size=60))

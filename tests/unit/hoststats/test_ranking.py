@@ -15,7 +15,7 @@ from domain.hosts import DecayedSums
 from domain.ranking import turnaround_score
 from domain.settings import RankingSettings
 from domain.units import Instant
-from hoststats.ranking import Ranking, mid_ranks, rank, turnaround_scores
+from hoststats.ranking import Ranking, Record, mid_ranks, rank, turnaround_scores
 from tests.builders import NOW, a_hav
 from tests.unit.hoststats.populations import Line, by_brute_force
 
@@ -152,19 +152,33 @@ def test_a_mid_rank_is_scipys_percentile_of_kind_mean(values: list[float]) -> No
     assert ranks.tolist() == pytest.approx(expected, abs=1e-12)
 
 
-@given(
-    st.lists(st.tuples(st.floats(0.0, 500.0), st.floats(-500.0, 500.0), st.floats(0.0, 5e6)), min_size=1, max_size=20),
-    st.floats(-2.0, 2.0),
+DECAYED_ROWS = st.tuples(
+    st.just(0.0) | st.floats(1e-3, 500.0),
+    st.floats(-5.0, 5.0),
+    st.floats(0.0, 5e6),
+    st.floats(0.0, 100.0),
+    st.floats(0.0, 100.0),
 )
+
+
+@given(st.lists(DECAYED_ROWS, min_size=1, max_size=20), st.floats(-2.0, 2.0))
 def test_a_score_is_the_very_same_where_a_request_computes_it(
-    sums: list[tuple[float, float, float]], score_mean: float
+    sums: list[tuple[float, float, float, float, float]], score_mean: float
 ) -> None:
     now = Instant(NOW + 5e6)
-    n, total, age = (np.array(column) for column in zip(*sums, strict=True))
+    n, mean, age, met, missed = (np.array(column) for column in zip(*sums, strict=True))
     weight = np.exp2(-(now - (NOW + age)).clip(0.0) / (14 * 86400.0))
 
-    scores = turnaround_scores(n * weight, total * weight, score_mean=score_mean)
+    record = Record(*(column * weight for column in (n, n * mean, met + missed, missed)))
+    scores = turnaround_scores(record, score_mean=score_mean)
 
-    rows = [a_hav(relaxed=DecayedSums(n, total, 0.0, Instant(NOW + age))) for n, total, age in sums]
+    rows = [
+        a_hav(
+            relaxed=DecayedSums(n, n * mean, 0.0, Instant(NOW + age)),
+            tight=DecayedSums(met + missed, 0.0, 0.0, Instant(NOW + age)),
+            tight_missed_n=missed,
+        )
+        for n, mean, age, met, missed in sums
+    ]
     expected = [turnaround_score(row, now, score_mean) for row in rows]
-    assert scores.tolist() == pytest.approx(expected, rel=0.0, abs=1e-9)
+    assert scores.tolist() == pytest.approx(expected, rel=0.0, abs=2e-9)

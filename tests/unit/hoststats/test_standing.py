@@ -29,7 +29,9 @@ ROWS = st.builds(
     relaxed=st.builds(
         lambda n, mean: DecayedSums(n, n * mean, n * mean * mean, NOW), st.sampled_from([0.0, 1.0, 3.0, 20.0]), SCORES
     ),
-    tight=st.sampled_from([0.0, 2.0, 5.0]).map(lambda n: DecayedSums(n, 0.0, 0.0, NOW)),
+    tight=st.sampled_from([2.0, 5.0]).map(lambda n: DecayedSums(n, 0.0, 0.0, NOW)),
+    tight_missed_n=st.sampled_from([0.0, 1.0, 2.0]),
+    clean_since_at=st.none() | st.sampled_from([NOW, Instant(NOW - 20 * 86400.0), Instant(NOW - 40 * 86400.0)]),
 )
 CUTS = st.none() | st.builds(
     CutPoints,
@@ -45,9 +47,10 @@ CUTS = st.none() | st.builds(
 
 def record(row: HostAppVersion) -> tuple[object, ...]:
     failed = row.consecutive_valid == 0 and row.n_error + row.n_timeout > 0
-    sums = row.relaxed
+    sums, clean_at = row.relaxed, math.nan if row.clean_since_at is None else row.clean_since_at
     return (
-        row.host_id, row.app_version_id, row.consecutive_valid, failed, sums.at, sums.n, sums.total, row.tight.n, 1.0,
+        row.host_id, row.app_version_id, row.consecutive_valid, failed, sums.at, sums.n, sums.total, row.tight.n,
+        row.tight_missed_n, clean_at, 1.0,
     )  # fmt: skip
 
 
@@ -80,7 +83,7 @@ def test_nothing_passes_where_there_is_nothing() -> None:
 
 def test_a_host_with_two_versions_is_two_rows_and_one_caller() -> None:
     table = np.array(
-        [(7, 1, 0, False, 0.0, 0.0, 0.0, 0.0, 2.0), (7, 2, 0, False, 0.0, 0.0, 0.0, 0.0, 2.0)], list(STANDING_FIELDS)
+        [(7, version, 0, False, *[0.0] * 6, 2.0) for version in (1, 2)], list(STANDING_FIELDS)
     )
 
     assert passing([(table, np.array([True, True]))]) == Passing(2, 2.0)

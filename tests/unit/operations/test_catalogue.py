@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import structlog
+
+from domain.apps import CPU, NVIDIA
 from domain.catalogue import Catalogue
 from domain.errors import UnavailableError
-from domain.units import AppId
+from domain.ranking import CutPoints
+from domain.units import AppId, Instant
 from operations.catalogue import REFRESH_S, CatalogueCache
 from tests.builders import an_app
 from tests.unit.operations.clocks import HastyClock, StillClock
@@ -60,3 +64,19 @@ async def test_the_loop_refreshes_every_two_seconds() -> None:
     task.cancel()
 
     assert (cache.catalogue(), clock.sleeps) == (NEW, [2.0, 2.0])
+
+
+async def test_cut_points_that_are_too_old_are_left_out_with_one_warning() -> None:
+    clock = StillClock()
+    old, young = (
+        CutPoints(AppId(1), kind, Instant(clock.now() - hours * 3600.0), 40, (), ())
+        for kind, hours in ((CPU, 49.0), (NVIDIA, 47.0))
+    )
+    both = Catalogue(cut_points={(AppId(1), CPU): old, (AppId(1), NVIDIA): young})
+    with structlog.testing.capture_logs() as logged:
+        cache = CatalogueCache(Loader(both, both), clock, both)
+        await cache.refresh_once()
+        await cache.refresh_once()
+
+    assert cache.catalogue().cut_points == {(AppId(1), NVIDIA): young}
+    assert [(line["log_level"], line["processor_type"]) for line in logged] == [("warning", CPU)]

@@ -1,0 +1,51 @@
+"""What does an instance's turnaround say about its host? Pure."""
+
+from __future__ import annotations
+
+import math
+
+from domain.units import Instant, Seconds
+
+LEAST_S = Seconds(1.0)  # turnarounds and yardsticks count as at least this, so that their logarithms are tame
+LEAST_CENSORED_RATIO = 10.0  # POLICY 4.5
+
+
+def yardstick_s(*, tight: bool, est_runtime_s: Seconds, median_turnaround_s: Seconds | None) -> Seconds:
+    """What a turnaround is measured by: R while tight, else what the batch's jobs usually take.
+
+    Tight instances say how much longer than R a host needs (R_q), relaxed ones how fast it is among its kind: R
+    would not do, being the host's own (DESIGN section 5). Where nothing like the batch has come back yet, R it is.
+
+    >>> yardstick_s(tight=False, est_runtime_s=Seconds(3600.0), median_turnaround_s=Seconds(86400.0))
+    86400.0
+    >>> yardstick_s(tight=True, est_runtime_s=Seconds(3600.0), median_turnaround_s=Seconds(86400.0))
+    3600.0
+    """
+    if tight or median_turnaround_s is None:
+        return est_runtime_s
+    return median_turnaround_s
+
+
+def returned_sample(turnaround_s: float, *, yardstick_s: Seconds) -> float:
+    """ln(turnaround / yardstick) of a valid result.
+
+    >>> returned_sample(1800.0, yardstick_s=Seconds(3600.0)) == -math.log(2.0)
+    True
+    """
+    return math.log(max(LEAST_S, turnaround_s) / max(LEAST_S, yardstick_s))
+
+
+def censored_sample(*, sent_at: Instant, due_at: Instant, now: Instant, yardstick_s: Seconds) -> float:
+    """The ln(turnaround / yardstick) of a turnaround that is only known to be longer: what a time-out leaves.
+
+    s = ln max(10, (now - sent) / yardstick, (due - sent) / yardstick): at least what the host was given (POLICY
+    D23), and never so little that losing jobs looks like being a little slow (POLICY 4.5). The same whether we give
+    the instance up after its grace or the client does at its due date, unstarted. A late valid result takes it
+    back. A job of a batch whose jobs take an hour, that was given 20 h and is given up after 22 h:
+
+    >>> round(censored_sample(sent_at=Instant(0.0), due_at=Instant(72_000.0), now=Instant(79_200.0),
+    ...                       yardstick_s=Seconds(3600.0)), 3)  # ln 22
+    3.091
+    """
+    silent_s = max(now - sent_at, due_at - sent_at)
+    return math.log(max(LEAST_CENSORED_RATIO, silent_s / max(LEAST_S, yardstick_s)))
