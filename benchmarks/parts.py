@@ -34,7 +34,7 @@ PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def parts_of(lines: Iterable[str]) -> dict[str, float]:
-    """The share of each part, the largest first; idle threads do not count. Raises InvalidInputError.
+    """The share of each part, the largest first; idle threads and unread stacks do not count. Raises InvalidInputError.
 
     >>> parts_of(["run (loop.py:1);handle (scheduler/handler.py:9);decode_request (wire/decode.py:3) 3",
     ...           "run (loop.py:1) 1", "_worker (concurrent/futures/thread.py:81) 9"])
@@ -43,9 +43,9 @@ def parts_of(lines: Iterable[str]) -> dict[str, float]:
     seen: Counter[str] = Counter()
     for number, line in enumerate(lines, start=1):
         stack, _, count = line.rstrip("\n").rpartition(" ")
-        if not (stack and count.isdecimal()):
+        if not count.isdecimal():
             raise InvalidInputError(f"line {number}", "a stack and how often it was seen", line)
-        if IDLE not in stack:
+        if stack and IDLE not in stack:  # without frames: the process changed while it was looked at
             seen[_part(stack.split(";"))] += int(count)
     return {part: count / seen.total() for part, count in seen.most_common()}
 

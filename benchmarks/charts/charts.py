@@ -68,12 +68,11 @@ def charts_of(results: Results) -> dict[str, Chart]:
     """Every chart the results have enough points for, by file name."""
     charts: dict[str, Chart] = {
         "cost": _cost(results),
-        "slots": _rates(results, "slots", "Throughput and the size of the job array", "slots of each worker"),
-        "backlog": _rates(results, "waiting_jobs", "Throughput and backlog", "waiting jobs", logarithmic=True),
+        "slots": _ratio(results, "slots", "Throughput and the size of the job array", "slots of each worker"),
+        "backlog": _ratio(results, "waiting_jobs", "Throughput and backlog", "waiting jobs", logarithmic=True),
+        "connections": _ratio(results, "connections", "Throughput and connections", "connections that always ask"),
         "jobs": _jobs(results),
-        "connections": _rates(results, "connections", "Throughput and connections", "connections that always ask"),
-        "latency": _latency(results, "load", "Latency and load", "requests per second"),
-        "latency-connections": _latency(results, "connections", "Latency at full load", "connections that always ask"),
+        "latency": _latency(results),
         "refill": _refill(results),
         "submit": _submit(results),
     }
@@ -85,28 +84,24 @@ def _curve(results: Results, parameter: str, name: str, figure: Figure) -> Serie
     return Series(name, x, [figure(answer) for answer in answers])
 
 
-def _rates(results: Results, parameter: str, title: str, x_label: str, *, logarithmic: bool = False) -> Curves:
-    series = _curve(results, parameter, "requests per second", lambda answer: answer.requests_per_s)
-    return Curves(title, x_label, "requests per second", [series], logarithmic=logarithmic)
+def _ratio(results: Results, parameter: str, title: str, x_label: str, *, logarithmic: bool = False) -> Curves:
+    series = _curve(results, parameter, "ratio to echo", lambda answer: answer.ratio_to_echo)
+    return Curves(title, x_label, "share of the bare handler's rate", [series], logarithmic=logarithmic)
 
 
 def _jobs(results: Results) -> Curves:
-    series = [
-        _curve(results, "jobs_per_request", "jobs", lambda answer: answer.jobs_per_s),
-        _curve(results, "jobs_per_request", "requests", lambda answer: answer.requests_per_s),
-    ]
-    return Curves("Throughput and jobs per request", "jobs per request", "per second", series)
+    series = _curve(results, "jobs_per_request", "CPU time", lambda answer: answer.cpu_us_per_job)
+    return Curves("CPU time of a job and jobs per request", "jobs per request", "microseconds per job", [series])
 
 
-def _latency(results: Results, parameter: str, title: str, x_label: str) -> Curves:
-    x, answers = along(results.dispatch, parameter)
-    if parameter == "load":
-        x = [answer.requests_per_s for answer in answers]
+def _latency(results: Results) -> Curves:
+    _, answers = along(results.dispatch, "load")
+    x = [answer.requests_per_s for answer in answers]
     series = [
         Series("99 % of the replies within", x, [answer.p99_ms for answer in answers]),
         Series("half of the replies within", x, [answer.p50_ms for answer in answers]),
     ]
-    return Curves(title, x_label, "milliseconds", series)
+    return Curves("Latency and load", "requests per second", "milliseconds", series)
 
 
 def _cost(results: Results) -> Bars:

@@ -28,6 +28,7 @@ def a_dispatch(**changes: Any) -> dict[str, object]:
         "echo_requests_per_s": 20000.0,
         "requests_per_s": 3000.0,
         "jobs_per_s": 3000.0,
+        "ratio_to_echo": 0.15,
         "p50_ms": 18.0,
         "p99_ms": 50.0,
         "python_cpu_us_per_request": 400.0,
@@ -68,6 +69,11 @@ def test_runs_that_asked_for_the_same_are_one_point_their_median() -> None:
     assert len(results.dispatch) == 1
     assert (answer.requests_per_s, answer.p99_ms) == (3000.0, 50.0)
     assert answer.workers_cpu_us_per_request == 350.0
+
+
+def test_the_cost_of_a_job_is_that_of_its_share_of_a_request() -> None:
+    results = results_of({"eight.json": a_dispatch(jobs_per_request=8, requests_per_s=1000.0, jobs_per_s=8000.0)})
+    assert results.dispatch[Asked(jobs_per_request=8)].cpu_us_per_job == 68.75
 
 
 def test_a_load_of_one_may_be_a_whole_number() -> None:

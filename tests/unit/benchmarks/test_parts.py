@@ -37,6 +37,10 @@ def test_threads_that_wait_are_not_work() -> None:
     assert shares == {REST: 1.0}
 
 
+def test_a_stack_that_could_not_be_read_belongs_nowhere() -> None:
+    assert parts_of(["Runner.run (asyncio/runners.py:118) 3", " 8\n"]) == {REST: 1.0}
+
+
 def test_a_profile_of_nothing_has_no_parts() -> None:
     assert parts_of([]) == {}
 
