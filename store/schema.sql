@@ -193,6 +193,8 @@ CREATE TABLE job (
     canonical_instance_id  bigint,
     failure                text,
     ended_at               double precision,
+    tail_copies            smallint NOT NULL DEFAULT 0, -- made beyond what it needs: its batch waits for it
+    more_instances         smallint NOT NULL DEFAULT 0, -- what those raised the most instances by
     CHECK ((state = 'valid') = (canonical_instance_id IS NOT NULL)),
     CHECK ((state = 'failed') = (failure IS NOT NULL)),
     CHECK ((state = 'open') = (ended_at IS NULL))
@@ -346,10 +348,10 @@ CREATE TABLE host_app_version (
     n_timeout          bigint NOT NULL DEFAULT 0,
     n_due              bigint NOT NULL DEFAULT 0,
     inherited_from     int,
-    PRIMARY KEY (host_id, app_version_id)
-) WITH (fillfactor = 80);
     tight_missed_n     double precision NOT NULL DEFAULT 0,   -- of tight_n: back after the due date, or never
     clean_since_at     double precision,                      -- the last failure, or the first event while there was none
+    PRIMARY KEY (host_id, app_version_id)
+) WITH (fillfactor = 80);
 CREATE INDEX host_app_version_by_version ON host_app_version (app_version_id);
 
 -- A run of the host statistics writes one generation; a one-row pointer switches to it.

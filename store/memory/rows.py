@@ -92,6 +92,8 @@ class StoredJob:
     command_line: str
     inputs: tuple[Input, ...] | None
     copies: int = 0  # what adaptive replication asks for; 0 = the quorum
+    tail_copies: int = 0
+    more_instances: int = 0
     state: JobState = JobState.OPEN
     hr_class: int = 0
     first_sent_at: Instant | None = None
@@ -100,8 +102,6 @@ class StoredJob:
     ended_at: Instant | None = None
     instances: tuple[StoredInstance, ...] = ()
 
-
-@dataclass(slots=True, eq=False)
     @property
     def median_turnaround_s(self) -> Seconds | None:
         """Of its batch's results, or of the app's by size."""
@@ -110,6 +110,8 @@ class StoredJob:
             return self.batch.median_turnaround_s
         return Seconds(of_app * self.job_class.fpops_est_flop)
 
+
+@dataclass(slots=True, eq=False)
 class StoredInstance:
     """An instance; what is None is known from its dispatch or its report on."""
 
@@ -163,5 +165,5 @@ class StoredInstance:
             self.est_runtime_s,
             self.tight,
             no_longer_needed=job.state is not JobState.OPEN,
-        )
             median_turnaround_s=job.median_turnaround_s,
+        )
