@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from domain.acceleration import Acceleration
 from domain.apps import App, AppVersion, ProcessorType
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints
@@ -30,6 +31,7 @@ class Catalogue:
     cut_points: Mapping[tuple[AppId, ProcessorType], CutPoints] = field(default_factory=dict)
     settings: Settings = Settings()
     unfit_settings: tuple[InvalidInputError, ...] = ()  # stored ones this version refuses: their defaults hold
+    acceleration: Acceleration | None = None  # of the rule accelerated; None: another rule, or nothing found yet
 
     def processor_types(self, app_id: AppId) -> frozenset[ProcessorType]:
         """The processor types an app has current versions for."""

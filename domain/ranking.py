@@ -37,6 +37,22 @@ class Gate(StrEnum):
     LATE = "p_late"
     TIGHT = "p_tight"
     RETRY = "p_retry"
+    LOW_TURNAROUND = "low_turnaround"  # no percentile: the flag of batch acceleration
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxedGate:
+    """A gate that is lower for now, because hosts behind it ask too seldom for the jobs that wait (POLICY D9).
+
+    `jobs` wait behind it; hosts with at least `threshold` on any processor type of the app make `calls_per_hour`.
+    """
+
+    app_id: AppId
+    processor_type: ProcessorType
+    gate: Gate
+    threshold: float
+    jobs: int = 0
+    calls_per_hour: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +65,8 @@ class CutPoints:
     `score_mean` is the population's mean score, towards which few samples are shrunk.
     `tight_n`, `tight_mean` and `tight_sd` describe ln(turnaround / R) of tight instances over all rows.
     `retry_turnaround_s` is the time a retry on a good host needs, validation included, and
-    `median_safe_runtime_s` the median of R_q over the hosts; None until known.
+    `median_safe_runtime_s` the median of R_q over the hosts; None until known. `relaxed` are the gates that
+    are lower than their settings for now.
     """
 
     app_id: AppId
@@ -64,6 +81,7 @@ class CutPoints:
     tight_sd: float = 0.0
     retry_turnaround_s: Seconds | None = None
     median_safe_runtime_s: Seconds | None = None
+    relaxed: tuple[RelaxedGate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

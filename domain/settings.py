@@ -21,6 +21,7 @@ class DeadlineRule(StrEnum):
     MUSTER = "muster"  # DESIGN's table
     PROPOSAL = "proposal"  # the proposal's pseudo-code word for word
     FIXED = "fixed"  # now + delay bound
+    ACCELERATED = "accelerated"  # the reference server's batch acceleration (POLICY 2.7)
 
 
 MASTER_URL = r"https?://[^\s<>\"'&]{1,180}/"  # short enough for a client's line when a service's name follows it
@@ -59,13 +60,17 @@ class ProjectSettings:
 
 @dataclass(frozen=True, slots=True)
 class DeadlineSettings:
-    rule: DeadlineRule = knob(DeadlineRule.MUSTER, "how due dates are chosen: muster, proposal or fixed")
+    rule: DeadlineRule = knob(DeadlineRule.MUSTER, "how due dates are chosen: muster, proposal, fixed or accelerated")
     p_afap: float = knob(0.5, "least percentile for AFAP batches without an estimate", low=0, high=1)
     p_late: float = knob(0.5, "least percentile when the host would finish close to C(B)", low=0, high=1)
     p_retry: float = knob(0.5, "least percentile for a retry", low=0, high=1)
     p_tight: float = knob(0.9, "least percentile when the host would finish after C(B)", low=0, high=1)
     min_slack_s: Seconds = knob(Seconds(3600.0), "least slack of a computed due date over the runtime", low=0)
     slack_factor: float = knob(2.5, "R_q over R until a host and its app have data", low=1, high=20)
+    gate_wait_fraction: float = knob(
+        0.25, "a gate is lowered when its jobs would wait longer than this share of R; 0 = never", low=0, high=10
+    )
+    min_gate_wait_s: Seconds = knob(Seconds(1800.0), "least wait from which a gate is lowered", low=60)
     reliability_quantile_z: float = knob(1.2816, "z of the turnaround quantile R_q stands for", low=0, high=4)
 
 
@@ -105,6 +110,15 @@ class LifecycleSettings:
     max_grace_s: Seconds = knob(DAY_S, "most grace", low=0)
     sweep_interval_s: Seconds = knob(Seconds(10.0), "seconds between sweeps for time-outs", low=0.05)
     validate_interval_s: Seconds = knob(Seconds(0.5), "seconds between looks for jobs to settle", low=0.01)
+    tail_overhead_fraction: float = knob(
+        0.1,
+        "instances beyond a batch's jobs at which no more copies of its last jobs are made; 0 = none",
+        low=0,
+        high=10,
+    )
+    tail_wait_factor: float = knob(1.5, "a last job is copied when it takes so many times a good host's time", low=0)
+    tail_interval_s: Seconds = knob(Seconds(300.0), "seconds between looks for last jobs to copy", low=1)
+    acceleration_interval_s: Seconds = knob(HOUR_S, "the same of the rule accelerated", low=1)
     outage_s: Seconds = knob(Seconds(600.0), "an outage at least this long moves open due dates", low=10)
 
 

@@ -54,6 +54,8 @@ class JobFacts:
     batch_aborted: bool
     app_name: str
     instances: tuple[InstanceFacts, ...]
+    tail_copies: int = 0  # made beyond what it needs, because its batch waited for it
+    more_instances: int = 0  # what those raised its most instances by
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +106,50 @@ class OutageReport:
     by_s: Seconds = Seconds(0.0)
     moved: int = 0
     more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TailInstance:
+    """An instance of a job its batch waits for, and what is known of the host that has it.
+
+    `ln_ratio` is the mean of the host's turnaround samples for such due dates (tight or relaxed), shrunk to 0 by two
+    pseudo-samples. Hosts, instants and runtimes are 0 for what was never sent.
+    """
+
+    instance_id: InstanceId
+    state: InstanceState
+    tight: bool = False
+    host_id: HostId | None = None
+    app_version_id: AppVersionId | None = None
+    sent_at: Instant = Instant(0.0)
+    est_runtime_s: Seconds = Seconds(0.0)
+    last_rpc_at: Instant = Instant(0.0)
+    rpc_interval_s: Seconds | None = None
+    ln_ratio: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TailJob:
+    """An open job of a batch that is nearly done."""
+
+    job_id: JobId
+    job_class: JobClass
+    copies: int
+    tail_copies: int
+    instances: tuple[TailInstance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraCopy:
+    """One more unsent instance of a job, urgent, and why.
+
+    Made only while the job is open and still has `instances` instances and `tail_copies` such copies. It starts with
+    `retries`, like the retry it may save. `more_instances` raises what the job allows.
+    """
+
+    job_id: JobId
+    instances: int
+    tail_copies: int
+    retries: int
+    because: str
+    more_instances: int = 0

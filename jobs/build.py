@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.settings import LifecycleSettings, Settings
+from domain.settings import LifecycleSettings
+from jobs.acceleration import Accelerator
 from jobs.history import HistoryMover
 from jobs.outage import OutageWatch
-from jobs.ports import EndedWork, Outages, OutputReader, OverdueWork, UnsettledJobs
+from jobs.ports import AccelerationNotes, EndedWork, Outages, OutputReader, OverdueWork, TailWork, UnsettledJobs
 from jobs.sweeper import Sweeper
+from jobs.tails import TailCopier
 from jobs.validator import Validator
 
 
@@ -21,6 +24,8 @@ class JobsPorts:
     overdue: OverdueWork
     outages: Outages
     ended: EndedWork
+    tails: TailWork
+    notes: AccelerationNotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +35,21 @@ class JobsServices:
     validator: Validator
     sweeper: Sweeper  # also notes that the project is alive
     mover: HistoryMover
+    copier: TailCopier
+    accelerator: Accelerator
 
 
-def build(ports: JobsPorts, settings: Callable[[], Settings], clock: Clock) -> JobsServices:
-    """The validator, the sweeper and the mover of ended work. `settings()` gives the settings of the moment."""
+def build(ports: JobsPorts, catalogue: Callable[[], Catalogue], clock: Clock) -> JobsServices:
+    """The services around the life-cycle. `catalogue()` is the catalogue of the moment, with its settings."""
 
     def lifecycle() -> LifecycleSettings:
-        return settings().lifecycle
+        return catalogue().settings.lifecycle
 
     watch = OutageWatch(ports.outages, clock, lifecycle)
     return JobsServices(
         Validator(ports.unsettled, ports.outputs, clock),
         Sweeper(ports.overdue, watch, clock),
-        HistoryMover(ports.ended, clock, lambda: settings().storage),
+        HistoryMover(ports.ended, clock, lambda: catalogue().settings.storage),
+        TailCopier(ports.tails, catalogue, clock),
+        Accelerator(ports.tails, ports.notes, catalogue, clock),
     )

@@ -6,17 +6,28 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from domain.acceleration import Acceleration, LowTurnaround
 from domain.apps import App
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
 from domain.history import JobPlace, MovedJobs
 from domain.jobs import Input, JobClass
-from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement, OutageReport, Overdue
+from domain.settlement import (
+    ExtraCopy,
+    InstanceFacts,
+    InstanceStep,
+    JobFacts,
+    JobSettlement,
+    OutageReport,
+    Overdue,
+    TailJob,
+)
 from domain.submission import NewBatch, NewJob, SubmitterStanding
-from domain.units import BatchId, Instant, JobClassId, Seconds, SubmitterId
+from domain.units import BatchId, Instant, JobClassId, JobId, Seconds, SubmitterId
 from jobs.requirements import InputSpec
 
 __all__ = [
+    "AccelerationNotes",
     "Apps",
     "BatchWriter",
     "EndedWork",
@@ -32,6 +43,7 @@ __all__ = [
     "OverdueWork",
     "Submissions",
     "Submitters",
+    "TailWork",
     "UnsettledJobs",
 ]
 
@@ -136,6 +148,36 @@ class OverdueWork(Protocol):
 
     async def count_due(self, *, now: Instant) -> int:
         """Add to n_due of every HAV the instances whose due_at lies in (last count, now]."""
+        ...
+
+
+class TailWork(Protocol):
+    """The last jobs of batches."""
+
+    async def tails(self, *, fraction: float, jobs: int, limit: int) -> Sequence[Batch]:
+        """Active batches in order with at most max(fraction of their jobs, `jobs`) open ones."""
+        ...
+
+    async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
+        """The open jobs of a batch behind `after`, by id; what is known of hosts as of `now`."""
+        ...
+
+    async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
+        """Make the copies of jobs that are still as they were when that was decided; how many were made."""
+        ...
+
+    async def hasten(self, job_ids: Sequence[JobId]) -> None:
+        """Make the unsent instances of jobs urgent."""
+        ...
+
+    async def low_turnaround(self, *, since: Instant) -> LowTurnaround:
+        """domain.acceleration.low_turnaround over the batches made since."""
+        ...
+
+
+class AccelerationNotes(Protocol):
+    async def note_acceleration(self, acceleration: Acceleration) -> None:
+        """Requests go by it once the catalogue was read again."""
         ...
 
 

@@ -23,12 +23,13 @@ def view_of(job: JobFacts) -> JobView:
     return JobView(
         job.job_class.quorum,
         job.job_class.max_errors,
-        job.job_class.max_instances,
+        job.job_class.max_instances + job.more_instances,
         tuple(InstanceView(instance.instance_id, instance.state) for instance in job.instances),
         copies=job.copies,
         state=job.state,
         canonical_instance_id=job.canonical_instance_id,
         batch_aborted=job.batch_aborted,
+        extra=job.tail_copies,
     )
 
 

@@ -43,6 +43,7 @@ class JobView:
     state: JobState = JobState.OPEN
     canonical_instance_id: InstanceId | None = None
     batch_aborted: bool = False
+    extra: int = 0  # instances it may have beyond what it needs: copies made for the tail of its batch
 
     @property
     def agreeing_needed(self) -> int:
@@ -183,7 +184,7 @@ def _still_open(job: JobView, shortage: _Shortage, rejected: Mapping[InstanceId,
         reported = _ids(job, {InstanceState.REPORTED})
         events.update((id_, Event.UNDECIDED) for id_ in reported if id_ in shortage.readable)
     unsent = _ids(job, {InstanceState.UNSENT})
-    kept = max(0, len(unsent) + min(0, shortage.missing))
+    kept = max(0, len(unsent) + min(0, shortage.missing + job.extra))
     events.update((id_, Event.NOT_NEEDED) for id_ in unsent[kept:])
     new_instances = max(0, shortage.missing)
     return _settlement(

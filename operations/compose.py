@@ -34,6 +34,7 @@ from operations.door import LedgerDoor
 from operations.duty import Duty
 from operations.pauses import ClockCheck, NodePauses
 from operations.project import Project
+from operations.relaxing import RELAX_EVERY_S, GateRelaxer
 from operations.site.attach import AttachFlow
 from scheduler.service import Ports as SchedulerPorts
 from store import embedded
@@ -181,8 +182,11 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
         def lifecycle(name: str) -> Callable[[], float]:
             return lambda: float(getattr(catalogue.catalogue().settings.lifecycle, name))
 
-        ports = jobs.build.JobsPorts(store.unsettled, files.outputs, store.overdue, store.outages, store.history)
-        services = jobs.build.build(ports, lambda: catalogue.catalogue().settings, clock)
+        ports = jobs.build.JobsPorts(
+            store.unsettled, files.outputs, store.overdue, store.outages, store.history, store.tails, store.notes
+        )
+        services = jobs.build.build(ports, catalogue.catalogue, clock)
+        relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         duties = tuple(
             Duty(name, run_once, locks=locks, clock=clock, interval_s=interval_s)
@@ -191,6 +195,9 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
                 ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),
                 ("host statistics", ranking.timer.run_once, lambda: LOOK_EVERY_S),
                 ("history", services.mover.run_once, lambda: INTERVAL_S),
+                ("gates", relaxer.run_once, lambda: RELAX_EVERY_S),
+                ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
+                ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
             )
         )
         yield BackgroundParts(catalogue, duties)

@@ -1,4 +1,4 @@
-"""By when must a host return a job, if it may have it at all? Three rules, one per setting. Pure.
+"""By when must a host return a job, if it may have it at all? Four rules, one per setting. Pure.
 
 Everything is an absolute instant. With start and queue the host's busy time (scheduler/busy.py), R and
 R_q its runtimes (scheduler/runtime.py), D the job's delay bound, C when the batch should be complete and
@@ -37,12 +37,14 @@ class Moment:
     """One host at one moment with one version, as a due date depends on it.
 
     `start_s` is the busy time of endangered work, `queue_s` of all work, both in seconds from now.
+    `low_turnaround` is what batch acceleration thinks of the host.
     """
 
     now: Instant
     start_s: Seconds
     queue_s: Seconds
     percentile: Percentile
+    low_turnaround: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,12 @@ def assign_due_at(
     retry: bool,
     cuts: CutPoints | None,
     settings: DeadlineSettings,
+    is_accelerated: bool = False,
 ) -> Due | Refusal:
     """The due date of a job of this class on this host by the rule in the settings, or why it gets none.
 
     `runtime_s` is R, `safe_runtime_s` is R_q; `retry`: an earlier instance of the job is over and unusable.
+    `is_accelerated`: the batch is, and its app is accelerable.
     """
     bound_s = job_class.delay_bound_s
     match settings.rule:
@@ -102,6 +106,8 @@ def assign_due_at(
             )
         case DeadlineRule.FIXED:
             return fixed(moment, runtime_s=runtime_s, bound_s=bound_s)
+        case DeadlineRule.ACCELERATED:
+            return accelerated(moment, runtime_s=runtime_s, bound_s=bound_s, is_accelerated=is_accelerated)
         case _:
             assert_never(settings.rule)
 
@@ -242,6 +248,31 @@ def fixed(moment: Moment, *, runtime_s: Seconds, bound_s: Seconds) -> Due | Refu
         return _too_slow("queue", moment.queue_s, "runtime", runtime_s, bound_s)
     numbers = (moment.queue_s + runtime_s, bound_s)
     return Due(Instant(moment.now + bound_s), False, Gate.NONE, 0.0, 0, FIXED, numbers)
+
+
+ACCELERATED = (
+    "accelerated: for a low-turnaround host; all work done {0:.0f} s from now, due at the delay bound of {1:.0f} s"
+)
+NOT_LOW = "accelerated: the batch is nearly done, its jobs are for low-turnaround hosts only"
+
+
+def accelerated(moment: Moment, *, runtime_s: Seconds, bound_s: Seconds, is_accelerated: bool) -> Due | Refusal:
+    """Due dates as `fixed`; the jobs of an accelerated batch of an accelerable app are for low-turnaround hosts alone.
+
+    The reference server's batch acceleration (POLICY 2.7) moves no due date. Which hosts, apps and batches are
+    meant is domain/acceleration.py; the copies it makes are lifecycle/tail.py.
+
+    >>> slow = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.9))
+    >>> day = dict(runtime_s=Seconds(3600.0), bound_s=Seconds(86400.0))
+    >>> accelerated(slow, **day, is_accelerated=False).due_at, accelerated(slow, **day, is_accelerated=True).code.value
+    (86400.0, 'below_gate')
+    """
+    due = fixed(moment, runtime_s=runtime_s, bound_s=bound_s)
+    if not is_accelerated or isinstance(due, Refusal):
+        return due
+    if not moment.low_turnaround:
+        return Refusal(RefusalCode.BELOW_GATE, NOT_LOW)
+    return Due(due.due_at, False, Gate.LOW_TURNAROUND, 0.0, 0, ACCELERATED, due.numbers)
 
 
 TOO_SLOW = "host needs {0:.0f} s ({1} {2:.0f} s, {3} {4:.0f} s), job allows {5:.0f} s"

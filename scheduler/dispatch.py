@@ -75,6 +75,9 @@ class Walk:
         self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS)
         self._scheduler = asking.catalogue.settings.scheduler
         self._deadline = asking.catalogue.settings.deadline
+        # batch acceleration knows no such cap
+        is_capped = self._deadline.rule is not DeadlineRule.ACCELERATED
+        self._urgent_share = self._scheduler.urgent_share_fraction if is_capped else 1.0
         self._chosen: list[Chosen] = []
         self._jobs: set[JobId] = set()
         self._served: set[ProcessorType] = set()
@@ -227,11 +230,12 @@ class Walk:
             return found
         if not found.gated:
             return None if one_pass is Pass.GATED or one_pass is Pass.LEFT_OVER else found
-        if one_pass is not Pass.LEFT_OVER:
-            fraction = self._scheduler.urgent_share_fraction
-            if not need.has_room_for_urgent(found.usable.usage, found.runtime_s, fraction):
-                self._share_used_up = True
-                return None
+        has_room = one_pass is Pass.LEFT_OVER or need.has_room_for_urgent(
+            found.usable.usage, found.runtime_s, self._urgent_share
+        )
+        if not has_room:
+            self._share_used_up = True
+            return None
         return found
 
     def _note(self, place: int, group: SlotGroup, kind: ProcessorType, why: Refusal) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from domain.apps import AppVersion
 from domain.catalogue import Catalogue
 from domain.hosts import HostAppVersion
 from domain.jobs import Ready
-from domain.ranking import BOOTSTRAP_P, CutPoints, Percentile, percentile
+from domain.ranking import BOOTSTRAP_P, CutPoints, Gate, Percentile, RelaxedGate, percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
-from domain.units import AppVersionId, InstanceId, Instant
+from domain.units import HOUR_S, AppVersionId, InstanceId, Instant, Seconds
 
 
 def percentile_of(
@@ -35,17 +35,24 @@ def lowest_gate(settings: DeadlineSettings) -> float:
 
 
 def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSettings:
-    """The gates no host can reach, lowered to the bootstrap percentile while no row is ranked yet.
+    """The gates as they hold: lower than set where too few requests come from hosts above (POLICY D9).
 
     Before the host statistics have ranked anybody, hosts have P 0.5 or 0: no request can come from a host
-    above, so the expected time to send a job behind a higher gate has no end (POLICY D9). The rule
-    `proposal` keeps its own.
+    above, so the expected time to send a job behind a higher gate has no end, and gates are at most at the
+    bootstrap percentile. Afterwards those that the measured rate of requests has lowered (`cuts.relaxed`) are.
+    The rule `proposal` keeps its own.
 
     >>> reachable(DeadlineSettings(p_tight=0.9), None).p_tight
     0.5
+    >>> relaxed = (RelaxedGate(1, "cpu", Gate.TIGHT, 0.7),)
+    >>> cuts = CutPoints(1, "cpu", 0.0, 40, (1.0, 2.0), (), relaxed=relaxed)
+    >>> reachable(DeadlineSettings(p_tight=0.9), cuts).p_tight
+    0.7
     """
-    if settings.rule is not DeadlineRule.MUSTER or (cuts is not None and cuts.turnaround):
+    if settings.rule is not DeadlineRule.MUSTER:
         return settings
+    if cuts is not None and cuts.turnaround:
+        return _relaxed(settings, cuts.relaxed) if cuts.relaxed else settings
     return replace(
         settings,
         p_afap=min(settings.p_afap, BOOTSTRAP_P),
@@ -53,6 +60,58 @@ def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSet
         p_retry=min(settings.p_retry, BOOTSTRAP_P),
         p_tight=min(settings.p_tight, BOOTSTRAP_P),
     )
+
+
+def _relaxed(settings: DeadlineSettings, gates: Iterable[RelaxedGate]) -> DeadlineSettings:
+    lower = {gate.gate: gate.threshold for gate in gates}
+    return replace(
+        settings,
+        p_afap=min(settings.p_afap, lower.get(Gate.AFAP, 1.0)),
+        p_late=min(settings.p_late, lower.get(Gate.LATE, 1.0)),
+        p_retry=min(settings.p_retry, lower.get(Gate.RETRY, 1.0)),
+        p_tight=min(settings.p_tight, lower.get(Gate.TIGHT, 1.0)),
+    )
+
+
+LEAST_RELAXED_P = BOOTSTRAP_P  # no gate is lowered further: the last jobs of a batch stay with the better half
+RELAXED_STEP = 0.05  # gates are lowered in steps of this
+
+
+def affordable(
+    threshold: float, jobs: int, calls_per_hour: Callable[[float], float], *, longest_s: Seconds
+) -> tuple[float, float]:
+    """The highest gate at which `jobs` are sent within `longest_s`, one per call, and the calls an hour there.
+
+    `calls_per_hour(p)` is how many calls an hour come from hosts with at least p. From `threshold` down in steps
+    of 0.05 to the first p with jobs / rate <= longest, and not below 0.5 (POLICY D9); a gate at or below that
+    stays as it is. By the rate alone: how long a job has waited lowers nothing.
+
+    50 jobs, 3.3 calls an hour at 0.9 and 3.3 more for every 0.1 below, 5 hours at most: 10 calls an hour are
+    needed, which come at 0.65 (11.55).
+
+    >>> p, rate = affordable(0.9, 50, lambda p: 33.0 * (1.0 - p), longest_s=Seconds(5 * 3600.0))
+    >>> round(p, 2), round(rate, 2)
+    (0.65, 11.55)
+    """
+    p, rate = threshold, calls_per_hour(threshold)
+    while p > LEAST_RELAXED_P and jobs * HOUR_S > rate * longest_s:
+        p = max(LEAST_RELAXED_P, round(p - RELAXED_STEP, 6))
+        rate = calls_per_hour(p)
+    return p, rate
+
+
+def longest_wait_s(cuts: CutPoints | None, settings: DeadlineSettings) -> Seconds:
+    """How long jobs may wait behind a gate before it is lowered: max(fraction of the hosts' median R, least).
+
+    R is R_q over the slack factor; the least alone while no median is known.
+
+    >>> cuts = CutPoints(1, "cpu", 0.0, 40, (), (), median_safe_runtime_s=Seconds(20 * 3600.0))
+    >>> longest_wait_s(cuts, DeadlineSettings()), longest_wait_s(None, DeadlineSettings())
+    (7200.0, 1800.0)
+    """
+    median_s = cuts.median_safe_runtime_s if cuts is not None else None
+    runtime_s = (median_s or 0.0) / settings.slack_factor
+    return Seconds(max(settings.gate_wait_fraction * runtime_s, settings.min_gate_wait_s))
 
 
 def newcomer_refusal(found: Percentile, slot: Ready, fraction: float) -> Refusal | None:

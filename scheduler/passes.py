@@ -14,7 +14,7 @@ from domain.units import AppId
 from scheduler.asking import Asking
 from scheduler.gates import lowest_gate
 from scheduler.ports import SlotGroup
-from scheduler.verdict import Judge
+from scheduler.verdict import Judge, has_low_turnaround, is_accelerated
 
 Placed = tuple[int, SlotGroup]  # a group and its place in the order
 
@@ -60,7 +60,9 @@ def _behind_open_gates(placed: Iterable[Placed], asking: Asking, judge: Judge, k
     settings = asking.catalogue.settings.deadline
     if settings.rule is DeadlineRule.FIXED:
         return
-    lowest = lowest_gate(settings)
+    if settings.rule is DeadlineRule.ACCELERATED:
+        yield from _accelerated(placed, asking)
+        return
     reached: dict[AppId, bool] = {}
     ungated = QoS.THROUGHPUT
     for place, group in placed:
@@ -70,7 +72,16 @@ def _behind_open_gates(placed: Iterable[Placed], asking: Asking, judge: Judge, k
         is_open = reached.get(batch.app_id)
         if is_open is None:
             best = judge.best(batch.app_id, kind)
-            is_open = not isinstance(best, Refusal) and best.for_gated.percentile.passes(lowest)
+            is_open = not isinstance(best, Refusal) and best.for_gated.percentile.passes(
+                lowest_gate(judge.gates(best.for_gated))
+            )
             reached[batch.app_id] = is_open
         if is_open:
             yield place, group
+
+
+def _accelerated(placed: Iterable[Placed], asking: Asking) -> Iterator[Placed]:
+    """Groups of accelerated batches, for a low-turnaround host."""
+    acceleration = asking.catalogue.acceleration
+    if acceleration is not None and has_low_turnaround(asking):
+        yield from (one for one in placed if is_accelerated(acceleration, one[1]))

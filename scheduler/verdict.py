@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from domain.acceleration import Acceleration
 from domain.apps import ProcessorType
 from domain.jobs import JobClass
 from domain.ranking import Gate
@@ -53,6 +54,8 @@ class Judge:
         self._class_checks = class_checks
         self._rng: random.Random | None = None
         self._settings = asking.catalogue.settings.deadline
+        self._acceleration = asking.catalogue.acceleration
+        self._low_turnaround = has_low_turnaround(asking)
         self._busy_then: Busy | None = None  # as of the last time it was asked for; first when a job could be given
         self._to_book: list[Verdict] = []  # sent since
         self._disk_bytes = asking.disk_bytes
@@ -143,12 +146,13 @@ class Judge:
             safe_runtime_s=speed.safe_runtime_s(runtime_s, self._settings.min_slack_s),
             retry=retry,
             cuts=usable.cuts,
-            settings=self._gates(usable),
+            settings=self.gates(usable),
+            is_accelerated=self._acceleration is not None and is_accelerated(self._acceleration, group),
         )
         return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s)
 
-    def _gates(self, usable: Usable) -> DeadlineSettings:
-        """The gates that hosts of this version's kind can reach."""
+    def gates(self, usable: Usable) -> DeadlineSettings:
+        """The gates as they hold for hosts of this version's kind."""
         version_id = usable.version.app_version_id
         found = self._reachable.get(version_id)
         if found is None:
@@ -161,7 +165,9 @@ class Judge:
         found = self._moments.get(version.app_version_id)
         if found is None:
             plan, busy = version.plan_class, self._busy()
-            found = Moment(self._asking.now, busy.start_s(plan), busy.queue_s(plan), usable.percentile)
+            found = Moment(
+                self._asking.now, busy.start_s(plan), busy.queue_s(plan), usable.percentile, self._low_turnaround
+            )
             self._moments[version.app_version_id] = found
         return found
 
@@ -173,6 +179,16 @@ class Judge:
         self._to_book.clear()
         self._busy_then = busy
         return busy
+
+
+def is_accelerated(acceleration: Acceleration, group: SlotGroup) -> bool:
+    """Whether a group's jobs are for low-turnaround hosts alone."""
+    return group.batch.batch_id in acceleration.batches and group.batch.app_id in acceleration.apps
+
+
+def has_low_turnaround(asking: Asking) -> bool:
+    acceleration = asking.catalogue.acceleration
+    return acceleration is not None and asking.host.host_id in acceleration.hosts
 
 
 def _busy_at_start(asking: Asking) -> Busy:

@@ -14,6 +14,7 @@ from domain.errors import AlreadyExistsError, NotFoundError
 from domain.settings import Settings
 from domain.units import AppVersionId, Instant
 from store import rows
+from store.notes import is_accelerated, read_acceleration, read_relaxed, with_relaxed
 from store.pool import Connection, Database
 from store.queries import load
 
@@ -104,15 +105,18 @@ class PostgresApplications:
             versions = await _versions(connection)
             cuts = [rows.cut_points(row) for row in await connection.fetch(load("current_cut_points"))]
             changed = {row["key"]: rows.decoded(row["value"]) for row in await connection.fetch(load("list_settings"))}
-        settings, unfit = Settings.from_stored(changed)
+            settings, unfit = Settings.from_stored(changed)
+            relaxed = await read_relaxed(connection)
+            acceleration = await read_acceleration(connection) if is_accelerated(settings) else None
         self._noted(settings)
         return Catalogue(
             apps={app.app_id: app for app in apps},
             versions=versions,
             current=current_versions(versions),
-            cut_points={(cut.app_id, cut.processor_type): cut for cut in cuts},
+            cut_points=with_relaxed(cuts, relaxed),
             settings=settings,
             unfit_settings=unfit,
+            acceleration=acceleration,
         )
 
 

@@ -10,6 +10,7 @@ from store.history import PostgresHistory
 from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
 from store.migrate import check_version
+from store.notes import PostgresNotes
 from store.people import PostgresPeople, PostgresVolunteers
 from store.percentiles import PostgresGenerations, PostgresHavTables
 from store.pool import Database, connect
@@ -18,6 +19,7 @@ from store.settling import PostgresUnsettledJobs
 from store.shards import PostgresShards
 from store.submissions import PostgresSubmissions
 from store.sweeping import PostgresOutages, PostgresOverdueWork
+from store.tails import PostgresTails
 from store.uploads import PostgresUploads
 from store.views import PostgresViews
 from store.waiting import PostgresWaitingWork
@@ -46,6 +48,8 @@ class PostgresStore:
         self.insight = PostgresInsight(database)
         self.hav_tables = PostgresHavTables(database)
         self.generations = PostgresGenerations(database)
+        self.tails = PostgresTails(database)
+        self.notes = PostgresNotes(database)
         self.clock = DatabaseClock(database)
 
     def shards(self) -> PostgresShards:

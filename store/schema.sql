@@ -193,6 +193,8 @@ CREATE TABLE job (
     canonical_instance_id  bigint,
     failure                text,
     ended_at               double precision,
+    tail_copies            smallint NOT NULL DEFAULT 0, -- made beyond what it needs: its batch waits for it
+    more_instances         smallint NOT NULL DEFAULT 0, -- what those raised the most instances by
     CHECK ((state = 'valid') = (canonical_instance_id IS NOT NULL)),
     CHECK ((state = 'failed') = (failure IS NOT NULL)),
     CHECK ((state = 'open') = (ended_at IS NULL))

@@ -6,7 +6,8 @@ import msgspec
 
 from domain.dispatch import Reported, SentJob, Upload
 from domain.jobs import Held, Input, InstanceState, JobClass, JobState, Output, Ready, ValidatorKind, instance_name
-from domain.settlement import InstanceFacts, JobFacts
+from domain.settlement import InstanceFacts, JobFacts, TailInstance
+from domain.units import Seconds
 from domain.views import InstanceRow, JobRow
 from domain.waiting import Candidate
 from store.rows import Row
@@ -131,6 +132,8 @@ def job_facts(row: Row, job_class: JobClass, instances: tuple[InstanceFacts, ...
         row["batch_aborted"],
         row["app_name"],
         instances,
+        row["tail_copies"],
+        row["more_instances"],
     )
 
 
@@ -166,4 +169,22 @@ def job_row(row: Row, instances: tuple[InstanceRow, ...] = ()) -> JobRow:
         row["failure"] or "",
         row["canonical_instance_id"],
         instances,
+    )
+
+
+def tail_instance(row: Row) -> TailInstance:
+    state = InstanceState(row["state"])
+    if row["sent_at"] is None:
+        return TailInstance(row["instance_id"], state, row["tight"])
+    return TailInstance(
+        row["instance_id"],
+        state,
+        row["tight"],
+        row["host_id"],
+        row["app_version_id"],
+        row["sent_at"],
+        row["est_runtime_s"] or Seconds(0.0),
+        row["last_rpc_at"],
+        row["rpc_interval_s"],
+        row["ln_ratio"],
     )

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
-from jobs.ports import EndedWork, Outages, OverdueWork, Submissions, UnsettledJobs
+from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
 from operations.ports import Applications, History, Insight, People, SettingStore, Views, Volunteers
+from operations.relaxing import GateNotes
 from scheduler.ports import Ledger
 from transfer.ports import UploadRecords
 
@@ -23,6 +24,10 @@ class CheckedViews(Views, Protocol):
 
 class AnyHistory(EndedWork, History, Protocol):
     """One object is both: what moves jobs there and what looks at them."""
+
+
+class AnyNotes(AccelerationNotes, GateNotes, Protocol):
+    """One object keeps what either duty found."""
 
 
 class Store(Protocol):
@@ -60,5 +65,9 @@ class Store(Protocol):
     def views(self) -> CheckedViews: ...
     @property
     def insight(self) -> Insight: ...
+    @property
+    def tails(self) -> TailWork: ...
+    @property
+    def notes(self) -> AnyNotes: ...
 
     async def close(self) -> None: ...

@@ -6,6 +6,7 @@ from store.memory.applications import MemoryApplications
 from store.memory.history import MemoryHistory
 from store.memory.insight import MemoryInsight
 from store.memory.ledger import MemoryLedger
+from store.memory.notes import MemoryNotes
 from store.memory.people import MemoryPeople, MemoryVolunteers
 from store.memory.percentiles import MemoryGenerations, MemoryHavTables
 from store.memory.registry import Registry
@@ -13,6 +14,7 @@ from store.memory.settings import MemorySettings
 from store.memory.settling import MemoryUnsettled
 from store.memory.submissions import MemorySubmissions
 from store.memory.sweeping import MemoryOutages, MemoryOverdue, MemoryUploads
+from store.memory.tails import MemoryTails
 from store.memory.views import MemoryViews
 from store.memory.waiting import AllShards, MemoryWaiting
 from store.memory.work import Work
@@ -42,6 +44,8 @@ class MemoryStore:
         self.views = MemoryViews(registry, work)
         self.history = MemoryHistory(registry, work)
         self.insight = MemoryInsight(registry, work)
+        self.tails = MemoryTails(work)
+        self.notes = MemoryNotes(registry)
 
     def shards(self) -> AllShards:
         return AllShards()

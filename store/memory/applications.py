@@ -13,6 +13,7 @@ from domain.settings import Settings
 from domain.units import AppId, AppVersionId, Instant
 from store.memory.registry import Registry, StoredFile
 from store.memory.work import Work
+from store.notes import is_accelerated, with_relaxed
 
 INHERITED_SAMPLES = 5.0  # most a new version starts with, of each kind of sums (POLICY 4.3)
 INHERITED_VALID = 11  # most consecutive valid results a new version starts with
@@ -120,9 +121,10 @@ class MemoryApplications:
             apps=dict(self._registry.apps),
             versions=versions,
             current=current_versions(versions),
-            cut_points=dict(self._registry.cut_points),
+            cut_points=with_relaxed(self._registry.cut_points.values(), self._registry.relaxed_gates),
             settings=self._registry.settings,
             unfit_settings=unfit,
+            acceleration=self._registry.acceleration if is_accelerated(self._registry.settings) else None,
         )
 
     def _versions(self) -> dict[AppVersionId, AppVersion]:

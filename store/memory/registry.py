@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from domain.acceleration import Acceleration
 from domain.apps import App, AppVersion, PlanClass, ProcessorType
 from domain.batches import Account, Submitter
 from domain.errors import NotFoundError
-from domain.ranking import CutPoints
+from domain.ranking import CutPoints, RelaxedGate
 from domain.settings import Settings
 from domain.units import AccountId, AppId, AppVersionId, Instant, SubmitterId, VolunteerId
 from domain.views import SettingChange
@@ -48,6 +49,8 @@ class Registry:
         self.duty_done_at: dict[str, Instant] = {}
         self.settings = Settings()  # of the catalogue that was loaded last
         self.cut_points: dict[tuple[AppId, ProcessorType], CutPoints] = {}  # of the generation published last
+        self.relaxed_gates: tuple[RelaxedGate, ...] = ()
+        self.acceleration: Acceleration | None = None
 
     def account(self, name: str) -> Account:
         if name not in self.account_ids:

@@ -92,6 +92,8 @@ class StoredJob:
     command_line: str
     inputs: tuple[Input, ...] | None
     copies: int = 0  # what adaptive replication asks for; 0 = the quorum
+    tail_copies: int = 0
+    more_instances: int = 0
     state: JobState = JobState.OPEN
     hr_class: int = 0
     first_sent_at: Instant | None = None

@@ -84,6 +84,8 @@ def _job_facts(job: StoredJob, serial: int) -> JobFacts:
         batch_aborted=job.batch.state is BatchState.ABORTED,
         app_name=job.batch.app_name,
         instances=tuple(_instance_facts(row) for row in job.instances),
+        tail_copies=job.tail_copies,
+        more_instances=job.more_instances,
     )
 
 

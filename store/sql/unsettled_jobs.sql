@@ -3,7 +3,8 @@
 -- Result: the job's serial, state, class, copies and canonical instance, whether its batch was aborted, and its app's name; by
 --   serial.
 SELECT
-    todo.serial, job.job_id, job.batch_id, job.job_class_id, job.state, job.copies, job.canonical_instance_id,
+    todo.serial, job.job_id, job.batch_id, job.job_class_id, job.state, job.copies, job.tail_copies,
+    job.more_instances, job.canonical_instance_id,
     batch.state = 'aborted' AS batch_aborted, app.name AS app_name
 FROM (
     SELECT job_id, serial

@@ -79,6 +79,11 @@ BY_KEY = {  # query -> the indexes it must use
     "time_out_instances": {"instance_pkey"},
     "move_open_deadlines": {"instance_by_timeout", "instance_pkey", "host_app_version_pkey"},
     "count_due": {"instance_by_due", "host_app_version_pkey"},
+    # the last jobs of batches
+    "batch_tails": {"batch_in_order", "batch_count_pkey"},
+    "open_jobs_of_batch": {"job_by_batch"},
+    "tail_instances_of_jobs": {"instance_job_volunteer", "host_pkey", "host_app_version_pkey"},
+    "take_tail_copies": {"job_pkey", "instance_job_volunteer"},
     # move to the history
     "ended_jobs": {"job_by_batch", "batch_pkey"},
     "movable_jobs": {"job_pkey", "job_todo_pkey", "instance_job_volunteer"},
@@ -132,6 +137,7 @@ READS_ALL = {  # query -> why it may read a large table whole
     "app_facts": "once for each app and ranking: its last 50 batches",
     "hav_standings": "an operator's question: rows of active hosts, on a connection of its own",
     "newcomer_calls": "an operator's question: active hosts, on a connection of its own",
+    "low_turnaround": "once an hour under the rule accelerated: a month's instances, on a connection of its own",
     "recent_callers": "an operator's question: active hosts, on a connection of its own",
 }
 
@@ -184,6 +190,7 @@ SMALL = {  # looks at no large table
     "note_report",
     "open_outages",
     "record_stderr",
+    "report_of_duty",
     "schema_version",
     "shard_holders",
     "submitter_by_name",

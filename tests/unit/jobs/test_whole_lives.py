@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.batches import BatchState
+from domain.catalogue import Catalogue
 from domain.jobs import InstanceState, JobState, output_file_name
-from domain.settings import LifecycleSettings, Settings
+from domain.settings import LifecycleSettings
 from domain.units import later
 from jobs.build import JobsPorts, JobsServices, build
 from store.memory import MemoryStore
@@ -26,7 +27,8 @@ class NoFiles:
 
 
 def services(store: MemoryStore, clock: HandClock) -> JobsServices:
-    return build(JobsPorts(store.unsettled, NoFiles(), store.overdue, store.outages, store.history), Settings, clock)
+    ports = JobsPorts(store.unsettled, NoFiles(), store.overdue, store.outages, store.history, store.tails, store.notes)
+    return build(ports, Catalogue, clock)
 
 
 async def behave(store: MemoryStore, batch_id: int, behaviour: str, clock: HandClock) -> None:

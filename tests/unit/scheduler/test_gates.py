@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.apps import CPU
+from domain.batches import QoS
 from domain.hosts import DecayedSums
-from domain.ranking import Percentile
+from domain.ranking import Gate, Percentile, RelaxedGate
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
-from domain.units import InstanceId
-from scheduler.gates import draw, lowest_gate, newcomer_refusal, percentile_of
+from domain.units import HOUR_S, AppId, InstanceId, Seconds, later
+from scheduler.dispatch import choose
+from scheduler.gates import (
+    RELAXED_STEP,
+    affordable,
+    draw,
+    lowest_gate,
+    newcomer_refusal,
+    percentile_of,
+    reachable,
+)
 from tests.builders import NOW, a_hav, a_ready, an_app_version
-from tests.unit.scheduler.arrays import a_catalogue, some_cuts
+from tests.unit.scheduler.arrays import ListArray, a_catalogue, a_group, an_asking, some_cuts
 
 NEWCOMER = Percentile(None, reason="newcomer")
 
@@ -72,3 +86,44 @@ def test_the_lowest_gate_is_the_least_that_the_rule_asks_for() -> None:
     assert lowest_gate(settings) == 0.3
     proposal = DeadlineSettings(DeadlineRule.PROPOSAL, p_afap=0.6, p_late=0.4, p_retry=0.3, p_tight=0.9)
     assert lowest_gate(proposal) == 0.6
+
+
+@given(st.floats(0.5, 1.0), st.integers(1, 10_000), st.lists(st.floats(0.0, 500.0), max_size=50), st.floats(60.0, 1e6))
+def test_a_gate_is_as_high_as_the_rate_of_requests_affords_and_never_below_a_half(
+    threshold: float, jobs: int, hosts: list[float], longest_s: float
+) -> None:
+    """Host i of n has percentile (i + 0.5) / n and makes `hosts[i]` calls an hour."""
+
+    def calls_per_hour(p: float) -> float:
+        return sum(rate for i, rate in enumerate(hosts) if (i + 0.5) / len(hosts) >= p)
+
+    p, rate = affordable(threshold, jobs, calls_per_hour, longest_s=Seconds(longest_s))
+
+    assert 0.5 <= p <= threshold
+    assert rate == calls_per_hour(p)
+    assert p == 0.5 or jobs * HOUR_S <= rate * longest_s
+    if p < threshold:
+        one_step_higher = min(threshold, p + RELAXED_STEP)
+        assert jobs * HOUR_S > calls_per_hour(round(one_step_higher, 6)) * longest_s or one_step_higher == threshold
+
+
+def test_lowered_gates_hold_for_their_kind_alone_and_raise_nothing() -> None:
+    relaxed = (RelaxedGate(AppId(1), CPU, Gate.TIGHT, 0.7), RelaxedGate(AppId(1), CPU, Gate.LATE, 0.6))
+    settings = DeadlineSettings(p_late=0.55, p_tight=0.9)
+    held = reachable(settings, some_cuts(relaxed=relaxed))
+    assert (held.p_tight, held.p_late, held.p_afap, held.p_retry) == (0.7, 0.55, 0.5, 0.5)
+    assert reachable(settings, some_cuts()) == settings
+    proposal = DeadlineSettings(DeadlineRule.PROPOSAL)
+    assert reachable(proposal, some_cuts(relaxed=relaxed)) == proposal
+
+
+def test_a_host_that_reaches_a_lowered_gate_gets_the_late_job_with_the_gate_told() -> None:
+    hav = a_hav(consecutive_valid=11, relaxed=DecayedSums(1e9, 0.35e9, 1e9, NOW))  # P 0.65
+    for threshold, given_ in ((0.6, 1), (0.7, 0)):
+        cuts = some_cuts(relaxed=(RelaxedGate(AppId(1), CPU, Gate.TIGHT, threshold),))
+        asking = an_asking(catalogue=a_catalogue(cuts=[cuts]), havs={hav.app_version_id: hav})
+        late = a_group(1, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0))
+        chosen = choose(asking, ListArray([late])).chosen
+        assert len(chosen) == given_
+        if chosen:
+            assert "P 0.650 >= 0.6" in chosen[0].assignment.because

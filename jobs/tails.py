@@ -1,0 +1,97 @@
+"""Copies the last jobs of batches that would keep everybody waiting, within a cap on what that may cost.
+
+1 the batches whose tail it is; 2 their open jobs, so many at a time; 3 lifecycle/tail.py says which are worth a copy;
+4 the copies are made, each only while its job is as it was looked at. Doing it again makes no second copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from domain.batches import Batch
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.settings import DeadlineRule
+from domain.settlement import ExtraCopy, TailJob
+from domain.units import AppId, Instant, JobId, Seconds
+from jobs.ports import TailWork
+from lifecycle.tail import copies_left, is_tail, tail_copy
+
+BATCHES = 200  # looked at per round, first in order
+JOBS = 500  # of a batch, at a time
+RETRY_FRACTION = 0.5  # of the delay bound: what a good host needs while none was measured
+
+
+@dataclass(frozen=True, slots=True)
+class TailReport:
+    """One round. `copies` were made; `capped` batches may have no more."""
+
+    batches: int = 0
+    copies: int = 0
+    capped: int = 0
+
+
+class TailCopier:
+    """Runs in one process per cluster."""
+
+    def __init__(self, work: TailWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
+        self._work = work
+        self._catalogue = catalogue
+        self._clock = clock
+        self._log = structlog.get_logger("jobs.tails")
+
+    async def run_once(self) -> TailReport:
+        """One look at every tail. Nothing under the rule `accelerated`, which has copies of its own, or a cap of 0."""
+        settings = self._catalogue().settings
+        if settings.deadline.rule is DeadlineRule.ACCELERATED or settings.lifecycle.tail_overhead_fraction <= 0.0:
+            return TailReport()
+        feeder = settings.feeder
+        found = await self._work.tails(fraction=feeder.tail_fraction, jobs=feeder.tail_jobs, limit=BATCHES)
+        tails = [batch for batch in found if is_tail(batch, feeder)]
+        made = capped = 0
+        for batch in tails:
+            copies, is_capped = await self._chosen(batch)
+            capped += is_capped
+            if copies:
+                made += await self._work.add_copies(copies, now=self._clock.now())
+        return TailReport(len(tails), made, capped)
+
+    async def _chosen(self, batch: Batch) -> tuple[list[ExtraCopy], bool]:
+        """The copies a batch gets now, and whether there would be more without the cap."""
+        copies: list[ExtraCopy] = []
+        after, now = JobId(0), self._clock.now()
+        while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=JOBS, now=now):
+            after = jobs[-1].job_id
+            for job, copy in self._worthwhile(batch, jobs, now):
+                lifecycle = self._catalogue().settings.lifecycle
+                quorum = max(job.job_class.quorum, job.copies)
+                if len(copies) >= copies_left(batch.counts, quorum=quorum, settings=lifecycle):
+                    return copies, True
+                copies.append(copy)
+                self._log.info("last job copied", batch_id=batch.batch_id, job_id=job.job_id, because=copy.because)
+        return copies, False
+
+    def _worthwhile(self, batch: Batch, jobs: Sequence[TailJob], now: Instant) -> list[tuple[TailJob, ExtraCopy]]:
+        catalogue = self._catalogue()
+        measured_s = good_host_s(catalogue, batch.app_id)
+        found = []
+        for job in jobs:
+            copy = tail_copy(
+                job,
+                median_turnaround_s=batch.median_turnaround_s,
+                good_host_s=measured_s or Seconds(RETRY_FRACTION * job.job_class.delay_bound_s),
+                now=now,
+                settings=catalogue.settings.lifecycle,
+            )
+            if copy is not None:
+                found.append((job, copy))
+        return found
+
+
+def good_host_s(catalogue: Catalogue, app_id: AppId) -> Seconds | None:
+    """What a good host needs for a job of an app, on the processors on which that is least; None while unknown."""
+    known = [cuts.retry_turnaround_s for (of_app, _), cuts in catalogue.cut_points.items() if of_app == app_id]
+    return min((one for one in known if one is not None), default=None)

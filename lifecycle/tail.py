@@ -1,0 +1,158 @@
+"""Is one more instance of a job worth it, because the last ones of a batch keep everybody waiting? Pure.
+
+Two rules. `tail_copy` (POLICY D20, D10): one copy at most, when the job would come back much later than a good host
+could do it, or when a host that has it against a tight due date has fallen silent. `accelerated_copy` (POLICY 2.7):
+the reference server's batch acceleration, a copy whenever nothing of the job was sent lately.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from domain.batches import Batch, BatchCounts, QoS
+from domain.jobs import InstanceState
+from domain.settings import FeederSettings, LifecycleSettings
+from domain.settlement import ExtraCopy, TailInstance, TailJob
+from domain.units import DAY_S, Instant, Seconds
+from lifecycle.states import OUTSTANDING, USABLE, is_retry_cause
+
+LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) of one host (POLICY 9)
+LEAST_SURVIVAL = 1e-9  # further out the normal distribution has no digits left
+SILENT_INTERVALS = 3.0  # a host is silent after so many of its intervals between calls,
+LEAST_SILENCE_S = DAY_S  # and a day at least (POLICY D10)
+STANDARD = NormalDist()
+
+
+def is_tail(batch: Batch, settings: FeederSettings) -> bool:
+    """Whether no more of a batch is open than its tail: max(tail_fraction * jobs, tail_jobs).
+
+    A throughput batch has none: nobody waits for its end.
+    """
+    counts = batch.counts
+    size = max(math.ceil(settings.tail_fraction * counts.jobs_total), settings.tail_jobs)
+    return batch.qos is not QoS.THROUGHPUT and 0 < counts.jobs_open <= size
+
+
+def copies_left(counts: BatchCounts, *, quorum: int, settings: LifecycleSettings) -> int:
+    """How many copies a batch may have before its overhead reaches the cap.
+
+    Overhead are all instances beyond jobs * quorum, sent or waiting, whatever they were made for: what is lost to
+    time-outs leaves less for copies.
+
+    >>> counts = BatchCounts(jobs_total=100, sent=104, unsent=1)
+    >>> copies_left(counts, quorum=1, settings=LifecycleSettings(tail_overhead_fraction=0.1))
+    5
+    """
+    wanted = counts.jobs_total * quorum
+    over = counts.sent + counts.unsent - wanted
+    return max(0, math.floor(settings.tail_overhead_fraction * wanted) - over)
+
+
+def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seconds:
+    """What such an instance usually takes its host: its mean of ln(turnaround / by) times by.
+
+    `by` is what the host's sums are measured by: R where the due date is tight or the batch has no median
+    turnaround, else that.
+
+    >>> round(usual_s(TailInstance(1, InstanceState.IN_PROGRESS, est_runtime_s=Seconds(100.0), ln_ratio=0.7), None))
+    201
+    """
+    by_s = instance.est_runtime_s if instance.tight or median_turnaround_s is None else median_turnaround_s
+    return Seconds(max(1.0, by_s) * math.exp(instance.ln_ratio))
+
+
+def rest_s(median_s: Seconds, elapsed_s: float) -> Seconds:
+    """How much longer an instance is likely to take (the median), given that it is not back after `elapsed_s`.
+
+    Turnaround is log-normal around `median_s` with log-sd 0.4: F^-1(1 - S(elapsed) / 2) - elapsed. The longer one
+    is overdue, the longer it is likely to take yet.
+
+    >>> round(rest_s(Seconds(3600.0), 0.0)), round(rest_s(Seconds(3600.0), 3600.0))
+    (3600, 1115)
+    """
+    if elapsed_s <= 0.0:
+        return Seconds(median_s)
+    z = math.log(elapsed_s / median_s) / LN_RATIO_SD
+    survival = STANDARD.cdf(-z)
+    if survival < LEAST_SURVIVAL:
+        return Seconds(elapsed_s)  # overdue beyond all measure: as long again
+    return Seconds(max(0.0, median_s * math.exp(-LN_RATIO_SD * STANDARD.inv_cdf(survival / 2.0)) - elapsed_s))
+
+
+def is_suspect(instance: TailInstance, now: Instant) -> bool:
+    """Whether a host with a tight due date has been silent for max(3 of its intervals, 1 day)."""
+    silent_s = now - instance.last_rpc_at
+    return instance.tight and silent_s > max(SILENT_INTERVALS * (instance.rpc_interval_s or 0.0), LEAST_SILENCE_S)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """What of a job is under way, and whether another instance has a place at all."""
+
+    under_way: tuple[TailInstance, ...]
+    has_room: bool
+
+
+def _open(job: TailJob) -> _Open:
+    """`has_room`: nothing is unsent, every instance under way is needed, and the job's limit allows one more."""
+    states = [one.state for one in job.instances]
+    under_way = tuple(one for one in job.instances if one.state is InstanceState.IN_PROGRESS)
+    lacking = max(job.job_class.quorum, job.copies) - sum(state in USABLE for state in states)
+    outstanding = sum(state in OUTSTANDING for state in states)
+    made = sum(state is not InstanceState.CANCELLED for state in states)
+    waits = bool(under_way) and outstanding == len(under_way) <= lacking
+    return _Open(under_way, waits and made < job.job_class.max_instances)
+
+
+def tail_copy(
+    job: TailJob,
+    *,
+    median_turnaround_s: Seconds | None,
+    good_host_s: Seconds,
+    now: Instant,
+    settings: LifecycleSettings,
+) -> ExtraCopy | None:
+    """One copy of a job in the tail of its batch, with its reason; None when none is worth it.
+
+    `good_host_s` is what a host with P >= p_tight takes for a job of the app, validation included (T_retry), and
+    `median_turnaround_s` the batch's. At most one copy a job, never beyond its most instances. It stands like the
+    retry it may save: a host must reach p_retry to get it.
+    """
+    look = _open(job)
+    if job.tail_copies > 0 or not look.has_room:
+        return None
+    silent = next((one for one in look.under_way if is_suspect(one, now)), None)
+    if silent is not None:
+        hours = (now - silent.last_rpc_at) / 3600.0
+        return _copy(job, f"host {silent.host_id} has been silent for {hours:.1f} h with a tight due date")
+    longest_s = max(rest_s(usual_s(one, median_turnaround_s), now - one.sent_at) for one in look.under_way)
+    if longest_s <= settings.tail_wait_factor * good_host_s:
+        return None
+    return _copy(
+        job,
+        f"likely back in {longest_s:.0f} s, more than {settings.tail_wait_factor:g} times the "
+        f"{good_host_s:.0f} s a good host needs",
+    )
+
+
+def accelerated_copy(job: TailJob, *, median_s: Seconds, now: Instant) -> ExtraCopy | None:
+    """Batch acceleration's copy: nothing of the job is unsent, and nothing was sent within the batch's median.
+
+    A batch without a median has 0 for it, so that nothing counts as sent lately, and each copy raises what the job
+    allows: that is how the rule is.
+    """
+    if any(one.state is InstanceState.UNSENT for one in job.instances):
+        return None
+    ages_s = [now - one.sent_at for one in job.instances if one.state is InstanceState.IN_PROGRESS]
+    if any(age_s < median_s for age_s in ages_s):
+        return None
+    return _copy(job, f"accelerated: nothing was sent in the last {median_s:.0f} s", more_instances=1)
+
+
+def _copy(job: TailJob, because: str, *, more_instances: int = 0) -> ExtraCopy:
+    over = sum(is_retry_cause(one.state) for one in job.instances)
+    return ExtraCopy(
+        job.job_id, len(job.instances), job.tail_copies, over + 1, because=because, more_instances=more_instances
+    )

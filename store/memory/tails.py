@@ -1,0 +1,107 @@
+"""The last jobs of batches over the tables: what they wait for, and copies of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from domain.acceleration import LowTurnaround, Returned, low_turnaround
+from domain.batches import Batch, BatchCounts, BatchState
+from domain.hosts import HostAppVersion
+from domain.jobs import InstanceState, JobState
+from domain.ranking import SHRINKAGE
+from domain.settlement import ExtraCopy, TailInstance, TailJob
+from domain.units import BatchId, Instant, JobId, Seconds
+from store.memory.rows import StoredBatch, StoredInstance, StoredJob
+from store.memory.work import Work
+
+CAME_BACK = frozenset(
+    (
+        InstanceState.REPORTED,
+        InstanceState.INCONCLUSIVE,
+        InstanceState.VALID,
+        InstanceState.INVALID,
+        InstanceState.TOO_LATE,
+    )
+)
+
+
+class MemoryTails:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    async def tails(self, *, fraction: float, jobs: int, limit: int) -> Sequence[Batch]:
+        def is_short(batch: StoredBatch) -> bool:
+            counts = batch.counts
+            return 1 <= counts.jobs_open <= max(math.ceil(fraction * counts.jobs_total), jobs)
+
+        active = (batch for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE)
+        short = sorted((batch for batch in active if is_short(batch)), key=lambda batch: batch.order)
+        return [batch.as_batch() for batch in short[:limit]]
+
+    async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
+        jobs = (self._work.jobs[job_id - 1] for job_id in self._work.batches[batch_id].job_ids if job_id > after)
+        return [self._tail_job(job, now) for job in jobs if job.state is JobState.OPEN][:limit]
+
+    def _tail_job(self, job: StoredJob, now: Instant) -> TailJob:
+        instances = tuple(self._tail_instance(row, now) for row in job.instances)
+        return TailJob(job.job_id, job.job_class, job.copies, job.tail_copies, instances)
+
+    def _tail_instance(self, row: StoredInstance, now: Instant) -> TailInstance:
+        if row.host_id is None or row.app_version_id is None or row.sent_at is None:
+            return TailInstance(row.instance_id, row.state, row.tight)
+        stored = self._work.hosts[row.host_id]
+        return TailInstance(
+            row.instance_id,
+            row.state,
+            row.tight,
+            row.host_id,
+            row.app_version_id,
+            row.sent_at,
+            row.est_runtime_s or Seconds(0.0),
+            stored.host.last_rpc_at,
+            stored.rpc_interval_s,
+            _ln_ratio(stored.havs.get(row.app_version_id), now, tight=row.tight),
+        )
+
+    async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
+        del now  # when an instance was made is asked by nobody here
+        made = 0
+        for copy in {copy.job_id: copy for copy in copies}.values():
+            job = self._work.jobs[copy.job_id - 1]
+            as_decided = (len(job.instances), job.tail_copies) == (copy.instances, copy.tail_copies)
+            if job.state is not JobState.OPEN or not as_decided:
+                continue
+            job.tail_copies += 1
+            job.more_instances += copy.more_instances
+            self._work.add_instance(job, retries=copy.retries, urgent=True)
+            self._work.count(job.batch, BatchCounts(unsent=1))
+            made += 1
+        return made
+
+    async def hasten(self, job_ids: Sequence[JobId]) -> None:
+        for job_id in job_ids:
+            for row in self._work.jobs[job_id - 1].instances:
+                self._work.hasten(row)
+
+    async def low_turnaround(self, *, since: Instant) -> LowTurnaround:
+        return low_turnaround(list(self._returned(since)))
+
+    def _returned(self, since: Instant) -> Iterator[Returned]:
+        for row in self._work.instances:
+            batch = row.job.batch
+            if batch.new.created_at < since or row.host_id is None or row.job.job_id in self._work.purged:
+                continue
+            app_id = batch.new.app_id
+            if row.state is InstanceState.TIMED_OUT:
+                yield Returned(batch.batch_id, app_id, row.host_id, None)
+            elif row.state in CAME_BACK:
+                assert row.sent_at is not None and row.reported_at is not None
+                yield Returned(batch.batch_id, app_id, row.host_id, Seconds(row.reported_at - row.sent_at))
+
+
+def _ln_ratio(hav: HostAppVersion | None, now: Instant, *, tight: bool) -> float:
+    if hav is None:
+        return 0.0
+    sums = (hav.tight if tight else hav.relaxed).at_time(now)
+    return sums.total / (sums.n + SHRINKAGE)

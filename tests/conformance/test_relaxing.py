@@ -1,0 +1,93 @@
+"""Gates follow the measured rate of requests, on every store, and requests go by them."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.catalogue import Catalogue
+from domain.ranking import Gate, RelaxedGate
+from domain.settings import DeadlineSettings
+from domain.units import DAY_S, later
+from operations.relaxing import GateRelaxer, GateReport
+from scheduler.gates import reachable
+from tests.conformance.test_thresholds import LATER, a_late_batch, ranked_hosts
+from tests.stores import Store
+from tests.unit.jobs.projects import HandClock
+from tests.worlds import a_registered_version
+
+
+async def relax(store: Store, **settings: object) -> tuple[GateReport, Catalogue]:
+    """One round, and the catalogue requests go by afterwards."""
+    for key, value in settings.items():
+        await store.settings.set_setting(key.replace("__", "."), value, now=LATER, who="ops", why="")
+    catalogue = await store.applications.load_catalogue()
+    report = await GateRelaxer(store.insight, store.notes, lambda: catalogue, HandClock(LATER)).run_once()
+    return report, await store.applications.load_catalogue()
+
+
+def held_gates(catalogue: Catalogue) -> DeadlineSettings:
+    [cuts] = catalogue.cut_points.values()
+    return reachable(catalogue.settings.deadline, cuts)
+
+
+async def test_a_gate_is_lowered_until_enough_calls_come_for_what_waits(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version, count=20)  # each calls once an hour
+    await a_late_batch(store, jobs=6)
+
+    report, catalogue = await relax(store, deadline__min_gate_wait_s=7200.0)
+
+    [gate] = report.relaxed
+    assert (gate.gate, gate.jobs, report.waiting) == (Gate.TIGHT, 6, 6)
+    assert 0.5 <= gate.threshold < 0.9
+    assert gate.calls_per_hour >= 3.0 or gate.threshold == 0.5
+    gates = held_gates(catalogue)
+    assert gates.p_tight == gate.threshold
+    assert (gates.p_afap, gates.p_late, gates.p_retry) == (0.5, 0.5, 0.5)
+
+
+async def test_a_gate_enough_calls_come_for_stays_however_long_jobs_wait(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)
+    await a_late_batch(store, jobs=1)
+
+    report, catalogue = await relax(store, deadline__min_gate_wait_s=40 * DAY_S)
+
+    assert (report.waiting, report.relaxed) == (1, ())
+    assert held_gates(catalogue).p_tight == 0.9
+
+
+async def test_a_gate_is_as_set_again_once_nothing_waits_behind_it(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)
+    batch_id = await a_late_batch(store, jobs=6)
+    _, lowered = await relax(store, deadline__min_gate_wait_s=7200.0)
+    assert held_gates(lowered).p_tight < 0.9
+
+    await store.submissions.abort_batch(batch_id, now=later(LATER, 1.0))
+    report, catalogue = await relax(store)
+
+    assert report == GateReport()
+    assert held_gates(catalogue).p_tight == 0.9
+
+
+@pytest.mark.parametrize("settings", [{"deadline__rule": "proposal"}, {"deadline__gate_wait_fraction": 0}])
+async def test_no_gate_is_lowered_where_that_is_switched_off(store: Store, settings: dict[str, object]) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)
+    await a_late_batch(store)
+    of_type = (version.app_id, version.processor_type)
+    await store.notes.note_relaxed_gates([RelaxedGate(*of_type, Gate.TIGHT, 0.6)], now=LATER)
+
+    report, catalogue = await relax(store, **settings)
+
+    assert report == GateReport()
+    assert all(cuts.relaxed == () for cuts in catalogue.cut_points.values())
+
+
+async def test_gates_of_what_is_not_ranked_are_left_to_the_bootstrap_rule(store: Store) -> None:
+    version = await a_registered_version(store)
+    await store.notes.note_relaxed_gates(
+        [RelaxedGate(version.app_id, version.processor_type, Gate.TIGHT, 0.6)], now=LATER
+    )
+    assert (await store.applications.load_catalogue()).cut_points == {}

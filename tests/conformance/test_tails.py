@@ -1,0 +1,206 @@
+"""Copies of last jobs, and batch acceleration, on every store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from domain.acceleration import Acceleration, low_turnaround
+from domain.batches import Batch, QoS
+from domain.catalogue import Catalogue
+from domain.jobs import InstanceState
+from domain.settings import Settings
+from domain.settlement import ExtraCopy, TailInstance
+from domain.units import DAY_S, AppId, BatchId, HostId, Instant, JobId, later
+from jobs.acceleration import Accelerator
+from jobs.settling import view_of
+from jobs.tails import TailCopier, TailReport
+from lifecycle.settle import settle
+from tests.builders import NOW
+from tests.stores import Store
+from tests.unit.jobs.projects import HandClock
+from tests.worlds import (
+    a_hav_event,
+    a_registered_host,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+    waiting_of,
+)
+
+LATER = later(NOW, 10 * DAY_S)
+S = InstanceState
+
+
+def a_copier(store: Store, now: Instant = LATER, **settings: object) -> TailCopier:
+    values = {key.replace("__", "."): value for key, value in settings.items()}
+    return TailCopier(store.tails, lambda: Catalogue(settings=Settings.from_mapping(values)), HandClock(now))
+
+
+async def a_tail(store: Store, jobs: int = 20, quorum: int = 1) -> Batch:
+    """A batch of which every instance is with a host that is ten days late."""
+    batch = await a_submitted_batch(store, jobs=jobs, quorum=quorum, qos=QoS.AFAP)
+    for _ in range(quorum):
+        host = await a_registered_host(store)
+        for candidate in {one.ready.job_id: one for one in await waiting_of(store, batch.batch_id)}.values():
+            await a_sent_instance(store, batch.batch_id, host, candidate)
+    return batch
+
+
+async def copies_of(store: Store, batch: Batch) -> list[tuple[JobId, int]]:
+    """Unsent instances that come before fresh ones: job and retries."""
+    return [(one.ready.job_id, one.ready.retries) for one in await store.waiting.urgent([batch.batch_id], 1000)]
+
+
+async def test_last_jobs_are_copied_up_to_the_cap_and_not_again(store: Store) -> None:
+    batch = await a_tail(store, jobs=20)
+
+    assert await a_copier(store).run_once() == TailReport(batches=1, copies=2, capped=1)
+    assert await a_copier(store).run_once() == TailReport(batches=1, copies=0, capped=1)
+
+    jobs = [row.job_id for row in await store.views.jobs(batch.batch_id, limit=2)]
+    assert await copies_of(store, batch) == [(jobs[0], 1), (jobs[1], 1)]
+    assert (await store.views.batch(batch.batch_id)).counts.unsent == 2
+
+
+async def test_no_job_is_copied_twice_however_high_the_cap(store: Store) -> None:
+    batch = await a_tail(store, jobs=3)
+    copier = a_copier(store, lifecycle__tail_overhead_fraction=10.0)
+
+    assert [(await copier.run_once()).copies for _ in range(3)] == [3, 0, 0]
+    host = await a_registered_host(store)
+    for candidate in await store.waiting.urgent([batch.batch_id], 99):
+        await a_sent_instance(store, batch.batch_id, host, candidate)
+    assert (await copier.run_once()).copies == 0
+
+
+async def test_a_cap_of_nothing_copies_nothing(store: Store) -> None:
+    await a_tail(store)
+    assert await a_copier(store, lifecycle__tail_overhead_fraction=0).run_once() == TailReport()
+
+
+async def test_jobs_that_are_soon_back_and_batches_nobody_waits_for_are_left_alone(store: Store) -> None:
+    await a_tail(store, jobs=3)
+    other = await a_submitted_batch(store, jobs=2, qos=QoS.THROUGHPUT)
+    await a_sent_instance(store, other.batch_id, await a_registered_host(store))
+
+    assert (await a_copier(store, now=later(NOW, 60.0)).run_once()).copies == 0
+    assert (await a_copier(store, lifecycle__tail_overhead_fraction=1.0).run_once()).copies == 3
+
+
+async def test_a_copy_decided_upon_what_has_changed_since_is_not_made(store: Store) -> None:
+    batch = await a_tail(store, jobs=3)
+    jobs = await store.tails.tail_jobs(batch.batch_id, after=JobId(0), limit=9, now=LATER)
+    copies = [ExtraCopy(job.job_id, len(job.instances), job.tail_copies, 1, "slow") for job in jobs]
+    [first, second, third] = copies
+    made = [first, replace(second, instances=2), replace(third, tail_copies=1)]
+
+    assert await store.tails.add_copies(made, now=LATER) == 1
+    assert await store.tails.add_copies([first], now=LATER) == 0
+
+    await store.submissions.abort_batch(batch.batch_id, now=LATER)
+    assert await store.tails.add_copies([second], now=LATER) == 0
+
+
+async def test_a_tail_job_says_what_is_known_of_its_hosts(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=2, quorum=2, qos=QoS.AFAP)
+    host = await a_registered_host(store, last_rpc_at=NOW)
+    before = await a_submitted_batch(store, jobs=2)
+    for ratio in (1.0, 2.0):
+        earlier = await a_sent_instance(store, before.batch_id, host)
+        await report(store, host, a_report(earlier, hav_event=a_hav_event(earlier, at=NOW, ln_turnaround_ratio=ratio)))
+    sent = await a_sent_instance(store, batch.batch_id, host)
+
+    [first, second] = await store.tails.tail_jobs(batch.batch_id, after=JobId(0), limit=9, now=NOW)
+
+    assert (first.job_id, first.copies, first.tail_copies) == (sent.job_id, 0, 0)
+    assert {one.state for one in second.instances} == {S.UNSENT}
+    [held] = [one for one in first.instances if one.state is S.IN_PROGRESS]
+    known = TailInstance(
+        sent.instance_id,
+        S.IN_PROGRESS,
+        False,
+        host.host_id,
+        sent.app_version_id,
+        sent.sent_at,
+        sent.est_runtime_s,
+        NOW,
+        None,
+        ln_ratio=0.75,  # 3 / (2 + 2)
+    )
+    assert held == known
+    assert [
+        job.job_id for job in await store.tails.tail_jobs(batch.batch_id, after=first.job_id, limit=9, now=NOW)
+    ] == [second.job_id]
+
+
+async def test_a_copy_stays_while_its_job_is_settled(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1, quorum=2, qos=QoS.AFAP)
+    host = await a_registered_host(store)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await a_sent_instance(store, batch.batch_id, await a_registered_host(store))
+    assert (await a_copier(store, lifecycle__tail_overhead_fraction=1.0).run_once()).copies == 1
+    await report(store, host, a_report(sent))
+
+    [facts] = await store.unsettled.unsettled(9)
+
+    assert (facts.tail_copies, facts.more_instances) == (1, 0)
+    assert settle(view_of(facts), {}).events == ()
+
+
+async def results(store: Store, *, quick: int, slow: int) -> Batch:
+    """A batch with a result of each host: quick ones after 600 s, slow ones after 7200 s."""
+    batch = await a_submitted_batch(store, jobs=quick + slow)
+    for number in range(quick + slow):
+        host = await a_registered_host(store)
+        sent = await a_sent_instance(store, batch.batch_id, host)
+        took_s = 600.0 if number < quick else 7200.0
+        await report(store, host, a_report(sent, reported_at=later(NOW, took_s)))
+    return batch
+
+
+async def test_low_turnaround_is_counted_alike(store: Store) -> None:
+    batch = await results(store, quick=30, slow=75)
+    timing_out = await a_submitted_batch(store, jobs=1)
+    await a_sent_instance(store, timing_out.batch_id, await a_registered_host(store))
+
+    low = await store.tails.low_turnaround(since=Instant(NOW - 1.0))
+
+    assert low.hosts == frozenset(HostId(n) for n in range(1, 31))
+    assert low.apps == frozenset({AppId(1)})
+    assert low.median_s == {batch.batch_id: 7200.0}
+    assert await store.tails.low_turnaround(since=later(NOW, 1.0)) == low_turnaround([])
+
+
+async def test_acceleration_flags_hosts_and_batches_and_hurries_what_is_left(store: Store) -> None:
+    done = await results(store, quick=30, slow=75)
+    rushed = await a_submitted_batch(store, jobs=3)
+    await a_sent_instance(store, rushed.batch_id, await a_registered_host(store))
+    await store.settings.set_setting("deadline.rule", "accelerated", now=NOW, who="ops", why="")
+    catalogue = await store.applications.load_catalogue()
+    assert catalogue.acceleration is None
+    accelerator = Accelerator(store.tails, store.notes, lambda: catalogue, HandClock(LATER))
+
+    report_ = await accelerator.run_once()
+
+    found = (await store.applications.load_catalogue()).acceleration
+    assert found is not None
+    assert (len(found.hosts), found.apps) == (30, frozenset({AppId(1)}))
+    assert rushed.batch_id in found.batches
+    assert done.batch_id not in found.batches  # its 105 results are not validated
+    assert report_.copies == 1
+    urgent = await copies_of(store, rushed)
+    assert len(urgent) == 3
+    assert sorted(retries for _, retries in urgent) == [0, 0, 1]
+    assert (await accelerator.run_once()).copies == 0  # its copy is unsent
+
+
+async def test_other_rules_are_told_nothing_of_acceleration(store: Store) -> None:
+    await store.notes.note_acceleration(Acceleration(NOW, frozenset({HostId(1)}), batches=frozenset({BatchId(3)})))
+    catalogue = await store.applications.load_catalogue()
+    assert catalogue.acceleration is None
+    accelerator = Accelerator(store.tails, store.notes, lambda: catalogue, HandClock())
+    assert (await accelerator.run_once()).batches == 0
+    await store.settings.set_setting("deadline.rule", "accelerated", now=NOW, who="ops", why="")
+    found = (await store.applications.load_catalogue()).acceleration
+    assert found == Acceleration(NOW, frozenset({HostId(1)}), batches=frozenset({BatchId(3)}))

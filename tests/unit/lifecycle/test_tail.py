@@ -1,0 +1,157 @@
+"""When a last job of a batch is worth one more instance, and when it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from domain.batches import BatchCounts, QoS
+from domain.jobs import InstanceState, JobState
+from domain.settings import FeederSettings, LifecycleSettings
+from domain.settlement import ExtraCopy, TailInstance, TailJob
+from domain.units import DAY_S, HOUR_S, HostId, InstanceId, Instant, JobId, Seconds
+from lifecycle.settle import InstanceView, JobView, settle
+from lifecycle.states import Event
+from lifecycle.tail import accelerated_copy, copies_left, is_suspect, is_tail, rest_s, tail_copy
+from tests.builders import NOW, a_batch, a_job_class
+
+S = InstanceState
+
+
+def an_instance(state: InstanceState = S.IN_PROGRESS, *, sent_s: float = HOUR_S, **changes: Any) -> TailInstance:
+    """On a host that called just now and takes what was estimated: an hour."""
+    sent = TailInstance(
+        InstanceId(1),
+        state,
+        host_id=HostId(7),
+        sent_at=Instant(NOW - sent_s),
+        est_runtime_s=Seconds(HOUR_S),
+        last_rpc_at=NOW,
+    )
+    return replace(sent, **changes)
+
+
+def a_job(*instances: TailInstance, tail_copies: int = 0, copies: int = 0, **limits: Any) -> TailJob:
+    return TailJob(JobId(5), a_job_class(**limits), copies, tail_copies, instances)
+
+
+def copied(job: TailJob, *, good_host_s: float = HOUR_S, median_s: float | None = None) -> ExtraCopy | None:
+    return tail_copy(
+        job,
+        median_turnaround_s=None if median_s is None else Seconds(median_s),
+        good_host_s=Seconds(good_host_s),
+        now=NOW,
+        settings=LifecycleSettings(),
+    )
+
+
+SLOW = an_instance(est_runtime_s=Seconds(DAY_S))
+
+
+def test_a_job_that_takes_much_longer_than_a_good_host_would_is_copied_with_both_numbers() -> None:
+    copy = copied(a_job(SLOW))
+    assert copy is not None
+    assert (copy.job_id, copy.instances, copy.tail_copies, copy.retries, copy.more_instances) == (5, 1, 0, 1, 0)
+    assert copy.because.endswith("more than 1.5 times the 3600 s a good host needs")
+
+
+def test_a_job_that_is_soon_back_is_left_alone() -> None:
+    assert copied(a_job(an_instance(sent_s=60.0))) is None
+
+
+def test_a_host_known_to_be_slower_than_estimated_is_not_believed() -> None:
+    assert copied(a_job(an_instance(sent_s=60.0, ln_ratio=1.0))) is not None
+
+
+def test_relaxed_turnaround_is_measured_by_the_batchs_median() -> None:
+    relaxed = an_instance(sent_s=60.0)
+    assert copied(a_job(relaxed), median_s=DAY_S) is not None
+    assert copied(a_job(replace(relaxed, tight=True)), median_s=DAY_S) is None
+
+
+def test_there_is_one_copy_at_most() -> None:
+    assert copied(a_job(SLOW, tail_copies=1)) is None
+
+
+def test_a_job_with_something_unsent_or_more_under_way_than_it_lacks_is_left_alone() -> None:
+    assert copied(a_job(SLOW, an_instance(S.UNSENT))) is None
+    assert copied(a_job(SLOW, SLOW)) is None
+    assert copied(a_job(SLOW, SLOW, quorum=2)) is not None
+    assert copied(a_job(SLOW, an_instance(S.REPORTED), quorum=2)) is not None
+    assert copied(a_job(an_instance(S.REPORTED))) is None  # the validator's turn
+
+
+def test_a_jobs_limit_of_instances_is_never_raised() -> None:
+    lost = an_instance(S.TIMED_OUT)
+    assert copied(a_job(lost, SLOW, max_instances=2)) is None
+    room = copied(a_job(lost, SLOW, max_instances=3))
+    assert room is not None
+    assert room.retries == 2  # one is over; this one stands like the next
+
+
+def test_a_silent_host_with_a_tight_due_date_is_suspect_after_a_day_or_three_of_its_intervals() -> None:
+    silent = an_instance(tight=True, last_rpc_at=Instant(NOW - 25 * HOUR_S))
+    assert is_suspect(silent, NOW)
+    assert not is_suspect(replace(silent, tight=False), NOW)
+    assert not is_suspect(replace(silent, last_rpc_at=Instant(NOW - 23 * HOUR_S)), NOW)
+    assert not is_suspect(replace(silent, rpc_interval_s=Seconds(9 * HOUR_S)), NOW)
+    assert is_suspect(replace(silent, rpc_interval_s=Seconds(8 * HOUR_S)), NOW)
+    copy = copied(a_job(silent), good_host_s=30 * DAY_S)
+    assert copy is not None
+    assert copy.because == "host 7 has been silent for 25.0 h with a tight due date"
+
+
+@pytest.mark.parametrize("elapsed_s", [0.0, 600.0, 3600.0, 36_000.0, 1e7])
+def test_what_is_overdue_is_likely_to_take_the_longer(elapsed_s: float) -> None:
+    rest = rest_s(Seconds(HOUR_S), elapsed_s)
+    assert rest >= 0.0
+    if elapsed_s > HOUR_S:
+        assert rest > rest_s(Seconds(HOUR_S), HOUR_S)
+
+
+def test_the_tail_is_the_last_five_percent_or_twenty_jobs_of_a_batch_somebody_waits_for() -> None:
+    def is_one(done: int, total: int, qos: QoS = QoS.AFAP) -> bool:
+        return is_tail(a_batch(qos=qos, counts=BatchCounts(total, jobs_validated=done)), FeederSettings())
+
+    assert [is_one(949, 1000), is_one(950, 1000), is_one(1000, 1000)] == [False, True, False]
+    assert [is_one(79, 100), is_one(80, 100)] == [False, True]
+    assert not is_one(950, 1000, QoS.THROUGHPUT)
+
+
+def test_retries_use_up_what_copies_may_cost() -> None:
+    settings = LifecycleSettings()
+    assert copies_left(BatchCounts(100, sent=100), quorum=1, settings=settings) == 10
+    assert copies_left(BatchCounts(100, sent=107, unsent=1), quorum=1, settings=settings) == 2
+    assert copies_left(BatchCounts(100, sent=150), quorum=1, settings=settings) == 0
+    assert copies_left(BatchCounts(100, sent=200), quorum=2, settings=settings) == 20
+
+
+def test_acceleration_copies_what_was_not_sent_within_the_median_and_raises_the_limit() -> None:
+    def copy(*instances: TailInstance, median_s: float = HOUR_S) -> ExtraCopy | None:
+        return accelerated_copy(a_job(*instances, tail_copies=3, max_instances=1), median_s=Seconds(median_s), now=NOW)
+
+    assert copy(an_instance(sent_s=3599.0)) is None
+    assert copy(an_instance(S.UNSENT)) is None
+    made = copy(an_instance(sent_s=3601.0))
+    assert made is not None
+    assert (made.tail_copies, made.more_instances) == (3, 1)
+    assert copy(an_instance(sent_s=0.0), median_s=0.0) is not None  # without a median nothing counts as lately
+
+
+def test_settling_a_job_leaves_its_unsent_copy_until_it_is_decided() -> None:
+    def events(extra: int, *states: InstanceState, quorum: int = 2) -> dict[InstanceId, Event]:
+        views = tuple(InstanceView(InstanceId(n), state) for n, state in enumerate(states, 1))
+        job = JobView(quorum, 3, 10, views, extra=extra, state=JobState.OPEN)
+        return dict(settle(job, {}).events)
+
+    assert events(0, S.REPORTED, S.IN_PROGRESS, S.UNSENT) == {3: Event.NOT_NEEDED}
+    assert events(1, S.REPORTED, S.IN_PROGRESS, S.UNSENT) == {}
+    assert events(1, S.REPORTED, S.IN_PROGRESS, S.UNSENT, S.UNSENT) == {4: Event.NOT_NEEDED}
+
+
+def test_a_copy_is_the_retry_when_what_it_was_made_for_is_lost() -> None:
+    views = (InstanceView(InstanceId(1), S.TIMED_OUT), InstanceView(InstanceId(2), S.UNSENT))
+    settled = settle(JobView(1, 3, 10, views, extra=1), {})
+    assert (settled.events, settled.new_instances) == ((), 0)
