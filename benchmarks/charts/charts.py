@@ -68,9 +68,9 @@ def charts_of(results: Results) -> dict[str, Chart]:
     """Every chart the results have enough points for, by file name."""
     charts: dict[str, Chart] = {
         "cost": _cost(results),
-        "slots": _ratio(results, "slots", "Throughput and the size of the job array", "slots of each worker"),
-        "backlog": _ratio(results, "waiting_jobs", "Throughput and backlog", "waiting jobs", logarithmic=True),
-        "connections": _ratio(results, "connections", "Throughput and connections", "connections that always ask"),
+        "slots": _rate(results, "slots", "Throughput and the size of the job array", "slots of each worker"),
+        "backlog": _rate(results, "waiting_jobs", "Throughput and backlog", "waiting jobs", logarithmic=True),
+        "connections": _connections(results),
         "jobs": _jobs(results),
         "latency": _latency(results),
         "refill": _refill(results),
@@ -84,9 +84,19 @@ def _curve(results: Results, parameter: str, name: str, figure: Figure) -> Serie
     return Series(name, x, [figure(answer) for answer in answers])
 
 
-def _ratio(results: Results, parameter: str, title: str, x_label: str, *, logarithmic: bool = False) -> Curves:
-    series = _curve(results, parameter, "ratio to echo", lambda answer: answer.ratio_to_echo)
-    return Curves(title, x_label, "share of the bare handler's rate", [series], logarithmic=logarithmic)
+def _rate(results: Results, parameter: str, title: str, x_label: str, *, logarithmic: bool = False) -> Curves:
+    series = _curve(results, parameter, "full rate", lambda answer: answer.requests_per_s)
+    return Curves(title, x_label, "requests per second", [series], logarithmic=logarithmic)
+
+
+def _connections(results: Results) -> Curves:
+    """CPU time and not rates: it differs little with what else the machine does."""
+    series = [
+        _curve(results, "connections", "request workers", lambda answer: answer.workers_cpu_us_per_request),
+        _curve(results, "connections", "PostgreSQL", lambda answer: answer.postgres_cpu_us_per_request),
+    ]
+    title = "CPU time of a request and requests at once"
+    return Curves(title, "connections that always ask", "microseconds per request", series)
 
 
 def _jobs(results: Results) -> Curves:
@@ -126,7 +136,7 @@ def _refill(results: Results) -> Curves:
             if (asked.step, asked.slots) == (step, slots)
         )
         series.append(Series(name, [x for x, _ in points], [y for _, y in points]))
-    y_label = "microseconds of CPU per job put in a slot"
+    y_label = "microseconds of CPU per slot filled"
     return Curves(f"Refill of {slots:,} slots and backlog", "waiting jobs", y_label, series, logarithmic=True)
 
 

@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter
 from benchmarks.charts.charts import Bars, Chart, Curves
 
 SIZE_INCHES = (6.4, 3.2)
+HEADROOM = 1.1  # the y axis ends so far above the highest value
 PAPER, INK, LINES = "#fcfcf9", "#26262b", "#d9d9d4"
 # Told apart by brightness too: for people who see no red or green, and for grey prints.
 COLOURS = ("#0b5cad", "#d1690e", "#5b8c2a", "#8a4fa3")
@@ -63,7 +64,7 @@ def _curves(axes: Axes, chart: Curves) -> None:
         axes.set_xscale("log")
     else:
         axes.set_xlim(left=0.0)
-    axes.set_ylim(bottom=0.0)
+    axes.set_ylim(0.0, HEADROOM * max(max(series.y, default=0.0) for series in chart.series))
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     axes.xaxis.set_major_formatter(FuncFormatter(_number))
@@ -81,11 +82,11 @@ def _bars(axes: Axes, chart: Bars) -> None:
     for row, end in enumerate(ends):
         axes.text(end, row, f" {end:,.0f}", va="center")
     axes.invert_yaxis()
-    axes.margins(x=0.1)
+    axes.set_xlim(0.0, HEADROOM * max(ends))
     axes.set_xlabel(chart.x_label)
     axes.xaxis.set_major_formatter(FuncFormatter(_number))
     axes.grid(axis="x")
-    axes.legend(ncols=len(chart.parts), loc="lower right")
+    axes.legend(ncols=len(chart.parts), loc="upper center", bbox_to_anchor=(0.5, -0.2))
 
 
 def _number(value: float, _position: int | None = None) -> str:

@@ -32,13 +32,11 @@ class Asked:
 class Answered:
     """What came of it: rates, latencies, and microseconds of CPU per request.
 
-    `ratio_to_echo` is the full rate over that of a bare handler in the same minute, whatever else the machine did.
     `python_cpu_us_per_request` is that of workers and background process together.
     """
 
     requests_per_s: float
     jobs_per_s: float
-    ratio_to_echo: float
     p50_ms: float
     p99_ms: float
     python_cpu_us_per_request: float
@@ -125,7 +123,7 @@ def along(
     """The runs in which nothing but one parameter differs from the usual, by that parameter.
 
     >>> few, many = Asked(slots=1_000), Asked(slots=10_000)
-    >>> answer = Answered(3000.0, 3000.0, 0.2, 10.0, 40.0, 300.0, 40.0, 150.0)
+    >>> answer = Answered(3000.0, 3000.0, 10.0, 40.0, 300.0, 40.0, 150.0)
     >>> along({many: answer, few: answer, Asked(slots=10_000, load=0.5): answer}, "slots")[0]
     [1000, 10000]
     """
