@@ -28,7 +28,6 @@ def a_dispatch(**changes: Any) -> dict[str, object]:
         "echo_requests_per_s": 20000.0,
         "requests_per_s": 3000.0,
         "jobs_per_s": 3000.0,
-        "ratio_to_echo": 0.15,
         "p50_ms": 18.0,
         "p99_ms": 50.0,
         "python_cpu_us_per_request": 400.0,
@@ -173,6 +172,17 @@ def test_charts_are_those_there_are_points_for() -> None:
     latency = charts["latency"]
     assert isinstance(latency, Curves)
     assert latency.series[0] == Series("99 % of the replies within", [1500.0, 3000.0], [9.0, 50.0])
+
+
+def test_what_connections_cost_is_shown_for_workers_and_database() -> None:
+    few = a_dispatch(connections=16, postgres_cpu_us_per_request=440.0)
+    chart = charts_of(results_of({"few.json": few, "usual.json": a_dispatch()}))["connections"]
+
+    assert isinstance(chart, Curves)
+    assert {series.name: (series.x, series.y) for series in chart.series} == {
+        "request workers": ([16, 64], [350.0, 350.0]),
+        "PostgreSQL": ([16, 64], [440.0, 150.0]),
+    }
 
 
 def test_a_cost_is_put_together_from_workers_background_and_database() -> None:
