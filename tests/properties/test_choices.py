@@ -9,13 +9,19 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.acceleration import Acceleration
 from domain.apps import CPU, NVIDIA
 from domain.batches import QoS
 from domain.hosts import Coprocessor, DecayedSums
-from domain.units import AppVersionId, FlopPerSecond, HostId, Instant, Seconds
+from domain.ranking import Gate, RelaxedGate
+from domain.settings import DeadlineRule
+from domain.units import AppId, AppVersionId, BatchId, FlopPerSecond, HostId, Instant, Seconds
 from scheduler.asking import Asking
 from scheduler.choice import Choice
 from scheduler.dispatch import choose
+from scheduler.gates import percentile_of, reachable
+from scheduler.passes import Pass
+from scheduler.watching import Look, watched
 from tests.builders import NOW, a_hav, a_held, a_host, a_plan_class, a_ready, a_volunteer, an_app_version
 from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking, some_cuts
 
@@ -157,3 +163,79 @@ def test_ungated_jobs_go_out_in_the_order_of_the_array(sizes: list[int], wanted:
     asking = an_asking(wants=(a_want(req_s=Seconds(wanted * 3600.0 - 1.0)),))
     given = [one.assignment.instance_id for one in choose(asking, array).chosen]
     assert given == in_order[:wanted]
+
+
+@st.composite
+def ranked_askings(draw: st.DrawFn) -> Asking:
+    """Askings under any rule, with gates lowered by the rate of requests or not, and flags of batch acceleration."""
+    asking = draw(askings())
+    rule = draw(st.sampled_from(DeadlineRule))
+    deadline = replace(asking.catalogue.settings.deadline, rule=rule)
+    lowered = (RelaxedGate(AppId(1), CPU, Gate.TIGHT, draw(st.sampled_from([0.5, 0.7]))),)
+    cuts = {
+        of_type: replace(cut, relaxed=draw(st.sampled_from([(), lowered])))
+        for of_type, cut in asking.catalogue.cut_points.items()
+    }
+    flags = Acceleration(
+        NOW,
+        draw(st.sampled_from([frozenset(), frozenset({HostId(1)})])),
+        draw(st.sampled_from([frozenset(), frozenset({AppId(1)})])),
+        frozenset(BatchId(one) for one in draw(st.lists(st.integers(1, 6), max_size=3))),
+    )
+    catalogue = replace(
+        asking.catalogue,
+        settings=replace(asking.catalogue.settings, deadline=deadline),
+        cut_points=cuts,
+        acceleration=flags if rule is DeadlineRule.ACCELERATED else None,
+    )
+    return replace(asking, catalogue=catalogue)
+
+
+@settings(max_examples=150)
+@given(ranked_askings(), arrays())
+def test_within_a_pass_the_order_is_kept_and_every_exception_has_a_name(asking: Asking, array: ListArray) -> None:
+    """Whoever stands before a job that is given was given something, or a sentence says why not."""
+    seen = watched(asking, array)
+    of_pass: dict[tuple[str, str], list[Look]] = {}
+    for look in seen.looks:
+        of_pass.setdefault((look.processor_type, look.one_pass), []).append(look)
+        named = look.refusal is not None or bool(look.later) or bool(look.passed_over)
+        is_empty = not seen.groups[look.place].slots()  # all of it went to other processors of the host
+        assert look.given or named or is_empty
+    for (kind, one_pass), looks in of_pass.items():
+        places = [look.place for look in looks]
+        assert places == sorted(set(places)), (kind, one_pass)
+    for (kind, one_pass), looks in of_pass.items():
+        if one_pass is not Pass.ALL:
+            continue
+        last = max((look.place for look in looks if look.given), default=-1)
+        known = {look.place for look in seen.looks if look.processor_type == kind}
+        assert known >= set(range(last))
+
+
+@settings(max_examples=150)
+@given(ranked_askings(), arrays())
+def test_no_gated_job_goes_to_a_host_below_its_gate(asking: Asking, array: ListArray) -> None:
+    catalogue = asking.catalogue
+    flags, rule = catalogue.acceleration, catalogue.settings.deadline.rule
+    for one in choose(asking, array).chosen:
+        found = percentile_of(one.version, asking.havs, catalogue, now=asking.now)
+        if rule is DeadlineRule.MUSTER:
+            cuts = catalogue.cut_points.get((one.version.app_id, one.version.processor_type))
+            gates = reachable(catalogue.settings.deadline, cuts)
+            assert one.slot.retries == 0 or found.passes(gates.p_retry)
+            assert not one.assignment.tight or found.passes(min(gates.p_afap, gates.p_tight))
+        if rule is DeadlineRule.PROPOSAL and one.assignment.tight:
+            assert found.p is not None
+            assert found.p > min(catalogue.settings.deadline.p_afap, catalogue.settings.deadline.p_tight)
+        if flags is not None and one.batch.batch_id in flags.batches and one.batch.app_id in flags.apps:
+            assert asking.host.host_id in flags.hosts
+
+
+@settings(max_examples=150)
+@given(ranked_askings(), arrays())
+def test_every_refusal_has_a_reason_under_every_rule(asking: Asking, array: ListArray) -> None:
+    choice = choose(asking, array)
+    refusals = [*(one.refusal for one in choice.refused), *(why for _, _, why in choice.not_given)]
+    assert all(why.detail and "{" not in why.detail for why in refusals)
+    assert all(one.assignment.because and "{" not in one.assignment.because for one in choice.chosen)
