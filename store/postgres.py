@@ -6,6 +6,7 @@ from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
 from store.applications import PostgresApplications
 from store.duties import DatabaseClock, DutyLocks
+from store.forecasting import PostgresForecasting
 from store.history import PostgresHistory
 from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
@@ -50,6 +51,7 @@ class PostgresStore:
         self.generations = PostgresGenerations(database)
         self.tails = PostgresTails(database)
         self.notes = PostgresNotes(database)
+        self.forecasting = PostgresForecasting(database)
         self.clock = DatabaseClock(database)
 
     def shards(self) -> PostgresShards:

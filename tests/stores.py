@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from batch_estimator.ports import ForecastTables
 from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
@@ -69,5 +70,7 @@ class Store(Protocol):
     def tails(self) -> TailWork: ...
     @property
     def notes(self) -> AnyNotes: ...
+    @property
+    def forecasting(self) -> ForecastTables: ...
 
     async def close(self) -> None: ...

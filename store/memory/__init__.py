@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from store.memory.applications import MemoryApplications
+from store.memory.forecasting import MemoryForecasting
 from store.memory.history import MemoryHistory
 from store.memory.insight import MemoryInsight
 from store.memory.ledger import MemoryLedger
@@ -46,6 +47,7 @@ class MemoryStore:
         self.insight = MemoryInsight(registry, work)
         self.tails = MemoryTails(work)
         self.notes = MemoryNotes(registry)
+        self.forecasting = MemoryForecasting(registry, work)
 
     def shards(self) -> AllShards:
         return AllShards()

@@ -137,6 +137,7 @@ class StoredInstance:
     stderr: str = ""
     turnaround_sample: float | None = None
     uploads: tuple[Upload, ...] = ()
+    created_at: Instant | None = None  # None: with its batch
 
     @property
     def name(self) -> str:

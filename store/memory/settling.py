@@ -57,7 +57,7 @@ class MemoryUnsettled:
         """Unsent ones, urgent for a retry or when a sibling is back."""
         urgent = settlement.retries > 0 or any(row.state in RETURNED for row in job.instances)
         for _ in range(settlement.new_instances):
-            self._work.add_instance(job, retries=settlement.retries, urgent=urgent)
+            self._work.add_instance(job, retries=settlement.retries, urgent=urgent, created_at=settlement.settled_at)
         self._work.count(job.batch, BatchCounts(unsent=settlement.new_instances))
 
 

@@ -65,7 +65,6 @@ class MemoryTails:
         )
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
-        del now  # when an instance was made is asked by nobody here
         made = 0
         for copy in {copy.job_id: copy for copy in copies}.values():
             job = self._work.jobs[copy.job_id - 1]
@@ -74,7 +73,7 @@ class MemoryTails:
                 continue
             job.tail_copies += 1
             job.more_instances += copy.more_instances
-            self._work.add_instance(job, retries=copy.retries, urgent=True)
+            self._work.add_instance(job, retries=copy.retries, urgent=True, created_at=now)
             self._work.count(job.batch, BatchCounts(unsent=1))
             made += 1
         return made

@@ -161,8 +161,9 @@ class Work:
 
     # ------------------------------------------------------------ instances
 
-    def add_instance(self, job: StoredJob, *, retries: int, urgent: bool) -> None:
-        row = StoredInstance(InstanceId(len(self.instances) + 1), job, retries, urgent)
+    def add_instance(self, job: StoredJob, *, retries: int, urgent: bool, created_at: Instant | None = None) -> None:
+        """`created_at`: None for one made with its batch."""
+        row = StoredInstance(InstanceId(len(self.instances) + 1), job, retries, urgent, created_at=created_at)
         self.instances.append(row)
         job.instances = (*job.instances, row)
         if urgent:

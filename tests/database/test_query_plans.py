@@ -115,6 +115,15 @@ BY_KEY = {  # query -> the indexes it must use
     "instance_terms": {"instance_pkey"},
     "finished_instance_terms": {"finished_instance_2027_01_pkey"},
     "finished_outputs": {"finished_instance_2027_01_pkey"},
+    # forecasts of completion: what is sampled is no key's
+    "forecast_batch": {"batch_pkey", "job_class_by_batch", "host_app_version_by_version"},
+    "forecast_jobs": {"job_by_batch", "job_class_pkey"},
+    "forecast_instances": {"instance_job_volunteer"},
+    "forecast_havs": {"host_app_version_pkey", "host_pkey"},
+    "forecast_havs_few": {"host_app_version_by_version", "host_pkey"},
+    "forecast_havs_sampled": {"host_pkey"},
+    "forecast_hosts": set(),
+    "forecast_sent": {"job_class_pkey"},
     # people and files
     "file_ids": {"file_name_key"},
     "files_that_differ": {"file_name_key"},
@@ -232,7 +241,7 @@ OTHER_BATCHES = """
     INSERT INTO job (batch_id, job_class_id)
     SELECT batch_id, job_class_id FROM job_class CROSS JOIN generate_series(1, 10) WHERE validator = 'accept';
 """
-NO_PLAN = {"bulk_session"}  # changes the session
+NO_PLAN = {"bulk_session", "by_key"}  # change the session
 
 Nodes = list[dict[str, Any]]
 Plans = dict[tuple[str, str], Nodes]

@@ -1,0 +1,192 @@
+"""What the completion estimator reads of a batch: every store gives the same tables, and the same snapshot."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from batch_estimator.estimate import estimate
+from batch_estimator.filling import TableSnapshots
+from batch_estimator.snapshot import Snapshot, Standing
+from domain.havs import HavEvent, HavEventKind
+from domain.history import START
+from domain.jobs import InstanceState
+from domain.settlement import JobSettlement
+from domain.units import DAY_S, BatchId, Instant, later
+from tests.builders import NOW, a_job_class
+from tests.stores import Store
+from tests.worlds import (
+    RegisteredHost,
+    a_hav_event,
+    a_registered_app,
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+)
+
+AT = later(NOW, 2 * DAY_S)  # after every time-out of an instance sent at NOW
+
+
+async def a_host(store: Store) -> RegisteredHost:
+    return await a_registered_host(store, last_rpc_at=NOW)
+
+
+async def snapshot_of(store: Store, batch_id: BatchId, now: Instant = AT) -> Snapshot:
+    snapshot = await TableSnapshots(store.forecasting).snapshot(batch_id, now=now)
+    assert snapshot is not None
+    return snapshot
+
+
+async def a_valid_result(store: Store, batch_id: BatchId, host: RegisteredHost, ln_turnaround: float) -> None:
+    sent = await a_sent_instance(store, batch_id, host)
+    back_at = later(sent.sent_at, math.exp(ln_turnaround))
+    event = a_hav_event(sent, at=back_at, ln_turnaround=ln_turnaround, ln_turnaround_ratio=0.0)
+    back = a_report(sent, reported_at=back_at, to_state=InstanceState.VALID, hav_event=event)
+    await report(store, host, back)
+
+
+async def test_only_an_active_batch_has_tables(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+
+    assert await store.forecasting.of_batch(BatchId(4711), now=AT) is None
+    assert await store.forecasting.of_batch(batch.batch_id, now=AT) is None
+
+
+async def test_a_batch_nobody_has_met_is_known_by_its_terms_and_the_active_hosts(store: Store) -> None:
+    await a_host(store)
+    await a_host(store)
+    await a_registered_host(store, last_rpc_at=later(NOW, -30 * DAY_S))
+    batch = await a_submitted_batch(store, jobs=3, quorum=2, job_class=a_job_class(quorum=2), copies=2)
+
+    snapshot = await snapshot_of(store, batch.batch_id)
+
+    assert (snapshot.submitted_at, snapshot.delay_bound_s, snapshot.quorum) == (NOW, 7 * DAY_S, 2)
+    assert snapshot.active_hosts == 2 and snapshot.median_flop_per_s > 0
+    assert snapshot.jobs.is_open.tolist() == [True] * 3
+    assert sorted(snapshot.instances.job.tolist()) == [0, 0, 1, 1, 2, 2]
+    assert set(snapshot.instances.standing.tolist()) == {Standing.UNSENT}
+    assert set(snapshot.instances.host_id.tolist()) == {-1}
+    assert np.isnan(snapshot.instances.sent_at).all() and math.isnan(snapshot.mean_ln_fpops)
+    assert len(snapshot.havs.host_id) == len(snapshot.sent.host_id) == 0
+    assert estimate(snapshot).q90_at > AT
+
+
+async def test_an_instance_has_its_standing_and_its_instants(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=4)
+    host, other, third = [await a_host(store) for _ in range(3)]
+    await a_valid_result(store, batch.batch_id, host, 8.0)
+    await a_sent_instance(store, batch.batch_id, other)
+    failed = await a_sent_instance(store, batch.batch_id, third)
+    await report(store, third, a_report(failed, to_state=InstanceState.FAILED))
+
+    rows = (await snapshot_of(store, batch.batch_id)).instances
+
+    by_host = {
+        host_id: (standing, sent_at, timeout_at, reported_at)
+        for host_id, standing, sent_at, timeout_at, reported_at in zip(
+            rows.host_id.tolist(), rows.standing.tolist(), rows.sent_at, rows.timeout_at, rows.reported_at, strict=True
+        )
+    }
+    timeout_at = NOW + DAY_S + 3600.0
+    assert by_host[host.host_id] == (Standing.SUCCESS, NOW, timeout_at, pytest.approx(NOW + math.exp(8.0)))
+    assert by_host[other.host_id] == (Standing.IN_PROGRESS, NOW, timeout_at, pytest.approx(np.nan, nan_ok=True))
+    assert by_host[third.host_id] == (Standing.ERROR, NOW, timeout_at, NOW + 3600.0)
+    assert by_host[-1][0] == Standing.UNSENT
+    assert set(rows.created_at.tolist()) == {NOW}
+
+
+async def test_a_retry_was_created_when_its_job_was_settled(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    host = await a_host(store)
+    failed = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(failed, to_state=InstanceState.FAILED))
+    [facts] = await store.unsettled.unsettled(9)
+    again = JobSettlement(facts.job_id, facts.serial, facts.state, later(NOW, 7200.0), new_instances=1, retries=1)
+    await store.unsettled.settle([again])
+
+    rows = (await snapshot_of(store, batch.batch_id)).instances
+
+    assert dict(zip(rows.standing.tolist(), rows.created_at.tolist(), strict=True)) == {
+        Standing.ERROR: NOW,
+        Standing.UNSENT: NOW + 7200.0,
+    }
+
+
+async def test_the_batchs_own_rows_are_not_in_its_hosts_sums(store: Store) -> None:
+    host = await a_host(store)
+    await store.overdue.count_due(now=NOW)
+    other_batch = await a_submitted_batch(store, jobs=2)
+    batch = await a_submitted_batch(store, jobs=4)
+    await a_valid_result(store, other_batch.batch_id, host, 9.0)
+    await a_valid_result(store, batch.batch_id, host, 7.0)
+    failed = await a_sent_instance(store, batch.batch_id, host)
+    error = HavEvent(host.host_id, failed.app_version_id, HavEventKind.ERROR, NOW)
+    await report(store, host, a_report(failed, to_state=InstanceState.FAILED, hav_event=error))
+    await store.overdue.count_due(now=AT)
+
+    havs = (await snapshot_of(store, batch.batch_id)).havs
+
+    [at] = np.flatnonzero(havs.host_id == host.host_id)
+    assert (havs.n_success[at], havs.n_error[at], havs.n_timeout[at], havs.n_due[at]) == (1, 0, 0, 1)
+    assert (havs.sum_ln[at], havs.sum_ln_sq[at]) == (pytest.approx(9.0), pytest.approx(81.0))
+    assert (havs.last_rpc_at[at], havs.weight[at]) == (NOW, 1.0)
+    assert len(havs.host_id) == 1
+
+
+async def test_a_host_without_other_work_has_a_row_of_zeros(store: Store) -> None:
+    host = await a_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    await a_valid_result(store, (await a_submitted_batch(store, jobs=1)).batch_id, await a_host(store), 8.0)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+
+    havs = (await snapshot_of(store, batch.batch_id)).havs
+
+    [at] = np.flatnonzero(havs.host_id == host.host_id)
+    assert havs.app_version_id[at] == sent.app_version_id
+    assert (havs.n_success[at], havs.sum_ln[at], havs.n_due[at]) == (0, 0.0, 0)
+    assert sorted(havs.weight.tolist()) == [1.0, 1.0]
+
+
+async def test_history_is_of_the_apps_other_batches_by_when_it_was_sent(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    other = await a_submitted_batch(store, jobs=3, job_class=a_job_class(fpops_est_flop=1e12))
+    host = await a_host(store)
+    await a_sent_instance(store, batch.batch_id, host)
+    await a_valid_result(store, other.batch_id, host, 8.0)
+    await a_sent_instance(store, other.batch_id, host)
+    await a_sent_instance(store, other.batch_id, host, sent_at=later(AT, -31 * DAY_S))
+    elsewhere = await a_registered_app(store, "e")
+    of_e = await a_registered_version(store, elsewhere.app_id)
+    foreign = await a_submitted_batch(store, jobs=1, app_id=elsewhere.app_id)
+    await a_sent_instance(store, foreign.batch_id, host, app_version_id=of_e.app_version_id)
+
+    snapshot = await snapshot_of(store, batch.batch_id)
+
+    assert sorted(snapshot.sent.standing.tolist()) == [Standing.IN_PROGRESS, Standing.SUCCESS]
+    assert set(snapshot.sent.sent_at.tolist()) == {NOW}
+    assert snapshot.mean_ln_fpops == pytest.approx(math.log(1e12))
+    assert of_e.app_version_id not in snapshot.havs.app_version_id.tolist()
+
+
+async def test_work_in_the_history_is_still_sampled(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    host = await a_host(store)
+    ended = await a_submitted_batch(store, jobs=1)
+    await a_valid_result(store, ended.batch_id, host, 8.0)
+    await store.submissions.abort_batch(ended.batch_id, now=later(NOW, 3600.0))
+    [facts] = await store.unsettled.unsettled(9)
+    await store.unsettled.settle([JobSettlement(facts.job_id, facts.serial, facts.state, NOW)])
+    await store.overdue.count_due(now=AT)
+    moved = await store.history.move_ended(before=AT, after=START, limit=9)
+    assert moved.jobs == 1
+
+    sent = (await snapshot_of(store, batch.batch_id)).sent
+
+    assert sent.standing.tolist() == [Standing.SUCCESS]
+    assert sent.host_id.tolist() == [host.host_id]
