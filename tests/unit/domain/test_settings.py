@@ -237,7 +237,7 @@ def test_the_orderings_taken_are_those_there_are() -> None:
 @pytest.mark.parametrize("value", ["MUSTER", "", "best", 0, True])
 def test_a_closed_set_names_its_members(value: object) -> None:
     assert str(refusal_of("deadline.rule", value)) == (
-        f"deadline.rule: expected one of muster, proposal, fixed, got {value!r}"
+        f"deadline.rule: expected one of muster, proposal, fixed, accelerated, got {value!r}"
     )
 
 
