@@ -37,14 +37,12 @@ class Moment:
     """One host at one moment with one version, as a due date depends on it.
 
     `start_s` is the busy time of endangered work, `queue_s` of all work, both in seconds from now.
-    `low_turnaround` is what batch acceleration thinks of the host.
     """
 
     now: Instant
     start_s: Seconds
     queue_s: Seconds
     percentile: Percentile
-    low_turnaround: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +77,12 @@ def assign_due_at(
     retry: bool,
     cuts: CutPoints | None,
     settings: DeadlineSettings,
-    is_accelerated: bool = False,
+    low_turnaround: bool | None = None,
 ) -> Due | Refusal:
     """The due date of a job of this class on this host by the rule in the settings, or why it gets none.
 
     `runtime_s` is R, `safe_runtime_s` is R_q; `retry`: an earlier instance of the job is over and unusable.
-    `is_accelerated`: the batch is, and its app is accelerable.
+    `low_turnaround` says of an accelerated batch whether the host has it; None of any other.
     """
     bound_s = job_class.delay_bound_s
     match settings.rule:
@@ -107,7 +105,7 @@ def assign_due_at(
         case DeadlineRule.FIXED:
             return fixed(moment, runtime_s=runtime_s, bound_s=bound_s)
         case DeadlineRule.ACCELERATED:
-            return accelerated(moment, runtime_s=runtime_s, bound_s=bound_s, is_accelerated=is_accelerated)
+            return accelerated(moment, runtime_s=runtime_s, bound_s=bound_s, low_turnaround=low_turnaround)
         case _:
             assert_never(settings.rule)
 
@@ -256,21 +254,24 @@ ACCELERATED = (
 NOT_LOW = "accelerated: the batch is nearly done, its jobs are for low-turnaround hosts only"
 
 
-def accelerated(moment: Moment, *, runtime_s: Seconds, bound_s: Seconds, is_accelerated: bool) -> Due | Refusal:
+def accelerated(moment: Moment, *, runtime_s: Seconds, bound_s: Seconds, low_turnaround: bool | None) -> Due | Refusal:
     """Due dates as `fixed`; the jobs of an accelerated batch of an accelerable app are for low-turnaround hosts alone.
 
     The reference server's batch acceleration (POLICY 2.7) moves no due date. Which hosts, apps and batches are
-    meant is domain/acceleration.py; the copies it makes are lifecycle/tail.py.
+    meant is domain/acceleration.py; the copies it makes are lifecycle/tail.py. `low_turnaround` is None where a job
+    is not accelerated.
 
-    >>> slow = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.9))
+    >>> idle = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.9))
     >>> day = dict(runtime_s=Seconds(3600.0), bound_s=Seconds(86400.0))
-    >>> accelerated(slow, **day, is_accelerated=False).due_at, accelerated(slow, **day, is_accelerated=True).code.value
-    (86400.0, 'below_gate')
+    >>> accelerated(idle, **day, low_turnaround=None).due_at, accelerated(idle, **day, low_turnaround=True).due_at
+    (86400.0, 86400.0)
+    >>> accelerated(idle, **day, low_turnaround=False).code.value
+    'below_gate'
     """
     due = fixed(moment, runtime_s=runtime_s, bound_s=bound_s)
-    if not is_accelerated or isinstance(due, Refusal):
+    if low_turnaround is None or isinstance(due, Refusal):
         return due
-    if not moment.low_turnaround:
+    if not low_turnaround:
         return Refusal(RefusalCode.BELOW_GATE, NOT_LOW)
     return Due(due.due_at, False, Gate.LOW_TURNAROUND, 0.0, 0, ACCELERATED, due.numbers)
 

@@ -75,8 +75,7 @@ class Walk:
         self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS)
         self._scheduler = asking.catalogue.settings.scheduler
         self._deadline = asking.catalogue.settings.deadline
-        # batch acceleration knows no such cap
-        is_capped = self._deadline.rule is not DeadlineRule.ACCELERATED
+        is_capped = self._deadline.rule is not DeadlineRule.ACCELERATED  # which knows no such cap
         self._urgent_share = self._scheduler.urgent_share_fraction if is_capped else 1.0
         self._chosen: list[Chosen] = []
         self._jobs: set[JobId] = set()

@@ -55,7 +55,6 @@ class Judge:
         self._rng: random.Random | None = None
         self._settings = asking.catalogue.settings.deadline
         self._acceleration = asking.catalogue.acceleration
-        self._low_turnaround = has_low_turnaround(asking)
         self._busy_then: Busy | None = None  # as of the last time it was asked for; first when a job could be given
         self._to_book: list[Verdict] = []  # sent since
         self._disk_bytes = asking.disk_bytes
@@ -147,9 +146,12 @@ class Judge:
             retry=retry,
             cuts=usable.cuts,
             settings=self.gates(usable),
-            is_accelerated=self._acceleration is not None and is_accelerated(self._acceleration, group),
+            low_turnaround=None if self._acceleration is None else self._low_turnaround(self._acceleration, group),
         )
         return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s)
+
+    def _low_turnaround(self, acceleration: Acceleration, group: SlotGroup) -> bool | None:
+        return has_low_turnaround(self._asking) if is_accelerated(acceleration, group) else None
 
     def gates(self, usable: Usable) -> DeadlineSettings:
         """The gates as they hold for hosts of this version's kind."""
@@ -165,9 +167,7 @@ class Judge:
         found = self._moments.get(version.app_version_id)
         if found is None:
             plan, busy = version.plan_class, self._busy()
-            found = Moment(
-                self._asking.now, busy.start_s(plan), busy.queue_s(plan), usable.percentile, self._low_turnaround
-            )
+            found = Moment(self._asking.now, busy.start_s(plan), busy.queue_s(plan), usable.percentile)
             self._moments[version.app_version_id] = found
         return found
 

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from domain.clock import SystemClock
+from domain.units import later
+from operations.compose import open_database
+from operations.project import Project
 from tests.e2e.server import Server
 from tests.e2e.stock_client import StockClient, wait_for
+from tests.worlds import (
+    a_hav_event,
+    a_registered_host,
+    a_registered_volunteer,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+    the_version,
+)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
 
@@ -194,6 +212,56 @@ def test_a_tight_deadline_shows_as_estimated_delay_and_moves_the_next_one(
     assert first["due_at"] - first["sent_at"] == pytest.approx(2.5 * 25, rel=0.05)
     waits_s = second["due_at"] - second["sent_at"] - (first["due_at"] - first["sent_at"])
     assert 5 < waits_s < 30, second["because"]
+
+
+@pytest.mark.timeout(240)
+def test_a_top_host_gets_the_tight_deadline_and_a_newcomer_the_relaxed_one(
+    server: Server, client: MakeClient, app_binary: Path
+) -> None:
+    server.init(deadline__min_slack_s=0, ranking__min_samples=0.5, scheduler__newcomer_fraction=1)
+    server.add_app("testapp", app_binary)
+    asyncio.run(with_slow_hosts(server.data_dir, 20))
+    server.start()
+    before = server.submit(jobs(count=2, fpops=25e9))  # a second of work, estimated at 25
+    top = client()
+    wait_for(lambda: ended(server, before), AT_MOST_S, "the top host's record")
+    top.stop()
+    ranked = json.loads(server.muster("hoststats", "run", "--json"))
+    assert ranked["ranked"] == 21
+    urgent = server.submit(jobs(qos="afap", fpops=25e9), "urgent.toml")
+    relaxed = server.submit(jobs(qos="long_deadline", fpops=25e9), "relaxed.toml")
+    time.sleep(3.0)  # workers read the ranking anew every two seconds
+
+    newcomer = client()
+    wait_for(lambda: sent(server, relaxed), AT_MOST_S, "the newcomer's job")
+    wait_for(lambda: ended(server, relaxed), AT_MOST_S, "its result")
+    assert not sent(server, urgent), newcomer.log()
+    top.start()
+    wait_for(lambda: sent(server, urgent), AT_MOST_S, "the top host's job")
+
+    [tight], [loose] = sent(server, urgent), sent(server, relaxed)
+    assert tight["host_id"] == sent(server, before)[0]["host_id"] != loose["host_id"]
+    assert (tight["tight"], loose["tight"]) == (True, False)
+    assert tight["due_at"] - tight["sent_at"] < 2.5 * 30
+    assert loose["due_at"] - loose["sent_at"] > 10_000
+    assert "row 2" in tight["because"] and "row 3" in loose["because"]
+
+
+async def with_slow_hosts(data_dir: Path, count: int) -> None:
+    """Hosts that had a result each, after e^2 times what was estimated, and more."""
+    async with open_database(Project(data_dir), SystemClock()) as store:
+        now = SystemClock().now()
+        [app] = await store.applications.apps()
+        version = await the_version(store)
+        batch = await a_submitted_batch(store, jobs=count, app_id=app.app_id, created_at=now)
+        for number in range(count):
+            volunteer_id = await a_registered_volunteer(store, f"slow {number}", email=f"slow{number}@example.org")
+            host = await a_registered_host(store, volunteer_id=volunteer_id, last_rpc_at=now)
+            sent_at = later(now, -7200.0)
+            given = await a_sent_instance(store, batch.batch_id, host, sent_at=sent_at)
+            event = replace(a_hav_event(given, at=now), app_version_id=version.app_version_id)
+            slow = replace(event, ln_turnaround_ratio=2.0 + number / 10.0)
+            await report(store, host, a_report(given, hav_event=slow))
 
 
 def test_a_restart_between_fetch_and_report_loses_nothing(server: Server, client: MakeClient, app_binary: Path) -> None:
