@@ -36,6 +36,10 @@ class Acceleration:
     apps: frozenset[AppId] = frozenset()  # accelerable
     batches: frozenset[BatchId] = frozenset()  # accelerated
 
+    def covers(self, batch_id: BatchId, app_id: AppId) -> bool:
+        """Whether the jobs of this batch are for low-turnaround hosts alone."""
+        return batch_id in self.batches and app_id in self.apps
+
 
 @dataclass(frozen=True, slots=True)
 class LowTurnaround:

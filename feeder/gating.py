@@ -24,9 +24,20 @@ class Standing:
         return self.gate is not Gate.NONE or self.tail
 
 
-def standing(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None, settings: FeederSettings) -> Standing:
-    """How a batch is fed now. `median_r_q_s` is the median of R_q over its app's hosts; None = unknown."""
-    return Standing(gate_of(batch, now=now, median_r_q_s=median_r_q_s), in_tail(batch, settings))
+def standing(
+    batch: Batch,
+    *,
+    now: Instant,
+    median_r_q_s: Seconds | None,
+    settings: FeederSettings,
+    is_accelerated: bool = False,
+) -> Standing:
+    """How a batch is fed now. `median_r_q_s` is the median of R_q over its app's hosts; None = unknown.
+
+    `is_accelerated`: its jobs are for low-turnaround hosts alone, by the rule `accelerated`.
+    """
+    gate = Gate.LOW_TURNAROUND if is_accelerated else gate_of(batch, now=now, median_r_q_s=median_r_q_s)
+    return Standing(gate, in_tail(batch, settings))
 
 
 def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate:

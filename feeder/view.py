@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from domain.acceleration import Acceleration
 from domain.batches import Batch
 from domain.jobs import Ready
 from domain.settings import FeederSettings
@@ -45,10 +46,17 @@ def view_of(
     now: Instant,
     medians_s: Mapping[AppId, Seconds | None],
     settings: FeederSettings,
+    acceleration: Acceleration | None = None,
 ) -> View:
     """The view of these ready batches, of which `limit` were asked for; `medians_s` has the median R_q of each app."""
     standings = {
-        batch.batch_id: standing(batch, now=now, median_r_q_s=medians_s.get(batch.app_id), settings=settings)
+        batch.batch_id: standing(
+            batch,
+            now=now,
+            median_r_q_s=medians_s.get(batch.app_id),
+            settings=settings,
+            is_accelerated=acceleration is not None and acceleration.covers(batch.batch_id, batch.app_id),
+        )
         for batch in batches
     }
     by_id = {batch.batch_id: batch for batch in batches}

@@ -183,7 +183,7 @@ class Judge:
 
 def is_accelerated(acceleration: Acceleration, group: SlotGroup) -> bool:
     """Whether a group's jobs are for low-turnaround hosts alone."""
-    return group.batch.batch_id in acceleration.batches and group.batch.app_id in acceleration.apps
+    return acceleration.covers(group.batch.batch_id, group.batch.app_id)
 
 
 def has_low_turnaround(asking: Asking) -> bool:

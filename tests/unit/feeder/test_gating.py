@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from domain.acceleration import Acceleration
 from domain.apps import ATI, CPU, NVIDIA, ProcessorType
 from domain.batches import Batch, BatchCounts, QoS
 from domain.catalogue import Catalogue
@@ -9,6 +10,7 @@ from domain.ranking import CutPoints, Gate
 from domain.settings import FeederSettings
 from domain.units import AppId, Instant, Seconds
 from feeder.gating import gate_of, in_tail, standing
+from feeder.view import view_of
 from tests.builders import NOW, a_batch
 
 HOUR_S = Seconds(3600.0)
@@ -51,6 +53,18 @@ def test_a_tail_is_everywhere_though_it_is_not_gated() -> None:
     batch = a_batch(counts=BatchCounts(jobs_total=100, unsent=5))
     found = standing(batch, now=NOW, median_r_q_s=None, settings=FeederSettings())
     assert (found.gate, found.everywhere) == (Gate.NONE, True)
+
+
+def test_an_accelerated_batch_is_gated_and_everywhere_however_much_of_it_is_unsent() -> None:
+    batch = a_batch(qos=QoS.THROUGHPUT, counts=BatchCounts(jobs_total=1000, unsent=140))
+    flags = Acceleration(NOW, apps=frozenset({batch.app_id}), batches=frozenset({batch.batch_id}))
+    view = view_of(
+        [batch], owned=frozenset(), limit=9, now=NOW, medians_s={}, settings=FeederSettings(), acceleration=flags
+    )
+    assert view.standings[batch.batch_id].gate is Gate.LOW_TURNAROUND
+    assert view.everywhere(batch.batch_id)
+    plain = view_of([batch], owned=frozenset(), limit=9, now=NOW, medians_s={}, settings=FeederSettings())
+    assert not plain.everywhere(batch.batch_id)
 
 
 def test_the_median_runtime_of_an_app_is_that_of_the_processors_most_hosts_use() -> None:
