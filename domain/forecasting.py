@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 from domain.jobs import InstanceState
 from domain.units import DAY_S, AppId, BatchId, Instant, Seconds
 
-OTHERS_MOST = 16_000  # (host, app version) rows of hosts without an instance of the batch,
-SENT_MOST = 4_000  # and those of this many other instances, sent within
+OTHERS_MOST = 5_000  # (host, app version) rows of hosts without an instance of the batch,
+SENT_MOST = 2_000  # and those of this many other instances, sent within
 SENT_WITHIN_S = Seconds(30 * DAY_S)
 ACTIVE_WITHIN_S = Seconds(7 * DAY_S)  # a host that called within this is active
 

@@ -32,7 +32,7 @@ from store.pool import Database, lost_means_unavailable
 from store.queries import load
 
 MOST_S = 60.0  # of one query
-HAV_PAGES, HOST_PAGES, SENT_PAGES = 600, 100, 400  # read of each table at most, about
+HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read of each table, about
 SEED_RANGE = 1 << 31
 
 
@@ -132,7 +132,7 @@ class _Look:
 def per_cent(pages: int, most: int) -> float:
     """Which part of a table has about `most` of its pages.
 
-    >>> per_cent(20, 600), per_cent(24_000, 600)
+    >>> per_cent(20, 200), per_cent(8_000, 200)
     (100.0, 2.5)
     """
     return 100.0 if pages <= most else 100.0 * most / pages
