@@ -40,7 +40,9 @@ class MemoryTails:
         return [batch.as_batch() for batch in short[:limit]]
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
-        jobs = (self._work.jobs[job_id - 1] for job_id in self._work.batches[batch_id].job_ids if job_id > after)
+        batch = self._work.batches.get(batch_id)
+        ids = batch.job_ids if batch is not None else range(0)
+        jobs = (self._work.jobs[job_id - 1] for job_id in ids if job_id > after)
         return [self._tail_job(job, now) for job in jobs if job.state is JobState.OPEN][:limit]
 
     def _tail_job(self, job: StoredJob, now: Instant) -> TailJob:

@@ -12,8 +12,8 @@ from domain.errors import MusterError
 from domain.havs import HavEvent, HavEventKind
 from domain.history import JobPlace, MovedJobs
 from domain.jobs import Held, InstanceState, JobState
-from domain.settlement import InstanceStep, JobFacts, JobSettlement
-from domain.units import BatchId, InstanceId, Instant, Seconds, later
+from domain.settlement import ExtraCopy, InstanceStep, JobFacts, JobSettlement
+from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
 from domain.waiting import Candidate
 from store.counting import UNUSABLE
 from tests.builders import NOW, a_job_class
@@ -39,6 +39,8 @@ KINDS = (
     "look",
     "settle",
     "time_out",
+    "copy",
+    "hasten",
     "count_due",
     "wait",
     "outage",
@@ -230,6 +232,25 @@ class Life(Twins):
             for one in overdue
         ]
         await self.both(lambda store: store.overdue.time_out(steps, now=self.now))
+
+    async def copy(self, a: int, b: int, c: int) -> None:
+        """Some open jobs of a batch get one more instance; every third time by what is no longer so."""
+        batch_id = BatchId(1 + a % 4)
+        jobs = await self.both(
+            lambda store: store.tails.tail_jobs(batch_id, after=JobId(b % 3), limit=1 + c % 4, now=self.now)
+        )
+        stale = c % 3 == 0
+        copies = [
+            ExtraCopy(job.job_id, len(job.instances) + stale, job.tail_copies, 1 + b % 2, "slow", more_instances=a % 2)
+            for job in jobs
+        ]
+        await self.both(lambda store: store.tails.add_copies(copies, now=self.now))
+        await self.both(lambda store: store.tails.tails(fraction=0.5, jobs=1 + c % 3, limit=5))
+
+    async def hasten(self, a: int, b: int, c: int) -> None:
+        jobs = await self.one.tails.tail_jobs(BatchId(1 + a % 4), after=JobId(0), limit=1 + b % 3, now=self.now)
+        await self.both(lambda store: store.tails.hasten([job.job_id for job in jobs]))
+        await self.both(lambda store: store.tails.low_turnaround(since=NOW))
 
     async def count_due(self, a: int, b: int, c: int) -> None:
         await self.both(lambda store: store.overdue.count_due(now=self.now))
