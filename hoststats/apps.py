@@ -142,4 +142,5 @@ def _percentiles(rows: Table, ranking: Ranking) -> Table:
     percentiles["p"] = ranking.p[has_p]
     percentiles["x"] = np.where(shown, ranking.x, np.nan)[has_p]
     percentiles["y"] = ranking.y[has_p]
-    return percentiles
+    # By host, as rows mostly come: a host's percentiles are found by where in the file its number is.
+    return percentiles[np.argsort(percentiles["host_id"], kind="stable")]

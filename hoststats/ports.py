@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,8 +26,13 @@ class Catalogues(Protocol):
 
 
 class HavTables(Protocol):
-    async def of_versions(self, versions: Sequence[AppVersion], since: Since) -> Table:
-        """A new table (HAV_FIELDS) of every host's row with one of these versions, in any order."""
+    def of_apps(
+        self, current: Mapping[AppId, Sequence[AppVersion]], since: Since
+    ) -> AsyncIterator[tuple[AppId, Table]]:
+        """For each app a new table (HAV_FIELDS) of every host's row with one of its versions, in any order.
+
+        Apps come in order of their ids. As many are in memory at a time as have few rows together.
+        """
         ...
 
     async def refresh_turnarounds(self, app_id: AppId) -> None:

@@ -1,4 +1,4 @@
-"""One run of the host statistics: read, rank, write, switch; app by app, so that memory is that of one app.
+"""One run of the host statistics: read, rank, write, switch; some apps at a time, so that memory has a bound.
 
 1 take the right to run and a new generation; 2 for each app note what its batches usually take, read its rows, rank
 them and write the percentiles, which the database does while the next app is read; 3 publish the cut points, which
@@ -18,7 +18,7 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.populations import HostStatisticsRun, RankedPart, Since
 from domain.ranking import CutPoints
-from domain.units import AppId, Instant, Seconds
+from domain.units import Instant, Seconds
 from hoststats.apps import Part, rank_app
 from hoststats.ports import NewGeneration, Ports, Table
 
@@ -87,19 +87,22 @@ class HostStatistics:
         self, writing: _Writing, catalogue: Catalogue, now: Instant, report: Report
     ) -> tuple[list[CutPoints], list[RankedPart]]:
         cuts, summaries = list[CutPoints](), list[RankedPart]()
-        app_ids = sorted(catalogue.current)
-        for done, app_id in enumerate(app_ids):
-            turn = _Turn(catalogue.apps[app_id], done, len(app_ids), report)
-            parts = await self._app(app_id, catalogue, now, turn)
+        tables, current = self._ports.tables, catalogue.current
+        for app_id in sorted(current):
+            await tables.refresh_turnarounds(app_id)
+        done = 0
+        async for app_id, table in tables.of_apps(current, Since.of(now, catalogue.settings.ranking)):
+            turn = _Turn(catalogue.apps[app_id], done, len(current), report)
+            parts = await self._app(table, catalogue, now, turn)
             cuts += [part.cuts for part in parts]
             summaries += [part.summary for part in parts]
             await writing.begin([part.percentiles for part in parts])
+            done += 1
         return cuts, summaries
 
-    async def _app(self, app_id: AppId, catalogue: Catalogue, now: Instant, turn: _Turn) -> list[Part]:
-        settings, versions = catalogue.settings, catalogue.current[app_id]
-        await self._ports.tables.refresh_turnarounds(app_id)
-        table = await self._ports.tables.of_versions(versions, Since.of(now, settings.ranking))
+    async def _app(self, table: Table, catalogue: Catalogue, now: Instant, turn: _Turn) -> list[Part]:
+        app_id, settings = turn.app.app_id, catalogue.settings
+        versions = catalogue.current[app_id]
         turn.tell("read", table.size)
         facts = await self._ports.tables.facts(app_id)
         # In a thread: other duties live in this process, and sorting millions takes seconds.

@@ -6,7 +6,7 @@ all big-endian. So a block of rows is one array, read and written without a loop
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,31 +47,31 @@ def wire_dtype(fields: Fields, nulls: frozenset[str] = frozenset()) -> np.dtype[
     return np.dtype(parts)
 
 
-class TableReader:
-    """Takes what COPY sends piece by piece, and has the whole table in the end."""
+class RowReader:
+    """Takes what COPY sends piece by piece, and hands the whole rows on, block by block.
 
-    def __init__(self, fields: Fields) -> None:
+    Blocks are in the wire's byte order. They have the fields by name, and others that are of no use.
+    """
+
+    def __init__(self, fields: Fields, take: Callable[[NDArray[np.void]], None]) -> None:
         self._fields = fields
+        self._take_rows = take
         self._wire = wire_dtype(fields)
         self._pending = bytearray()
         self._begun = False
-        self._size = 0
-        self._table: Table = np.empty(FIRST_ROWS, native_dtype(fields))
 
     def feed(self, data: bytes) -> None:
         self._pending += data
         if len(self._pending) >= BLOCK_BYTES:
             self._take()
 
-    def table(self) -> Table:
-        """Every row, once all was fed. Raises BinaryCopyError when it breaks off early or has other fields."""
+    def end(self) -> None:
+        """Hand on the last rows. Raises BinaryCopyError when what was fed breaks off early or has other fields."""
         self._take()
         if bytes(self._pending) != TRAILER:
             raise BinaryCopyError(f"expected the end of the rows, got {bytes(self._pending[:40])!r}")
-        return self._table[: self._size]
 
     def _take(self) -> None:
-        """Turn the whole rows of what is pending into records."""
         if not self._begun:
             if len(self._pending) < len(HEADER):
                 return
@@ -83,18 +83,10 @@ class TableReader:
         if count == 0:
             return
         used = count * self._wire.itemsize
-        self._append(np.frombuffer(bytes(self._pending[:used]), self._wire))
+        rows = np.frombuffer(bytes(self._pending[:used]), self._wire)
         del self._pending[:used]
-
-    def _append(self, rows: NDArray[np.void]) -> None:
         self._check(rows)
-        end = self._size + rows.size
-        if end > self._table.size:
-            # In place: the system moves the pages, so that no second copy is needed.
-            self._table.resize(max(end, self._table.size * 3 // 2), refcheck=False)
-        for name, _ in self._fields:
-            self._table[name][self._size : end] = rows[name]
-        self._size = end
+        self._take_rows(rows)
 
     def _check(self, rows: NDArray[np.void]) -> None:
         if not np.all(rows["_fields"] == len(self._fields)):
@@ -104,6 +96,44 @@ class TableReader:
             if wrong.any():
                 length = int(rows[f"_length_{name}"][wrong][0])
                 raise BinaryCopyError(f"{name}: expected {np.dtype(kind).itemsize} bytes, got {length} (-1 is null)")
+
+
+class GrowingTable:
+    """Records that come block by block, as the machine has them."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._size = 0
+        self._table: Table = np.empty(FIRST_ROWS, native_dtype(fields))
+
+    def add(self, rows: NDArray[np.void]) -> None:
+        """Fields of other names are left out; those that are missing stay as they are."""
+        end = self._size + rows.size
+        if end > self._table.size:
+            # In place: the system moves the pages, so that no second copy is needed.
+            self._table.resize(max(end, self._table.size * 3 // 2), refcheck=False)
+        for name in self._table.dtype.names or ():
+            if name in (rows.dtype.names or ()):
+                self._table[name][self._size : end] = rows[name]
+        self._size = end
+
+    def table(self) -> Table:
+        return self._table[: self._size]
+
+
+class TableReader:
+    """Takes what COPY sends piece by piece, and has the whole table in the end."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._table = GrowingTable(fields)
+        self._rows = RowReader(fields, self._table.add)
+
+    def feed(self, data: bytes) -> None:
+        self._rows.feed(data)
+
+    def table(self) -> Table:
+        """Every row, once all was fed. Raises BinaryCopyError when it breaks off early or has other fields."""
+        self._rows.end()
+        return self._table.table()
 
 
 def encoded(

@@ -1,4 +1,4 @@
-"""What do the host statistics read of hosts, and how do they publish what they found? Whole tables, by binary COPY."""
+"""How do the host statistics publish what they found? Whole tables by binary COPY, then one pointer is switched."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ import msgspec
 import numpy as np
 import structlog
 
-from domain.apps import AppVersion
 from domain.errors import UnavailableError
 from domain.populations import (
-    HAV_FIELDS,
     PERCENTILE_FIELDS,
-    AppFacts,
     HostStatisticsRun,
     RankedPart,
-    Since,
     StoredPercentile,
 )
 from domain.ranking import CutPoints
-from domain.units import AppId, HostId, Instant
-from store.binary_copy import HEADER, TRAILER, Table, TableReader, encoded
+from domain.units import HostId, Instant
+from store.binary_copy import HEADER, TRAILER, Table, encoded
 from store.pool import Database, connect_patiently, lost_means_unavailable
 from store.queries import load
 from store.rows import Row
@@ -31,15 +27,15 @@ from store.rows import encoded as as_json
 from store.watched import connect_watched
 
 RUN_LOCK = "a run of the host statistics"
-COPY_TIMEOUT_S = 6 * 3600.0
 RUNS_KEPT = 1000
+COPY_TIMEOUT_S = 6 * 3600.0
 GENERATION_FIELDS = (("generation", "i4"), *PERCENTILE_FIELDS)
 
 log = structlog.get_logger("store")
 
 
 @asynccontextmanager
-async def bulk_connection(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+async def bulk_connection(dsn: str) -> AsyncIterator[asyncpg.Connection]:
     """A connection of its own that may read and write whole tables. Raises UnavailableError."""
     connection = await connect_patiently(dsn)
     try:
@@ -50,42 +46,6 @@ async def bulk_connection(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.
         connection.terminate()  # a COPY that is broken off ends here, not when the server has sent all of it
         raise
     await connection.close()
-
-
-class PostgresHavTables:
-    """Satisfies hoststats' HavTables."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def refresh_turnarounds(self, app_id: AppId) -> None:
-        await self._database.fetch("refresh_app_turnaround", app_id)
-        await self._database.fetch("refresh_batch_turnarounds", app_id)
-
-    async def of_versions(self, versions: Sequence[AppVersion], since: Since) -> Table:
-        reader = TableReader(HAV_FIELDS)
-
-        async def take(data: bytes) -> None:
-            reader.feed(data)
-
-        async with bulk_connection(self._database.dsn) as connection:
-            await connection.copy_from_query(
-                load("hav_rows"),
-                [version.app_version_id for version in versions],
-                [version.plan_class.gpu_type is not None for version in versions],
-                since.called_at,
-                since.used_at,
-                since.clean_at,
-                output=take,
-                format="binary",
-                timeout=COPY_TIMEOUT_S,
-            )
-        return reader.table()
-
-    async def facts(self, app_id: AppId) -> AppFacts:
-        row = await self._database.fetch_one("app_facts", app_id)
-        assert row is not None
-        return AppFacts(row["typical_flop"], row["validation_lag_s"])
 
 
 class PostgresNewGeneration:

@@ -7,13 +7,14 @@ from domain.settings import SchedulerSettings, Settings
 from store.applications import PostgresApplications
 from store.duties import DatabaseClock, DutyLocks
 from store.forecasting import PostgresForecasting
+from store.hav_tables import PostgresHavTables
 from store.history import PostgresHistory
 from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
 from store.migrate import check_version
 from store.notes import PostgresNotes
 from store.people import PostgresPeople, PostgresVolunteers
-from store.percentiles import PostgresGenerations, PostgresHavTables
+from store.percentiles import PostgresGenerations
 from store.pool import Database, connect
 from store.settings import PostgresSettings
 from store.settling import PostgresUnsettledJobs

@@ -380,15 +380,15 @@ CREATE TABLE cut_points (
     median_safe_runtime_s double precision,           -- of R_q over the hosts
     PRIMARY KEY (generation, app_id, processor_type)
 );
--- One partition per generation, made by a full run; nobody waits for its locks, since nothing but pages reads it.
+-- One partition per generation, made by a full run; nobody waits for its locks, since nothing but pages reads it. Each run
+-- writes the hosts of an (app, processor type) in order, so that the smallest index there is finds a host's rows.
 CREATE TABLE host_percentile (
     generation      int NOT NULL,
     host_id         int NOT NULL,
     app_version_id  int NOT NULL,
     p               real,
     x               real,
-    y               real,
-    PRIMARY KEY (generation, host_id, app_version_id)
+    y               real
 ) PARTITION BY LIST (generation);
 
 -- What each run found; `parts` is a JSON array with an object per (app, processor type).
@@ -414,7 +414,7 @@ CREATE FUNCTION attach_percentile_table(new_generation int) RETURNS void LANGUAG
 DECLARE
     partition text := 'host_percentile_' || new_generation;
 BEGIN
-    EXECUTE format('ALTER TABLE %I ADD PRIMARY KEY (generation, host_id, app_version_id)', partition);
+    EXECUTE format('CREATE INDEX ON %I USING brin (host_id) WITH (pages_per_range = 16)', partition);
     EXECUTE format('ALTER TABLE host_percentile ATTACH PARTITION %I FOR VALUES IN (%L)', partition, new_generation);
 END $$;
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from statistics import median_low
@@ -46,15 +46,18 @@ class MemoryHavTables:
         for batch in [one for one in batches if one.state is BatchState.ACTIVE][:BATCHES_REFRESHED]:
             batch.median_turnaround_s = median_of_batch(self._work, batch) or batch.median_turnaround_s
 
-    async def of_versions(self, versions: Sequence[AppVersion], since: Since) -> Table:
-        wanted = {version.app_version_id: version for version in versions}
-        rows = [
-            _record(row, wanted[version_id], stored.host, since)
-            for stored in self._work.hosts.values()
-            for version_id, row in stored.havs.items()
-            if version_id in wanted
-        ]
-        return np.array(rows, native_dtype(HAV_FIELDS))
+    async def of_apps(
+        self, current: Mapping[AppId, Sequence[AppVersion]], since: Since
+    ) -> AsyncIterator[tuple[AppId, Table]]:
+        for app_id in sorted(current):
+            wanted = {version.app_version_id: version for version in current[app_id]}
+            rows = [
+                _record(row, wanted[version_id], stored.host, since)
+                for stored in self._work.hosts.values()
+                for version_id, row in stored.havs.items()
+                if version_id in wanted
+            ]
+            yield app_id, np.array(rows, native_dtype(HAV_FIELDS))
 
     async def facts(self, app_id: AppId) -> AppFacts:
         of_app = [batch for batch in self._work.batches.values() if batch.new.app_id == app_id]

@@ -10,7 +10,7 @@ from domain.apps import CPU, DEFAULT_PLAN_CLASS, NVIDIA, AppVersion, PlanClass
 from domain.populations import HAV_FIELDS, AppFacts, HostStatisticsRun, Since
 from domain.ranking import FORGIVEN, Percentile
 from domain.units import AppVersionId, BatchId, Flop, Instant, later
-from hoststats.ports import Ports
+from hoststats.ports import Ports, Table
 from hoststats.service import HostStatistics, Progress
 from scheduler.gates import percentile_of
 from tests.builders import NOW
@@ -63,6 +63,12 @@ async def some_hosts(store: Store, count: int, version: AppVersion) -> list[Regi
     return hosts
 
 
+async def table_of(store: Store, versions: list[AppVersion], since: Since) -> Table:
+    [(app_id, table)] = [found async for found in store.hav_tables.of_apps({versions[0].app_id: versions}, since)]
+    assert app_id == versions[0].app_id
+    return table
+
+
 async def p_of(store: Store, host: RegisteredHost) -> dict[AppVersionId, float]:
     return {row.app_version_id: row.p for row in await store.generations.percentiles_of(host.host_id)}
 
@@ -78,7 +84,7 @@ async def test_every_field_of_a_hosts_row_is_read(store: Store) -> None:
         )
         await report(store, host, a_report(sent, hav_event=event))
 
-    [row] = (await store.hav_tables.of_versions([version], SINCE)).tolist()
+    [row] = (await table_of(store, [version], SINCE)).tolist()
 
     assert dict(zip([name for name, _ in HAV_FIELDS], row, strict=True)) == pytest.approx(
         {
@@ -108,7 +114,7 @@ async def test_a_silent_host_is_not_active_and_one_without_a_result_has_no_speed
     host = await a_registered_host(store, last_rpc_at=NOW)
     await a_sent_instance(store, batch.batch_id, host)
 
-    table = await store.hav_tables.of_versions([version], replace(SINCE, called_at=later(NOW, 1.0)))
+    table = await table_of(store, [version], replace(SINCE, called_at=later(NOW, 1.0)))
 
     assert table["active"].tolist() == [False]
     assert table["s_per_flop"].tolist() == pytest.approx([float("nan")], nan_ok=True)
@@ -119,7 +125,7 @@ async def test_a_row_without_a_result_lately_is_not_active(store: Store) -> None
     await some_hosts(store, 1, version)
 
     for used_at, active in ((NOW, True), (later(NOW, 1.0), False)):
-        table = await store.hav_tables.of_versions([version], replace(SINCE, used_at=used_at))
+        table = await table_of(store, [version], replace(SINCE, used_at=used_at))
         assert table["active"].tolist() == [active]
 
 
@@ -130,11 +136,11 @@ async def test_a_row_that_is_clean_for_long_counts_as_having_many_valid_results(
 
     counted = []
     for _ in range(3):
-        table = await store.hav_tables.of_versions([version], replace(SINCE, clean_at=NOW))
+        table = await table_of(store, [version], replace(SINCE, clean_at=NOW))
         counted += table["consecutive_valid"].tolist()
         await a_result(store, host, batch.batch_id, 0.0, version)
-    [row] = await store.hav_tables.of_versions([version], replace(SINCE, clean_at=NOW))
-    [failed_since] = await store.hav_tables.of_versions([version], replace(SINCE, clean_at=Instant(NOW - 1.0)))
+    [row] = await table_of(store, [version], replace(SINCE, clean_at=NOW))
+    [failed_since] = await table_of(store, [version], replace(SINCE, clean_at=Instant(NOW - 1.0)))
 
     assert counted == [1, 2, FORGIVEN]
     assert int(row["consecutive_valid"]) == FORGIVEN
@@ -147,8 +153,8 @@ async def test_only_rows_of_the_versions_asked_for_are_read(store: Store) -> Non
     await store.applications.put_plan_class(CUDA)
     cuda = await a_registered_version(store, version_num=100, plan_class=CUDA)
 
-    assert (await store.hav_tables.of_versions([old], SINCE)).size == 2
-    assert (await store.hav_tables.of_versions([cuda], SINCE)).size == 0
+    assert (await table_of(store, [old], SINCE)).size == 2
+    assert (await table_of(store, [cuda], SINCE)).size == 0
 
 
 async def test_an_app_without_batches_has_no_facts(store: Store) -> None:

@@ -12,18 +12,20 @@ import pytest
 
 from domain.apps import CPU
 from domain.errors import UnavailableError
-from domain.populations import HostStatisticsRun
+from domain.populations import HostStatisticsRun, Since
 from domain.ranking import CutPoints
 from domain.units import AppId, Instant, Seconds, later
 from operations.catalogue import CatalogueCache
 from operations.project import create_project
 from scheduler.gates import percentile_of
+from store.hav_tables import PostgresHavTables
 from store.percentiles import RUN_LOCK
+from store.pool import Database
 from store.postgres import PostgresStore, open_store
 from tests.builders import NOW
 from tests.conformance.test_host_statistics import one_sample_is_enough, p_of, ranked, some_hosts, statistics
 from tests.unit.operations.clocks import StillClock
-from tests.worlds import a_registered_version, read
+from tests.worlds import a_registered_app, a_registered_version, read
 
 TABLES = """
     SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'host_percentile_%' ORDER BY relname
@@ -190,3 +192,24 @@ async def test_the_lock_of_a_run_is_free_when_it_ends(dsn: str) -> None:
     await asyncio.wait_for(fetched(dsn, LOCK, RUN_LOCK), 5)
 
     await store.close()
+
+
+@pytest.mark.parametrize("most_rows", [1, 150, 10**6])
+async def test_apps_are_the_same_however_many_are_read_together(store: PostgresStore, dsn: str, most_rows: int) -> None:
+    store = await open_store(dsn, max_size=2)
+    apps = [await a_registered_app(store, name) for name in ("one", "two", "three")]
+    versions = [await a_registered_version(store, app.app_id) for app in apps]
+    for count, version in enumerate(versions, start=1):
+        await some_hosts(store, count, version)
+    database = await Database.open(dsn, min_size=1, max_size=2)
+    tables = PostgresHavTables(database, most_rows=most_rows)
+    current = {version.app_id: [version] for version in versions}
+
+    found = [one async for one in tables.of_apps(current, Since(NOW, Instant(0.0), Instant(0.0)))]
+    await database.close()
+    await store.close()
+
+    assert [(app_id, table.size) for app_id, table in found] == [
+        (version.app_id, count) for count, version in enumerate(versions, start=1)
+    ]
+    assert all(set(table["app_version_id"].tolist()) == {current[app_id][0].app_version_id} for app_id, table in found)

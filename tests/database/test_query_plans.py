@@ -140,6 +140,8 @@ READS_ALL = {  # query -> why it may read a large table whole
     "list_app_version_files": "files of app versions, few among the inputs, are read by their key or whole",
     "list_volunteers": "an administrator's page",
     "pool_speed": "once for each submitted batch: sums over the hosts",
+    "ranked_hosts": "a ranking of hosts reads them whole, on a connection of its own",
+    "sampled_versions": "one page in a hundred of the hosts' rows",
     "hav_rows": "a ranking of hosts reads their rows whole, on a connection of its own",
     "refresh_app_turnaround": "once for each app and ranking: its last 50 batches",
     "refresh_batch_turnarounds": "once for each app and ranking: a sample of its active batches",
