@@ -30,4 +30,4 @@ CROSS JOIN LATERAL (
     FROM app_version
     WHERE app_version.app_id = batch.app_id
 ) AS version
-WHERE batch.batch_id = $1 AND batch.state = 'active';
+WHERE batch.batch_id = $1 AND batch.ended_at IS NULL;  -- which an active batch's is: found by its id alone
