@@ -89,7 +89,8 @@ def test_a_page_names_only_settings_that_exist(page: Path) -> None:
 
 
 def test_the_operators_manual_gives_the_defaults_that_hold() -> None:
-    rows = re.findall(r"^\| `([a-z_]+\.[a-z_.]+)` \| `?([^`|]+?)`? \|", (ROOT / "docs/operating.md").read_text(), re.MULTILINE)
+    manual = (ROOT / "docs/operating.md").read_text()
+    rows = re.findall(r"^\| `([a-z_]+\.[a-z_.]+)` \| `?([^`|]+?)`? \|", manual, re.MULTILINE)
     defaults = Settings().as_mapping()
 
     assert len(rows) >= 5

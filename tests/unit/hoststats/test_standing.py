@@ -82,9 +82,7 @@ def test_nothing_passes_where_there_is_nothing() -> None:
 
 
 def test_a_host_with_two_versions_is_two_rows_and_one_caller() -> None:
-    table = np.array(
-        [(7, version, 0, False, *[0.0] * 6, 2.0) for version in (1, 2)], list(STANDING_FIELDS)
-    )
+    table = np.array([(7, version, 0, False, *[0.0] * 6, 2.0) for version in (1, 2)], list(STANDING_FIELDS))
 
     assert passing([(table, np.array([True, True]))]) == Passing(2, 2.0)
 

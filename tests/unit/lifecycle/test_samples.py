@@ -29,9 +29,7 @@ def test_a_turnaround_of_nothing_still_has_a_logarithm() -> None:
 
 def test_an_instance_given_up_at_its_due_date_counts_as_all_that_it_was_given() -> None:
     hour = Seconds(3600.0)
-    sample = censored_sample(
-        sent_at=Instant(0.0), due_at=Instant(20 * hour), now=Instant(19 * hour), yardstick_s=hour
-    )
+    sample = censored_sample(sent_at=Instant(0.0), due_at=Instant(20 * hour), now=Instant(19 * hour), yardstick_s=hour)
     assert sample == math.log(20.0)
 
 
