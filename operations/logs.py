@@ -8,8 +8,8 @@ import sys
 import structlog
 
 
-def configure_logs(level: str) -> None:
-    """Set up structlog for this process."""
+def configure_logs(level: str, *, lasting: bool = False) -> None:
+    """Set up structlog for this process; `lasting`: once and for all, so that loggers need not look again."""
     # The pool's own complaints about a lost database: whoever asks it for a connection says the same.
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
     terminal = sys.stderr.isatty()
@@ -24,5 +24,5 @@ def configure_logs(level: str) -> None:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line in one write: processes share a log
-        cache_logger_on_first_use=True,
+        cache_logger_on_first_use=lasting,
     )

@@ -36,7 +36,7 @@ log = structlog.get_logger()
 @click.pass_context
 def main(context: click.Context, data_dir: Path, database_url: str, log_level: str) -> None:
     """Run one process of a node. Use `muster up` instead."""
-    configure_logs(log_level)
+    configure_logs(log_level, lasting=True)
     context.obj = open_project(data_dir, database_url)
 
 

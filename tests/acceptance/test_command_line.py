@@ -196,7 +196,7 @@ def test_a_setting_is_changed_with_an_audit_trail(muster: CommandLine) -> None:
         (["setting", "set", "deadline.p_tight", "NaN"], "deadline.p_tight: expected a number from 0 to 1, got nan"),
         (
             ["setting", "set", "deadline.rule", "best"],
-            "deadline.rule: expected one of muster, proposal, fixed, got 'best'",
+            "deadline.rule: expected one of muster, proposal, fixed, accelerated, got 'best'",
         ),
         (["setting", "set", "x.y", "1"], "x.y: expected the name of a setting (see `muster setting list`), got 'x.y'"),
         (["batch", "show", "4711"], "no batch 4711"),

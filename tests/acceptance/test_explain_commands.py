@@ -114,7 +114,7 @@ def test_a_good_host_is_told_what_it_would_get(muster: CommandLine) -> None:
 
     [standing] = shown["standing"]
     assert standing["p"] > 0.95
-    [job] = shown["would_get"]
+    job, *_ = shown["would_get"]
     assert job["because"].startswith("row 2: no estimate yet, P 0.9")
     assert "it would get:\n  instance 1 of job 1, batch 1 (pi): tight, due in" in told
 
@@ -131,7 +131,9 @@ def test_what_holds_a_batch_back_is_counted(muster: CommandLine) -> None:
     told = muster.run("explain", "batch", "1").stdout
 
     assert shown["gate"] == "p_afap"
-    assert shown["sample"]["would_take"] == {"hosts": 13, "calls_per_hour": 6.5, "jobs": 13}
+    taken = shown["sample"]["would_take"]
+    assert (taken["hosts"], taken["calls_per_hour"]) == (13, 6.5)
+    assert taken["jobs"] >= 13  # more where a host has more than one processor idle
     assert {one["code"]: one["hosts"] for one in shown["sample"]["held_back"]} == {"below_gate": 11, "platform": 1}
     assert "of the 25 hosts that called last (12.5 calls an hour), 13 (6.5 calls an hour)" in told
     assert "  below_gate: 11 hosts, 5.5 calls an hour; host " in told
