@@ -9,8 +9,8 @@ import structlog
 
 
 @pytest.fixture(autouse=True)
-def _logs_as_they_were() -> Iterator[None]:
-    """A command that is run in this process sets up logs for itself alone."""
-    before = structlog.get_config()
+def _logs_as_at_first() -> Iterator[None]:
+    """A command that was run in this process set up logs for itself alone."""
+    structlog.reset_defaults()
     yield
-    structlog.configure(**before)
+    structlog.reset_defaults()
