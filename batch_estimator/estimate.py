@@ -12,7 +12,7 @@ from batch_estimator.chain import RetryRules
 from batch_estimator.completion import LogServed, Unsure, completion, time_grid
 from batch_estimator.explain import OutDoubts, holds_of
 from batch_estimator.fit import Fit, fitted
-from batch_estimator.forecast import CompletionLaw, Forecast, Hold, Method, Terms, stretched_s
+from batch_estimator.forecast import CompletionLaw, Forecast, stretched_s
 from batch_estimator.outstanding import answered_by, prospects
 from batch_estimator.sending import Sending, sending_of
 from batch_estimator.slots import Open, open_slots
@@ -20,6 +20,7 @@ from batch_estimator.snapshot import Floats, Snapshot
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from batch_estimator.waiting import Board, board_of
 from domain.errors import MusterError
+from domain.forecasts import Hold, Method, Terms
 from domain.units import Instant, Seconds
 
 SHARES = (0.1, 0.5, 0.9)

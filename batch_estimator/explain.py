@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from batch_estimator.forecast import Hold, HoldKind
 from batch_estimator.snapshot import Bools, Floats, Ints
+from domain.forecasts import Hold, HoldKind
 from domain.units import HostId
 
 MOST_HOSTS = 5

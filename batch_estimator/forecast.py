@@ -3,60 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from batch_estimator.snapshot import Floats
-from domain.units import HostId, Instant, Seconds
-
-
-class Method(StrEnum):
-    """What the forecast rests on, best first (ESTIMATOR 5.8)."""
-
-    COMPLETE = "complete"  # nothing is open
-    WARM = "warm"  # sums of the app's other work on these hosts
-    COLD = "cold"  # a new app: this batch's own replies and silences
-    APRIORI = "a_priori"  # what the jobs ask for; nothing came back yet
-    FALLBACK = "fallback"  # the model gave no answer
-
-
-class HoldKind(StrEnum):
-    """What a batch can wait for."""
-
-    NOT_SENT = "not_sent"
-    IN_PROGRESS = "in_progress"
-    OVERDUE = "overdue"  # out for longer than three replies in four from that host take
-    RETRIES = "retries"  # a retry to be sent
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """One kind of what holds the batch.
-
-    `doubt_fraction` is its part of the doubt that the batch is complete at q90: its sum of -ln H over
-    the sum of all. `host_ids` are the hosts with most of it, at most five.
-    """
-
-    kind: HoldKind
-    slots: int
-    doubt_fraction: float
-    host_ids: tuple[HostId, ...]
-    because: str
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """The fitted quantities a forecast rests on."""
-
-    jobs_open: int
-    jobs_with_success: int  # open all the same: their quorum lacks another
-    sending_s: Seconds  # until the last first instance is sent, at the present rate
-    loss_fraction: float  # of instances that never come back
-    error_fraction: float  # of replies
-    retries_expected: float  # of the instances out now, by their time-outs
-    median_turnaround_s: Seconds  # of a first instance of this batch
-    shift: float  # ln of how much longer this batch's jobs take than the app's others
+from domain.forecasts import Hold, Method, Terms
+from domain.units import Instant, Seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,24 +7,15 @@ with a floor, held still until it is wrong by enough.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from batch_estimator.forecast import Forecast
+from domain.forecasts import Change
 from domain.units import DAY_S, Instant, Seconds
 
 HELD_REMAINING_FRACTION = 0.15  # of the time that was left
 HELD_BOUND_FRACTION = 0.05  # of the delay bound
 FLAG_BOUNDS = 10.0  # delay bounds ahead that are no forecast any more
 FLAG_INSTANCES_FRACTION = 0.5  # of a job's most instances
-
-
-class Change(StrEnum):
-    """What became of the published completion time."""
-
-    FIRST = "first"
-    HELD = "held"
-    MOVED = "moved"
-    PASSED = "passed"  # the old one lay in the past
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +57,7 @@ def publication(
 
     Ten days were left, D is a week: less than 1.5 days of change is no news.
 
-    >>> from batch_estimator.forecast import Method
+    >>> from domain.forecasts import Method
     >>> nine = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(9 * 86400.0), Method.WARM, "")
     >>> kept = publication(nine, previous_at=Instant(10 * 86400.0), long_deadline=False,
     ...                    delay_bound_s=Seconds(7 * 86400.0), last_first_dispatch_at=None)
@@ -97,7 +88,7 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_instances_
 
     `most_instances_used_fraction` is, of the open job with the most instances, their share of its limit.
 
-    >>> from batch_estimator.forecast import Method
+    >>> from domain.forecasts import Method
     >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
     >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_instances_used_fraction=0.2)
     'complete at latest in 12.0 delay bounds: more than 10'
@@ -113,7 +104,7 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_instances_
 def at_risk(forecast: Forecast, deadline_at: Instant) -> str | None:
     """Why a short deadline is at risk; None if it is not.
 
-    >>> from batch_estimator.forecast import Method
+    >>> from domain.forecasts import Method
     >>> late = Forecast(Instant(0.0), Instant(0.0), Instant(86400.0), Instant(259200.0), Method.WARM, "")
     >>> at_risk(late, Instant(172800.0))
     'complete at latest 1.0 days after the deadline'

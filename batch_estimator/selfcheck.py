@@ -7,11 +7,11 @@ is scored; an app's scores say whether `spread` must change.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from domain.units import BatchId, Instant, Seconds
+from domain.forecasts import Accuracy, KeptForecast, Score
+from domain.units import Instant, Seconds
 
 CHECKPOINTS = (0.1, 0.5, 0.9)
 LEAST_BATCHES = 30
@@ -20,54 +20,6 @@ LEAST_COVERAGE, MOST_COVERAGE = 0.75, 0.98
 WANTED_COVERAGE = 0.9
 LEAST_SPREAD, MOST_SPREAD = 0.5, 4.0
 LEAST_STEP = 1e-3
-
-
-@dataclass(frozen=True, slots=True)
-class KeptForecast:
-    """A forecast as it was made, with the `spread` it was made at."""
-
-    batch_id: BatchId
-    progress_fraction: float
-    made_at: Instant
-    q10_at: Instant
-    q50_at: Instant
-    q90_at: Instant
-    spread: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A kept forecast against the end of its batch.
-
-    `error_fraction` is (q50 - end) / makespan, `remaining_error_fraction` (q50 - end) / what was left;
-    `pinball` the mean loss of the three quantiles in delay bounds. `needed_spread` is the spread at
-    which q90 would have been the end exactly.
-    """
-
-    batch_id: BatchId
-    progress_fraction: float
-    ended_at: Instant
-    below_q10: bool
-    below_q50: bool
-    below_q90: bool
-    error_fraction: float
-    remaining_error_fraction: float
-    pinball: float
-    needed_spread: float
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """An app's forecasts: shares of ends below each quantile, median errors, mean pinball loss."""
-
-    batches: int
-    coverage_q10: float
-    coverage_q50: float
-    coverage_q90: float
-    median_error_fraction: float  # without sign
-    median_remaining_error_fraction: float  # without sign
-    bias_fraction: float
-    pinball: float
 
 
 def score(kept: KeptForecast, *, submitted_at: Instant, ended_at: Instant, delay_bound_s: Seconds) -> Score:

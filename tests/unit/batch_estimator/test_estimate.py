@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from batch_estimator.estimate import NoForecastError, estimate
-from batch_estimator.forecast import HoldKind, Method, fallback
+from batch_estimator.forecast import fallback
 from batch_estimator.snapshot import Standing
+from domain.forecasts import HoldKind, Method
 from domain.units import DAY_S, HOUR_S, Instant
 from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Record, Sent, a_snapshot, hosts
 

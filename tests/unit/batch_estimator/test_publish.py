@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from batch_estimator.forecast import Forecast, Method
-from batch_estimator.publish import Change, Publication, at_risk, operator_flag, publication
+from batch_estimator.forecast import Forecast
+from batch_estimator.publish import Publication, at_risk, operator_flag, publication
+from domain.forecasts import Change, Method
 from domain.units import DAY_S, Instant, Seconds
 from tests.unit.batch_estimator.snapshots import NOW
 

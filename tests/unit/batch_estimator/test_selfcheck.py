@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from batch_estimator.forecast import stretched_s
-from batch_estimator.selfcheck import KeptForecast, Score, accuracy, adapted_spread, score
+from batch_estimator.selfcheck import accuracy, adapted_spread, score
+from domain.forecasts import KeptForecast, Score
 from domain.units import BatchId, Instant, Seconds
 
 BOUND_S = Seconds(1000.0)

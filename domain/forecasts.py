@@ -1,0 +1,207 @@
+"""Forecasts of a batch's completion as they are kept and shown, and how good they were. Pure values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.batches import Batch
+from domain.units import AppId, BatchId, HostId, Instant, Seconds
+
+
+class Trigger(StrEnum):
+    """Why a batch was forecast."""
+
+    SUBMISSION = "submission"  # it never was before
+    VALIDATION = "validation"  # jobs of it are over that were not when it was forecast last
+    TIMER = "timer"
+    MANUAL = "manual"  # somebody asked for it
+
+
+class Method(StrEnum):
+    """What the forecast rests on, best first (ESTIMATOR 5.8)."""
+
+    COMPLETE = "complete"  # nothing is open
+    WARM = "warm"  # sums of the app's other work on these hosts
+    COLD = "cold"  # a new app: this batch's own replies and silences
+    APRIORI = "a_priori"  # what the jobs ask for; nothing came back yet
+    FALLBACK = "fallback"  # the model gave no answer
+
+
+class Change(StrEnum):
+    """What became of the published completion time."""
+
+    FIRST = "first"
+    HELD = "held"
+    MOVED = "moved"
+    PASSED = "passed"  # the old one lay in the past
+
+
+class HoldKind(StrEnum):
+    """What a batch can wait for."""
+
+    NOT_SENT = "not_sent"
+    IN_PROGRESS = "in_progress"
+    OVERDUE = "overdue"  # out for longer than three replies in four from that host take
+    RETRIES = "retries"  # a retry to be sent
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One kind of what holds the batch.
+
+    `doubt_fraction` is its part of the doubt that the batch is complete at q90: its sum of -ln H over
+    the sum of all. `host_ids` are the hosts with most of it, at most five.
+    """
+
+    kind: HoldKind
+    slots: int
+    doubt_fraction: float
+    host_ids: tuple[HostId, ...]
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The fitted quantities a forecast rests on."""
+
+    jobs_open: int
+    jobs_with_success: int  # open all the same: their quorum lacks another
+    sending_s: Seconds  # until the last first instance is sent, at the present rate
+    loss_fraction: float  # of instances that never come back
+    error_fraction: float  # of replies
+    retries_expected: float  # of the instances out now, by their time-outs
+    median_turnaround_s: Seconds  # of a first instance of this batch
+    shift: float  # ln of how much longer this batch's jobs take than the app's others
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastRecord:
+    """A forecast as it was made: q10, q50, q90, what it rests on, and what became of the published C(B).
+
+    `completion_at` is C(B) from then on and `because` why it changed or was held. `method_because` says what the
+    quantiles rest on, or what the model failed at. `checkpoint_fraction` (0.1, 0.5, 0.9): this is the first forecast
+    with so many of the jobs over, and will be scored. `at_risk`: why a short deadline will hardly be kept; `flag`: why
+    an operator should look at the batch; None where all is well. `terms` and `holds` are dropped when a batch ends.
+    """
+
+    batch_id: BatchId
+    made_at: Instant
+    trigger: Trigger
+    q10_at: Instant
+    q50_at: Instant
+    q90_at: Instant
+    method: Method
+    method_because: str
+    spread: float
+    completion_at: Instant
+    change: Change
+    because: str
+    jobs_total: int
+    jobs_validated: int
+    jobs_failed: int
+    checkpoint_fraction: float | None = None
+    at_risk: str | None = None
+    flag: str | None = None
+    terms: Terms | None = None
+    holds: tuple[Hold, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastAge:
+    """When an active batch was forecast last, if ever, and how many of its jobs are over since.
+
+    `completion_at` is C(B) as it is published.
+    """
+
+    batch_id: BatchId
+    made_at: Instant | None
+    completion_at: Instant | None
+    jobs_over_then: int
+    jobs_over: int  # validated or failed
+
+    @property
+    def dirty(self) -> bool:
+        return self.jobs_over != self.jobs_over_then
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastStanding:
+    """An active batch as a forecast of it begins: itself, its last forecast's age, and its app's spread.
+
+    `delay_bound_s` is the greatest of its classes', `least_max_instances` the least.
+    """
+
+    batch: Batch
+    age: ForecastAge
+    delay_bound_s: Seconds
+    least_max_instances: int
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeptForecast:
+    """A forecast to be scored, with the `spread` it was made at."""
+
+    batch_id: BatchId
+    progress_fraction: float
+    made_at: Instant
+    q10_at: Instant
+    q50_at: Instant
+    q90_at: Instant
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class EndedBatch:
+    """A batch that ended since it was forecast last, with its checkpoints' forecasts that the model made."""
+
+    batch: Batch
+    delay_bound_s: Seconds
+    kept: tuple[KeptForecast, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A kept forecast against the end of its batch.
+
+    `error_fraction` is (q50 - end) / makespan, `remaining_error_fraction` (q50 - end) / what was left;
+    `pinball` the mean loss of the three quantiles in delay bounds. `needed_spread` is the spread at
+    which q90 would have been the end exactly.
+    """
+
+    batch_id: BatchId
+    progress_fraction: float
+    ended_at: Instant
+    below_q10: bool
+    below_q50: bool
+    below_q90: bool
+    error_fraction: float
+    remaining_error_fraction: float
+    pinball: float
+    needed_spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """An app's forecasts: shares of ends below each quantile, median errors, mean pinball loss."""
+
+    batches: int
+    coverage_q10: float
+    coverage_q50: float
+    coverage_q90: float
+    median_error_fraction: float  # without sign
+    median_remaining_error_fraction: float  # without sign
+    bias_fraction: float
+    pinball: float
+
+
+@dataclass(frozen=True, slots=True)
+class AppAccuracy:
+    """How good an app's forecasts were as of `scored_at`, and the spread of the next ones, with its reason."""
+
+    app_id: AppId
+    scored_at: Instant
+    accuracy: Accuracy
+    spread: float
+    spread_because: str
