@@ -1,13 +1,18 @@
 """How does a database come to this version's schema? A fresh one by schema.sql, an older one step by step.
 
-A migration is a file NNNN_pre_name.sql or NNNN_post_name.sql, numbered without gaps. "pre" works with the code
-before it and with the code after it, and may be run while the old code serves; "post" needs the old code gone.
+A migration is a file NNNN_PHASE_name.sql. The phase says which code it gets along with:
+
+- `pre`: the code before it and the code after it. It may be run while the old code serves; the new code needs it.
+- `post`: only the code after it, which does without it too. It is run when every node has the new code.
+- `stop`: the code before it cannot run with it, nor the code after it without it. It needs every node stopped.
+
+After the last `stop` a `pre` must not build on a `post` of a smaller number: it may be run first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -18,15 +23,21 @@ from domain.units import Instant
 from store.pool import connect_patiently
 from store.queries import load
 
+FILE_NAME = r"(\d{4})_(pre|post|stop)_[a-z0-9_]+\.sql"
+
 
 class SchemaVersionError(MusterError):
     """The database's schema is of another version."""
 
 
+class NodesRunningError(MusterError):
+    """A migration needs every node stopped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Migration:
     version: int
-    phase: str  # pre or post
+    phase: str  # pre, post or stop
     name: str  # of its file
 
     def sql(self) -> str:
@@ -37,7 +48,7 @@ def migrations() -> list[Migration]:
     """Every migration, in order."""
     found = []
     for entry in files("store").joinpath("migrations").iterdir():
-        match = re.fullmatch(r"(\d{4})_(pre|post)_[a-z0-9_]+\.sql", entry.name)
+        match = re.fullmatch(FILE_NAME, entry.name)
         if match:
             found.append(Migration(int(match[1]), match[2], entry.name))
     return sorted(found, key=lambda migration: migration.version)
@@ -48,11 +59,56 @@ def schema() -> str:
     return files("store").joinpath("schema.sql").read_text(encoding="utf-8")
 
 
+def pending(known: Sequence[Migration], done: Collection[int], *, pre_only: bool) -> list[Migration]:
+    """What to apply to a database that has had the versions `done`, in order. `pre_only`: what old code bears. Pure.
+
+    Raises NodesRunningError when `pre_only` is not enough for this version's code to run.
+
+    >>> known = [Migration(1, "pre", "0001_pre_a.sql"), Migration(2, "post", "0002_post_b.sql")]
+    >>> [migration.version for migration in pending(known, {1}, pre_only=False)]
+    [2]
+    >>> pending(known, {1}, pre_only=True)
+    []
+    """
+    missing = [migration for migration in known if migration.version not in done]
+    if not pre_only:
+        return missing
+    stops = [migration.name for migration in missing if migration.phase == "stop"]
+    if stops:
+        raise NodesRunningError(
+            f"{', '.join(stops)} cannot be applied while nodes run: stop every node, then run `muster migrate` "
+            "without --pre-only; nothing has been changed"
+        )
+    return [migration for migration in missing if migration.phase == "pre"]
+
+
+def check_done(known: Sequence[Migration], done: Mapping[int, str]) -> None:
+    """Can this version's code run on a database that has had the migrations `done` (version: name)? Pure.
+
+    It needs every migration but the `post` ones, and bears newer ones that are `pre`. Raises SchemaVersionError,
+    which says what to run.
+
+    >>> check_done([Migration(1, "pre", "0001_pre_a.sql")], {1: "0001_pre_a.sql", 2: "0002_pre_b.sql"})
+    """
+    if not done:
+        raise SchemaVersionError("the database lacks everything: run `muster migrate`")
+    _refuse_newer(known, done)
+    missing = [migration for migration in known if migration.version not in done and migration.phase != "post"]
+    if not missing:
+        return
+    lacks = ", ".join(migration.name for migration in missing)
+    if any(migration.phase == "stop" for migration in missing):
+        raise SchemaVersionError(f"the database lacks {lacks}: stop every node, then run `muster migrate`")
+    raise SchemaVersionError(
+        f"the database lacks {lacks}: run `muster migrate`, or `muster migrate --pre-only` while older nodes serve"
+    )
+
+
 async def migrate(dsn: str, *, now: Instant, pre_only: bool = False) -> list[str]:
     """Bring a database to this version; returns the names of what was applied. Safe to repeat.
 
-    `pre_only` stops before the first migration that needs the old code gone.
-    Raises SchemaVersionError for a database that is newer than this code.
+    `pre_only` leaves out what needs the old code gone. Raises, before anything is changed, NodesRunningError for
+    a migration that needs every node stopped while one runs, and SchemaVersionError where this code is too old.
     """
     connection = await connect_patiently(dsn)
     try:
@@ -65,14 +121,8 @@ async def migrate(dsn: str, *, now: Instant, pre_only: bool = False) -> list[str
 
 
 async def check_version(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    """Raises SchemaVersionError unless the database has had exactly this code's migrations, post ones excepted."""
-    done = await _done(connection)
-    known = migrations()
-    missing = [m.name for m in known if m.version not in done and m.phase == "pre"]
-    if not done or missing:
-        lacks = ", ".join(missing) or "everything"
-        raise SchemaVersionError(f"the database lacks {lacks}: run `muster migrate`")
-    _refuse_newer(done, known)
+    """Raises SchemaVersionError unless this version's code can run on the database."""
+    check_done(migrations(), await _done(connection))
 
 
 async def _install(connection: asyncpg.Connection[asyncpg.Record], now: Instant) -> list[str]:
@@ -84,33 +134,44 @@ async def _install(connection: asyncpg.Connection[asyncpg.Record], now: Instant)
 
 
 async def _upgrade(connection: asyncpg.Connection[asyncpg.Record], now: Instant, *, pre_only: bool) -> list[str]:
-    done = await _done(connection)
-    known = migrations()
-    _refuse_newer(done, known)
-    applied = []
-    for migration in known:
-        if migration.version in done:
-            continue
-        if pre_only and migration.phase == "post":
-            break
+    known, done = migrations(), await _done(connection)
+    _refuse_newer(known, done)
+    wanted = pending(known, done.keys(), pre_only=pre_only)
+    await _refuse_running(connection, wanted)
+    for migration in wanted:
         async with connection.transaction():
             await connection.execute(migration.sql())
             await _note(connection, migration, now)
-        applied.append(migration.name)
-    return applied
+    return [migration.name for migration in wanted]
 
 
-async def _done(connection: asyncpg.Connection[asyncpg.Record]) -> set[int]:
+async def _refuse_running(connection: asyncpg.Connection[asyncpg.Record], wanted: Sequence[Migration]) -> None:
+    """Raises NodesRunningError when a node is connected and a wanted migration needs every node stopped."""
+    stops = [migration.name for migration in wanted if migration.phase == "stop"]
+    sessions = await connection.fetchval(load("count_sessions")) if stops else 0
+    if sessions:
+        raise NodesRunningError(
+            f"{', '.join(stops)} cannot be applied while nodes run, and {sessions} of their connections are open: "
+            "stop every node, then run `muster migrate` again; nothing has been changed"
+        )
+
+
+async def _done(connection: asyncpg.Connection[asyncpg.Record]) -> dict[int, str]:
+    """The names of the migrations a database has had, by version."""
     if await connection.fetchval(load("is_fresh")):
-        return set()
-    return {row["version"] for row in await connection.fetch(load("schema_version"))}
+        return {}
+    return {row["version"]: row["name"] for row in await connection.fetch(load("schema_version"))}
 
 
 async def _note(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, now: Instant) -> None:
     await connection.execute(load("insert_schema_version"), migration.version, migration.name, now)
 
 
-def _refuse_newer(done: set[int], known: Sequence[Migration]) -> None:
+def _refuse_newer(known: Sequence[Migration], done: Mapping[int, str]) -> None:
+    """Raises SchemaVersionError when the database has had a migration that only newer code gets along with."""
     newest = max(migration.version for migration in known)
-    if max(done) > newest:
-        raise SchemaVersionError(f"the database is of version {max(done)}, this code knows versions up to {newest}")
+    for version, name in done.items():
+        phase = re.fullmatch(FILE_NAME, name)
+        if version > newest and (phase is None or phase[2] != "pre"):
+            known_to = f"this code knows versions up to {newest} and cannot run with {name}"
+            raise SchemaVersionError(f"the database is of version {max(done)}, {known_to}")

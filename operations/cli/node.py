@@ -53,12 +53,13 @@ async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -
 
 
 @click.command()
+@click.option("--pre-only", is_flag=True, help="Only what may be done while nodes of the version before serve.")
 @command
-async def migrate(run: Run) -> None:
+async def migrate(run: Run, pre_only: bool) -> None:
     """Bring the database to this version's schema."""
     project = run.project()
     try:
-        applied = await migrate_database(await database_dsn(project), now=run.clock.now())
+        applied = await migrate_database(await database_dsn(project), now=run.clock.now(), pre_only=pre_only)
     finally:
         release_database(project)
     run.show({"applied": list(applied)}, "\n".join(applied) or "nothing to do")

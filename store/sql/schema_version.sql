@@ -1,4 +1,4 @@
 -- Purpose: the migrations a database has had.
 -- Arguments: none.
--- Result: version, ascending.
-SELECT version FROM schema_version ORDER BY version;
+-- Result: version and name, ascending.
+SELECT version, name FROM schema_version ORDER BY version;

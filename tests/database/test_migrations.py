@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
-from store.migrate import SchemaVersionError, migrate, migrations
+from store.migrate import NodesRunningError, SchemaVersionError, migrate, migrations
+from store.pool import connect
 from store.postgres import open_store
 from tests.builders import NOW
 from tests.pg import database, empty_database
@@ -22,6 +23,43 @@ CONSTRAINTS = """
 OPTIONS = "SELECT relname, relkind, reloptions FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1"
 VIEWS = "SELECT viewname, definition FROM pg_views WHERE schemaname = 'public' ORDER BY 1"
 FIRST_ROWS = "SELECT 'account', name FROM account UNION ALL SELECT 'plan class', name FROM plan_class ORDER BY 1, 2"
+
+
+# Two jobs of a batch wait, in two shards, and a third has been sent in time.
+WORK_AT_6 = """
+    INSERT INTO volunteer (email, authenticator_nonce, authenticator_hash, created_at)
+    VALUES ('ada@example.org', '', decode(repeat('00', 32), 'hex'), 0);
+    INSERT INTO app (name) VALUES ('app');
+    INSERT INTO batch (
+        submitter_id, account_id, app_id, qos, state, jobs_total, created_at, order_tier, order_key, logical_start_at,
+        logical_end_at, batch_flop
+    ) VALUES (1, 1, 1, 'throughput', 'active', 3, 0, 0, 0, 0, 0, 1);
+    INSERT INTO job_class (
+        batch_id, fpops_est_flop, fpops_bound_flop, memory_bytes, disk_bytes, delay_bound_s, ncpus, quorum, max_errors,
+        max_instances, validator
+    ) VALUES (1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 'accept');
+    INSERT INTO job (batch_id, job_class_id, first_sent_at) VALUES (1, 1, NULL), (1, 1, NULL), (1, 1, 5);
+    INSERT INTO instance (job_id, batch_id, job_class_id, shard, created_at)
+    SELECT job_id, 1, 1, job_id % 64, 0 FROM job WHERE first_sent_at IS NULL;
+    INSERT INTO instance (
+        job_id, batch_id, job_class_id, shard, state, created_at, host_id, volunteer_id, app_version_id, sent_at,
+        due_at, timeout_at
+    ) VALUES (3, 1, 1, 3, 'in_progress', 0, 1, 1, 1, 5, 10, 11);
+    INSERT INTO batch_count (batch_id, shard, unsent) VALUES (1, 1, 1), (1, 2, 1);
+    INSERT INTO batch_count (batch_id, shard, in_progress, sent) VALUES (1, 3, 1, 1);
+"""
+
+
+async def old_database(dsn: str, version: int, work: str = "") -> None:
+    """Give an empty database the schema of an older version, and what was in it."""
+    connection = await asyncpg.connect(dsn)
+    for migration in migrations():
+        if migration.version <= version:
+            await connection.execute(migration.sql())
+            await connection.execute("INSERT INTO schema_version VALUES ($1, $2, 0)", migration.version, migration.name)
+    if work:
+        await connection.execute(work)
+    await connection.close()
 
 
 async def described(dsn: str) -> list[tuple[object, ...]]:
@@ -45,8 +83,60 @@ async def test_schema_equals_the_sum_of_the_migrations() -> None:
         assert await described(installed) == await described(migrated)
 
 
-def test_migrations_are_numbered_without_gaps() -> None:
-    assert [migration.version for migration in migrations()] == list(range(1, len(migrations()) + 1))
+async def test_pre_migrations_of_later_numbers_do_not_need_a_post_one() -> None:
+    last_stop = max(migration.version for migration in migrations() if migration.phase == "stop")
+    later = [migration for migration in migrations() if migration.version > last_stop]
+    async with database() as installed, empty_database() as migrated:
+        await old_database(migrated, last_stop)
+        names = await migrate(migrated, now=NOW, pre_only=True)
+        assert names == [migration.name for migration in later if migration.phase == "pre"]
+
+        store = await open_store(migrated, min_size=1, max_size=1)
+        await store.close()
+        names = await migrate(migrated, now=NOW)
+        assert names == [migration.name for migration in later if migration.phase == "post"]
+        assert await described(installed) == await described(migrated)
+
+
+async def test_an_old_database_with_work_is_brought_up_and_serves() -> None:
+    async with empty_database() as dsn:
+        await old_database(dsn, 6, WORK_AT_6)
+        with pytest.raises(SchemaVersionError, match="stop every node, then run `muster migrate`"):
+            await open_store(dsn)
+
+        applied = await migrate(dsn, now=NOW)
+        store = await open_store(dsn, min_size=1, max_size=1)
+        try:
+            [ready] = await store.waiting.ready_batches(10)
+            counts = await store.views.check_counters()
+        finally:
+            await store.close()
+
+    assert applied == [migration.name for migration in migrations() if migration.version > 6]
+    assert (ready.batch_id, ready.counts.unsent, ready.counts.jobs_total) == (1, 2, 3)
+    assert counts == []
+
+
+async def test_nothing_is_changed_where_nodes_have_to_be_stopped() -> None:
+    async with empty_database() as dsn:
+        await old_database(dsn, 5)
+        with pytest.raises(NodesRunningError, match="0007_stop_counter_stripes"):
+            await migrate(dsn, now=NOW, pre_only=True)
+        node = await connect(dsn)
+        with pytest.raises(NodesRunningError, match="1 of their connections are open: stop every node"):
+            await migrate(dsn, now=NOW)
+        await node.close()
+
+        assert "0006_pre_host_statistics.sql" in await migrate(dsn, now=NOW)
+
+
+async def test_old_code_starts_on_a_database_prepared_for_newer(dsn: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    await connection.execute("INSERT INTO schema_version VALUES (9999, '9999_pre_from_the_future.sql', 0)")
+    await connection.close()
+
+    store = await open_store(dsn, min_size=1, max_size=1)
+    await store.close()
 
 
 async def test_migrating_twice_changes_nothing(dsn: str) -> None:

@@ -163,6 +163,7 @@ SMALL = {  # looks at no large table
     "app_name",
     "connection_alive",
     "count_finished",
+    "count_sessions",
     "current_cut_points",
     "database_now",
     "delete_setting",
