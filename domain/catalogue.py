@@ -6,15 +6,15 @@ A catalogue is a snapshot that is replaced as a whole every few seconds; nothing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from domain.acceleration import Acceleration
 from domain.apps import App, AppVersion, ProcessorType
 from domain.errors import InvalidInputError
-from domain.ranking import CutPoints
+from domain.ranking import CutPoints, are_stale
 from domain.settings import Settings
-from domain.units import AppId, AppVersionId, Seconds
+from domain.units import AppId, AppVersionId, Instant, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,13 @@ class CatalogueSource(Protocol):
     """Where the catalogue of the moment comes from."""
 
     def catalogue(self) -> Catalogue: ...
+
+
+def without_stale(catalogue: Catalogue, now: Instant) -> Catalogue:
+    """Without cut points that are too old to judge by (POLICY 4.4): as if those hosts had never been ranked."""
+    ranking = catalogue.settings.ranking
+    fresh = {key: cuts for key, cuts in catalogue.cut_points.items() if not are_stale(cuts, now, ranking)}
+    return catalogue if len(fresh) == len(catalogue.cut_points) else replace(catalogue, cut_points=fresh)
 
 
 def _rows(cuts: CutPoints) -> tuple[int, str]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Protocol
 
 import structlog
 
 from domain.apps import ProcessorType
-from domain.catalogue import Catalogue
+from domain.catalogue import Catalogue, without_stale
 from domain.clock import Clock
 from domain.errors import UnavailableError
-from domain.ranking import are_stale
-from domain.units import AppId, Instant, Seconds
+from domain.units import AppId, Seconds
 
 REFRESH_S = Seconds(2.0)
 
@@ -22,13 +20,6 @@ log = structlog.get_logger()
 
 class CatalogueLoader(Protocol):
     async def load_catalogue(self) -> Catalogue: ...
-
-
-def without_stale(catalogue: Catalogue, now: Instant) -> Catalogue:
-    """Without cut points that are too old to judge by (POLICY 4.4): as if those hosts had never been ranked. Pure."""
-    ranking = catalogue.settings.ranking
-    fresh = {key: cuts for key, cuts in catalogue.cut_points.items() if not are_stale(cuts, now, ranking)}
-    return catalogue if len(fresh) == len(catalogue.cut_points) else replace(catalogue, cut_points=fresh)
 
 
 def warn_of_stale(catalogue: Catalogue, keys: AbstractSet[tuple[AppId, ProcessorType]]) -> None:
