@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -9,7 +12,8 @@ from numpy.typing import NDArray
 
 from batch_estimator.snapshot import Snapshot
 from domain.forecasting import BatchTables
-from domain.units import BatchId, Instant
+from domain.forecasts import AppAccuracy, EndedBatch, ForecastAge, ForecastRecord, ForecastStanding, Score
+from domain.units import AppId, BatchId, Instant
 
 Table = NDArray[np.void]  # records of domain.forecasting: JOB_FIELDS and so on
 
@@ -28,3 +32,59 @@ class Snapshots(Protocol):
     async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Snapshot | None:
         """None unless such a batch is active."""
         ...
+
+
+class Forecasts(Protocol):
+    """Forecasts that were made, what was published of them, and how good they were."""
+
+    async def ages(self, *, made_before: Instant) -> Sequence[ForecastAge]:
+        """The active batches that were never forecast, or last at `made_before` or earlier; the longest ago first."""
+        ...
+
+    def claim(self, batch_id: BatchId) -> AbstractAsyncContextManager[bool]:
+        """Inside, nobody else has claimed the batch, if True; if False somebody has. Gone with the process."""
+        ...
+
+    async def standing(self, batch_id: BatchId) -> ForecastStanding | None:
+        """None unless such a batch is active."""
+        ...
+
+    async def publish(self, record: ForecastRecord) -> bool:
+        """Keep the forecast and publish its C(B), q50 and q90 with the batch, in one transaction.
+
+        Older ones are thinned out (domain/forecasts.py). False, and nothing is written, unless the batch is active.
+        """
+        ...
+
+    async def ended(self, limit: int) -> Sequence[EndedBatch]:
+        """Batches that were forecast and have ended since, which are not scored yet, by id."""
+        ...
+
+    async def scores(self, app_id: AppId, limit: int) -> Sequence[Score]:
+        """The scores of an app, of the batch that ended last first."""
+        ...
+
+    async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
+        """Keep an ended batch's scores, thin its forecasts out, and note its app's accuracy, in one transaction.
+
+        False, and nothing is written, when it was finished before.
+        """
+        ...
+
+    async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
+        """How good the forecasts of each app are, of those of which a batch was scored."""
+        ...
+
+    async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
+        """The last forecast of each of these batches that has any."""
+        ...
+
+    async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
+        """The last `limit` forecasts of a batch, in order of time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    snapshots: Snapshots
+    forecasts: Forecasts

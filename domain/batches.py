@@ -76,7 +76,8 @@ class Batch:
     """Many jobs of one app, in one order, with one promise.
 
     `order_tier` and `order_key` are the place in the queue, smaller first. `logical_end_at` is the
-    batch's virtual finish; `completion_at` the published forecast C(B), None until there is one.
+    batch's virtual finish; `completion_at` the published forecast C(B), None until there is one, and
+    `completion_q50_at` and `completion_q90_at` what people are told of it ("about", "at latest").
     """
 
     batch_id: BatchId
@@ -97,6 +98,8 @@ class Batch:
     user_priority: int = 0
     ended_at: Instant | None = None
     counts: BatchCounts = BatchCounts()
+    completion_q50_at: Instant | None = None
+    completion_q90_at: Instant | None = None
 
 
 def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.batches import Batch
-from domain.units import AppId, BatchId, HostId, Instant, Seconds
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds
+
+THIN_AFTER_S = DAY_S  # a forecast of an active batch is kept for this long at least,
+PART_S = Seconds(6 * HOUR_S)  # and then the changes, the checkpoints and the first in each of these
+ENDED_PARTS = 100  # of an ended batch's life, if those are longer
 
 
 class Trigger(StrEnum):
@@ -205,3 +209,9 @@ class AppAccuracy:
     accuracy: Accuracy
     spread: float
     spread_because: str
+
+
+def ended_part_s(batch: Batch) -> Seconds:
+    """Of how many seconds each an ended batch keeps a forecast that changed nothing: about 100 in all."""
+    lived_s = 0.0 if batch.ended_at is None else batch.ended_at - batch.created_at
+    return Seconds(max(PART_S, lived_s / ENDED_PARTS))

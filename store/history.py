@@ -55,6 +55,7 @@ class PostgresHistory:
         async def drop(connection: Connection) -> None:
             await connection.execute(load("lock_history"))
             await connection.execute(load("drop_finished_month"), month, now)
+            await connection.execute(load("purge_forecasts"), month)
 
         try:
             await self._database.in_transaction(drop)

@@ -7,6 +7,7 @@ from domain.settings import SchedulerSettings, Settings
 from store.applications import PostgresApplications
 from store.duties import DatabaseClock, DutyLocks
 from store.forecasting import PostgresForecasting
+from store.forecasts import PostgresForecasts
 from store.hav_tables import PostgresHavTables
 from store.history import PostgresHistory
 from store.insight import PostgresInsight
@@ -53,6 +54,7 @@ class PostgresStore:
         self.tails = PostgresTails(database)
         self.notes = PostgresNotes(database)
         self.forecasting = PostgresForecasting(database)
+        self.forecasts = PostgresForecasts(database)
         self.clock = DatabaseClock(database)
 
     def shards(self) -> PostgresShards:
@@ -66,6 +68,7 @@ class PostgresStore:
     async def close(self) -> None:
         """Finish what is under way and let go of every connection."""
         await self.ledger.close()
+        await self.forecasts.close()
         await self._database.close()
 
     def _scheduler_settings(self) -> SchedulerSettings:

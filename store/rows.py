@@ -160,6 +160,8 @@ def batch(row: Row) -> Batch:
             row["reported"],
             row["deadlines_missed"],
         ),
+        completion_q50_at=row["completion_q50_at"],
+        completion_q90_at=row["completion_q90_at"],
     )
 
 

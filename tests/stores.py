@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from batch_estimator.ports import ForecastTables
+from batch_estimator.ports import Forecasts, ForecastTables
 from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
@@ -72,5 +72,7 @@ class Store(Protocol):
     def notes(self) -> AnyNotes: ...
     @property
     def forecasting(self) -> ForecastTables: ...
+    @property
+    def forecasts(self) -> Forecasts: ...
 
     async def close(self) -> None: ...

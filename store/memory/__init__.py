@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from store.memory.applications import MemoryApplications
 from store.memory.forecasting import MemoryForecasting
+from store.memory.forecasts import MemoryForecasts
 from store.memory.history import MemoryHistory
 from store.memory.insight import MemoryInsight
 from store.memory.ledger import MemoryLedger
@@ -48,6 +49,7 @@ class MemoryStore:
         self.tails = MemoryTails(work)
         self.notes = MemoryNotes(registry)
         self.forecasting = MemoryForecasting(registry, work)
+        self.forecasts = MemoryForecasts(work)
 
     def shards(self) -> AllShards:
         return AllShards()

@@ -80,3 +80,7 @@ class MemoryHistory:
         if month in self._work.months:
             self._work.purged.update(job.job_id for job in self._kept(month))
             self._work.months[month] = now
+            for batch_id in list(self._work.forecasts):
+                ended_at = self._work.batches[batch_id].ended_at
+                if ended_at is not None and month_of(ended_at) == month:
+                    del self._work.forecasts[batch_id]

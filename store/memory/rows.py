@@ -54,6 +54,9 @@ class StoredBatch:
     waiting: WaitingQueues = field(default_factory=WaitingQueues)
     last_first_dispatch_at: Instant | None = None
     ended_at: Instant | None = None
+    completion_at: Instant | None = None
+    completion_q50_at: Instant | None = None
+    completion_q90_at: Instant | None = None
     median_turnaround_s: Seconds | None = None
     turnaround_s_per_flop: Mapping[AppId, float] = field(default_factory=dict)  # of every app, as it is now
 
@@ -76,11 +79,14 @@ class StoredBatch:
             new.order_key,
             new.logical_end_at,
             deadline_at=new.deadline_at,
+            completion_at=self.completion_at,
             median_turnaround_s=self.median_turnaround_s,
             last_first_dispatch_at=self.last_first_dispatch_at,
             user_priority=new.user_priority,
             ended_at=self.ended_at,
             counts=self.counts,
+            completion_q50_at=self.completion_q50_at,
+            completion_q90_at=self.completion_q90_at,
         )
 
 

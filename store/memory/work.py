@@ -14,6 +14,7 @@ from heapq import heappush
 
 from domain.batches import BatchCounts, BatchState
 from domain.dispatch import Assignment
+from domain.forecasts import ForecastRecord
 from domain.havs import HavEvent, applied, combine
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobClass, JobState
@@ -56,6 +57,7 @@ class Work:
         self.history: set[JobId] = set()  # jobs that were moved there; seen only by those who look for them
         self.purged: set[JobId] = set()  # those of them that are gone
         self.months: dict[str, Instant | None] = {}  # of the history, with when they were last purged
+        self.forecasts: dict[BatchId, list[ForecastRecord]] = {}  # in order of time
 
     # ------------------------------------------------------------ look-up
 

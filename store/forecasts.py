@@ -1,0 +1,134 @@
+"""Forecasts of completion in PostgreSQL: kept, published with their batch, and scored when it ends."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from domain.forecasts import (
+    PART_S,
+    THIN_AFTER_S,
+    AppAccuracy,
+    EndedBatch,
+    ForecastAge,
+    ForecastRecord,
+    ForecastStanding,
+    KeptForecast,
+    Score,
+    ended_part_s,
+)
+from domain.units import AppId, BatchId, Instant
+from store import forecast_rows, rows
+from store.claims import BatchClaims
+from store.pool import Connection, Database
+from store.queries import load
+
+
+class PostgresForecasts:
+    """Satisfies batch_estimator's Forecasts; its owner closes it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._claims = BatchClaims(database.dsn)
+
+    async def ages(self, *, made_before: Instant) -> Sequence[ForecastAge]:
+        return [forecast_rows.age(row) for row in await self._database.fetch("forecast_ages", made_before)]
+
+    def claim(self, batch_id: BatchId) -> AbstractAsyncContextManager[bool]:
+        return self._claims.claim(batch_id)
+
+    async def standing(self, batch_id: BatchId) -> ForecastStanding | None:
+        row = await self._database.fetch_one("forecast_standing", batch_id)
+        return None if row is None else forecast_rows.standing(row)
+
+    async def publish(self, record: ForecastRecord) -> bool:
+        published = (record.batch_id, record.completion_at, record.q50_at, record.q90_at)
+        thin_to = record.made_at - THIN_AFTER_S
+
+        async def write(connection: Connection) -> bool:
+            if await connection.fetchval(load("publish_completion"), *published) is None:
+                return False
+            thinned = (record.batch_id, record.made_at, thin_to - PART_S, thin_to, PART_S)
+            await connection.execute(load("thin_forecasts"), *thinned)
+            await connection.execute(load("insert_forecast"), *forecast_rows.record_columns(record))
+            return True
+
+        return await self._database.in_transaction(write)
+
+    async def ended(self, limit: int) -> Sequence[EndedBatch]:
+        found = await self._database.fetch("ended_forecasts", limit)
+        kept: dict[BatchId, list[KeptForecast]] = defaultdict(list)
+        if found:
+            for row in await self._database.fetch("checkpoint_forecasts", [row["batch_id"] for row in found]):
+                kept[row["batch_id"]].append(forecast_rows.kept(row))
+        return [EndedBatch(rows.batch(row), row["delay_bound_s"], tuple(kept[row["batch_id"]])) for row in found]
+
+    async def scores(self, app_id: AppId, limit: int) -> Sequence[Score]:
+        return [forecast_rows.score(row) for row in await self._database.fetch("forecast_scores", app_id, limit)]
+
+    async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
+        async def write(connection: Connection) -> bool:
+            if await connection.fetchval(load("forget_forecast_age"), ended.batch.batch_id) is None:
+                return False
+            await _finish(connection, ended, scores)
+            if accuracy is not None:
+                await _note_accuracy(connection, accuracy)
+            return True
+
+        return await self._database.in_transaction(write)
+
+    async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
+        found = [forecast_rows.accuracy(row) for row in await self._database.fetch("app_forecasts")]
+        return {one.app_id: one for one in found}
+
+    async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
+        found = await self._database.fetch("last_forecasts", list(dict.fromkeys(batch_ids)))
+        return {row["batch_id"]: forecast_rows.record(row) for row in found}
+
+    async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
+        found = await self._database.fetch("list_forecasts", batch_id, limit)
+        return [forecast_rows.record(row) for row in reversed(found)]
+
+    async def close(self) -> None:
+        """Give every claim up."""
+        await self._claims.close()
+
+
+async def _finish(connection: Connection, ended: EndedBatch, scores: Sequence[Score]) -> None:
+    batch = ended.batch
+    await connection.execute(load("thin_ended_forecasts"), batch.batch_id, ended_part_s(batch))
+    await connection.execute(load("drop_forecast_terms"), batch.batch_id)
+    await connection.execute(
+        load("insert_forecast_scores"),
+        batch.batch_id,
+        batch.app_id,
+        batch.ended_at,
+        [one.progress_fraction for one in scores],
+        [one.below_q10 for one in scores],
+        [one.below_q50 for one in scores],
+        [one.below_q90 for one in scores],
+        [one.error_fraction for one in scores],
+        [one.remaining_error_fraction for one in scores],
+        [one.pinball for one in scores],
+        [one.needed_spread for one in scores],
+    )
+
+
+async def _note_accuracy(connection: Connection, noted: AppAccuracy) -> None:
+    found = noted.accuracy
+    await connection.execute(
+        load("upsert_app_forecast"),
+        noted.app_id,
+        noted.scored_at,
+        found.batches,
+        found.coverage_q10,
+        found.coverage_q50,
+        found.coverage_q90,
+        found.median_error_fraction,
+        found.median_remaining_error_fraction,
+        found.bias_fraction,
+        found.pinball,
+        noted.spread,
+        noted.spread_because,
+    )

@@ -1,0 +1,146 @@
+"""Forecasts of completion, kept, published with their batch and scored, over the tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from domain.batches import BatchState
+from domain.forecasts import (
+    PART_S,
+    THIN_AFTER_S,
+    AppAccuracy,
+    Change,
+    EndedBatch,
+    ForecastAge,
+    ForecastRecord,
+    ForecastStanding,
+    KeptForecast,
+    Method,
+    Score,
+    ended_part_s,
+)
+from domain.units import AppId, BatchId, Instant, Seconds
+from store.memory.rows import StoredBatch
+from store.memory.work import Work
+
+NOT_SCORED = frozenset((Method.COMPLETE, Method.FALLBACK))
+
+
+class MemoryForecasts:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._last: dict[BatchId, tuple[Instant, int]] = {}  # of batches that are not scored: made_at, jobs over
+        self._claimed: set[BatchId] = set()
+        self._scores: dict[AppId, list[Score]] = {}
+        self._accuracies: dict[AppId, AppAccuracy] = {}
+
+    async def ages(self, *, made_before: Instant) -> Sequence[ForecastAge]:
+        active = (self._age(batch) for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE)
+        due = [age for age in active if age.made_at is None or age.made_at <= made_before]
+        return sorted(due, key=lambda age: (-math.inf if age.made_at is None else age.made_at, age.batch_id))
+
+    def _age(self, batch: StoredBatch) -> ForecastAge:
+        made_at, over_then = self._last.get(batch.batch_id, (None, 0))
+        over = batch.counts.jobs_validated + batch.counts.jobs_failed
+        return ForecastAge(batch.batch_id, made_at, batch.completion_at, over_then, over)
+
+    @asynccontextmanager
+    async def claim(self, batch_id: BatchId) -> AsyncIterator[bool]:
+        if batch_id in self._claimed:
+            yield False
+            return
+        self._claimed.add(batch_id)
+        try:
+            yield True
+        finally:
+            self._claimed.discard(batch_id)
+
+    async def standing(self, batch_id: BatchId) -> ForecastStanding | None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE:
+            return None
+        accuracy = self._accuracies.get(batch.new.app_id)
+        return ForecastStanding(
+            batch.as_batch(),
+            self._age(batch),
+            _delay_bound_s(batch),
+            min(one.max_instances for one in batch.classes),
+            1.0 if accuracy is None else accuracy.spread,
+        )
+
+    async def publish(self, record: ForecastRecord) -> bool:
+        batch = self._work.batches.get(record.batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE:
+            return False
+        batch.completion_at = record.completion_at
+        batch.completion_q50_at = record.q50_at
+        batch.completion_q90_at = record.q90_at
+        thin_to = record.made_at - THIN_AFTER_S
+        before = self._work.forecasts.get(record.batch_id, [])
+        kept = _thinned(before, PART_S, Instant(thin_to - PART_S), Instant(thin_to))
+        kept = [one for one in kept if one.made_at != record.made_at]
+        self._work.forecasts[record.batch_id] = sorted([*kept, record], key=lambda one: one.made_at)
+        self._last[record.batch_id] = (record.made_at, record.jobs_validated + record.jobs_failed)
+        return True
+
+    async def ended(self, limit: int) -> Sequence[EndedBatch]:
+        batches = (self._work.batches[batch_id] for batch_id in sorted(self._last))
+        ended = [batch for batch in batches if batch.ended_at is not None][:limit]
+        return [EndedBatch(batch.as_batch(), _delay_bound_s(batch), self._kept(batch.batch_id)) for batch in ended]
+
+    def _kept(self, batch_id: BatchId) -> tuple[KeptForecast, ...]:
+        found = [
+            KeptForecast(batch_id, one.checkpoint_fraction, one.made_at, one.q10_at, one.q50_at, one.q90_at, one.spread)
+            for one in self._work.forecasts.get(batch_id, ())
+            if one.checkpoint_fraction is not None and one.method not in NOT_SCORED
+        ]
+        return tuple(sorted(found, key=lambda one: one.progress_fraction))
+
+    async def scores(self, app_id: AppId, limit: int) -> Sequence[Score]:
+        def order(one: Score) -> tuple[float, int, float]:
+            return (-one.ended_at, -one.batch_id, one.progress_fraction)
+
+        return sorted(self._scores.get(app_id, ()), key=order)[:limit]
+
+    async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
+        batch = ended.batch
+        if self._last.pop(batch.batch_id, None) is None:
+            return False
+        everything = Instant(-math.inf), Instant(math.inf)
+        kept = _thinned(self._work.forecasts.get(batch.batch_id, []), ended_part_s(batch), *everything)
+        self._work.forecasts[batch.batch_id] = [replace(one, terms=None, holds=()) for one in kept]
+        self._scores.setdefault(batch.app_id, []).extend(scores)
+        if accuracy is not None:
+            self._accuracies[accuracy.app_id] = accuracy
+        return True
+
+    async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
+        return dict(self._accuracies)
+
+    async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
+        found = {batch_id: self._work.forecasts.get(batch_id) for batch_id in batch_ids}
+        return {batch_id: forecasts[-1] for batch_id, forecasts in found.items() if forecasts}
+
+    async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
+        return self._work.forecasts.get(batch_id, [])[-limit:]
+
+
+def _delay_bound_s(batch: StoredBatch) -> Seconds:
+    return Seconds(max(one.delay_bound_s for one in batch.classes))
+
+
+def _thinned(
+    forecasts: Sequence[ForecastRecord], part_s: Seconds, from_at: Instant, to_at: Instant
+) -> list[ForecastRecord]:
+    """Of those between two instants that changed nothing only the first of each part of time."""
+
+    def goes(one: ForecastRecord) -> bool:
+        if one.change is not Change.HELD or one.checkpoint_fraction is not None or not from_at <= one.made_at < to_at:
+            return False
+        begins_at = math.floor(one.made_at / part_s) * part_s
+        return any(begins_at <= earlier.made_at < one.made_at for earlier in forecasts)
+
+    return [one for one in forecasts if not goes(one)]

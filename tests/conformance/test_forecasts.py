@@ -1,0 +1,313 @@
+"""Forecasts are kept and published with their batch, scored when it ends, and thinned out: the same by every store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from domain.batches import Batch
+from domain.forecasts import (
+    Accuracy,
+    AppAccuracy,
+    Change,
+    EndedBatch,
+    ForecastRecord,
+    Hold,
+    HoldKind,
+    Method,
+    Score,
+    Terms,
+    Trigger,
+)
+from domain.history import month_of
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
+from tests.builders import NOW, a_job_class
+from tests.conformance.test_history import move, settle
+from tests.stores import Store
+from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
+
+TERMS = Terms(3, 1, Seconds(60.0), 0.02, 0.03, 0.5, Seconds(7200.0), -0.25)
+HOLDS = (Hold(HoldKind.OVERDUE, 2, 0.75, (HostId(7),), "2 instances on 1 host are overdue"),)
+
+
+def a_record(batch: Batch, made_at: float = NOW, **changes: Any) -> ForecastRecord:
+    """A timer's forecast of the published C(B) that is held."""
+    values: dict[str, Any] = {
+        "batch_id": batch.batch_id,
+        "made_at": Instant(made_at),
+        "trigger": Trigger.TIMER,
+        "q10_at": Instant(made_at + 1000.0),
+        "q50_at": Instant(made_at + 2000.0),
+        "q90_at": Instant(made_at + 4000.0),
+        "method": Method.WARM,
+        "method_because": "from the record",
+        "spread": 1.0,
+        "completion_at": Instant(made_at + 5000.0),
+        "change": Change.HELD,
+        "because": "near enough",
+        "jobs_total": batch.counts.jobs_total,
+        "jobs_validated": 0,
+        "jobs_failed": 0,
+        "terms": TERMS,
+        "holds": HOLDS,
+    }
+    return ForecastRecord(**(values | changes))
+
+
+def a_score(batch_id: BatchId, ended_at: float, progress: float = 0.5) -> Score:
+    return Score(batch_id, progress, Instant(ended_at), False, True, True, -0.125, 0.25, 0.0625, needed_spread=1.5)
+
+
+def an_accuracy(app_id: AppId, spread: float = 1.5) -> AppAccuracy:
+    return AppAccuracy(app_id, NOW, Accuracy(1, 0.0, 1.0, 1.0, 0.125, 0.25, -0.125, 0.0625), spread, "too narrow")
+
+
+async def made_ats(store: Store, batch: Batch) -> list[float]:
+    return [one.made_at - NOW for one in await store.forecasts.series(batch.batch_id, limit=10_000)]
+
+
+async def validate_one(store: Store, batch: Batch, *, at: Instant = NOW) -> None:
+    """One more job of the batch is valid."""
+    host = await a_registered_host(store)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent))
+    await settle(store, at)
+
+
+async def the_ended(store: Store) -> EndedBatch:
+    [ended] = await store.forecasts.ended(9)
+    return ended
+
+
+async def test_a_forecast_is_kept_as_it_was_made(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    made = a_record(batch, checkpoint_fraction=0.5, at_risk="late", flag="far", method=Method.FALLBACK, spread=1.25)
+
+    assert await store.forecasts.publish(made)
+
+    assert list(await store.forecasts.series(batch.batch_id, limit=9)) == [made]
+    assert await store.forecasts.last([batch.batch_id, BatchId(99)]) == {batch.batch_id: made}
+
+
+async def test_a_forecast_may_have_no_terms(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    made = a_record(batch, terms=None, holds=())
+
+    await store.forecasts.publish(made)
+
+    assert list(await store.forecasts.series(batch.batch_id, limit=9)) == [made]
+
+
+async def test_what_is_published_is_on_the_batch(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    await store.forecasts.publish(a_record(batch))
+
+    shown = await store.views.batch(batch.batch_id)
+
+    assert (shown.completion_q50_at, shown.completion_q90_at) == (NOW + 2000.0, NOW + 4000.0)
+    assert shown.completion_at == NOW + 5000.0
+
+
+async def test_the_feeder_sees_what_is_published(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    await store.forecasts.publish(a_record(batch))
+
+    [ready] = await store.waiting.ready_batches(9)
+
+    assert ready.completion_at == NOW + 5000.0
+
+
+async def test_nothing_is_published_of_a_batch_that_is_over_or_unknown(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+
+    assert not await store.forecasts.publish(a_record(batch))
+    assert not await store.forecasts.publish(a_record(replace(batch, batch_id=BatchId(4711))))
+    assert (await store.views.batch(batch.batch_id)).completion_at is None
+    assert await store.forecasts.standing(batch.batch_id) is None
+    assert list(await store.forecasts.series(batch.batch_id, limit=9)) == []
+
+
+async def test_the_series_is_in_order_of_time_and_ends_with_the_last(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    for minutes in range(5):
+        await store.forecasts.publish(a_record(batch, NOW + 60.0 * minutes))
+
+    assert [one.made_at - NOW for one in await store.forecasts.series(batch.batch_id, limit=2)] == [180.0, 240.0]
+
+
+async def test_the_later_of_two_forecasts_of_one_instant_stays(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    await store.forecasts.publish(a_record(batch, because="first"))
+    await store.forecasts.publish(a_record(batch, because="second"))
+
+    [only] = await store.forecasts.series(batch.batch_id, limit=9)
+
+    assert only.because == "second"
+
+
+async def test_ages_tell_who_was_never_forecast_and_who_not_lately(store: Store) -> None:
+    never, lately, long_ago = [await a_submitted_batch(store, jobs=2) for _ in range(3)]
+    aborted = await a_submitted_batch(store, jobs=2)
+    await store.submissions.abort_batch(aborted.batch_id, now=NOW)
+    await store.forecasts.publish(a_record(lately, NOW + 100.0))
+    await store.forecasts.publish(a_record(long_ago, NOW))
+
+    ages = await store.forecasts.ages(made_before=later(NOW, 99.0))
+
+    assert [(age.batch_id, age.made_at, age.completion_at) for age in ages] == [
+        (never.batch_id, None, None),
+        (long_ago.batch_id, NOW, NOW + 5000.0),
+    ]
+
+
+async def test_a_batch_is_dirty_when_jobs_are_over_since(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    await store.forecasts.publish(a_record(batch))
+    assert [age.dirty for age in await store.forecasts.ages(made_before=NOW)] == [False]
+
+    await validate_one(store, batch)
+
+    [age] = await store.forecasts.ages(made_before=NOW)
+    assert (age.jobs_over_then, age.jobs_over, age.dirty) == (0, 1, True)
+    await store.forecasts.publish(a_record(batch, NOW + 1.0, jobs_validated=1))
+    [age] = await store.forecasts.ages(made_before=later(NOW, 1.0))
+    assert (age.jobs_over_then, age.dirty) == (1, False)
+
+
+async def test_a_standing_is_the_batch_with_its_bounds_and_its_apps_spread(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=2, job_class=a_job_class(max_instances=7))
+    standing = await store.forecasts.standing(batch.batch_id)
+
+    assert standing is not None
+    assert standing.batch == await store.views.batch(batch.batch_id)
+    assert (standing.delay_bound_s, standing.least_max_instances, standing.spread) == (7 * DAY_S, 7, 1.0)
+    assert (standing.age.made_at, standing.age.dirty) == (None, False)
+    assert await store.forecasts.standing(BatchId(4711)) is None
+
+
+async def test_a_claimed_batch_is_nobody_elses_until_it_is_released(store: Store) -> None:
+    batch_id = BatchId(5)
+    async with (
+        store.forecasts.claim(batch_id) as mine,
+        store.forecasts.claim(batch_id) as second,
+        store.forecasts.claim(BatchId(6)) as other,
+    ):
+        assert (mine, second, other) == (True, False, True)
+    async with store.forecasts.claim(batch_id) as again:
+        assert again
+
+
+async def test_an_active_batch_keeps_a_day_of_forecasts_and_a_few_of_before(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=2)
+    for hour in range(49):
+        change = Change.MOVED if hour == 3 else Change.HELD
+        checkpoint = 0.1 if hour == 8 else None
+        made = a_record(batch, NOW + hour * HOUR_S, change=change, checkpoint_fraction=checkpoint)
+        await store.forecasts.publish(made)
+
+    hours = [made_at / HOUR_S for made_at in await made_ats(store, batch)]
+
+    parts = {(NOW + hour * HOUR_S) // (6 * HOUR_S) for hour in range(24)}
+    first_of_parts = {
+        min(hour for hour in range(24) if (NOW + hour * HOUR_S) // (6 * HOUR_S) == part) for part in parts
+    }
+    assert hours == sorted({*first_of_parts, 3, 8, *range(24, 49)})
+
+
+async def test_an_ended_batch_is_found_once_with_its_checkpoints(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    await store.forecasts.publish(a_record(batch, checkpoint_fraction=0.1, method=Method.FALLBACK))
+    await store.forecasts.publish(a_record(batch, NOW + 1.0, checkpoint_fraction=0.5, spread=1.5))
+    await store.forecasts.publish(a_record(batch, NOW + 2.0))
+    assert list(await store.forecasts.ended(9)) == []
+
+    await validate_one(store, batch, at=later(NOW, 3600.0))
+    ended = await the_ended(store)
+
+    assert (ended.batch.batch_id, ended.batch.ended_at, ended.delay_bound_s) == (
+        batch.batch_id,
+        NOW + 3600.0,
+        7 * DAY_S,
+    )
+    [kept] = ended.kept
+    assert (kept.progress_fraction, kept.made_at, kept.q90_at, kept.spread) == (0.5, NOW + 1.0, NOW + 4001.0, 1.5)
+    assert await store.forecasts.finish(ended, [], None)
+    assert list(await store.forecasts.ended(9)) == []
+    assert not await store.forecasts.finish(ended, [], None)
+
+
+async def test_scores_and_accuracy_are_kept_with_the_end(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    await store.forecasts.publish(a_record(batch))
+    await validate_one(store, batch)
+    scores = [a_score(batch.batch_id, NOW, progress) for progress in (0.1, 0.5)]
+
+    await store.forecasts.finish(await the_ended(store), scores, an_accuracy(batch.app_id))
+
+    assert list(await store.forecasts.scores(batch.app_id, 9)) == scores
+    assert await store.forecasts.accuracies() == {batch.app_id: an_accuracy(batch.app_id)}
+    another = await a_submitted_batch(store, jobs=1)
+    standing = await store.forecasts.standing(another.batch_id)
+    assert standing is not None and standing.spread == 1.5
+
+
+async def test_the_scores_of_the_batches_that_ended_last_come_first(store: Store) -> None:
+    found = []
+    for number in range(3):
+        batch = await a_submitted_batch(store, jobs=1)
+        await store.forecasts.publish(a_record(batch))
+        await validate_one(store, batch, at=later(NOW, 100.0 * number))
+        ended = await the_ended(store)
+        assert ended.batch.ended_at is not None
+        await store.forecasts.finish(ended, [a_score(batch.batch_id, ended.batch.ended_at)], None)
+        found.append(batch.batch_id)
+
+    assert [one.batch_id for one in await store.forecasts.scores(batch.app_id, 2)] == found[:0:-1]
+    assert await store.forecasts.accuracies() == {}
+
+
+async def test_an_ended_batch_keeps_its_changes_checkpoints_and_some_in_between_without_terms(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    begin = (NOW // (6 * HOUR_S) + 1) * 6 * HOUR_S
+    for minutes in range(0, 60, 10):
+        change = Change.PASSED if minutes == 30 else Change.HELD
+        checkpoint = 0.9 if minutes == 40 else None
+        await store.forecasts.publish(
+            a_record(batch, begin + 60.0 * minutes, change=change, checkpoint_fraction=checkpoint)
+        )
+    await validate_one(store, batch, at=Instant(begin + HOUR_S))
+
+    await store.forecasts.finish(await the_ended(store), [], None)
+
+    left = await store.forecasts.series(batch.batch_id, limit=99)
+    assert [(one.made_at - begin) / 60.0 for one in left] == [0.0, 30.0, 40.0]
+    assert {(one.terms, one.holds) for one in left} == {(None, ())}
+
+
+async def test_a_purge_takes_the_forecasts_of_its_month_and_leaves_the_scores(store: Store) -> None:
+    batch, active = [await a_submitted_batch(store, jobs=1) for _ in range(2)]
+    for one in (batch, active):
+        await store.forecasts.publish(a_record(one))
+    await validate_one(store, batch)
+    ended = await the_ended(store)
+    await store.forecasts.finish(ended, [a_score(batch.batch_id, NOW)], None)
+
+    assert (await move(store)).jobs == 1
+    await store.history.purge_month(month_of(NOW), now=later(NOW, DAY_S))
+
+    assert await made_ats(store, batch) == []
+    assert await made_ats(store, active) == [0.0]
+    assert len(await store.forecasts.scores(batch.app_id, 9)) == 1
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_no_more_ended_batches_than_asked_for(store: Store, limit: int) -> None:
+    for _ in range(3):
+        batch = await a_submitted_batch(store, jobs=1)
+        await store.forecasts.publish(a_record(batch))
+        await store.submissions.abort_batch(batch.batch_id, now=NOW)
+
+    assert len(await store.forecasts.ended(limit)) == limit
