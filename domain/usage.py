@@ -1,0 +1,133 @@
+"""What did a submitter use, and how is it charged and forgotten? Pure.
+
+Usage decays by a half-life. A charge counts from the instant its work was sent, whenever it is known: what is
+charged, corrected and refunded comes out the same in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
+
+LEAST_USAGE = 1e-9  # less is read as nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """How much of each resource: floating-point operations, CPU seconds, bytes times seconds, GPU seconds."""
+
+    flop: float = 0.0
+    cpu_s: float = 0.0
+    memory_byte_s: float = 0.0
+    gpu_s: float = 0.0
+
+    def plus(self, other: Amounts) -> Amounts:
+        return Amounts(
+            self.flop + other.flop,
+            self.cpu_s + other.cpu_s,
+            self.memory_byte_s + other.memory_byte_s,
+            self.gpu_s + other.gpu_s,
+        )
+
+    def times(self, factor: float) -> Amounts:
+        return Amounts(self.flop * factor, self.cpu_s * factor, self.memory_byte_s * factor, self.gpu_s * factor)
+
+    def minus(self, other: Amounts) -> Amounts:
+        return self.plus(other.times(-1.0))
+
+    def weighed(self, weights: Amounts) -> float:
+        """One number: the sum of amount * weight, 0 where it is next to nothing.
+
+        >>> Amounts(flop=2e12, gpu_s=10.0).weighed(Amounts(flop=1.0, gpu_s=1e11))
+        3000000000000.0
+        """
+        number = (
+            self.flop * weights.flop
+            + self.cpu_s * weights.cpu_s
+            + self.memory_byte_s * weights.memory_byte_s
+            + self.gpu_s * weights.gpu_s
+        )
+        return number if number >= LEAST_USAGE else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DecayedUsage:
+    """Usage as it stood at `at`. A half-life of 0 s means that nothing is forgotten."""
+
+    amounts: Amounts = Amounts()
+    at: Instant = Instant(0.0)
+
+    def read(self, now: Instant, half_life_s: Seconds) -> Amounts:
+        """Usage at `now`: amounts * 2^(-(now - at) / half-life); as it stands when `now` is earlier.
+
+        >>> DecayedUsage(Amounts(flop=8.0), Instant(0.0)).read(Instant(200.0), Seconds(100.0)).flop
+        2.0
+        """
+        return self.amounts.times(left_fraction(now - self.at, half_life_s))
+
+    def charged(self, amounts: Amounts, *, since: Instant, half_life_s: Seconds) -> DecayedUsage:
+        """The usage with `amounts` (negative: a refund) counted since that instant, past or to come.
+
+        >>> usage = DecayedUsage(Amounts(flop=8.0), Instant(100.0))
+        >>> usage.charged(Amounts(flop=-8.0), since=Instant(0.0), half_life_s=Seconds(100.0)).amounts.flop
+        4.0
+        """
+        at = max(self.at, since)
+        old = self.amounts.times(left_fraction(at - self.at, half_life_s))
+        return DecayedUsage(old.plus(amounts.times(left_fraction(at - since, half_life_s))), at)
+
+
+def left_fraction(age_s: float, half_life_s: float) -> float:
+    """What an amount of that age still counts: 2^(-age / half-life), at most 1.
+
+    >>> left_fraction(200.0, 100.0), left_fraction(5.0, 0.0)
+    (0.25, 1.0)
+    """
+    if half_life_s <= 0.0 or age_s <= 0.0:
+        return 1.0
+    return float(2.0 ** -(age_s / half_life_s))
+
+
+class ChargeKind(StrEnum):
+    DISPATCH = "dispatch"  # sent to a host: charged by estimate
+    REPORT = "report"  # came back: corrected to what was used
+    LOST = "lost"  # error, abort or time-out: refunded unless it was the submitter's fault
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeEvent:
+    """Something happened to one instance that costs its submitter, or no longer does.
+
+    `estimate` is what was charged when it was sent at `sent_at`; `used` what it took, where that is known.
+    """
+
+    kind: ChargeKind
+    submitter_id: SubmitterId
+    account_id: AccountId
+    batch_id: BatchId
+    sent_at: Instant
+    estimate: Amounts
+    estimate_su: float = 0.0  # service units
+    used: Amounts | None = None
+    used_su: float | None = None
+    pe: float = 0.0  # processor equivalents the instance holds
+    submitters_fault: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What an event changes for its submitter and account. Usage counts since `since`."""
+
+    submitter_id: SubmitterId
+    account_id: AccountId
+    batch_id: BatchId
+    since: Instant
+    usage: Amounts
+    in_flight: int  # instances
+    in_flight_pe: float
+    in_flight_flop: float
+    used_su: float
+    reserved_su: float
+    because: str

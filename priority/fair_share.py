@@ -1,0 +1,211 @@
+"""Does a submitter use more or less than its share? Pure.
+
+A tree of accounts with submitters as leaves. Two numbers for each leaf: the *ratio* (0.5 on target, 1 under-, 0
+over-served) and the *rank* (place in the tree's order over the number of leaves), which breaks ties.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from domain.batches import Account
+from domain.errors import InvalidInputError
+from domain.units import AccountId, SubmitterId
+from priority.tree_rank import Weighed, user_ranks
+
+LeafId = tuple[SubmitterId, AccountId]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A submitter in one account, with its usage as one number."""
+
+    submitter_id: SubmitterId
+    account_id: AccountId
+    shares: float
+    usage: float
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A vertex of the tree. S and U are fractions of the whole; UE takes the account's usage into account.
+
+    `level_weight` is (shares / siblings' shares) / (usage / siblings' usage): 0 without shares, else infinite
+    without usage.
+    """
+
+    shares: float
+    usage: float
+    share_fraction: float  # S
+    usage_fraction: float  # U
+    effective_fraction: float  # UE
+    ratio: float
+    level_weight: float
+    rank: float | None = None  # of leaves: rank / number of leaves
+
+
+@dataclass(frozen=True, slots=True)
+class FairShares:
+    leaves: Mapping[LeafId, Share]
+    accounts: Mapping[AccountId, Share]
+
+
+def fair_shares(accounts: Iterable[Account], leaves: Iterable[Leaf], *, damping: float = 1.0) -> FairShares:
+    """The standing of every submitter and account.
+
+    S = product of share fractions down the tree; U = usage / all usage; at the top (and below an account that
+    has the whole) UE = U, below it UE = U + (UE of the account - U) * own share among siblings;
+    ratio = 2^-(UE / S / damping), and 0 for S = 0. Only what has leaves below it takes part.
+    Raises InvalidInputError for accounts that are no forest, a leaf of an account there is not, or numbers that
+    make no sense.
+
+    >>> accounts = [Account(AccountId(1), "lab")]
+    >>> both = [Leaf(SubmitterId(1), AccountId(1), 1.0, 30.0), Leaf(SubmitterId(2), AccountId(1), 1.0, 10.0)]
+    >>> shares = fair_shares(accounts, both).leaves
+    >>> [(round(one.ratio, 4), one.rank) for one in shares.values()]
+    [(0.3536, 0.5), (0.7071, 1.0)]
+    """
+    tree = _Tree({account.account_id: account for account in accounts}, tuple(leaves))
+    return tree.shares(damping)
+
+
+def ratio_factor(effective: float, share: float, damping: float = 1.0) -> float:
+    """2^-(UE / S / damping): 0.5 on target, towards 1 when under-served, 0 without shares.
+
+    >>> ratio_factor(0.25, 0.25), ratio_factor(0.1, 0.0), ratio_factor(1.0, 1e-308)
+    (0.5, 0.0, 0.0)
+    """
+    if share <= 0.0:
+        return 0.0
+    over = effective / share / (damping if damping > 0.0 else 1.0)
+    return float(2.0**-over) if math.isfinite(over) else 0.0
+
+
+def level_weight(shares: float, all_shares: float, usage: float, all_usage: float) -> float:
+    """What siblings are compared by: share of shares over share of usage.
+
+    >>> level_weight(1.0, 4.0, 1.0, 2.0), level_weight(0.0, 4.0, 0.0, 2.0), level_weight(1.0, 4.0, 0.0, 2.0)
+    (0.5, 0.0, inf)
+    """
+    if shares <= 0.0 or all_shares <= 0.0:
+        return 0.0
+    if usage <= 0.0 or all_usage <= 0.0:
+        return math.inf
+    weight = (shares / all_shares) / (usage / all_usage)
+    return float(f"{weight:.12g}")  # equal on paper is equal here
+
+
+class _Tree:
+    """Accounts with their leaves, parents before children."""
+
+    def __init__(self, accounts: Mapping[AccountId, Account], leaves: tuple[Leaf, ...]) -> None:
+        self._accounts = accounts
+        self._leaves: dict[AccountId, list[Leaf]] = {account_id: [] for account_id in accounts}
+        for leaf in leaves:
+            self._add(leaf)
+        self._children: dict[AccountId | None, list[Account]] = {None: []} | {one: [] for one in accounts}
+        for account in accounts.values():
+            _check("account.shares", account.shares)
+            if account.parent_id is not None and account.parent_id not in accounts:
+                raise InvalidInputError("account.parent_id", "an account there is", account.parent_id)
+            self._children[account.parent_id].append(account)
+        self._order = self._parents_first()
+        self._usage = self._summed()
+
+    def _add(self, leaf: Leaf) -> None:
+        if leaf.account_id not in self._leaves:
+            raise InvalidInputError("submitter.account_id", "an account there is", leaf.account_id)
+        _check("submitter.shares", leaf.shares)
+        _check("submitter.usage", leaf.usage)
+        self._leaves[leaf.account_id].append(leaf)
+
+    def _parents_first(self) -> list[Account]:
+        order = list(self._children[None])
+        for account in order:
+            order.extend(self._children[account.account_id])
+        if len(order) != len(self._accounts):
+            raise InvalidInputError("account.parent_id", "no circle of accounts", len(self._accounts) - len(order))
+        return order
+
+    def _summed(self) -> dict[AccountId, float]:
+        """Usage at and below each account that has leaves there; others are left out."""
+        usage: dict[AccountId, float] = {}
+        for account in reversed(self._order):
+            own = [leaf.usage for leaf in self._leaves[account.account_id]]
+            below = [usage[one.account_id] for one in self._children[account.account_id] if one.account_id in usage]
+            if own or below:
+                usage[account.account_id] = sum(own) + sum(below)
+        return usage
+
+    def shares(self, damping: float) -> FairShares:
+        whole = sum(self._usage.get(account.account_id, 0.0) for account in self._children[None])
+        accounts: dict[AccountId, Share] = {}
+        leaves: dict[LeafId, Share] = {}
+        for account in [None, *self._order]:
+            above = None if account is None else accounts.get(account.account_id)
+            if account is not None and above is None:
+                continue
+            children, own = self._with_leaves(account), self._own(account)
+            all_shares = sum(one.shares for one in children) + sum(leaf.shares for leaf in own)
+            all_usage = sum(self._usage[one.account_id] for one in children) + sum(leaf.usage for leaf in own)
+            level = _Level(above, all_shares, all_usage, whole, damping)
+            for one in children:
+                accounts[one.account_id] = level.share(one.shares, self._usage[one.account_id])
+            for leaf in own:
+                leaves[leaf.submitter_id, leaf.account_id] = level.share(leaf.shares, leaf.usage)
+        ranks = user_ranks(self._members(None, accounts, leaves))
+        number = len(leaves) or 1
+        ranked = {leaf: _ranked(share, ranks[leaf] / number) for leaf, share in leaves.items()}
+        return FairShares(ranked, accounts)
+
+    def _own(self, account: Account | None) -> list[Leaf]:
+        return self._leaves[account.account_id] if account is not None else []
+
+    def _with_leaves(self, account: Account | None) -> list[Account]:
+        above = None if account is None else account.account_id
+        return [child for child in self._children[above] if child.account_id in self._usage]
+
+    def _members(
+        self, account: Account | None, accounts: Mapping[AccountId, Share], leaves: Mapping[LeafId, Share]
+    ) -> tuple[Weighed, ...]:
+        keys = [(leaf.submitter_id, leaf.account_id) for leaf in self._own(account)]
+        users = [Weighed(key, leaves[key].level_weight) for key in keys]
+        below = [
+            Weighed(
+                child.account_id, accounts[child.account_id].level_weight, False, self._members(child, accounts, leaves)
+            )
+            for child in self._with_leaves(account)
+        ]
+        return (*users, *below)
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The siblings below one account: what they are compared with."""
+
+    above: Share | None
+    all_shares: float
+    all_usage: float
+    whole: float
+    damping: float
+
+    def share(self, shares: float, usage: float) -> Share:
+        fraction = shares / self.all_shares if self.all_shares > 0.0 else 0.0
+        used = usage / self.whole if self.whole > 0.0 else 0.0
+        owned = fraction if self.above is None else self.above.share_fraction * fraction
+        effective = used
+        if self.above is not None and self.above.share_fraction < 1.0:
+            effective = used + (self.above.effective_fraction - used) * fraction
+        weight = level_weight(shares, self.all_shares, usage, self.all_usage)
+        return Share(shares, usage, owned, used, effective, ratio_factor(effective, owned, self.damping), weight)
+
+
+def _ranked(share: Share, rank: float) -> Share:
+    return replace(share, rank=rank)
+
+
+def _check(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0.0):
+        raise InvalidInputError(name, "a number of at least 0", value)
