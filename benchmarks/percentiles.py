@@ -2,13 +2,13 @@
 
     python -m benchmarks.percentiles --rows 10000000 --json
 
-A fresh embedded PostgreSQL is filled with --rows rows of host_app_version: five per host, one per app, half of them for
-CPUs and half for GPUs, so that ten populations are ranked; a hundredth of the rows are newcomers', a tenth of the hosts
-are silent. The run is the whole one that the cron job makes (read, rank, write every percentile, switch), in a process
-of its own whose peak memory is what the system says. It is measured with a tenth of the rows and with all of them.
+Two embedded databases are filled, one with --rows rows of host_app_version (benchmarks/populations.py), one with a
+tenth as many. A run is the whole one that the cron job makes (read, rank, write every percentile, switch), in a process
+of its own whose peak memory is what the system says. The two sizes are measured in turn, and medians are told.
 
-Meanwhile this process reads what a scheduler request reads of one host, and writes what it writes, 50 times a second:
-the latency is compared with the same before the run.
+The larger database belongs to a node, `muster up` with the hosts, jobs and load generator of benchmarks.dispatch. All
+the while it answers --requests-per-s clients over HTTP, each of which reports a result and is given another job:
+`request_p99_ms` is of requests during the runs on that database, `request_p99_ms_before` of those before any run.
 """
 
 from __future__ import annotations
@@ -16,102 +16,43 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import resource
+import shutil
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 import asyncpg
 import numpy as np
 
-from domain.apps import NVIDIA, App, AppVersion, PlanClass
-from domain.clock import SystemClock
-from domain.dispatch import RequestKey, RequestWrites
-from domain.units import AppId, AppVersionId, HostId
+from benchmarks.dispatch.__main__ import described
+from benchmarks.dispatch.processes import Generator, free_port, generator, node
+from benchmarks.dispatch.world import World, install_project
+from benchmarks.populations import fill
+from domain.clock import Clock, SystemClock
 from hoststats.ports import Ports
 from hoststats.service import HostStatistics
+from operations.compose import database_dsn, open_database, release_database
 from store import embedded
 from store.migrate import migrate
-from store.postgres import PostgresStore, open_store
+from store.postgres import open_store
 
-APPS = 5  # rows per host
-PROBES_PER_S = 50.0
-AUTHENTICATOR_HASH = bytes(32)
-IDLE_PROBE_S = 10.0
-SILENT_FRACTION, NEWCOMER_FRACTION = 0.1, 0.01
-
-HOSTS = """
-INSERT INTO host (
-    host_id, volunteer_id, host_cpid, created_at, last_rpc_at, ncpus, flop_per_s, ram_bytes, disk_free_bytes,
-    on_fraction, active_fraction, gpu_active_fraction, platforms
-)
-SELECT
-    n, 1, md5(n::text), $3,
-    $3::double precision - CASE WHEN random() < $4::double precision THEN 8 ELSE 1 END * 86400.0,
-    4, 1e9, 8e9, 1e11, 0.5 + 0.5 * random(), 1, 1, '{x86_64-pc-linux-gnu}'
-FROM generate_series($1::int, $2::int) AS n
-"""
-# Version a is app a's for CPUs, version a + APPS its other one. Scores are normal, a third of the rows failed lately.
-ROWS = """
-INSERT INTO host_app_version (
-    host_id, app_version_id, consecutive_valid, quota_per_day, stats_at, speed_n, speed_sum, speed_sum_sq, tight_n,
-    tight_sum, tight_sum_sq, relaxed_n, relaxed_sum, relaxed_sum_sq, log_n, log_sum, log_sum_sq, n_valid, n_error, n_due
-)
-SELECT
-    host_id, app + CASE WHEN (host_id + app) % 2 = 0 THEN 0 ELSE $5::int END,
-    CASE WHEN random() < 0.33 THEN floor(random() * 11) ELSE 11 + floor(random() * 30) END, 50,
-    $3::double precision - 86400 * random(), n, n * 1e-9 * exp(score), n * 1e-18 * exp(2 * score), n / 4, n / 4 * score,
-    n / 4 * (score * score + 0.1), n, n * score, n * (score * score + 0.2), 30, 30 * (score + 8),
-    30 * ((score + 8) ^ 2 + 0.2), 30, 1, 30
-FROM (
-    SELECT
-        host_id, app, sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random()) AS score,
-        CASE WHEN random() < $4::double precision THEN 1 ELSE 5 + 25 * random() END AS n
-    FROM generate_series($1::int, $2::int) AS host_id
-    CROSS JOIN generate_series(1, $5::int) AS app
-    ORDER BY host_id, app
-) AS drawn
-"""
+WAITING_JOBS = 60_000
+SLOTS = 1000
+CONNECTIONS = 16
+BEFORE_S = 20.0
+STRETCH_S = 2.0  # of load, one after the other while a run is under way
+RUNS_OFF = {"ranking.run_interval_s": 0.0, "ranking.refresh_interval_s": 0.0}  # nothing but what is measured ranks
 
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-async def prepare(dsn: str) -> None:
-    """Apps, their versions and the one volunteer."""
-    await migrate(dsn, now=SystemClock().now())
-    store = await open_store(dsn)
-    await store.applications.put_plan_class(PlanClass("cuda", gpu_type=NVIDIA))
-    for plan_class in (PlanClass(""), PlanClass("cuda", gpu_type=NVIDIA)):
-        for number in range(1, APPS + 1):
-            if not plan_class.name:
-                await store.applications.add_app(App(AppId(0), f"app{number}"))
-            version = AppVersion(AppVersionId(0), AppId(number), "linux", 100, plan_class)
-            await store.applications.add_app_version(version)
-    await store.close()
-    connection = await asyncpg.connect(dsn)
-    await connection.execute(
-        "INSERT INTO volunteer (email, authenticator_nonce, authenticator_hash, created_at) "
-        "VALUES ('a@example.org', '', decode(repeat('00', 32), 'hex'), 0)"
-    )
-    await connection.close()
-
-
-async def fill(dsn: str, hosts_before: int, hosts: int) -> None:
-    """Hosts `hosts_before` + 1 to `hosts` with their rows."""
-    connection = await asyncpg.connect(dsn, timeout=60)
-    now = SystemClock().now()
-    step = 100_000
-    for first in range(hosts_before + 1, hosts + 1, step):
-        last = min(hosts, first + step - 1)
-        await connection.execute(HOSTS, first, last, now, SILENT_FRACTION)
-        await connection.execute(ROWS, first, last, now, NEWCOMER_FRACTION, APPS)
-    await connection.execute("VACUUM (ANALYZE) host")
-    await connection.execute("VACUUM (ANALYZE) host_app_version")
-    await connection.execute("CHECKPOINT")
-    await connection.close()
 
 
 async def run_alone(dsn: str) -> dict[str, float]:
@@ -129,6 +70,8 @@ async def run_alone(dsn: str) -> dict[str, float]:
 
 
 async def run_in_child(dsn: str) -> dict[str, float]:
+    """One run in a process of its own, with what it cost the database: CPU of the connections it closed."""
+    before_s = await ended_connections_cpu_s(dsn)
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.percentiles", "--dsn", dsn, stdout=asyncio.subprocess.PIPE
     )
@@ -136,42 +79,130 @@ async def run_in_child(dsn: str) -> dict[str, float]:
     if child.returncode:
         raise SystemExit("the run failed")
     answer: dict[str, float] = json.loads(out.splitlines()[-1])
-    return answer
+    return {**answer, "database_cpu_s": round(await ended_connections_cpu_s(dsn) - before_s, 2)}
 
 
-async def probe(store: PostgresStore, hosts: int, latencies: list[float]) -> None:
-    """Read and write what a scheduler request does, for one host after the other."""
-    rng = np.random.default_rng(1)
-    while True:
-        key = RequestKey(AUTHENTICATOR_HASH, HostId(int(rng.integers(1, hosts + 1))), "", ())
-        began = time.perf_counter()
-        view = await store.ledger.read(key)
-        assert view.host is not None
-        await store.ledger.write(RequestWrites(view.host))
-        latencies.append(time.perf_counter() - began)
-        await asyncio.sleep(1 / PROBES_PER_S)
+async def ended_connections_cpu_s(dsn: str) -> float:
+    """CPU of the server's processes that have ended; the node's connections stay open and are not in it."""
+    connection = await asyncpg.connect(dsn)
+    data = Path(await connection.fetchval("SHOW data_directory"))
+    await connection.close()
+    pid = int((data / "postmaster.pid").read_text().split("\n", 1)[0])
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
-def p99_ms(latencies: list[float]) -> float:
-    return round(1000 * float(np.quantile(latencies, 0.99)), 2) if latencies else 0.0
+@dataclass(slots=True)
+class Requests:
+    """Clients that call at a steady rate, and how long they waited."""
+
+    load: Generator
+    port: int
+    rate_per_s: float
+    folder: Path
+    failed: float = 0
+    without_work: float = 0
+    latencies_s: dict[str, list[float]] = field(default_factory=dict)
+
+    async def stretch(self, name: str, seconds: float) -> None:
+        path = self.folder / "latencies.npy"
+        done = await self.load.ask(
+            server="dispatch",
+            port=self.port,
+            connections=CONNECTIONS,
+            seconds=seconds,
+            rate_per_s=self.rate_per_s,
+            latencies=str(path),
+        )
+        self.failed += done["failed"]
+        self.without_work += done["without_work"]
+        self.latencies_s.setdefault(name, []).extend(np.load(path).tolist())
+
+    async def during(self, name: str, task: asyncio.Task[dict[str, float]]) -> dict[str, float]:
+        """Keep calling until the task is done; its answer."""
+        while not task.done():
+            await self.stretch(name, STRETCH_S)
+        return await task
+
+    def quantile_ms(self, name: str, share: float) -> float:
+        return round(1000.0 * float(np.quantile(self.latencies_s[name], share)), 2)
 
 
-async def measured(dsn: str, hosts: int) -> dict[str, float]:
-    """A run, with requests before it and meanwhile."""
-    store = await open_store(dsn, min_size=1, max_size=4)
-    idle, meanwhile = list[float](), list[float]()
+@asynccontextmanager
+async def small_database(folder: Path, rows: int, clock: Clock) -> AsyncIterator[str]:
+    dsn = await asyncio.to_thread(embedded.ensure_running, folder)
     try:
-        probing = asyncio.create_task(probe(store, hosts, idle))
-        await asyncio.wait([probing], timeout=IDLE_PROBE_S)
-        probing.cancel()
-        await asyncio.gather(probing, return_exceptions=True)
-        probing = asyncio.create_task(probe(store, hosts, meanwhile))
-        answer = await run_in_child(dsn)
-        probing.cancel()
-        await asyncio.gather(probing, return_exceptions=True)
-    finally:
+        await migrate(dsn, now=clock.now())
+        store, connection = await open_store(dsn, max_size=2), await asyncpg.connect(dsn)
+        await fill(store, connection, rows, now=clock.now())
+        await connection.close()
         await store.close()
-    return answer | {"request_p99_ms_before": p99_ms(idle), "request_p99_ms": p99_ms(meanwhile)}
+        yield dsn
+    finally:
+        embedded.release(folder)
+
+
+async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, float]:
+    port = free_port()
+    project = await install_project(folder, url=f"http://127.0.0.1:{port}/", slots=SLOTS, clock=clock)
+    dsn = await database_dsn(project)
+    try:
+        say(f"filling: {options.rows // 10:,} rows, then {options.rows:,} and {WAITING_JOBS:,} jobs")
+        async with small_database(folder / "small", options.rows // 10, clock) as small_dsn:
+            async with open_database(project, clock) as store:
+                connection = await asyncpg.connect(dsn)
+                for key, value in RUNS_OFF.items():
+                    await store.settings.set_setting(key, value, now=clock.now(), who="benchmark", why="")
+                world = World(store, connection, clock, jobs=1)
+                await world.fill(project, WAITING_JOBS)
+                await fill(store, connection, options.rows, now=clock.now())
+                world_path = await described(world, project, 1, port, folder)
+                await connection.close()
+            async with (
+                generator(world_path) as load,
+                node(project, port=port, workers=options.workers, log_path=folder / "node.log", clock=clock),
+            ):
+                requests = Requests(load, port, options.requests_per_s, folder)
+                return await measured(options, dsn, small_dsn, requests)
+    finally:
+        release_database(project)
+
+
+async def measured(options: argparse.Namespace, dsn: str, small_dsn: str, requests: Requests) -> dict[str, float]:
+    """Runs on both databases in turn, the node loaded all the while."""
+    await requests.stretch("warm-up", BEFORE_S / 2)
+    await requests.stretch("before", BEFORE_S)
+    small, large = list[dict[str, float]](), list[dict[str, float]]()
+    for _ in range(options.repeats):
+        for answers, database, name in ((small, small_dsn, "small"), (large, dsn, "large")):
+            answers.append(await requests.during(name, asyncio.create_task(run_in_child(database))))
+            say(f"{name}: {json.dumps(answers[-1])}, p99 so far {requests.quantile_ms(name, 0.99)} ms")
+    seconds_small, seconds = (median(run["seconds"] for run in runs) for runs in (small, large))
+    rows_small, rows = small[0]["rows"], large[0]["rows"]
+    reference = reference_s()
+    return {
+        "rows": rows,
+        "ranked": large[0]["ranked"],
+        "seconds": round(seconds, 2),
+        "seconds_least": round(min(run["seconds"] for run in large), 2),
+        "seconds_most": round(max(run["seconds"] for run in large), 2),
+        "python_cpu_s": round(median(run["python_cpu_s"] for run in large), 2),
+        "database_cpu_s": round(median(run["database_cpu_s"] for run in large), 2),
+        "peak_bytes": max(run["peak_bytes"] for run in large),
+        "growth": round(seconds / rows * rows_small / seconds_small, 3),
+        "seconds_of_a_tenth": round(seconds_small, 2),
+        "requests_per_s": requests.rate_per_s,
+        "requests": len(requests.latencies_s["large"]),
+        "request_p50_ms_before": requests.quantile_ms("before", 0.5),
+        "request_p50_ms": requests.quantile_ms("large", 0.5),
+        "request_p99_ms_before": requests.quantile_ms("before", 0.99),
+        "request_p99_ms": requests.quantile_ms("large", 0.99),
+        "request_most_ms": requests.quantile_ms("large", 1.0),
+        "requests_failed": requests.failed,
+        "requests_without_work": requests.without_work,
+        "reference_s": round(reference, 3),
+        "reference_ratio": round(seconds / reference, 1),
+    }
 
 
 def reference_s() -> float:
@@ -182,54 +213,27 @@ def reference_s() -> float:
     return time.perf_counter() - began
 
 
-async def measure(rows: int, folder: Path) -> dict[str, float]:
-    dsn = await asyncio.to_thread(embedded.ensure_running, folder / "postgres")
-    try:
-        await prepare(dsn)
-        answers = []
-        before = 0
-        for hosts in (rows // APPS // 10, rows // APPS):
-            say(f"filling: {hosts * APPS} rows")
-            await fill(dsn, before, hosts)
-            before = hosts
-            say(f"running over {hosts * APPS} rows")
-            answers.append(await measured(dsn, hosts))
-            say(json.dumps(answers[-1]))
-    finally:
-        embedded.release(folder / "postgres")
-    small, large = answers
-    growth = large["seconds"] / (large["rows"] / small["rows"] * small["seconds"])
-    reference = reference_s()
-    return {
-        "rows": large["rows"],
-        "ranked": large["ranked"],
-        "seconds": round(large["seconds"], 2),
-        "python_cpu_s": round(large["python_cpu_s"], 2),
-        "peak_bytes": large["peak_bytes"],
-        "growth": round(growth, 3),
-        "seconds_of_a_tenth": round(small["seconds"], 2),
-        "request_p99_ms_before": large["request_p99_ms_before"],
-        "request_p99_ms": large["request_p99_ms"],
-        "reference_s": round(reference, 3),
-        "reference_ratio": round(large["seconds"] / reference, 1),
-    }
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of host_app_version")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of either size")
+    parser.add_argument("--requests-per-s", type=float, default=50.0)
+    parser.add_argument("--workers", type=int, default=1, help="request workers of the node")
     parser.add_argument(
-        "--folder", type=Path, default=None, help="where the database is made; default: a temporary one"
+        "--folder", type=Path, default=None, help="where to make the databases; default: a temporary one"
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--dsn", default=None, help=argparse.SUPPRESS)  # the child's part
-    arguments = parser.parse_args()
-    if arguments.dsn is not None:
-        print(json.dumps(asyncio.run(run_alone(arguments.dsn))))
+    options = parser.parse_args()
+    if options.dsn is not None:
+        print(json.dumps(asyncio.run(run_alone(options.dsn))))
         return
-    with tempfile.TemporaryDirectory(prefix="muster-percentiles-", dir=arguments.folder) as folder:
-        answers = asyncio.run(measure(arguments.rows, Path(folder)))
-    if arguments.json:
+    folder = Path(tempfile.mkdtemp(prefix="muster-percentiles-", dir=options.folder))
+    try:
+        answers = asyncio.run(measure(options, folder, SystemClock()))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.json:
         print(json.dumps(answers))
         return
     for name, value in answers.items():

@@ -1,6 +1,7 @@
 """Plays many clients in one process: `python -m benchmarks.dispatch.load FOLDER`, driven by lines of JSON.
 
 Standard input: {"server": "dispatch" | "echo", "port": …, "connections": …, "seconds": …, "rate_per_s": … or null},
+with "latencies": PATH where they are wanted one by one (an array of seconds),
 or {"save": PATH} for everything the dispatch server's replies told. Standard output: one line of JSON for each.
 Without a rate every connection sends its next request when it has its reply; with one, requests start at
 random instants at that rate whatever the replies do, and wait when no connection is free: that is part of
@@ -213,6 +214,9 @@ class Phase:
         if self._under_way > 0:
             raise TimeoutError(f"{self._under_way} requests have no reply after {LAST_REPLIES_S:.0f} s")
 
+    def save_latencies(self, path: Path) -> None:
+        np.save(path, np.array(self._latencies_s))
+
     def _figures(self, cpu_s: float) -> dict[str, object]:
         p50_s, p99_s = np.percentile(self._latencies_s, [50, 99]) if self._latencies_s else (0.0, 0.0)
         figures: dict[str, object] = {
@@ -240,7 +244,10 @@ async def _phase(clients: Clients, command: dict[str, object]) -> dict[str, obje
         seconds=float(str(command["seconds"])),
         rate_per_s=None if command["rate_per_s"] is None else float(str(command["rate_per_s"])),
     )
-    return await phase.run(int(str(command["port"])), int(str(command["connections"])))
+    figures = await phase.run(int(str(command["port"])), int(str(command["connections"])))
+    if "latencies" in command:
+        phase.save_latencies(Path(str(command["latencies"])))
+    return figures
 
 
 def main() -> None:
