@@ -18,7 +18,7 @@ from scheduler.asking import Asking
 from scheduler.busy import usage_of
 from wire.messages import CoprocRequest, SchedulerRequest
 
-AT_LEAST_ONE_JOB_S = Seconds(1.0)
+AT_LEAST_ONE_JOB_S = Seconds(1e-9)  # as little as can be asked for: a second would be two jobs of half a second
 
 
 def supposed_request(host: Host, held: tuple[Held, ...], catalogue: Catalogue) -> SchedulerRequest:
