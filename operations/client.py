@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
 
 from domain.errors import MusterError
+
+ExplainedKind = Literal["host", "batch", "job", "instance"]
 
 TIMEOUT_S = 600.0  # a batch of a million jobs is one request
 
@@ -67,6 +70,25 @@ class Client:
     async def job(self, job_id: int) -> dict[str, Any]:
         """A job with its instances."""
         return await self._call("GET", f"jobs/{job_id}")
+
+    async def explain(self, kind: ExplainedKind, identifier: int) -> dict[str, Any]:
+        """The decision run dry: why a host gets no work, what holds a batch or job back, how a due date came about."""
+        return await self._call("GET", f"explain/{kind}/{identifier}")
+
+    async def thresholds(self) -> list[dict[str, Any]]:
+        """Every threshold with its value, its effect, and who changed it last and why."""
+        found: list[dict[str, Any]] = (await self._call("GET", "thresholds"))["thresholds"]
+        return found
+
+    async def preview_thresholds(self, values: Mapping[str, float]) -> dict[str, Any]:
+        """What these values would do, by the hosts and the work of this moment; nothing is changed."""
+        return await self._call("GET", f"thresholds/preview?{urlencode(values)}")
+
+    async def set_thresholds(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[dict[str, Any]]:
+        """Change thresholds, with who and why in the audit trail; what was changed, from what to what."""
+        body = {"values": values, "why": why, "by": by}
+        changed: list[dict[str, Any]] = (await self._call("PUT", "thresholds", body))["changed"]
+        return changed
 
     async def _call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         assert self._session is not None, "use the client in an `async with`"

@@ -9,7 +9,7 @@ from domain.units import BatchId, HostId, InstanceId, JobId
 from operations.api.bodies import ThresholdsBody, read_body, whole_number
 from operations.api.replies import reply
 from operations.explain.service import Explain
-from operations.thresholds.keys import changes_of
+from operations.thresholds.keys import FORESEEN, changes_of
 from operations.thresholds.service import Thresholds
 from operations.thresholds.shown import preview_as_json
 from store.postgres import PostgresStore
@@ -50,7 +50,7 @@ class Explaining:
 
     async def preview(self, request: web.Request) -> web.Response:
         """GET /thresholds/preview?p_tight=0.85: nothing is changed."""
-        changes = changes_of((key, _number(value)) for key, value in request.query.items())
+        changes = changes_of(((key, _number(value)) for key, value in request.query.items()), FORESEEN)
         return reply(preview_as_json(await self._thresholds.preview(changes)))
 
     async def set(self, request: web.Request) -> web.Response:

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Sequence
 
 import click
 
 from domain.errors import InvalidInputError
 from operations.cli.context import Run, as_text, command, to_json
 from operations.cli.settings import parsed
-from operations.thresholds.keys import Changes, changes_of
+from operations.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
 from operations.thresholds.service import Thresholds
-from operations.thresholds.shown import preview_as_json, preview_as_text
+from operations.thresholds.shown import preview_as_json, preview_as_text, thresholds_as_text
 
-COLUMNS = ["key", "value", "default", "changed_by", "why", "meaning"]
 CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
 
 
 @click.group()
 def thresholds() -> None:
-    """Which hosts may have urgent jobs: look, preview, change."""
+    """Who may have urgent jobs, how tight due dates are, and which last jobs are copied: look, preview, change."""
 
 
 @thresholds.command("show")
 @command
 async def show(run: Run) -> None:
-    """Show every threshold, what it is for, and who changed it last and why."""
+    """Show every threshold, what it is for and what changing it does, and who changed it last and why."""
     async with run.store() as store:
         rows = await Thresholds(store, run.clock).show()
-    run.show_table(rows, COLUMNS, "")
+    run.show(rows, thresholds_as_text(rows))
 
 
 @thresholds.command("preview")
@@ -37,7 +37,7 @@ async def show(run: Run) -> None:
 async def preview(run: Run, values: tuple[str, ...]) -> None:
     """Show what a change would do, by the hosts and the work of this moment; change nothing."""
     async with run.store() as store:
-        found = await Thresholds(store, run.clock).preview(changes_given(values))
+        found = await Thresholds(store, run.clock).preview(changes_given(values, FORESEEN))
     click.echo(to_json(preview_as_json(found)) if run.as_json else preview_as_text(found))
 
 
@@ -54,7 +54,7 @@ async def set_thresholds(run: Run, values: tuple[str, ...], why: str, who: str |
     run.show(done, "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in done))
 
 
-def changes_given(values: tuple[str, ...]) -> Changes:
+def changes_given(values: tuple[str, ...], keys: Sequence[str] = THRESHOLDS) -> Changes:
     """The changes of a command line. Raises InvalidInputError.
 
     >>> changes_given(("p_tight=0.85",))
@@ -66,4 +66,4 @@ def changes_given(values: tuple[str, ...]) -> Changes:
         if not equals:
             raise InvalidInputError("threshold", "KEY=VALUE", value)
         pairs.append((key, parsed(new)))
-    return changes_of(pairs)
+    return changes_of(pairs, keys)

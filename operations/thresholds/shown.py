@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from operations.thresholds.preview import Side, TypePreview, Wait
 from operations.thresholds.service import Preview
@@ -54,6 +54,35 @@ def _wait(wait: Wait) -> dict[str, object]:
         "calls_per_hour": round(wait.calls_per_hour, 3),
         "send_s": None if wait.send_s is None else round(wait.send_s, 1),
     }
+
+
+def thresholds_as_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Every threshold (keys.thresholds_as_json) for people: its value, what it does, and who changed it last.
+
+    >>> row = {"key": "deadline.p_tight", "value": 0.8, "default": 0.9, "source": "set", "unit": "percentile"}
+    >>> texts = {"meaning": "least percentile", "higher": "fewer hosts", "lower": "more hosts"}
+    >>> print(thresholds_as_text([row | texts | {"changed_by": "ada", "why": "they waited"}]))
+    deadline.p_tight = 0.8 percentile (default 0.9)
+      least percentile
+      higher: fewer hosts
+      lower: more hosts
+      last changed by ada: they waited
+    """
+    return "\n".join(line for row in rows for line in _threshold(row))
+
+
+def _threshold(row: Mapping[str, object]) -> Iterator[str]:
+    default = "the default" if row["source"] == "default" else f"default {_plain(row['default'])}"
+    yield f"{row['key']} = {_plain(row['value'])} {row['unit']} ({default})"
+    yield f"  {row['meaning']}"
+    yield f"  higher: {row['higher']}"
+    yield f"  lower: {row['lower']}"
+    if row["changed_by"] is not None:
+        yield f"  last changed by {row['changed_by']}: {row['why'] or 'no reason given'}"
+
+
+def _plain(value: object) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def preview_as_text(preview: Preview) -> str:

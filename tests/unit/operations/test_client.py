@@ -65,6 +65,26 @@ async def test_each_call_asks_its_own_path() -> None:
     ]
 
 
+async def test_explanations_and_thresholds_have_calls_of_their_own() -> None:
+    recorder = Recorder(lambda: reply({"host_id": 3, "thresholds": [{"key": "deadline.p_tight"}], "changed": []}))
+
+    async with connected(recorder) as client:
+        assert (await client.explain("host", 3))["host_id"] == 3
+        await client.explain("instance", 41)
+        assert await client.thresholds() == [{"key": "deadline.p_tight"}]
+        await client.preview_thresholds({"p_tight": 0.85, "min_rows": 10})
+        assert await client.set_thresholds({"p_tight": 0.85}, why="jobs waited", by="ada") == []
+
+    assert [(method, path) for method, path, _, _ in recorder.asked] == [
+        ("GET", "/api/v1/explain/host/3"),
+        ("GET", "/api/v1/explain/instance/41"),
+        ("GET", "/api/v1/thresholds"),
+        ("GET", "/api/v1/thresholds/preview?p_tight=0.85&min_rows=10"),
+        ("PUT", "/api/v1/thresholds"),
+    ]
+    assert recorder.asked[-1][-1] == b'{"values":{"p_tight":0.85},"why":"jobs waited","by":"ada"}'
+
+
 async def test_a_refusal_is_an_error_with_status_and_sentence() -> None:
     async with connected(
         Recorder(lambda: problem(422, "invalid input", "qos: expected text, got 3", field="qos"))
