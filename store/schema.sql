@@ -154,10 +154,12 @@ CREATE TABLE batch (
     completion_q90_at       double precision,
     median_turnaround_s     double precision,           -- of its valid results; null below 20
     ended_at                double precision,
+    waiting                 boolean NOT NULL DEFAULT true,  -- it may have unsent instances; false: it has none
     CHECK ((qos = 'short_deadline') = (deadline_at IS NOT NULL)),
     CHECK ((state = 'active') = (ended_at IS NULL))
 );
 CREATE INDEX batch_in_order ON batch (order_tier, order_key, batch_id) WHERE state = 'active';
+CREATE INDEX batch_waiting ON batch (order_tier, order_key, batch_id) WHERE state = 'active' AND waiting;
 CREATE INDEX batch_by_submitter ON batch (submitter_id, created_at);
 
 -- What jobs of a batch have in common; decisions are made once per class.
@@ -301,9 +303,27 @@ CREATE TABLE batch_count (
     autovacuum_vacuum_cost_delay = 0
 );
 
+-- Marks a batch as waiting in the transaction that adds unsent instances. Whoever takes the mark off (sql/lock_drained.sql)
+-- locks the row against this look at it first, and counts then. What only sends looks at no batch.
+CREATE FUNCTION mark_waiting_batch() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT (SELECT waiting FROM batch WHERE batch_id = NEW.batch_id FOR KEY SHARE) THEN
+        UPDATE batch SET waiting = true WHERE batch_id = NEW.batch_id;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER mark_waiting_batch_of_new AFTER INSERT ON batch_count
+FOR EACH ROW WHEN (NEW.unsent > 0) EXECUTE FUNCTION mark_waiting_batch();
+CREATE TRIGGER mark_waiting_batch AFTER UPDATE ON batch_count
+FOR EACH ROW WHEN (NEW.unsent > OLD.unsent) EXECUTE FUNCTION mark_waiting_batch();
+
 -- A batch with its totals.
 CREATE VIEW batch_with_counts AS
-SELECT batch.*, total.*
+SELECT
+    batch.batch_id, batch.submitter_id, batch.account_id, batch.app_id, batch.name, batch.qos, batch.state,
+    batch.jobs_total, batch.created_at, batch.order_tier, batch.order_key, batch.logical_start_at, batch.logical_end_at,
+    batch.charged_s, batch.batch_flop, batch.deadline_at, batch.user_priority, batch.completion_at,
+    batch.completion_q50_at, batch.completion_q90_at, batch.median_turnaround_s, batch.ended_at, total.*
 FROM batch
 CROSS JOIN LATERAL (
     SELECT

@@ -9,7 +9,10 @@ from domain.jobs import JobClass
 from domain.units import BatchId, InstanceId, JobClassId
 from domain.waiting import Candidate, FreshRange
 from store import rows, work_rows
-from store.pool import Database
+from store.pool import Connection, Database
+from store.queries import load
+
+LOOKS = 8  # for batches; each takes the marks off those that turn out to have nothing unsent
 
 
 class PostgresWaitingWork:
@@ -19,7 +22,17 @@ class PostgresWaitingWork:
         self._database = database
 
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
-        return [rows.batch(row) for row in await self._database.fetch("ready_batches", limit)]
+        """As the port says; fewer when the last instances of LOOKS times as many batches have been sent just now."""
+        ready: list[Batch] = []
+        for _ in range(LOOKS):
+            first = [rows.batch(row) for row in await self._database.fetch("ready_batches", limit)]
+            ready = [batch for batch in first if batch.counts.unsent > 0]
+            drained = [batch.batch_id for batch in first if batch.counts.unsent <= 0]
+            if drained:
+                await self._unmark(drained)
+            if not drained or len(first) < limit:
+                break
+        return ready
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         found = await self._database.fetch("job_classes", list(ids))
@@ -42,6 +55,15 @@ class PostgresWaitingWork:
     async def tail(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
         found = await self._database.fetch("tail_instances", list(batch_ids), per_batch)
         return [work_rows.candidate(row) for row in found]
+
+    async def _unmark(self, drained: Sequence[BatchId]) -> None:
+        """Let these batches not be found again until something is added to them."""
+
+        async def write(connection: Connection) -> None:
+            locked = await connection.fetch(load("lock_drained"), drained)
+            await connection.execute(load("unmark_drained"), [row["batch_id"] for row in locked])
+
+        await self._database.in_transaction(write)
 
     async def still_unsent(self, instance_ids: Sequence[InstanceId]) -> Collection[InstanceId]:
         found = await self._database.fetch("still_unsent", list(instance_ids))

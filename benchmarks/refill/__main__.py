@@ -5,6 +5,7 @@ For each backlog a project on an embedded database in a temporary folder, the sa
 and the feeder of one of two workers. `full`: from an empty array. `steady`: the one on the
 side, after `--sent` of its slots were sent; `round`: the one every second, after as many were sent.
 `after_sends_full`: from an empty array, after a tenth of the backlog (at most `--many-sent`) was sent unvacuumed.
+`--batches 10000`: instead, what it takes to find the batches that wait among so many active ones.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import asyncpg
 
 from benchmarks.dispatch.figures import table
 from benchmarks.dispatch.world import World, install_project
+from benchmarks.refill.batches import measure_batches
 from benchmarks.refill.figures import Figures, medians, named, ratios, reference_us
 from benchmarks.refill.steps import Steps
 from domain.clock import Clock, SystemClock
@@ -36,6 +38,13 @@ WAITING_PER_SLOT = 10  # at least: half of them are another worker's
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+async def measured(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
+    """Whichever of the two was asked for."""
+    if options.batches is not None:
+        return await measure_batches(options.batches, folder, clock, repeats=options.repeats)
+    return await measure(options, folder, clock)
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
@@ -111,6 +120,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--many-sent", type=int, default=50_000, help="jobs sent, without a vacuum, before the last step"
     )
+    parser.add_argument("--batches", type=int, default=None, help="look for those that wait among so many, and no more")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=None, help="where to work and leave everything")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -126,7 +136,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
     try:
-        figures = asyncio.run(measure(options, folder, SystemClock()))
+        figures = asyncio.run(measured(options, folder, SystemClock()))
     finally:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,5 +1,5 @@
--- Purpose: counters that differ from what the rows say, those of batches whose month was purged left out; reads every job and
---   instance, those of the history too.
+-- Purpose: counters that differ from what the rows say, those of batches whose month was purged left out, and batches that
+--   wait without being marked; reads every job and instance, those of the history too.
 -- Arguments: none.
 -- Result: batch_id, counted and expected (JSON), by batch.
 WITH expected AS (
@@ -54,4 +54,9 @@ WHERE to_jsonb(counted) IS DISTINCT FROM to_jsonb(expected)
             ON batch.ended_at >= finished_month.starts_at AND batch.ended_at < finished_month.ends_at
         WHERE batch.batch_id = coalesce(counted.batch_id, expected.batch_id) AND finished_month.purged_at IS NOT NULL
     )
+UNION ALL
+SELECT batch_id, jsonb_build_object('waiting', false), jsonb_build_object('waiting', true)
+FROM batch
+WHERE state = 'active' AND NOT waiting
+    AND EXISTS (SELECT FROM instance WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent')
 ORDER BY batch_id;

@@ -1,13 +1,12 @@
--- Purpose: the first active batches that have unsent instances.
+-- Purpose: the first active batches that may have unsent instances.
 -- Arguments: $1 limit.
--- Result: rows of batch_with_counts by (order_tier, order_key, batch_id).
--- Ids are chosen before everything is summed: a batch that is passed costs a look at its few counter rows.
+-- Result: rows of batch_with_counts by (order_tier, order_key, batch_id); some may have nothing unsent any more.
+-- As many batches are looked at as are asked for, however many are active.
 SELECT batch_with_counts.*
 FROM (
     SELECT batch_id
     FROM batch
-    WHERE state = 'active'
-        AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+    WHERE state = 'active' AND waiting
     ORDER BY order_tier, order_key, batch_id
     LIMIT $1
 ) AS first

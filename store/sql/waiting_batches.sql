@@ -6,6 +6,7 @@ FROM (
     SELECT batch_id
     FROM batch
     WHERE state = 'active'
+        AND waiting
         AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
     ORDER BY order_tier, order_key, batch_id
     LIMIT $1

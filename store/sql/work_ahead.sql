@@ -9,6 +9,7 @@ CROSS JOIN LATERAL (
     ) AS unsent
     FROM batch
     WHERE batch.state = 'active'
+        AND batch.waiting
         AND (batch.order_tier, batch.order_key, batch.batch_id) < (this.order_tier, this.order_key, this.batch_id)
 ) AS ahead
 WHERE this.batch_id = $1 AND ahead.unsent > 0;

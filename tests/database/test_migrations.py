@@ -22,6 +22,10 @@ CONSTRAINTS = """
 """
 OPTIONS = "SELECT relname, relkind, reloptions FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1"
 VIEWS = "SELECT viewname, definition FROM pg_views WHERE schemaname = 'public' ORDER BY 1"
+FUNCTIONS = """
+    SELECT proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1
+"""
+TRIGGERS = "SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1"
 FIRST_ROWS = "SELECT 'account', name FROM account UNION ALL SELECT 'plan class', name FROM plan_class ORDER BY 1, 2"
 
 
@@ -66,7 +70,7 @@ async def described(dsn: str) -> list[tuple[object, ...]]:
     connection = await asyncpg.connect(dsn)
     try:
         rows = []
-        for query in (COLUMNS, INDEXES, CONSTRAINTS, OPTIONS, VIEWS, FIRST_ROWS):
+        for query in (COLUMNS, INDEXES, CONSTRAINTS, OPTIONS, VIEWS, FUNCTIONS, TRIGGERS, FIRST_ROWS):
             rows += [tuple(row) for row in await connection.fetch(query)]
         return rows
     finally:
