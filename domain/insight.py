@@ -90,7 +90,8 @@ class WorkAhead:
 class SentTerms:
     """What is stored of an instance beside what people look at. Fields are None until it is sent.
 
-    `turnaround_sample` is what its host's statistics were given: lifecycle.samples.
+    `turnaround_sample` is what its host's statistics were given: lifecycle.samples. `copied_because` is why it was
+    made beyond what its job needs (lifecycle.tail), "" of all others.
     """
 
     instance_id: InstanceId
@@ -100,3 +101,4 @@ class SentTerms:
     app_version_id: AppVersionId | None = None
     timeout_at: Instant | None = None
     turnaround_sample: float | None = None
+    copied_because: str = ""

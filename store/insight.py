@@ -102,6 +102,7 @@ class PostgresInsight:
             row["app_version_id"],
             row["timeout_at"],
             row["turnaround_sample"],
+            row["copied_because"] or "",
         )
 
     @asynccontextmanager

@@ -244,6 +244,7 @@ CREATE TABLE instance (
     exit_status       int,
     reason            text,                             -- why it failed, in words
     turnaround_sample double precision,                 -- what its HAV row was given (lifecycle/samples.py)
+    copied_because    text,                             -- why it was made beyond what its job needs (lifecycle/tail.py)
     CHECK ((state IN ('unsent', 'cancelled')) = (sent_at IS NULL)),
     CHECK ((sent_at IS NULL) = (host_id IS NULL)),
     CHECK ((sent_at IS NULL) = (volunteer_id IS NULL)),
@@ -596,6 +597,7 @@ CREATE TABLE finished_instance (
     exit_status        int,
     reason             text,
     turnaround_sample  double precision,
+    copied_because     text,
     stderr             text,
     uploads            jsonb,
     batch_ended_at     double precision NOT NULL,

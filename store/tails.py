@@ -88,14 +88,14 @@ async def _add(connection: Connection, copies: dict[JobId, ExtraCopy], now: Inst
     ordered = sorted(taken, key=lambda row: int(row["job_id"]))
     ids = [row["job_id"] for row in ordered]
     await connection.execute(
-        load("insert_instances"),
+        load("insert_copies"),
         ids,
         [row["batch_id"] for row in ordered],
         [row["job_class_id"] for row in ordered],
         [shard_of(job_id) for job_id in ids],
-        [1] * len(ids),
         [copies[job_id].retries for job_id in ids],
-        [now] * len(ids),
+        [copies[job_id].because for job_id in ids],
+        now,
     )
     counts = CountChanges()
     for row in ordered:

@@ -21,6 +21,7 @@ def instance_explained_as_json(explanation: InstanceExplanation) -> dict[str, ob
         "qos": explanation.batch.qos.value,
         "state": row.state.value,
         "retries": row.retries,
+        "copied_because": explanation.terms.copied_because or None,
         "host_id": row.host_id,
         "app_version_id": row.app_version_id,
         "due": _due(explanation),

@@ -161,6 +161,8 @@ def _instance(shown: Document) -> Iterator[str]:
         f"instance {shown['instance_id']} of job {shown['job_id']}, batch {shown['batch_id']} ({shown['qos']}) "
         f"is {shown['state']}"
     )
+    if shown["copied_because"] is not None:
+        yield f"it is an extra copy, made because: {shown['copied_because']}"
     if shown["due"] is not None:
         yield from _due(shown["due"], shown["host_id"])
     if shown["today"] is not None:

@@ -84,6 +84,7 @@ class MemoryInsight:
             row.app_version_id,
             row.timeout_at,
             row.turnaround_sample,
+            row.copied_because,
         )
 
     def _active(self, active_since: Instant) -> Iterator[StoredHost]:

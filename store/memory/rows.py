@@ -142,6 +142,7 @@ class StoredInstance:
     reason: str = ""
     stderr: str = ""
     turnaround_sample: float | None = None
+    copied_because: str = ""
     uploads: tuple[Upload, ...] = ()
     created_at: Instant | None = None  # None: with its batch
 

@@ -76,6 +76,7 @@ class MemoryTails:
             job.tail_copies += 1
             job.more_instances += copy.more_instances
             self._work.add_instance(job, retries=copy.retries, urgent=True, created_at=now)
+            job.instances[-1].copied_because = copy.because
             self._work.count(job.batch, BatchCounts(unsent=1))
             made += 1
         return made

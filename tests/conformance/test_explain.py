@@ -14,7 +14,7 @@ from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
 from domain.hosts import Coprocessor
 from domain.jobs import InstanceState
-from domain.settlement import JobSettlement
+from domain.settlement import ExtraCopy, JobSettlement
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
 from operations.explain.service import Explain
 from operations.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
@@ -278,6 +278,24 @@ async def test_explaining_changes_nothing(store: Store, seed: int) -> None:
     await explain(store).instance(InstanceId(1))
 
     assert await everything(store, hosts, [batch.batch_id for batch in batches]) == before
+
+
+async def test_an_extra_copy_says_so_and_why(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=1, qos=QoS.AFAP)
+    sent = await a_sent_instance(store, batch.batch_id, await a_registered_host(store))
+    because = "likely back in 900 s, more than 1.5 times the 100 s a good host needs"
+    assert await store.tails.add_copies([ExtraCopy(sent.job_id, 1, 0, 1, because)], now=NOW) == 1
+    [copy] = await store.waiting.urgent([batch.batch_id], 9)
+
+    waits = await explain(store).instance(copy.ready.instance_id)
+
+    assert waits["copied_because"] == because
+    assert f"it is an extra copy, made because: {because}\n" in instance_in_words(waits)
+    await a_sent_instance(store, batch.batch_id, await a_calling_host(store), copy)
+    given = await explain(store).instance(copy.ready.instance_id)
+    assert (given["state"], given["copied_because"]) == ("in_progress", because)
+    assert (await explain(store).instance(sent.instance_id))["copied_because"] is None
 
 
 async def everything(store: Store, hosts: list[RegisteredHost], batch_ids: list[BatchId]) -> list[object]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from domain.acceleration import Acceleration, low_turnaround
 from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
+from domain.history import MovedJobs
 from domain.jobs import InstanceState
 from domain.settings import Settings
 from domain.settlement import ExtraCopy, TailInstance
@@ -16,6 +17,8 @@ from jobs.settling import view_of
 from jobs.tails import TailCopier, TailReport
 from lifecycle.settle import settle
 from tests.builders import NOW
+from tests.conformance.test_history import move
+from tests.conformance.test_history import settle as settle_all
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import (
@@ -61,6 +64,23 @@ async def test_last_jobs_are_copied_up_to_the_cap_and_not_again(store: Store) ->
     jobs = [row.job_id for row in await store.views.jobs(batch.batch_id, limit=2)]
     assert await copies_of(store, batch) == [(jobs[0], 1), (jobs[1], 1)]
     assert (await store.views.batch(batch.batch_id)).counts.unsent == 2
+
+
+async def test_a_copy_remembers_why_it_was_made_into_the_history(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1, qos=QoS.AFAP)
+    first = await a_sent_instance(store, batch.batch_id, host)
+    await a_copier(store, lifecycle__tail_overhead_fraction=1.0).run_once()
+    [copy] = await store.waiting.urgent([batch.batch_id], 9)
+
+    because = (await store.insight.terms(copy.ready.instance_id)).copied_because
+    assert "silent for" in because or because.startswith("likely back in ")
+    assert (await store.insight.terms(first.instance_id)).copied_because == ""
+
+    await report(store, host, a_report(first, to_state=S.REPORTED))
+    await settle_all(store)
+    assert await move(store) == MovedJobs(jobs=1, instances=2)
+    assert (await store.insight.terms(copy.ready.instance_id)).copied_because == because
 
 
 async def test_no_job_is_copied_twice_however_high_the_cap(store: Store) -> None:
