@@ -1,0 +1,227 @@
+"""When is a computer on? An alternating renewal process of drawn lengths, cut by the days and hours of its owner.
+
+The process starts in its equilibrium: the first interval is drawn by the length-biased law and entered at a uniform
+place, so that the share of computers that are on is the same from the first second to the last. Where an owner uses
+the computer at certain hours, it is on in the intersection of the process and those hours. Intervals are made as far
+ahead as they are asked for, from a generator of the host's own: what a host does with its work changes none of them.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from domain.units import DAY_S, HOUR_S, Instant, Seconds
+from simulator.laws import Law
+
+CYCLES = 16  # drawn at a time
+MONDAY_DAYS = 3  # 1 January 1970 was a Thursday: day 4 was the first Monday
+WEEKEND = (5, 6)  # counted from Monday, 0
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class OnOff:
+    """Lengths of being on and off. Without a law for `off` the computer is always on.
+
+    >>> from simulator.laws import Weibull
+    >>> OnOff(Weibull(1.0, 3600.0), Weibull(1.0, 1800.0)).fraction
+    0.6666666666666666
+    """
+
+    on: Law | None = None
+    off: Law | None = None
+
+    @property
+    def fraction(self) -> float:
+        """Share of time in which it is on."""
+        if self.on is None or self.off is None:
+            return 1.0
+        return self.on.mean_s / (self.on.mean_s + self.off.mean_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """The hours of a day in which an owner has the computer on, in local time, and how regular they are.
+
+    `weekend_hours` 0: not at all at weekends. Beginnings vary from day to day by a normal law of `sd_hours`.
+    """
+
+    from_hour: float
+    hours: float
+    weekend_hours: float
+    sd_hours: float = 0.5
+
+    @property
+    def fraction(self) -> float:
+        """Share of a week that lies in these hours.
+
+        >>> round(Hours(8.0, 12.0, 0.0).fraction, 4)
+        0.3571
+        """
+        return (5.0 * min(24.0, self.hours) + 2.0 * min(24.0, self.weekend_hours)) / 168.0
+
+
+class Availability:
+    """The intervals in which one computer is on, from `start_at` to `end_at`, asked for in any order.
+
+    `worked_s` and `when` are each other's inverse: time counted only while it is on.
+    """
+
+    def __init__(self, intervals: Iterator[Interval], *, start_at: Instant, end_at: float = math.inf) -> None:
+        self._source = intervals
+        self._end_at = end_at
+        self._on = array("d")
+        self._off = array("d")
+        self._before_s = array("d")  # seconds on before each interval
+        self._total_s = 0.0
+        self._known_until = start_at
+        self._exhausted = False
+
+    def on_from(self, at: float) -> float:
+        """The first instant at or after `at` when it is on; math.inf: never again."""
+        self._know(at)
+        i = bisect_right(self._off, at)
+        while i >= len(self._off):
+            if self._exhausted:
+                return math.inf
+            self._more()
+        return max(at, self._on[i])
+
+    def worked_s(self, at: float) -> float:
+        """Seconds it was on before `at`."""
+        self._know(at)
+        i = bisect_right(self._on, at) - 1
+        if i < 0:
+            return 0.0
+        return self._before_s[i] + min(at, self._off[i]) - self._on[i]
+
+    def when(self, worked_s: float) -> float:
+        """The instant by which it was on for so many seconds; math.inf: it never is."""
+        while self._total_s < worked_s:
+            if self._exhausted:
+                return math.inf
+            self._more()
+        i = bisect_left(self._before_s, worked_s) - 1
+        return self._on[max(i, 0)] + worked_s - self._before_s[max(i, 0)] if self._on else math.inf
+
+    def _know(self, at: float) -> None:
+        while self._known_until <= at and not self._exhausted:
+            self._more()
+
+    def _more(self) -> None:
+        """Take in one more interval, or learn that there is none."""
+        entry = next(self._source, None)
+        if entry is None or entry[0] >= self._end_at:
+            self._exhausted = True
+            return
+        on_at, off_at = entry[0], min(entry[1], self._end_at)
+        self._on.append(on_at)
+        self._off.append(off_at)
+        self._before_s.append(self._total_s)
+        self._total_s += off_at - on_at
+        self._known_until = Instant(off_at)
+
+
+def intervals_of(
+    process: OnOff, hours: Hours | None, *, seed: np.random.SeedSequence, start_at: Instant, timezone_s: float = 0.0
+) -> Iterator[Interval]:
+    """The intervals of one computer from `start_at` on, without end."""
+    renewal, days = seed.spawn(2)
+    on = _renewal(process, np.random.Generator(np.random.PCG64(renewal)), start_at)
+    if hours is None:
+        return on
+    return _both(on, _hours(hours, np.random.Generator(np.random.PCG64(days)), start_at, timezone_s))
+
+
+def _renewal(process: OnOff, rng: np.random.Generator, start_at: float) -> Iterator[Interval]:
+    on, off = process.on, process.off
+    if on is None or off is None:
+        return iter(_days_on(start_at))
+    return _alternating(on, off, rng, start_at, process.fraction)
+
+
+def _days_on(start_at: float) -> Iterator[Interval]:
+    """Always on, told in weeks."""
+    at = start_at
+    while True:
+        yield at, at + 7 * DAY_S
+        at += 7 * DAY_S
+
+
+def _alternating(on: Law, off: Law, rng: np.random.Generator, start_at: float, fraction: float) -> Iterator[Interval]:
+    at = start_at
+    if rng.random() < fraction:
+        until = at + on.length_biased_s(rng) * rng.random()
+        yield at, until
+        at = until + float(off.draw(rng, 1)[0])
+    else:
+        at += off.length_biased_s(rng) * rng.random()
+    while True:
+        for on_s, off_s in zip(on.draw(rng, CYCLES).tolist(), off.draw(rng, CYCLES).tolist(), strict=True):
+            yield at, at + on_s
+            at += on_s + off_s
+
+
+def _hours(hours: Hours, rng: np.random.Generator, start_at: float, timezone_s: float) -> Iterator[Interval]:
+    """One interval per day at most, from the day before `start_at` on; those that meet are one."""
+    return _merged(_of_days(hours, rng, start_at, timezone_s), start_at)
+
+
+def _of_days(hours: Hours, rng: np.random.Generator, start_at: float, timezone_s: float) -> Iterator[Interval]:
+    day = math.floor((start_at + timezone_s) / DAY_S) - 1
+    while True:
+        for shift in rng.normal(0.0, hours.sd_hours, 7).tolist():
+            length = hours.weekend_hours if (day + MONDAY_DAYS) % 7 in WEEKEND else hours.hours
+            from_at = day * DAY_S - timezone_s + (hours.from_hour + shift) * HOUR_S
+            if length > 0.0:
+                yield from_at, from_at + min(24.0, length) * HOUR_S
+            day += 1
+
+
+def _merged(intervals: Iterator[Interval], start_at: float) -> Iterator[Interval]:
+    current: Interval | None = None
+    for from_at, until in intervals:
+        if until <= start_at:
+            continue
+        if current is not None and from_at <= current[1]:
+            if current[1] - current[0] > 7 * DAY_S:  # on day and night: tell it week by week
+                yield current
+                current = (current[1], max(current[1], until))
+                continue
+            current = (current[0], max(current[1], until))
+            continue
+        if current is not None:
+            yield current
+        current = (max(from_at, start_at), until)
+
+
+def _both(first: Iterator[Interval], second: Iterator[Interval]) -> Iterator[Interval]:
+    """The intersection of two endless lists of intervals, each in order and without overlap."""
+    a, b = next(first), next(second)
+    while True:
+        from_at, until = max(a[0], b[0]), min(a[1], b[1])
+        if from_at < until:
+            yield from_at, until
+        if a[1] <= b[1]:
+            a = next(first)
+        else:
+            b = next(second)
+
+
+def measured_fraction(known: float, on_s: float, passed_s: float, *, memory_s: Seconds) -> float:
+    """What a client says of itself after `passed_s` more seconds, `on_s` of them on: it forgets exponentially.
+
+    >>> measured_fraction(1.0, 0.0, 10 * 86400.0, memory_s=Seconds(10 * 86400.0)) == math.exp(-1)
+    True
+    """
+    if passed_s <= 0.0:
+        return known
+    kept = math.exp(-passed_s / memory_s)
+    return known * kept + (1.0 - kept) * on_s / passed_s

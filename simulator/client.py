@@ -1,0 +1,302 @@
+"""A volunteer's computer: calls, computes, reports, and obeys what the reply says. PROTOCOL 3 to 5 and 9.
+
+Satisfies simulator.ports.Volunteer. Between two calls nothing from outside reaches it, so it is looked at when it
+calls, and when a task ends: that may be a reason to call.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+from domain.units import DAY_S, Instant, Seconds
+from simulator.availability import Availability, measured_fraction
+from simulator.calls import Calls
+from simulator.fate import Fates
+from simulator.ports import VolunteerFacts
+from simulator.processors import Ended, Processors, Task
+from simulator.reporting import EXIT_ABORTED, EXIT_LATE, aborted, failed, host_info, success
+from simulator.traits import Traits
+from simulator.work_buffer import NO_WISH, Wish, in_progress, wish_of, work_of_others
+from wire.messages import (
+    AppVersionElement,
+    CoprocRequest,
+    HeldResult,
+    InProgress,
+    ReportedResult,
+    ResultElement,
+    SchedulerReply,
+    SchedulerRequest,
+    WorkunitElement,
+)
+
+CLIENT_VERSION = (7, 20, 5)
+MEASURING_S = Seconds(10 * DAY_S)  # the client's own memory of its availability
+FORGET_LOST_AFTER_S = 2 * DAY_S  # past the deadline, and past any grace
+
+
+@dataclass(slots=True)
+class _Kind:
+    """One kind of processor, and how often in a row it got no work."""
+
+    processors: Processors
+    in_vain: int = 0
+    ask_from_at: float = -math.inf
+
+
+class SimulatedVolunteer:
+    """One computer, made from its traits; what befalls a job is drawn as jobs come."""
+
+    def __init__(
+        self,
+        traits: Traits,
+        availability: Availability,
+        fates: Fates,
+        draw: random.Random,
+        *,
+        on_fraction: float = 1.0,
+    ) -> None:
+        """`on_fraction` is what it believes of itself when it joins."""
+        self._traits = traits
+        self._on_fraction = max(0.01, on_fraction)
+        self._availability = availability
+        self._fates = fates
+        self._draw = draw
+        buffer = traits.buffer
+        self._calls = Calls(
+            traits.interval_s,
+            traits.grid_at,
+            traits.joins_at,
+            traits.most_backoff_s,
+            buffer.full_s,
+            traits.asks_with_reports,
+            availability,
+            draw,
+        )
+        self._kinds = {"": _Kind(self._processors(traits.ncpus))}
+        if traits.gpu is not None:
+            self._kinds[traits.gpu.type] = _Kind(self._processors(traits.gpu.count))
+        self._measured_at = traits.joins_at
+        self._ended: dict[str, ReportedResult] = {}
+        self._host_id = 0
+        self._seqno = 0
+        self._key = ""
+        self._sends_queue = False
+        self._asked: tuple[str, ...] = ()
+        self._info = host_info(traits)
+        self._others: tuple[InProgress, ...] = ()
+        self._others_until = -math.inf
+
+    def _processors(self, count: int) -> Processors:
+        traits = self._traits
+        return Processors(
+            count,
+            traits.share,
+            traits.buffer.margin_s,
+            self._availability,
+            traits.joins_at,
+            fraction=self._on_fraction,
+        )
+
+    @property
+    def authenticator(self) -> str:
+        return self._traits.authenticator
+
+    def facts(self) -> VolunteerFacts:
+        every = [kind.processors for kind in self._kinds.values()]
+        return VolunteerFacts(
+            sum(one.run for one in every),
+            sum(one.out_of_turn for one in every),
+            Seconds(sum(one.preempted_s for one in every)),
+        )
+
+    # ------------------------------------------------------------ time
+
+    def next_event(self, now: Instant) -> Instant:
+        at = self._calls.next_at()
+        for kind in self._kinds.values():
+            at = min(at, kind.processors.next_at)
+        return Instant(max(now, at) if at <= self._traits.leaves_at else math.inf)
+
+    def advance(self, now: Instant) -> None:
+        for kind in self._kinds.values():
+            if kind.processors.at <= now:
+                for ended in kind.processors.advance(now):
+                    self._note(ended)
+
+    def _note(self, ended: Ended) -> None:
+        task = ended.task
+        if ended.late:
+            self._keep(aborted(task, EXIT_LATE), task, ended.at)
+        elif task.fails:
+            self._calls.not_before_at = max(self._calls.not_before_at, ended.at + 60.0 * self._draw.uniform(1.0, 2.0))
+            self._keep(failed(task), task, ended.at)
+        else:
+            self._keep(success(task), task, ended.at)
+
+    def _keep(self, result: ReportedResult, task: Task, at: Instant) -> None:
+        self._ended[task.name] = result
+        self._calls.ended(task.due_at, at)
+
+    # ------------------------------------------------------------ calls
+
+    def request(self, now: Instant) -> SchedulerRequest | None:
+        if now < self._calls.next_at() or now >= self._traits.leaves_at:
+            return None
+        self._measure(now)
+        self._forget_lost(now)
+        asks = self._calls.asks(now)
+        wishes = {name: self._wish(kind, now) if asks else NO_WISH for name, kind in self._kinds.items()}
+        self._asked = tuple(name for name, wish in wishes.items() if wish.req_s > 0.0)
+        request = self._request(wishes, now)
+        self._seqno += 1
+        return request
+
+    def _wish(self, kind: _Kind, now: Instant) -> Wish:
+        if now < kind.ask_from_at:
+            return NO_WISH
+        return wish_of(kind.processors, self._traits.buffer, interval_s=self._traits.interval_s)
+
+    def _request(self, wishes: dict[str, Wish], now: Instant) -> SchedulerRequest:
+        traits, cpu = self._traits, wishes[""]
+        fraction = self._kinds[""].processors.fraction
+        held = [task for kind in self._kinds.values() for task in kind.processors.tasks]
+        return SchedulerRequest(
+            traits.authenticator,
+            host_id=self._host_id,
+            rpc_seqno=self._seqno,
+            client_version=CLIENT_VERSION,
+            resource_share_fraction=traits.share,
+            cpu_req_s=cpu.req_s,
+            cpu_req_instances=cpu.instances,
+            estimated_delay_s=cpu.estimated_delay_s,
+            platforms=(traits.platform,),
+            code_sign_key=self._key,
+            on_fraction=fraction,
+            work_buf_min_s=traits.buffer.min_s,
+            disk_project_share_bytes=traits.disk_bytes,
+            host=self._info,
+            coprocs=self._coprocs(wishes),
+            results=tuple(self._ended.values()),
+            other_results=tuple([HeldResult(task.name, task.plan_class) for task in held]),
+            in_progress=self._queue(now) if self._sends_queue else None,
+        )
+
+    def _coprocs(self, wishes: dict[str, Wish]) -> tuple[CoprocRequest, ...]:
+        gpu = self._traits.gpu
+        if gpu is None:
+            return ()
+        wish = wishes[gpu.type]
+        return (
+            CoprocRequest(
+                gpu.type,
+                gpu.count,
+                gpu.peak_flop_per_s,
+                gpu.ram_bytes,
+                gpu.driver_version,
+                req_s=wish.req_s,
+                req_instances=wish.instances,
+                estimated_delay_s=wish.estimated_delay_s,
+            ),
+        )
+
+    def _queue(self, now: Instant) -> tuple[InProgress, ...]:
+        if now >= self._others_until:  # another day's jobs of the other projects
+            self._others = work_of_others(self._kinds[""].processors, self._traits.buffer, now)
+            self._others_until = now + DAY_S
+        own = [one for name, kind in self._kinds.items() for one in in_progress(kind.processors.tasks, name)]
+        return (*own, *self._others)
+
+    def _measure(self, now: Instant) -> None:
+        """What the client knows of its own availability."""
+        passed_s = now - self._measured_at
+        if passed_s < 600.0:
+            return
+        on_s = self._availability.worked_s(now) - self._availability.worked_s(self._measured_at)
+        for kind in self._kinds.values():
+            known = kind.processors.fraction
+            kind.processors.fraction = max(0.01, measured_fraction(known, on_s, passed_s, memory_s=MEASURING_S))
+        self._measured_at = now
+
+    def _forget_lost(self, now: Instant) -> None:
+        for kind in self._kinds.values():
+            for task in [one for one in kind.processors.tasks if one.lost and now > one.due_at + FORGET_LOST_AFTER_S]:
+                kind.processors.remove(task, now)
+
+    def unanswered(self, now: Instant) -> None:
+        self._calls.unanswered(now)
+
+    def receive(self, reply: SchedulerReply, now: Instant) -> None:
+        if reply.project_is_down:
+            self._calls.unanswered(now)
+            return
+        self._calls.answered(now, reply.request_delay_s)
+        if reply.host_id is not None:
+            self._host_id, self._seqno = reply.host_id, 0
+        self._key = reply.code_sign_key or self._key
+        self._sends_queue = self._sends_queue or reply.send_full_workload
+        for name in reply.acks:
+            self._ended.pop(name, None)
+        if reply.aborts or reply.aborts_if_not_started:
+            self._abort(frozenset(reply.aborts), frozenset(reply.aborts_if_not_started), now)
+        new = self._new_tasks(reply)
+        for name, tasks in new.items():
+            self._kinds[name].processors.add(tasks, now)
+        self._back_off(new, now)
+
+    def _abort(self, names: frozenset[str], unstarted: frozenset[str], now: Instant) -> None:
+        for kind in self._kinds.values():
+            for task in kind.processors.tasks.copy():
+                if task.name in names or (task.name in unstarted and not (task.started and not task.lost)):
+                    kind.processors.remove(task, now)
+                    self._keep(aborted(task, EXIT_ABORTED), task, now)
+
+    def _back_off(self, got: dict[str, list[Task]], now: Instant) -> None:
+        for name in self._asked:
+            kind = self._kinds[name]
+            if name in got:
+                kind.in_vain, kind.ask_from_at = 0, -math.inf
+            else:
+                kind.in_vain += 1
+                kind.ask_from_at = now + self._calls.backoff_s(kind.in_vain)
+
+    def _new_tasks(self, reply: SchedulerReply) -> dict[str, list[Task]]:
+        if not reply.results:
+            return {}
+        workunits = {workunit.name: workunit for workunit in reply.workunits}
+        versions = {(one.app_name, one.version_num, one.plan_class): one for one in reply.app_versions}
+        known = {task.name: task for kind in self._kinds.values() for task in kind.processors.tasks}
+        new: dict[str, list[Task]] = {}
+        for result in reply.results:
+            held = known.get(result.name)
+            if held is not None:  # sent again: its deadline may have moved
+                held.due_at = result.report_deadline
+                continue
+            workunit = workunits[result.wu_name]
+            version = versions[workunit.app_name, result.version_num, result.plan_class]
+            new.setdefault(version.coproc_type, []).append(self._task(result, workunit, version))
+        return new
+
+    def _task(self, result: ResultElement, workunit: WorkunitElement, version: AppVersionElement) -> Task:
+        """What the job means here: its true length, and what will become of it."""
+        traits = self._traits
+        speed = traits.flop_per_s_of(version.avg_ncpus, version.coproc_count if version.coproc_type else 0.0)
+        fate = self._fates.of_next(workunit.command_line or workunit.name)
+        true_s = workunit.fpops_est * fate.size / speed
+        return Task(
+            result.name,
+            result.report_deadline,
+            left_s=true_s * fate.fails_after if fate.fails else true_s,
+            true_s=true_s,
+            estimate_s=workunit.fpops_est / version.flop_per_s,
+            ncpus=min(version.avg_ncpus, float(traits.ncpus)),
+            gpu_count=version.coproc_count if version.coproc_type else 0.0,
+            version_num=result.version_num,
+            plan_class=result.plan_class,
+            files=tuple([ref.file_name for ref in result.file_refs]),
+            job=result.wu_name,
+            lost=fate.lost,
+            fails=fate.fails,
+            garbage=fate.garbage,
+        )

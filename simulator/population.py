@@ -1,0 +1,215 @@
+"""Who takes part: every computer of a scenario drawn from a seed, whatever the rule that will serve them.
+
+Each computer has generators of its own for when it is on and for what befalls its jobs; they are derived from the seed
+and its number, so that nothing one computer does changes another, and no rule changes when a computer is on.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from domain.units import DAY_S, HOUR_S, Instant, Seconds
+from simulator.availability import Availability, Hours, OnOff, intervals_of
+from simulator.client import SimulatedVolunteer
+from simulator.fate import Fates
+from simulator.fitted_hosts import FITTED, FittedHosts
+from simulator.hosts_table import HostTable
+from simulator.traits import Gpu, Traits
+from simulator.work_buffer import Buffer
+
+TRAITS, PRESENCE, FATES = range(3)  # what a generator is for
+MOST_TIMEZONE_H = 12
+
+ALWAYS_ON = OnOff()
+OS_OF = {"windows_x86_64": "Microsoft Windows", "x86_64-apple-darwin": "Darwin"}
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """A kind of owner: `share` of all. `spread_sigma` is that of ln of how long their intervals are, by computer."""
+
+    share: float = 1.0
+    process: OnOff = ALWAYS_ON
+    hours: Hours | None = None
+    spread_sigma: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GpuKind:
+    """`share` of all computers have `count` of these; speeds are log-normal about the median."""
+
+    share: float
+    type: str
+    count: int
+    median_flop_per_s: float
+    sigma: float
+    ram_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """So many computers that join between `at_s` and `at_s + over_s` after the start."""
+
+    hosts: int
+    at_s: float = 0.0
+    over_s: float = 0.0
+    mean_stay_s: float = math.inf
+    replaced: bool = False  # whoever leaves makes room for a new one
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """All that volunteers' computers are drawn from. Fractions are of instances, or, by name, of computers."""
+
+    arrivals: tuple[Arrivals, ...]
+    computers: FittedHosts | HostTable = field(default_factory=lambda: FITTED["seti"])
+    presences: tuple[Presence, ...] = (Presence(),)
+    gpus: tuple[GpuKind, ...] = ()
+    platforms: Mapping[str, float] = field(default_factory=lambda: {"windows_x86_64": 1.0})
+    hosts_per_volunteer: float = 1.0
+    share: float = 0.5
+    interval_s: Seconds = Seconds(6 * HOUR_S)
+    most_backoff_s: Seconds = Seconds(6 * HOUR_S)
+    asks_with_reports: bool = False
+    buffer_min_s: float = 0.1 * DAY_S
+    buffer_additional_s: float = 0.5 * DAY_S
+    buffer_sigma: float = 0.0
+    gigabytes_per_core: float = 2.0
+    disk_gigabytes: float = 50.0
+    stretch_sigma: float = 0.25
+    size_sigma: float = 0.2
+    loss_fraction: float = 0.05
+    error_fraction: float = 0.01
+    garbage_fraction: float = 0.0
+    unreliable_hosts_fraction: float = 0.0
+    unreliable_error_fraction: float = 0.3
+    unreliable_garbage_fraction: float = 0.1
+    silent_hosts_fraction: float = 0.0
+
+    def traits(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[Traits]:
+        """Every computer that ever takes part, in the order in which they join."""
+        rng = _generator(seed, TRAITS)
+        stays = [stay for one in self.arrivals for stay in _stays(one, rng, horizon_s)]
+        stays.sort()
+        return list(self._drawn(rng, stays, starts_at))
+
+    def _drawn(
+        self, rng: np.random.Generator, stays: list[tuple[float, float]], starts_at: Instant
+    ) -> Iterator[Traits]:
+        count = len(stays)
+        cores, speeds = self.computers.draw(rng, count)
+        stretches = rng.lognormal(0.0, self.stretch_sigma, count)
+        gigabytes = rng.lognormal(math.log(self.gigabytes_per_core), 0.4, count) * cores
+        buffers = rng.lognormal(0.0, self.buffer_sigma, count)
+        platforms = rng.choice(list(self.platforms), count, p=_normed(list(self.platforms.values())))
+        phases = rng.random(count) * self.interval_s
+        zones = rng.integers(-MOST_TIMEZONE_H, MOST_TIMEZONE_H, count)
+        volunteers = rng.integers(0, max(1, round(count / self.hosts_per_volunteer)), count)
+        troubles = rng.random((count, 2))
+        gpus = self._gpus(rng, count)
+        for i, (joins_s, leaves_s) in enumerate(stays):
+            silent = troubles[i, 0] < self.silent_hosts_fraction
+            unreliable = troubles[i, 1] < self.unreliable_hosts_fraction
+            owner = i if self.hosts_per_volunteer == 1.0 else int(volunteers[i])
+            yield Traits(
+                number=i + 1,
+                authenticator=f"{owner:032x}",
+                ncpus=int(cores[i]),
+                flop_per_s=float(speeds[i]),
+                stretch=float(stretches[i]),
+                ram_bytes=float(gigabytes[i]) * 1e9,
+                disk_bytes=self.disk_gigabytes * 1e9,
+                platform=str(platforms[i]),
+                os_name=OS_OF.get(str(platforms[i]), "Linux"),
+                share=self.share,
+                buffer=Buffer(
+                    Seconds(self.buffer_min_s * float(buffers[i])),
+                    Seconds(self.buffer_additional_s * float(buffers[i])),
+                ),
+                interval_s=self.interval_s,
+                grid_at=Instant(starts_at + float(phases[i])),
+                joins_at=Instant(starts_at + joins_s),
+                leaves_at=starts_at + leaves_s,
+                gpu=gpus[i],
+                loss_fraction=1.0 if silent else self.loss_fraction,
+                error_fraction=self.unreliable_error_fraction if unreliable else self.error_fraction,
+                garbage_fraction=self.unreliable_garbage_fraction if unreliable else self.garbage_fraction,
+                timezone_s=float(zones[i]) * HOUR_S,
+                most_backoff_s=self.most_backoff_s,
+                asks_with_reports=self.asks_with_reports,
+            )
+
+    def _gpus(self, rng: np.random.Generator, count: int) -> list[Gpu | None]:
+        if not self.gpus:
+            return [None] * count
+        u, normal = rng.random(count), rng.normal(0.0, 1.0, count)
+        return [self._gpu(float(u[i]), float(normal[i])) for i in range(count)]
+
+    def _gpu(self, u: float, normal: float) -> Gpu | None:
+        for kind in self.gpus:
+            if u < kind.share:
+                peak = kind.median_flop_per_s * math.exp(kind.sigma * normal)
+                return Gpu(kind.type, kind.count, peak, kind.ram_bytes, driver_version=55_000)
+            u -= kind.share
+        return None
+
+    def availability(self, traits: Traits, seed: int) -> tuple[Availability, float]:
+        """When this computer is on, and the share of time that is in the long run."""
+        source = np.random.SeedSequence((seed, PRESENCE, traits.number))
+        rng = np.random.Generator(np.random.PCG64(source))
+        shares = [one.share for one in self.presences]
+        presence = self.presences[int(rng.choice(len(shares), p=_normed(shares)))]
+        process, factor = presence.process, math.exp(presence.spread_sigma * float(rng.normal()))
+        if process.on is not None and process.off is not None:
+            process = OnOff(process.on.scaled(factor), process.off.scaled(factor))
+        intervals = intervals_of(
+            process, presence.hours, seed=source, start_at=traits.joins_at, timezone_s=traits.timezone_s
+        )
+        fraction = process.fraction * (1.0 if presence.hours is None else presence.hours.fraction)
+        return Availability(intervals, start_at=traits.joins_at, end_at=traits.leaves_at), fraction
+
+    def volunteers(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[SimulatedVolunteer]:
+        """New clients of every computer that ever takes part."""
+        return [self._volunteer(traits, seed) for traits in self.traits(seed, starts_at=starts_at, horizon_s=horizon_s)]
+
+    def _volunteer(self, traits: Traits, seed: int) -> SimulatedVolunteer:
+        availability, fraction = self.availability(traits, seed)
+        draw = random.Random(f"{seed} {FATES} {traits.number}")  # noqa: S311  repeatable, not secret
+        fates = Fates(
+            traits.loss_fraction,
+            traits.error_fraction,
+            traits.garbage_fraction,
+            self.size_sigma,
+            seed,
+            draw,
+        )
+        calls = random.Random(f"{seed} {FATES} {traits.number} calls")  # noqa: S311
+        return SimulatedVolunteer(traits, availability, fates, calls, on_fraction=fraction)
+
+
+def _stays(arrivals: Arrivals, rng: np.random.Generator, horizon_s: float) -> list[tuple[float, float]]:
+    """(joins, leaves) in seconds from the start, of all that come before the horizon."""
+    joins = arrivals.at_s + rng.random(arrivals.hosts) * arrivals.over_s
+    if math.isinf(arrivals.mean_stay_s):
+        return [(float(at), math.inf) for at in joins if at < horizon_s]
+    stays = []
+    for first in joins:
+        at = float(first)
+        while at < horizon_s:
+            until = at + float(rng.exponential(arrivals.mean_stay_s))
+            stays.append((at, until))
+            at = until if arrivals.replaced else math.inf
+    return stays
+
+
+def _normed(shares: list[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array(shares) / sum(shares)
+
+
+def _generator(seed: int, purpose: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, purpose))))

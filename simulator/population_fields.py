@@ -1,0 +1,240 @@
+"""The population of a scenario file, checked: every error names the field. Reads a host table where one is named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from domain.errors import InvalidInputError
+from domain.units import DAY_S, HOUR_S, Seconds
+from jobs.fields import Fields
+from simulator.availability import Hours, OnOff
+from simulator.fitted_hosts import FITTED, FittedHosts
+from simulator.hosts_table import HostTable, read_host_table
+from simulator.laws import HyperExponential, Law, LogNormal, Weibull
+from simulator.population import Arrivals, GpuKind, Population, Presence
+
+MOST_HOSTS = 1_000_000
+FRACTIONS = (
+    "loss_fraction",
+    "error_fraction",
+    "garbage_fraction",
+    "unreliable_hosts_fraction",
+    "unreliable_error_fraction",
+    "unreliable_garbage_fraction",
+    "silent_hosts_fraction",
+)
+NUMBERS = ("gigabytes_per_core", "disk_gigabytes")
+SIGMAS = ("stretch_sigma", "size_sigma", "buffer_sigma")
+KNOWN = (
+    *FRACTIONS,
+    *NUMBERS,
+    *SIGMAS,
+    "hosts",
+    "computers",
+    "mean_stay_days",
+    "replaced",
+    "arrivals",
+    "presence",
+    "gpus",
+    "platforms",
+    "hosts_per_volunteer",
+    "share_fraction",
+    "request_interval_hours",
+    "most_backoff_hours",
+    "asks_with_reports",
+    "buffer_min_days",
+    "buffer_additional_days",
+)
+LAWS = ("weibull", "exponential", "lognormal", "hyperexponential")
+
+
+def parse_population(values: Mapping[str, object], *, folder: Path, where: str = "population") -> Population:
+    """The population of a `[population]` table; a host table's path counts from `folder`.
+
+    >>> parse_population({"hosts": 0}, folder=Path())
+    Traceback (most recent call last):
+    domain.errors.InvalidInputError: population.hosts: expected a whole number from 1 to 1000000, got 0
+    """
+    fields = Fields(values, known=KNOWN, where=where)
+    usual = Population(())
+    interval_s = _above(fields, "request_interval_hours", 6.0) * HOUR_S
+    share = fraction_of(fields, "share_fraction", usual.share)
+    if share <= 0.0:
+        raise InvalidInputError(fields.path("share_fraction"), "a number above 0 and at most 1", share)
+    return Population(
+        arrivals=(_residents(fields), *(_arrivals(fields, n, one) for n, one in enumerate(fields.tables("arrivals")))),
+        computers=_computers(fields, folder),
+        presences=_presences(fields),
+        gpus=_gpus(fields),
+        platforms=_platforms(fields),
+        hosts_per_volunteer=fields.number("hosts_per_volunteer", low=1.0, default=1.0),
+        share=share,
+        interval_s=Seconds(interval_s),
+        most_backoff_s=Seconds(
+            interval_s if not fields.has("most_backoff_hours") else _above(fields, "most_backoff_hours", 6.0) * HOUR_S
+        ),
+        asks_with_reports=fields.flag("asks_with_reports", default=False),
+        buffer_min_s=fields.number("buffer_min_days", default=0.1) * DAY_S,
+        buffer_additional_s=fields.number("buffer_additional_days", default=0.5) * DAY_S,
+        **{name: fields.number(name, default=getattr(usual, name)) for name in SIGMAS},
+        **{name: _above(fields, name, getattr(usual, name)) for name in NUMBERS},
+        **{name: fraction_of(fields, name, getattr(usual, name)) for name in FRACTIONS},
+    )
+
+
+def fraction_of(fields: Fields, name: str, default: float | None = None) -> float:
+    """A number from 0 to 1."""
+    value = fields.number(name, default=default)
+    if value > 1.0:
+        raise InvalidInputError(fields.path(name), "a number from 0 to 1", value)
+    return value
+
+
+def _above(fields: Fields, name: str, default: float) -> float:
+    return fields.number(name, above=0.0, default=default)
+
+
+def _stay_s(fields: Fields) -> float:
+    return _above(fields, "mean_stay_days", 1.0) * DAY_S if fields.has("mean_stay_days") else math.inf
+
+
+def _residents(fields: Fields) -> Arrivals:
+    return Arrivals(
+        fields.whole("hosts", 1, MOST_HOSTS),
+        mean_stay_s=_stay_s(fields),
+        replaced=fields.flag("replaced", default=True),
+    )
+
+
+def _arrivals(population: Fields, number: int, values: Mapping[str, object]) -> Arrivals:
+    known = ("hosts", "at_hours", "over_hours", "mean_stay_days", "replaced")
+    fields = Fields(values, known=known, where=f"{population.path('arrivals')}[{number}]")
+    return Arrivals(
+        fields.whole("hosts", 1, MOST_HOSTS),
+        fields.number("at_hours") * HOUR_S,
+        fields.number("over_hours", default=0.0) * HOUR_S,
+        _stay_s(fields),
+        replaced=fields.flag("replaced", default=False),
+    )
+
+
+def _computers(fields: Fields, folder: Path) -> FittedHosts | HostTable:
+    """The name of a fitted population, or a file."""
+    name = fields.text("computers", most=4096, default="seti")
+    if name in FITTED:
+        return FITTED[name]
+    path = folder / name
+    if not path.is_file():
+        expected = f"one of {', '.join(FITTED)}, or a CSV file of computers"
+        raise InvalidInputError(fields.path("computers"), expected, name)
+    return read_host_table(path)
+
+
+def _platforms(fields: Fields) -> dict[str, float]:
+    given = fields.table("platforms")
+    if not given:
+        return {"windows_x86_64": 0.85, "x86_64-pc-linux-gnu": 0.15}
+    of = Fields(given, known=tuple(given), where=fields.path("platforms"))
+    return {name: of.number(name, above=0.0) for name in given}
+
+
+def _gpus(fields: Fields) -> tuple[GpuKind, ...]:
+    known = ("share", "type", "count", "median_tflops", "sigma", "gigabytes")
+    kinds = []
+    for number, values in enumerate(fields.tables("gpus")):
+        one = Fields(values, known=known, where=f"{fields.path('gpus')}[{number}]")
+        kinds.append(
+            GpuKind(
+                fraction_of(one, "share"),
+                one.text("type", most=64, default="NVIDIA"),
+                one.whole("count", 1, 16, default=1),
+                _above(one, "median_tflops", 5.0) * 1e12,
+                one.number("sigma", default=0.6),
+                _above(one, "gigabytes", 6.0) * 1e9,
+            )
+        )
+    if sum(kind.share for kind in kinds) > 1.0 + 1e-9:
+        raise InvalidInputError(fields.path("gpus"), "shares that add up to at most 1", sum(k.share for k in kinds))
+    return tuple(kinds)
+
+
+def _presences(fields: Fields) -> tuple[Presence, ...]:
+    tables = fields.tables("presence")
+    if not tables:
+        return USUAL
+    return tuple(_presence(one, f"{fields.path('presence')}[{number}]") for number, one in enumerate(tables))
+
+
+def _presence(values: Mapping[str, object], where: str) -> Presence:
+    fields = Fields(values, known=("share", "on", "off", "hours", "spread_sigma"), where=where)
+    if fields.has("on") != fields.has("off"):
+        raise InvalidInputError(where, "both `on` and `off`, or neither for computers that are always on", dict(values))
+    process = OnOff(_law(fields, "on"), _law(fields, "off")) if fields.has("on") else OnOff()
+    return Presence(
+        fields.number("share", above=0.0, default=1.0),
+        process,
+        _hours(fields) if fields.has("hours") else None,
+        fields.number("spread_sigma", default=0.0),
+    )
+
+
+def _hours(fields: Fields) -> Hours:
+    path = fields.path("hours")
+    given = Fields(fields.table("hours"), known=("from", "hours", "weekend_hours", "sd_hours"), where=path)
+    hours = Hours(
+        given.number("from"),
+        given.number("hours", above=0.0),
+        given.number("weekend_hours", default=0.0),
+        given.number("sd_hours", default=0.5),
+    )
+    if hours.from_hour >= 24.0:
+        raise InvalidInputError(f"{path}.from", "an hour from 0 to below 24", hours.from_hour)
+    return hours
+
+
+def _law(fields: Fields, name: str) -> Law:
+    path = fields.path(name)
+    known = ("law", "shape", "scale_hours", "mean_hours", "median_hours", "sigma", "fractions", "means_hours")
+    given = Fields(fields.table(name), known=known, where=path)
+    match given.choice("law", LAWS):
+        case "weibull":
+            return Weibull(given.number("shape", above=0.0), given.number("scale_hours", above=0.0) * HOUR_S)
+        case "exponential":
+            return Weibull(1.0, given.number("mean_hours", above=0.0) * HOUR_S)
+        case "lognormal":
+            return LogNormal(given.number("median_hours", above=0.0) * HOUR_S, given.number("sigma"))
+        case _:
+            return _hyperexponential(fields.table(name), path)
+
+
+def _hyperexponential(values: Mapping[str, object], path: str) -> HyperExponential:
+    fractions, means = _numbers(values, "fractions", path), _numbers(values, "means_hours", path)
+    if len(fractions) != len(means) or abs(sum(fractions) - 1.0) > 1e-6:
+        expected = "as many fractions as means_hours, adding up to 1"
+        raise InvalidInputError(f"{path}.fractions", expected, list(fractions))
+    return HyperExponential(tuple(p / sum(fractions) for p in fractions), tuple(mean * HOUR_S for mean in means))
+
+
+def _numbers(values: Mapping[str, object], name: str, path: str) -> tuple[float, ...]:
+    given = values.get(name)
+    if not isinstance(given, list) or not given or not all(_is_positive(one) for one in given):
+        raise InvalidInputError(f"{path}.{name}", "a list of numbers above 0", given)
+    return tuple(float(one) for one in given)
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf
+
+
+# Assumed where a scenario says nothing: a quarter always on; short breaks after a Weibull law of the shape and scale
+# that simulations of BOINC use; people who switch their computers on at home or at work.
+_ON = Weibull(0.393, 2.964 * HOUR_S)
+_BREAKS = LogNormal(0.5565 * HOUR_S, 1.6)
+USUAL = (
+    Presence(0.25),
+    Presence(0.45, OnOff(_ON, _BREAKS), spread_sigma=0.5),
+    Presence(0.20, OnOff(_ON, _BREAKS), Hours(8.0, 14.0, 14.0, 1.0), spread_sigma=0.5),
+    Presence(0.10, OnOff(), Hours(8.0, 10.0, 0.0, 0.5)),
+)

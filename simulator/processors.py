@@ -1,0 +1,259 @@
+"""How a client shares its processors: round-robin as long as all deadlines can be kept, else earliest deadline first.
+
+PROTOCOL 9. Round-robin: this project has its share of the processors while other projects have work, its jobs in the
+order in which they came; a processor that is shared is a job at a fraction of its speed. A job that the client, by
+its own estimates, would not end `margin_s` before its deadline that way is in danger. Jobs in danger run first, the
+earliest deadline before the others, on all processors and at once: others have to wait.
+
+What the client would do every minute is done when a job comes, ends or is dropped, and at every call.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from domain.units import Instant, Seconds
+from simulator.availability import Availability
+
+DONE_S = 1e-3  # work below this is none: instants have a resolution of a quarter of a microsecond
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """A job as the client has it. Work is in seconds of running at full speed.
+
+    `left_s` is what is truly left, until its end or until the error it will run into; `done_s` what has been done;
+    `estimate_s` what the client takes the whole job for, `true_s` what it is. `lost` tasks never run and never end.
+    """
+
+    name: str
+    due_at: Instant
+    left_s: float
+    true_s: float
+    estimate_s: float
+    ncpus: float = 1.0
+    gpu_count: float = 0.0
+    version_num: int = 0
+    plan_class: str = ""
+    files: tuple[str, ...] = ()
+    job: str = ""
+    lost: bool = False
+    fails: bool = False
+    garbage: bool = False
+    done_s: float = 0.0
+    share: float = 0.0  # of full speed at which it runs now
+    in_danger: bool = False
+    was_in_danger: bool = False  # at some time while it ran
+
+    @property
+    def usage(self) -> float:
+        """Processors it takes of its own kind."""
+        return self.gpu_count or self.ncpus
+
+    @property
+    def started(self) -> bool:
+        return self.done_s > 0.0 or self.share > 0.0
+
+    @property
+    def remaining_s(self) -> float:
+        """What the client takes for what is left: more and more its own measurement instead of the estimate.
+
+        >>> Task("a_1", Instant(0.0), left_s=50.0, true_s=100.0, estimate_s=200.0, done_s=50.0).remaining_s
+        75.0
+        """
+        fraction = min(1.0, self.done_s / self.true_s)
+        return (1.0 - fraction) * (fraction * self.true_s + (1.0 - fraction) * self.estimate_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A task that is over, and when. `late`: it was dropped unstarted, its deadline past."""
+
+    task: Task
+    at: Instant
+    late: bool = False
+
+
+@dataclass(slots=True)
+class Processors:
+    """The processors of one kind in one computer, and this project's tasks for them.
+
+    `share` of them is this project's while tasks run in turn; the rest is other projects'. `preempted_s` adds up the
+    processor seconds others were kept from by tasks in danger, `run` and `out_of_turn` count tasks.
+    """
+
+    count: int
+    share: float
+    margin_s: Seconds
+    availability: Availability
+    at: Instant
+    fraction: float = 1.0  # of time the computer is on, as the client has measured it
+    tasks: list[Task] = field(default_factory=list)
+    run: int = 0
+    out_of_turn: int = 0
+    preempted_s: float = 0.0
+    next_at: float = math.inf  # when a task ends, or is dropped, if nothing is added before
+    _done_at: float = math.inf
+    _worked_s: float = 0.0  # seconds on before `at`
+    _taking: float = 0.0  # processors others are kept from
+
+    def add(self, tasks: list[Task], now: Instant) -> None:
+        """Tasks that have just come; `advance` was called with `now` before."""
+        self.tasks.extend(tasks)
+        self.plan(now)
+
+    def remove(self, task: Task, now: Instant) -> None:
+        """A task the client gives up; `advance` was called with `now` before."""
+        self.tasks.remove(task)
+        self.plan(now)
+
+    def advance(self, now: Instant) -> list[Ended]:
+        """Compute until `now`; what ended on the way, in order."""
+        ended: list[Ended] = []
+        while self.next_at <= now:
+            at = Instant(self.next_at)
+            self._compute(at)
+            is_done = at >= self._done_at
+            over = [task for task in self.tasks if _is_over(task, at, is_done=is_done)]
+            ended.extend(Ended(task, at, late=not task.started) for task in over)
+            self.tasks = [task for task in self.tasks if task not in over]
+            self.plan(at)
+        if now > self.at:
+            self._compute(now)
+        return ended
+
+    def plan(self, now: Instant) -> None:
+        """Decide what runs from `now` on, and see what happens first."""
+        self.at = now
+        if not self.tasks:
+            self._taking, self.next_at, self._done_at = 0.0, math.inf, math.inf
+            return
+        self._worked_s = self.availability.worked_s(now)
+        runnable = [task for task in self.tasks if not task.lost]
+        self._find_danger(runnable, now)
+        self._share_out(runnable)
+        self._done_at = self._first_end(runnable)
+        waiting = (task.due_at for task in runnable if not task.started)
+        late_at = min((at for at in waiting if at > now), default=math.inf)
+        self.next_at = min(self._done_at, late_at)
+
+    def _find_danger(self, runnable: list[Task], now: Instant) -> None:
+        """Mark the tasks that would come too late if all ran in turn."""
+        left = [(task.remaining_s, task.usage) for task in runnable]
+        capacity, fraction = self.count * self.share, max(0.01, self.fraction)
+        last_s = (sum(s * usage for s, usage in left) / capacity + max((s for s, _ in left), default=0.0)) / fraction
+        earliest_at = min((task.due_at for task in runnable), default=math.inf)
+        if now + 2.0 * last_s + self.margin_s <= earliest_at:  # list scheduling is never that slow
+            for task in runnable:
+                task.in_danger = False
+            return
+        for task, end_s in zip(runnable, in_turn_s(left, capacity), strict=True):
+            task.in_danger = now + end_s / fraction + self.margin_s > task.due_at
+
+    def _share_out(self, runnable: list[Task]) -> None:
+        """Set every task's speed. Those in danger first, on all processors; the rest within this project's share."""
+        urgent = [task for task in runnable if task.in_danger]
+        capacity = self.count * self.share
+        if not urgent:
+            _hand_out(runnable, capacity)
+            self._taking = 0.0
+        else:
+            _hand_out(runnable, capacity)
+            in_turn = [task.share * task.usage for task in runnable]
+            urgent.sort(key=attrgetter("due_at", "name"))
+            used = _hand_out(urgent, float(self.count), whole=True)
+            _hand_out([task for task in runnable if not task.in_danger], max(0.0, capacity - used))
+            self._taking = _kept_from_others(runnable, in_turn)
+        for task in runnable:
+            if task.share > 0.0:
+                self._count(task)
+
+    def _count(self, task: Task) -> None:
+        if task.done_s == 0.0:
+            self.run += 1
+            task.done_s = 1e-9  # it has a processor: from now on it is started
+        if task.in_danger and not task.was_in_danger:
+            self.out_of_turn += 1
+            task.was_in_danger = True
+
+    def _first_end(self, runnable: list[Task]) -> float:
+        ahead_s = min((task.left_s / task.share for task in runnable if task.share > 0.0), default=math.inf)
+        return self.availability.when(self._worked_s + ahead_s) if ahead_s < math.inf else math.inf
+
+    def _compute(self, until: Instant) -> None:
+        worked_s = self.availability.worked_s(until)
+        passed_s = worked_s - self._worked_s
+        self.at, self._worked_s = until, worked_s
+        if passed_s <= 0.0:
+            return
+        self.preempted_s += self._taking * passed_s
+        for task in self.tasks:
+            if task.share > 0.0:
+                done_s = task.share * passed_s
+                task.done_s += done_s
+                task.left_s -= done_s
+
+
+def _is_over(task: Task, at: Instant, *, is_done: bool) -> bool:
+    if task.lost:
+        return False
+    return (is_done and task.left_s <= DONE_S) or (not task.started and task.due_at <= at)
+
+
+def _hand_out(tasks: list[Task], capacity: float, *, whole: bool = False) -> float:
+    """Give `capacity` processors to tasks in order, as much of full speed as is left; how much they take.
+
+    `whole`: a task that does not get all it uses gets nothing, unless nobody came before it.
+    """
+    left = capacity
+    for task in tasks:
+        usage = task.usage
+        share = min(1.0, left / usage) if left > 1e-9 else 0.0
+        if whole and share < 1.0 and left < capacity:
+            share = 0.0
+        task.share = share
+        left -= share * usage
+    return capacity - left
+
+
+def _kept_from_others(runnable: list[Task], in_turn: list[float]) -> float:
+    """Processors that jobs of this project and of others do not have because of jobs in danger."""
+    now = [task.share * task.usage for task in runnable]
+    own = sum(
+        max(0.0, turn - have) for task, turn, have in zip(runnable, in_turn, now, strict=True) if not task.in_danger
+    )
+    return own + max(0.0, sum(now) - sum(in_turn))
+
+
+def in_turn_s(left: list[tuple[float, float]], capacity: float) -> list[float]:
+    """When would each of these tasks, (seconds left, processors used), end, run in order on `capacity` processors?
+
+    Whole processors take the tasks in order as they become free; what is left over is one slower processor.
+
+    >>> in_turn_s([(10.0, 1.0), (10.0, 1.0), (10.0, 1.0)], 2.0), in_turn_s([(10.0, 1.0), (10.0, 1.0)], 0.5)
+    ([10.0, 10.0, 20.0], [20.0, 40.0])
+    >>> in_turn_s([(10.0, 1.0), (10.0, 1.0)], 1.5), in_turn_s([(10.0, 4.0), (10.0, 1.0)], 4.0)
+    ([10.0, 20.0], [10.0, 20.0])
+    """
+    whole = int(capacity + 1e-9)
+    free = [0.0] * whole
+    slow, slow_free_s = capacity - whole, 0.0
+    ends = []
+    for left_s, usage in left:
+        needed = max(1, math.ceil(usage - 1e-9))
+        if needed > whole:  # all there is, at a part of its speed, when everything before is done
+            begin_s = max([slow_free_s, *free])
+            end_s = begin_s + left_s * usage / capacity
+            free, slow_free_s = [end_s] * whole, end_s
+        elif slow > 1e-9 and usage <= 1.0 and slow_free_s + left_s / slow < free[0] + left_s:
+            end_s = slow_free_s = slow_free_s + left_s / slow
+        else:
+            end_s = free[needed - 1] + left_s
+            del free[:needed]
+            for _ in range(needed):
+                insort(free, end_s)
+        ends.append(end_s)
+    return ends

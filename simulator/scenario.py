@@ -1,0 +1,226 @@
+"""A scenario as a TOML file describes it: a project, its people, and what they do.
+
+    name = "department"            days = 30                delay_bound_days = 7
+    [settings]                     settings of the project by key
+    [population]                   simulator/population_fields.py
+    [[app]]                        name, ncpus, gpu_types, efficiency
+    [[submitter]]                  name, shares
+    [[batch]]                      simulator/submitters.py
+    [[outage]]                     at_hours, hours
+
+Satisfies simulator.ports.Scenario.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from domain.apps import App, AppVersion, PlanClass, ProcessorType
+from domain.errors import InvalidInputError
+from domain.settings import Settings
+from domain.units import DAY_S, HOUR_S, AppId, AppVersionId, Instant, Seconds
+from jobs.fields import Fields
+from simulator.client import SimulatedVolunteer
+from simulator.population import Population
+from simulator.population_fields import parse_population
+from simulator.ports import Outage, Program, ShareOf, Submission
+from simulator.submitters import BatchPlan, in_order, parse_batches
+
+SHIPPED = Path(__file__).parent / "scenarios"
+MONDAY = Instant(1767571200.0)  # 5 January 2026, 0 h UTC
+KNOWN = (
+    "name",
+    "days",
+    "starts_at",
+    "delay_bound_days",
+    "settings",
+    "population",
+    "app",
+    "submitter",
+    "batch",
+    "outage",
+)
+MOST_DAYS = 3650.0
+
+
+@dataclass(frozen=True, slots=True)
+class AppPlan:
+    """An app with a version for each platform, on CPUs and for each type of GPU."""
+
+    name: str
+    ncpus: float = 1.0
+    gpu_types: tuple[str, ...] = ()
+    on_cpus: bool = True
+
+    def program(self, platforms: Sequence[str]) -> Program:
+        classes = [PlanClass("" if self.ncpus == 1.0 else f"mt{self.ncpus:g}", self.ncpus)] if self.on_cpus else []
+        classes += [PlanClass(f"gpu_{kind}", 0.1, ProcessorType(kind)) for kind in self.gpu_types]
+        versions = [
+            AppVersion(AppVersionId(0), AppId(0), platform, 100, plan_class)
+            for platform in platforms
+            for plan_class in classes
+        ]
+        return Program(App(AppId(0), self.name), tuple(versions))
+
+
+@dataclass(frozen=True, slots=True)
+class FileScenario:
+    """A checked scenario. `batches` are in the order of their instants."""
+
+    name: str
+    starts_at: Instant
+    horizon_s: Seconds
+    settings: Mapping[str, object]
+    population: Population
+    apps: tuple[AppPlan, ...]
+    submitters: tuple[ShareOf, ...]
+    batches: tuple[BatchPlan, ...]
+    outages: tuple[Outage, ...] = ()
+
+    @property
+    def programs(self) -> Sequence[Program]:
+        return [app.program(sorted(self.population.platforms)) for app in self.apps]
+
+    def volunteers(self, seed: int) -> Sequence[SimulatedVolunteer]:
+        return self.population.volunteers(seed, starts_at=self.starts_at, horizon_s=self.horizon_s)
+
+    def submissions(self, seed: int) -> Sequence[Submission]:  # noqa: ARG002  the batches are the file's
+        wrong = self.population.garbage_fraction > 0.0 or self.population.unreliable_hosts_fraction > 0.0
+        return [plan.submission(self.starts_at, with_outputs=wrong) for plan in self.batches]
+
+    def with_batches(self, batches: Sequence[BatchPlan]) -> FileScenario:
+        """The same project with these batches instead; whoever is new among their submitters has one share."""
+        known = {one.submitter: one for one in self.submitters}
+        names = dict.fromkeys([*(plan.submitter for plan in batches), *known])
+        return replace(
+            self,
+            batches=tuple(in_order(batches)),
+            submitters=tuple(known.get(name, ShareOf(name)) for name in names),
+        )
+
+
+def read_scenario(path: str | Path, changes: Mapping[str, object] | None = None) -> FileScenario:
+    """The scenario of a file, or of a shipped one by its name. Raises InvalidInputError.
+
+    `changes` replace values of the file by path: {"population.loss_fraction": 0.02, "delay_bound_days": 2}.
+
+    >>> read_scenario("small", {"population.loss_fraction": 0.1}).population.loss_fraction
+    0.1
+    """
+    file = Path(path)
+    if not file.is_file():
+        shipped = SHIPPED / f"{file.stem}.toml"
+        if str(path) not in (file.stem, shipped.name) or not shipped.is_file():
+            expected = f"a TOML file, or one of {', '.join(shipped_scenarios())}"
+            raise InvalidInputError("scenario", expected, str(path))
+        file = shipped
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInputError(str(path), "a readable TOML file", str(error)) from error
+    return parse_scenario(changed(values, changes or {}), folder=file.parent, name=file.stem)
+
+
+def shipped_scenarios() -> list[str]:
+    """The names of the scenarios that come with Muster."""
+    return sorted(file.stem for file in SHIPPED.glob("*.toml"))
+
+
+def changed(values: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    """The same tables with some values replaced. Raises InvalidInputError for a path through what is no table.
+
+    >>> changed({"a": {"b": 1}}, {"a.b": 2, "c": 3})
+    {'a': {'b': 2}, 'c': 3}
+    """
+    new = dict(values)
+    for path, value in changes.items():
+        first, _, rest = path.partition(".")
+        if not rest:
+            new[first] = value
+            continue
+        table = new.get(first, {})
+        if not isinstance(table, dict):
+            raise InvalidInputError(path, f"a path through tables; {first} is none", value)
+        new[first] = changed(table, {rest: value})
+    return new
+
+
+def parse_scenario(values: Mapping[str, object], *, folder: Path, name: str = "scenario") -> FileScenario:
+    """A scenario's tables, checked. Raises InvalidInputError naming the field, what was expected and what came."""
+    fields = Fields(values, known=KNOWN)
+    days = fields.number("days", above=0.0)
+    if days > MOST_DAYS:
+        raise InvalidInputError("days", f"at most {MOST_DAYS:g}", days)
+    delay_bound_s = Seconds(fields.number("delay_bound_days", above=0.0, default=7.0) * DAY_S)
+    starts_at = Instant(fields.number("starts_at", default=MONDAY))
+    settings = flat(fields.table("settings"))
+    Settings.from_mapping(settings)
+    scenario = FileScenario(
+        fields.text("name", most=100, default=name),
+        starts_at,
+        Seconds(days * DAY_S),
+        settings,
+        parse_population(fields.table("population"), folder=folder),
+        _apps(fields) or (AppPlan("app"),),
+        _submitters(fields),
+        (),
+        _outages(fields, starts_at),
+    )
+    batches = parse_batches(fields.tables("batch"), delay_bound_s=delay_bound_s)
+    for plan in batches:
+        if plan.app not in {app.name for app in scenario.apps}:
+            raise InvalidInputError(f"batch {plan.name}: app", f"one of {[a.name for a in scenario.apps]}", plan.app)
+        if plan.at_s >= scenario.horizon_s:
+            raise InvalidInputError(
+                f"batch {plan.name}: at_hours", f"before the end, {days:g} days", plan.at_s / HOUR_S
+            )
+    return scenario.with_batches(batches)
+
+
+def flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Settings by key, however they are nested.
+
+    >>> flat({"deadline": {"p_tight": 0.9}, "feeder.slots": 500})
+    {'deadline.p_tight': 0.9, 'feeder.slots': 500}
+    """
+    found: dict[str, object] = {}
+    for key, value in table.items():
+        found.update(flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value})
+    return found
+
+
+def _apps(fields: Fields) -> tuple[AppPlan, ...]:
+    apps = []
+    for number, values in enumerate(fields.tables("app")):
+        one = Fields(values, known=("name", "ncpus", "gpu_types", "on_cpus"), where=f"app[{number}]")
+        types = values.get("gpu_types", [])
+        if not isinstance(types, list) or not all(isinstance(kind, str) and kind for kind in types):
+            raise InvalidInputError(one.path("gpu_types"), "a list of types of GPUs", types)
+        on_cpus = one.flag("on_cpus", default=True)
+        if not on_cpus and not types:
+            raise InvalidInputError(one.path("on_cpus"), "true, or gpu_types", False)
+        name = one.text("name", most=100)
+        apps.append(AppPlan(name, one.number("ncpus", above=0.0, default=1.0), tuple(types), on_cpus))
+    return tuple(apps)
+
+
+def _submitters(fields: Fields) -> tuple[ShareOf, ...]:
+    found = []
+    for number, values in enumerate(fields.tables("submitter")):
+        one = Fields(values, known=("name", "shares"), where=f"submitter[{number}]")
+        found.append(ShareOf(one.text("name", most=100), one.number("shares", above=0.0, default=1.0)))
+    return tuple(found)
+
+
+def _outages(fields: Fields, starts_at: Instant) -> tuple[Outage, ...]:
+    found: list[Outage] = []
+    for number, values in enumerate(fields.tables("outage")):
+        one = Fields(values, known=("at_hours", "hours"), where=f"outage[{number}]")
+        at = starts_at + one.number("at_hours") * HOUR_S
+        if found and at <= found[-1].end_at:
+            raise InvalidInputError(one.path("at_hours"), "outages in order and apart", one.number("at_hours"))
+        found.append(Outage(Instant(at), Instant(at + one.number("hours", above=0.0) * HOUR_S)))
+    return tuple(found)

@@ -1,0 +1,144 @@
+"""Who submits which batch when, as a scenario file or a workload log says it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from domain.batches import QoS
+from domain.errors import InvalidInputError
+from domain.submission import MAX_JOBS
+from domain.units import DAY_S, HOUR_S, Instant, Seconds
+from jobs.fields import Fields
+from simulator.ports import Submission
+
+KNOWN = (
+    "name",
+    "app",
+    "submitter",
+    "qos",
+    "at_hours",
+    "jobs",
+    "fpops_est",
+    "delay_bound_days",
+    "deadline_hours",
+    "quorum",
+    "memory_gigabytes",
+    "ncpus",
+    "times",
+    "every_hours",
+)
+MOST_TIMES = 100_000
+OUTPUT = {"name": "out", "max_bytes": 10_000}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """One batch to come. `with_outputs`: answers are compared, because some are wrong."""
+
+    name: str
+    app: str
+    submitter: str
+    qos: QoS
+    at_s: float
+    jobs: int
+    fpops_est: float
+    delay_bound_s: Seconds
+    deadline_s: Seconds | None = None
+    quorum: int = 1
+    memory_bytes: float = 5e8
+    ncpus: float = 1.0
+
+    def submission(self, starts_at: Instant, *, with_outputs: bool) -> Submission:
+        """The batch as a submitter posts it. A job's command line is its batch's name and its number: its true size
+        goes by that."""
+        jobs: dict[str, object] = {
+            "count": self.jobs,
+            "command_line": f"{self.name} {{i}}",
+            "fpops_est": self.fpops_est,
+            "delay_bound_s": self.delay_bound_s,
+            "quorum": self.quorum,
+            "memory_bytes": self.memory_bytes,
+            "ncpus": self.ncpus,
+            "max_errors": 20,  # a job is not to fail for bad luck: that would end its batch too early
+            "max_instances": 100,
+        }
+        if with_outputs:
+            jobs["outputs"] = [OUTPUT]
+        batch: dict[str, object] = {
+            "app": self.app,
+            "qos": str(self.qos),
+            "submitter": self.submitter,
+            "name": self.name,
+            "jobs": jobs,
+        }
+        if self.deadline_s is not None:
+            batch["deadline_s"] = self.deadline_s
+        return Submission(Instant(starts_at + self.at_s), batch)
+
+
+def parse_batches(tables: Iterable[Mapping[str, object]], *, delay_bound_s: Seconds) -> list[BatchPlan]:
+    """The batches of `[[batch]]` tables in the order of their instants. Raises InvalidInputError.
+
+    `times` batches `every_hours` after each other have a number behind their name.
+
+    >>> tables = [{"name": "a", "qos": "afap", "jobs": 2, "fpops_est": 1e13, "times": 2, "every_hours": 24}]
+    >>> [(plan.name, plan.at_s) for plan in parse_batches(tables, delay_bound_s=Seconds(86400.0))]
+    [('a-1', 0.0), ('a-2', 86400.0)]
+    """
+    plans: list[BatchPlan] = []
+    for number, values in enumerate(tables):
+        plans.extend(_plans(Fields(values, known=KNOWN, where=f"batch[{number}]"), delay_bound_s))
+    return in_order(plans)
+
+
+def in_order(plans: Iterable[BatchPlan]) -> list[BatchPlan]:
+    """By instant, then by name. Raises InvalidInputError when two have the same name."""
+    ordered = sorted(plans, key=lambda plan: (plan.at_s, plan.name))
+    seen: set[str] = set()
+    for plan in ordered:
+        if plan.name in seen:
+            raise InvalidInputError("batch.name", "names that differ", plan.name)
+        seen.add(plan.name)
+    return ordered
+
+
+def _plans(fields: Fields, delay_bound_s: Seconds) -> Iterator[BatchPlan]:
+    qos = QoS(fields.choice("qos", list(QoS)))
+    plan = BatchPlan(
+        name=_name(fields, "name"),
+        app=_name(fields, "app", "app"),
+        submitter=_name(fields, "submitter", "submitter"),
+        qos=qos,
+        at_s=fields.number("at_hours", default=0.0) * HOUR_S,
+        jobs=fields.whole("jobs", 1, MAX_JOBS),
+        fpops_est=fields.number("fpops_est", above=0.0),
+        delay_bound_s=Seconds(fields.number("delay_bound_days", above=0.0, default=delay_bound_s / DAY_S) * DAY_S),
+        deadline_s=_deadline_s(fields, qos),
+        quorum=fields.whole("quorum", 1, 20, default=1),
+        memory_bytes=fields.number("memory_gigabytes", above=0.0, default=0.5) * 1e9,
+        ncpus=fields.number("ncpus", above=0.0, default=1.0),
+    )
+    times = fields.whole("times", 1, MOST_TIMES, default=1)
+    if times == 1:
+        yield plan
+        return
+    every_s = fields.number("every_hours", above=0.0) * HOUR_S
+    for number in range(times):
+        yield replace(plan, name=f"{plan.name}-{number + 1}", at_s=plan.at_s + number * every_s)
+
+
+def _name(fields: Fields, name: str, default: str | None = None) -> str:
+    value = fields.text(name, most=100, default=default)
+    if not value or "{" in value:
+        raise InvalidInputError(fields.path(name), "a name without {", value)
+    return value
+
+
+def _deadline_s(fields: Fields, qos: QoS) -> Seconds | None:
+    if qos is QoS.SHORT_DEADLINE:
+        return Seconds(fields.number("deadline_hours", above=0.0) * HOUR_S)
+    if fields.has("deadline_hours"):
+        expected = f"no deadline with qos {qos}, only with {QoS.SHORT_DEADLINE}"
+        raise InvalidInputError(fields.path("deadline_hours"), expected, fields.number("deadline_hours"))
+    return None
