@@ -7,13 +7,14 @@ was found, `RequestWrites` is what the decision changes, `WriteOutcome` what of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from domain.apps import Volunteer
 from domain.havs import HavEvent
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held, Input, InstanceState, Output
+from domain.quick import quick_dataclass
 from domain.units import (
     AppId,
     AppVersionId,
@@ -29,7 +30,7 @@ from domain.units import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class RequestKey:
     """What to look up for a request. `authenticator_hash` is the SHA-256 of the account key.
 
@@ -43,7 +44,7 @@ class RequestKey:
     instance_ids: tuple[InstanceId, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Upload:
     """An output that is whole on the server."""
 
@@ -52,7 +53,7 @@ class Upload:
     md5: str
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Reported:
     """An instance a host reports about, as the server knows it."""
 
@@ -67,7 +68,7 @@ class Reported:
     reported_at: Instant | None = None  # of an earlier report
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class RequestView:
     """What the server knows about who is asking. `volunteer` None: no such account key.
 
@@ -82,7 +83,7 @@ class RequestView:
     reported: Mapping[InstanceId, Reported] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Report:
     """One instance's end as judged: its step and what is recorded with it."""
 
@@ -101,7 +102,7 @@ class Report:
     reported_before_at: Instant | None = None  # of an earlier report that this one corrects
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Assignment:
     """One instance for one host, and by when it must be back."""
 
@@ -131,7 +132,7 @@ class AssignmentFate(StrEnum):
     SIBLING = "sibling"  # the host or its volunteer had an instance of this job
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class SentJob:
     """What a reply needs of a job that was sent, read in the transaction that sent it."""
 
@@ -140,7 +141,7 @@ class SentJob:
     inputs: tuple[Input, ...] | None  # of this job alone; None = only its class's
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class RequestWrites:
     """Everything one request changes, in one transaction.
 
@@ -156,7 +157,7 @@ class RequestWrites:
     known: Host | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class WriteOutcome:
     """What was committed. `fates` has one entry per assignment; `sent` one per SENT."""
 

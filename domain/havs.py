@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from domain.hosts import STATS_HALF_LIFE_S, DecayedSums, HostAppVersion
+from domain.quick import quick_dataclass
 from domain.units import AppVersionId, HostId, Instant
 
 QUOTA_FACTOR_MOST = 2.0**16  # of one delta; more doublings change no quota, and its figures fit a database column
@@ -27,7 +28,7 @@ class HavEventKind(StrEnum):
     TIMED_OUT = "timed_out"
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class HavEvent:
     """One event of a (host, app version) at `at`.
 
@@ -57,7 +58,7 @@ class HavEvent:
         return self.late or self.kind is HavEventKind.TIMED_OUT
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class HavDelta:
     """The sum of some events of one (host, app version), ready to be added to its row.
 

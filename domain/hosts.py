@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from domain.apps import ProcessorType
+from domain.quick import quick_dataclass
 from domain.units import AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 
 STATS_HALF_LIFE_S = Seconds(14 * 86400.0)  # decayed sums lose half their weight in 14 days
@@ -22,7 +23,7 @@ class Coprocessor:
     driver_version: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Host:
     """A computer as it described itself last, clamped to sane ranges."""
 
@@ -59,7 +60,7 @@ class Host:
         return self.on_fraction * self.gpu_active_fraction
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class DecayedSums:
     """n, sum of x and sum of x squared of a sample, decaying with STATS_HALF_LIFE_S; stamped `at`.
 
@@ -101,7 +102,7 @@ class DecayedSums:
         return max(0.0, self.total_sq / self.n - self.mean**2)
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class HostAppVersion:
     """HAV: one (host, app version) with its statistics.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.quick import quick_dataclass
 from domain.units import (
     AppVersionId,
     BatchId,
@@ -93,7 +94,7 @@ class JobClass:
     outputs: tuple[Output, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Ready:
     """An unsent instance as the feeder keeps it: the least that orders it and tells it apart."""
 
@@ -110,7 +111,7 @@ class Ready:
         return self.retries > 0 or self.sibling_returned
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Held:
     """An instance a host has in progress, as the server knows it."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from domain.quick import quick_dataclass
 
 
 class RefusalCode(StrEnum):
@@ -39,7 +40,7 @@ class RefusalCode(StrEnum):
     LOST_RACE = "lost_race"
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Refusal:
     """Why not: `code` labels metrics and console columns, `detail` is the sentence with both numbers.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from domain.dispatch import Upload
 from domain.havs import HavEvent
 from domain.jobs import Held, InstanceState, JobClass, JobState
+from domain.quick import quick_dataclass
 from domain.units import (
     AppVersionId,
     BatchId,
@@ -19,7 +20,7 @@ from domain.units import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class InstanceFacts:
     """One instance of a job that is being settled."""
 
@@ -40,7 +41,7 @@ class InstanceFacts:
     median_turnaround_s: Seconds | None = None  # as domain.jobs.Held has it
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class JobFacts:
     """A job something happened to. `serial` tells whether more has happened since it was read."""
 
@@ -58,7 +59,7 @@ class JobFacts:
     more_instances: int = 0  # what those raised its most instances by
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class InstanceStep:
     """A guarded change of one instance: applied only while it is still in `from_state`."""
 
@@ -69,7 +70,7 @@ class InstanceStep:
     hav_event: HavEvent | None = None  # counts only if this step is really made
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class JobSettlement:
     """What settling a job changes, all in one transaction.
 

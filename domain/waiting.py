@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from domain.jobs import Ready
+from domain.quick import quick_dataclass
 from domain.units import BatchId, HostId, InstanceId, VolunteerId
 
 
@@ -18,7 +19,7 @@ class FreshRange:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Candidate:
     """An unsent instance and who had its siblings."""
 

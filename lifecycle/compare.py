@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from domain.jobs import ValidatorKind
+from domain.quick import quick_dataclass
 from domain.units import InstanceId
 from lifecycle.leaves import Leaf, MalformedOutputError, Value, read_leaves
 from lifecycle.settle import UNREADABLE
@@ -19,7 +20,7 @@ from lifecycle.settle import UNREADABLE
 ABSOLUTE_FLOOR = 1e-12  # differences up to here never matter
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class OutputCopy:
     """One output of one instance. `name` is the job's name for it; `content` None: not read."""
 

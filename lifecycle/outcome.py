@@ -6,12 +6,13 @@ States and exit statuses are the client's (PROTOCOL part 4).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import NamedTuple
 
 from domain.dispatch import Upload
 from domain.jobs import Output, output_file_name
+from domain.quick import quick_dataclass
 from lifecycle.states import Event
 
 STATE_DOWNLOADING = 1
@@ -46,7 +47,7 @@ _CAUSES: Mapping[int, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class ClaimedFile:
     """An output as the client reports it. `error` is why it could not be uploaded; empty: it was."""
 
@@ -55,7 +56,7 @@ class ClaimedFile:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class ReportFacts:
     """A report, beside what the server knows. `uploaded` and `claimed` are keyed by upload file name."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState, JobState
+from domain.quick import quick_dataclass
 from domain.units import InstanceId
 from lifecycle.machine import advance
 from lifecycle.states import OUTSTANDING, UNDECIDED, USABLE, Event, is_job_error, is_retry_cause
@@ -19,7 +19,7 @@ from lifecycle.states import OUTSTANDING, UNDECIDED, USABLE, Event, is_job_error
 UNREADABLE = -1  # the group of an instance whose output cannot be read
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class InstanceView:
     """One instance of a job that is being settled."""
 
@@ -27,7 +27,7 @@ class InstanceView:
     state: InstanceState
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class JobView:
     """A job that is being settled: its limits (domain.jobs.JobClass), where it is, its instances.
 
@@ -51,7 +51,7 @@ class JobView:
         return min(self.max_instances, max(self.quorum, self.copies))
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Settlement:
     """What settling changes. `events` are steps of lifecycle/states.py, by instance id.
 
@@ -153,7 +153,7 @@ def _settle_without_quorum(
     return _still_open(job, shortage, rejected)
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class _Shortage:
     """What an open job lacks. `missing` counts instances to be made; negative: that many too many."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from domain.apps import ANONYMOUS, CPU, ProcessorType, Volunteer
@@ -13,6 +13,7 @@ from domain.catalogue import Catalogue
 from domain.dispatch import RequestKey, RequestView
 from domain.hosts import Host
 from domain.jobs import Held
+from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
 from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
@@ -35,7 +36,7 @@ class HostCase(StrEnum):
     CLONE = "clone"  # a serial number behind the stored one: a copied or restored client
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Admission:
     """The host of a request, as it describes itself now.
 

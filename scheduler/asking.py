@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from domain.apps import ProcessorType, Volunteer
 from domain.catalogue import Catalogue
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held
+from domain.quick import quick_dataclass
 from domain.units import AppVersionId, FlopPerSecond, Instant, Seconds
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Want:
     """The processors of one type in a host, and how much work it asks for them.
 
@@ -30,7 +31,7 @@ class Want:
     usable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class HeldElsewhere:
     """An unfinished job in the client's queue, of whatever project, as the client tells it.
 
@@ -45,7 +46,7 @@ class HeldElsewhere:
     gpu_count: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Asking:
     """Who asks for what, at which moment, and what is known of it.
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from domain.apps import CPU, AppVersion, PlanClass, ProcessorType
 from domain.hosts import Host
 from domain.jobs import Held
+from domain.quick import quick_dataclass
 from domain.units import AppVersionId, Instant, Seconds
 from scheduler.asking import HeldElsewhere, Want
 
@@ -22,7 +22,7 @@ LEAST_SHARE = 0.01  # of a device that a job is counted with
 MOST_PARTS = 12  # a device is divided in at most this many equal parts for jobs that share it
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Timeline:
     """Free times of the instances of one processor type, in seconds from now.
 
@@ -136,7 +136,7 @@ def _wholly_free_s(parts: tuple[float, ...]) -> float:
     return parts[-1]
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Busy:
     """A host's busy time per processor type, as two timelines each."""
 
@@ -175,7 +175,7 @@ def _charge(timelines: dict[ProcessorType, Timeline], plan: PlanClass, runtime_s
         timelines[CPU] = timelines[CPU].after(plan.ncpus, runtime_s, not_before_s)
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Work:
     """A job a host has: what it occupies, for how long, and since when it may run (seconds from now)."""
 

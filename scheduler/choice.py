@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from domain.apps import AppVersion, ProcessorType
 from domain.batches import Batch
 from domain.dispatch import Assignment
 from domain.jobs import JobClass, Ready
+from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, BatchId, FlopPerSecond, JobClassId
 from scheduler.ports import SlotGroup
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Chosen:
     """One job for the host: what to write, and what the reply needs to describe it.
 
@@ -30,7 +30,7 @@ class Chosen:
     flop_per_s: FlopPerSecond
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Refused:
     """Why something was not given. Fields that do not apply are None.
 
@@ -48,7 +48,7 @@ class Refused:
 NotGiven = tuple[SlotGroup, ProcessorType, Refusal]
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Choice:
     """The decision about one request. `examined` counts the groups that were looked at.
 

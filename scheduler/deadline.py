@@ -19,11 +19,11 @@ now + D:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from domain.batches import Batch, QoS, complete_at
 from domain.jobs import JobClass
+from domain.quick import quick_dataclass
 from domain.ranking import CutPoints, Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
@@ -32,7 +32,7 @@ from domain.units import Instant, Seconds
 RETRY_FRACTION = 0.5  # of D: what a retry is given while no good hosts have been measured
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Moment:
     """One host at one moment with one version, as a due date depends on it.
 
@@ -45,7 +45,7 @@ class Moment:
     percentile: Percentile
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Due:
     """What the host is told, and the terms it follows from.
 

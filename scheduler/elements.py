@@ -7,7 +7,6 @@ costs them nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from domain.apps import App, AppFile, AppVersion
@@ -15,6 +14,7 @@ from domain.catalogue import Catalogue
 from domain.dispatch import SentJob
 from domain.hosts import Host
 from domain.jobs import Held, Input, JobClass, Output, instance_name, job_name, output_file_name
+from domain.quick import quick_dataclass
 from domain.units import AppVersionId, BatchId, FlopPerSecond, InstanceId, Instant, JobId
 from scheduler.choice import Chosen
 from scheduler.ports import Uploads
@@ -31,7 +31,7 @@ from wire.messages import (
 MOST_KNOWN_INPUTS = 1000  # lists of files, of job classes
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class JobToSend:
     """One job of a reply. `flop_per_s` is the speed the client is to expect."""
 
@@ -45,7 +45,7 @@ class JobToSend:
     sent: SentJob
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Work:
     """The elements of the jobs in a reply, in the order clients need them."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import structlog
 
 from domain.dispatch import AssignmentFate, RequestWrites, WriteOutcome
 from domain.errors import UnavailableError
 from domain.jobs import Ready
+from domain.quick import quick_dataclass
 from domain.refusals import RefusalCode
 from domain.units import InstanceId
 from scheduler.admission import kinds_of
@@ -27,7 +28,7 @@ log = structlog.get_logger()
 Decide = Callable[[Asking, JobArray], Choice]
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Given:
     """The jobs that were committed. `lost` counts those others were given first.
 

@@ -7,12 +7,12 @@ with our reply; one it lists and nobody needs only keeps it busy.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from domain.catalogue import Catalogue
 from domain.dispatch import Report, Reported
 from domain.hosts import Host
 from domain.jobs import Held, InstanceState, instance_id_of
+from domain.quick import quick_dataclass
 from domain.units import AppVersionId, InstanceId, Instant
 from lifecycle.machine import advance
 from lifecycle.states import Event
@@ -21,7 +21,7 @@ from scheduler.reports import is_dead
 MOST_STRAYS = 1000  # looked up per request; a client lists more only when something is badly wrong
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class HeldReview:
     """`resend` goes to the client once more with the due dates it had; `ended` are lost for good.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from domain.apps import CPU, ProcessorType
 from domain.jobs import Held
+from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.units import Seconds
 from scheduler.asking import Asking, Want
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Need:
     """What is still wanted: instance-seconds, idle instances, and jobs the limits still allow.
 

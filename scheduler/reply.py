@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from domain.quick import quick_dataclass
 from domain.settings import Settings
 from domain.units import Seconds
 from scheduler import messages
@@ -15,7 +16,7 @@ from scheduler.ports import CodeSigning
 from wire.messages import Message, SchedulerReply
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Answer:
     """What a volunteer's client is to be told. Everything in it is committed.
 

@@ -8,12 +8,12 @@ an application's output changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from domain.dispatch import Report, Reported
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceState, instance_id_of
+from domain.quick import quick_dataclass
 from domain.units import InstanceId, Instant
 from lifecycle.machine import advance, allows, host_record
 from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
@@ -27,7 +27,7 @@ MOST_REASON_CHARS = 500
 NO_INSTANCE = InstanceId(0)
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class ReportsTaken:
     """`reports` are the steps to be written; `acks` the names to acknowledge once they are."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from domain.apps import AppVersion
 from domain.hosts import DecayedSums, Host, HostAppVersion
+from domain.quick import quick_dataclass
 from domain.ranking import CutPoints
 from domain.settings import DeadlineSettings
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
@@ -20,7 +20,7 @@ LEAST_POPULATION_SAMPLES = 50.0  # POLICY D1: until then the app's slack is the 
 ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured (POLICY 9)
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Speed:
     """How fast a host is with an app version. `flop_per_s` is what the client is told, too.
 

@@ -14,6 +14,7 @@ from domain.clock import Clock
 from domain.dispatch import Report, Reported, RequestView, RequestWrites
 from domain.hosts import Host
 from domain.jobs import Held
+from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.units import HostId, InstanceId, Instant, Seconds
 from scheduler import messages, reply
@@ -53,7 +54,7 @@ class Ports:
     observer: RequestObserver
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Contact:
     """One request, when it came, and the catalogue it is answered from."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.acceleration import Acceleration
 from domain.apps import ProcessorType
 from domain.jobs import JobClass
+from domain.quick import quick_dataclass
 from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
@@ -28,7 +28,7 @@ from scheduler.versions import Best, Usable, best_version
 Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the processors, retries or not
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Verdict:
     """Yes: with this version, by this due date. `runtime_s` is R."""
 

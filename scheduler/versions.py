@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from domain.apps import App, AppVersion, ProcessorType
+from domain.quick import quick_dataclass
 from domain.ranking import CutPoints, Percentile, samples
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings
@@ -23,7 +23,7 @@ LEAST_EXPLORATION = 0.1  # the random factor's floor (POLICY 3)
 CLOSEST_FIRST = (RefusalCode.DAILY_QUOTA, RefusalCode.PLAN_CLASS, RefusalCode.PLATFORM, RefusalCode.NO_APP_VERSION)
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Usable:
     """A version the host can run now, and how many of its processors a job of it occupies.
 
@@ -39,7 +39,7 @@ class Usable:
     cuts: CutPoints | None
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Best:
     """BAV(A, T): for gated and tight jobs, and, drawn with some curiosity, for relaxed ones.
 

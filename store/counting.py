@@ -6,12 +6,12 @@ these functions, in the transaction of the step, and recount by `instance_counts
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
 from domain.batches import BatchCounts
 from domain.jobs import InstanceState, JobState
+from domain.quick import quick_dataclass
 from domain.units import Instant
 
 # Over and unusable: each of them is one retry of its job.
@@ -29,7 +29,7 @@ UNUSABLE = frozenset(
 Kind: TypeAlias = tuple[InstanceState, bool, bool, bool]  # of instances that are counted alike
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Counted:
     """An instance as far as it is counted."""
 

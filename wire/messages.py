@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from domain.quick import quick_dataclass
 from domain.units import Instant, Seconds
 
 # States of a reported result, PROTOCOL part 4.
@@ -16,7 +17,7 @@ STATE_UPLOADED = 5
 STATE_ABORTED = 6
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class ReportedFile:
     """An output the client says it uploaded."""
 
@@ -26,7 +27,7 @@ class ReportedFile:
     error: str = ""  # "permanent upload error" and the like
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class ReportedResult:
     """A finished result, as the client tells it."""
 
@@ -56,7 +57,7 @@ class CoprocRequest:
     estimated_delay_s: Seconds = Seconds(0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class HeldResult:
     """An unfinished result the client has (other_result)."""
 
@@ -64,7 +65,7 @@ class HeldResult:
     plan_class: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class InProgress:
     """An unfinished job of any project in the client's queue (ip_result)."""
 
@@ -76,7 +77,7 @@ class InProgress:
     gpu_count: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class HostInfo:
     """The host as it describes itself; fields the client left out keep their defaults."""
 
@@ -98,7 +99,7 @@ class HostInfo:
     os_version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class SchedulerRequest:
     """One scheduler RPC of a client."""
 
@@ -148,7 +149,7 @@ class AppElement:
     user_friendly_name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class DownloadElement:
     """A file the client fetches. App files carry `signature`, inputs `md5`."""
 
@@ -161,7 +162,7 @@ class DownloadElement:
     sticky: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class UploadElement:
     """A file the client will upload; `token` is echoed in xml_signature."""
 
@@ -171,7 +172,7 @@ class UploadElement:
     token: str
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class FileRef:
     file_name: str
     open_name: str = ""
@@ -180,7 +181,7 @@ class FileRef:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class AppVersionElement:
     app_name: str
     version_num: int
@@ -194,7 +195,7 @@ class AppVersionElement:
     file_refs: tuple[FileRef, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class WorkunitElement:
     name: str
     app_name: str
@@ -206,7 +207,7 @@ class WorkunitElement:
     file_refs: tuple[FileRef, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class ResultElement:
     name: str
     wu_name: str
@@ -217,7 +218,7 @@ class ResultElement:
     file_refs: tuple[FileRef, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class SchedulerReply:
     """One answer. Elements are written in the order the client needs them."""
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from domain.quick import quick_dataclass
 from domain.units import Seconds
 from wire import text
 from wire.messages import ReportedFile, ReportedResult
@@ -76,7 +76,7 @@ _FILE = Part(
 _ERROR = Tag("error_msg")
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Fence:
     """Around the reported results: what stands before `opens_at` and from `closes_at` on comes from no app.
 
