@@ -6,11 +6,13 @@ is scored; an app's scores say whether `spread` must change.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from domain.forecasts import Accuracy, KeptForecast, Score
+from domain.batches import BatchState
+from domain.forecasts import Accuracy, EndedBatch, KeptForecast, Score
 from domain.units import Instant, Seconds
 
 CHECKPOINTS = (0.1, 0.5, 0.9)
@@ -20,6 +22,29 @@ LEAST_COVERAGE, MOST_COVERAGE = 0.75, 0.98
 WANTED_COVERAGE = 0.9
 LEAST_SPREAD, MOST_SPREAD = 0.5, 4.0
 LEAST_STEP = 1e-3
+ROUNDING = 1e-9  # 0.1 * 30 is a little more than 3
+
+
+def checkpoint_passed(over_then: int, over: int, *, jobs_total: int) -> float | None:
+    """The last checkpoint that was reached since the last forecast, by the share of jobs that are over.
+
+    >>> checkpoint_passed(4, 5, jobs_total=10), checkpoint_passed(5, 6, jobs_total=10)
+    (0.5, None)
+    """
+    reached = [share for share in CHECKPOINTS if over_then < math.ceil(share * jobs_total - ROUNDING) <= over]
+    return reached[-1] if reached else None
+
+
+def scores_of(ended: EndedBatch) -> list[Score]:
+    """The scores of a batch's forecasts; none of a batch that was aborted, or of forecasts made when it was over."""
+    batch = ended.batch
+    if batch.state is not BatchState.COMPLETE or batch.ended_at is None:
+        return []
+    return [
+        score(kept, submitted_at=batch.created_at, ended_at=batch.ended_at, delay_bound_s=ended.delay_bound_s)
+        for kept in ended.kept
+        if kept.made_at < batch.ended_at
+    ]
 
 
 def score(kept: KeptForecast, *, submitted_at: Instant, ended_at: Instant, delay_bound_s: Seconds) -> Score:
@@ -54,7 +79,8 @@ def score(kept: KeptForecast, *, submitted_at: Instant, ended_at: Instant, delay
 
 
 def accuracy(scores: Sequence[Score]) -> Accuracy | None:
-    """Over an app's scores; None while there is none."""
+    """Over the scores of an app's last 100 batches; None while there is none."""
+    scores = _recent(scores)
     if not scores:
         return None
     errors = np.array([each.error_fraction for each in scores])

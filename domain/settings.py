@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from functools import cache
 from typing import Any, get_type_hints
 
 from domain.errors import InvalidInputError
+from domain.knobs import knob
+from domain.ordering_settings import OrderingSettings
 from domain.units import DAY_S, HOUR_S, Seconds
 
 
@@ -25,23 +28,6 @@ class DeadlineRule(StrEnum):
 
 
 MASTER_URL = r"https?://[^\s<>\"'&]{1,180}/"  # short enough for a client's line when a service's name follows it
-
-
-def knob(
-    default: Any,
-    meaning: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    pattern: str = r"[\s\S]*",
-    expected: str = "text",
-) -> Any:
-    """A settings field: its default, what it means, and its range (both ends allowed).
-
-    A text matches `pattern` as a whole; `expected` says the same in words.
-    """
-    metadata = {"meaning": meaning, "low": low, "high": high, "pattern": pattern, "expected": expected}
-    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,22 +115,6 @@ class FileSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderingSettings:
-    policy: str = knob(
-        "logical_time",
-        "whose batch goes first: logical_time or fifo",
-        pattern="logical_time|fifo",
-        expected="one of logical_time, fifo",
-    )
-    let_rule: str = knob(
-        "design",
-        "LET = LST + R (design) or LST + R / share (wfq)",
-        pattern="design|wfq",
-        expected="one of design, wfq",
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class RankingSettings:
     min_rows: int = knob(20, "rows an (app, processor type) needs for percentiles", low=1)
     min_samples: float = knob(3.0, "effective samples a row needs to be ranked", low=0)
@@ -163,10 +133,15 @@ class RankingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EstimatorSettings:
+    look_s: Seconds = knob(Seconds(5.0), "seconds between looks for batches to forecast", low=0.05)
+    pause_s: Seconds = knob(Seconds(60.0), "seconds at least in which validations are gathered for a forecast", low=0)
+    timer_s: Seconds = knob(Seconds(900.0), "seconds after which a batch is forecast in any case", low=1)
+
+
+@dataclass(frozen=True, slots=True)
 class StorageSettings:
-    keep_ended_s: Seconds = knob(
-        Seconds(7 * DAY_S), "seconds after a batch's end in which its jobs stay in the busy tables", low=0
-    )
+    keep_ended_s: Seconds = knob(Seconds(7 * DAY_S), "seconds an ended batch's jobs stay in the busy tables", low=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +156,7 @@ class Settings:
     files: FileSettings = FileSettings()
     ordering: OrderingSettings = OrderingSettings()
     ranking: RankingSettings = RankingSettings()
+    estimator: EstimatorSettings = EstimatorSettings()
     storage: StorageSettings = StorageSettings()
 
     @classmethod
@@ -249,13 +225,19 @@ def meaning_of(key: str) -> str:
     return str(_knobs(type(getattr(Settings(), section_name)))[name].metadata["meaning"])
 
 
+@cache
+def _kinds(section: type) -> dict[str, Any]:
+    """What each knob of a section is: put together from text, which takes a while."""
+    return get_type_hints(section)
+
+
 def _knobs(section: type) -> dict[str, Any]:
     return {f.name: f for f in fields(section)}
 
 
 def _checked(key: str, section: type, name: str, value: object) -> object:
     metadata = _knobs(section)[name].metadata
-    kind = get_type_hints(section)[name]
+    kind = _kinds(section)[name]
     kind = getattr(kind, "__supertype__", kind)  # Seconds is a float
     low, high = metadata["low"], metadata["high"]
     expected = metadata["expected"] if kind is str else _expected(kind, low, high)

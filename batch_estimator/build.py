@@ -1,0 +1,17 @@
+"""Puts the estimator together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from batch_estimator.ports import Ports
+from batch_estimator.service import Estimator, RunFit, in_a_thread
+from domain.clock import Clock
+from domain.settings import EstimatorSettings
+
+
+def build(
+    ports: Ports, settings: Callable[[], EstimatorSettings], clock: Clock, *, run_fit: RunFit = in_a_thread
+) -> Estimator:
+    """The estimator. `settings()` gives those of the moment; `run_fit` says where the arithmetic is done."""
+    return Estimator(ports, settings, clock, run_fit)

@@ -1,0 +1,69 @@
+"""What is kept and published of a forecast, and how loud is it said? Pure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from batch_estimator.forecast import Forecast
+from batch_estimator.publish import at_risk, operator_flag, publication
+from batch_estimator.selfcheck import checkpoint_passed
+from batch_estimator.snapshot import Snapshot
+from domain.batches import QoS
+from domain.forecasts import ForecastRecord, ForecastStanding, Method, Trigger
+
+
+def recorded(
+    forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_instances: int
+) -> ForecastRecord:
+    """The forecast with what becomes of the published C(B), its warnings, and whether it will be scored.
+
+    `most_instances` is of the open job that has the most. The floor is for long deadlines, risk for short ones.
+    """
+    batch, counts = standing.batch, standing.batch.counts
+    published = publication(
+        forecast,
+        previous_at=batch.completion_at,
+        long_deadline=batch.qos is QoS.LONG_DEADLINE,
+        delay_bound_s=standing.delay_bound_s,
+        last_first_dispatch_at=batch.last_first_dispatch_at,
+    )
+    return ForecastRecord(
+        batch.batch_id,
+        forecast.now,
+        trigger,
+        forecast.q10_at,
+        forecast.q50_at,
+        forecast.q90_at,
+        forecast.method,
+        forecast.because,
+        standing.spread,
+        published.completion_at,
+        published.change,
+        published.because,
+        counts.jobs_total,
+        counts.jobs_validated,
+        counts.jobs_failed,
+        checkpoint_fraction=checkpoint_passed(
+            standing.age.jobs_over_then, standing.age.jobs_over, jobs_total=counts.jobs_total
+        ),
+        at_risk=None if batch.deadline_at is None else at_risk(forecast, batch.deadline_at),
+        flag=_flag(forecast, standing, most_instances),
+        terms=forecast.terms,
+        holds=forecast.holds,
+    )
+
+
+def most_instances_of(snapshot: Snapshot) -> int:
+    """Instances of the open job that has the most; 0 when none is open.
+
+    Cancelled ones do not count: they are not in the snapshot.
+    """
+    of_job = np.bincount(snapshot.instances.job, minlength=len(snapshot.jobs.is_open))
+    return int(of_job[snapshot.jobs.is_open].max(initial=0))
+
+
+def _flag(forecast: Forecast, standing: ForecastStanding, most_instances: int) -> str | None:
+    if forecast.method is Method.FALLBACK:
+        return f"no forecast: {forecast.because}"
+    used_fraction = most_instances / standing.least_max_instances
+    return operator_flag(forecast, delay_bound_s=standing.delay_bound_s, most_instances_used_fraction=used_fraction)

@@ -1,0 +1,202 @@
+"""Forecasts the batches that are due, one at a time, and publishes what changed.
+
+For each batch: 1 claim it, so that no other process does it at once; 2 read how it stands; 3 fill its snapshot;
+4 fit, or fall back and say why; 5 keep the forecast and publish C(B). All state is in the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import structlog
+
+from batch_estimator.estimate import NoForecastError, estimate
+from batch_estimator.forecast import Forecast, fallback
+from batch_estimator.ports import Ports
+from batch_estimator.recording import most_instances_of, recorded
+from batch_estimator.refit import refit_at, trigger_of
+from batch_estimator.scoring import SelfCheck
+from domain.clock import Clock
+from domain.errors import NotFoundError, UnavailableError
+from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastStanding, Method, Trigger
+from domain.settings import EstimatorSettings
+from domain.units import BatchId, Instant, Seconds, later
+
+MOST_AT_ONCE = 100  # batches in one step; then the duty looks whether it is still this process's
+TRY_AGAIN_S = Seconds(900.0)  # after a forecast that could not even be kept
+ANY_TIME = Instant(math.inf)
+
+log = structlog.get_logger("batch_estimator")
+
+Fit = Callable[[], Forecast]
+RunFit = Callable[[Fit], Awaitable[Forecast]]
+
+
+async def in_line(fit: Fit) -> Forecast:
+    """Where nobody else waits: tests, the simulator's virtual time."""
+    return fit()
+
+
+async def in_a_thread(fit: Fit) -> Forecast:
+    """Where other duties share the event loop."""
+    return await asyncio.to_thread(fit)
+
+
+class Outcome(StrEnum):
+    """What became of a batch that was to be forecast."""
+
+    CHANGED = "changed"  # C(B) is new
+    HELD = "held"
+    ELSEWHERE = "elsewhere"  # another process does it, or has just done it
+    OVER = "over"
+    FAILED = "failed"  # nothing could be kept
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One batch that was to be forecast; `record` when something was kept."""
+
+    batch_id: BatchId
+    outcome: Outcome
+    record: ForecastRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What a step did; `more`: others are due already."""
+
+    done: tuple[Done, ...] = ()
+    ended: int = 0  # batches that ended, and were scored if they were complete
+    more: bool = False
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(one.outcome is outcome for one in self.done)
+
+    @property
+    def fallbacks(self) -> int:
+        return sum(one.record is not None and one.record.method is Method.FALLBACK for one in self.done)
+
+
+Progress = Callable[[Done, int, int], None]  # the batch just done, how many are, of how many
+
+
+def in_silence(done: Done, so_far: int, of: int) -> None:
+    """Progress to nobody."""
+
+
+class Estimator:
+    """Any process may run it at any time: batches are claimed one by one."""
+
+    def __init__(self, ports: Ports, settings: Callable[[], EstimatorSettings], clock: Clock, run_fit: RunFit) -> None:
+        self._snapshots = ports.snapshots
+        self._forecasts = ports.forecasts
+        self._settings = settings
+        self._clock = clock
+        self._run_fit = run_fit
+        self._self_check = SelfCheck(ports.forecasts, clock)
+        self._failed: dict[BatchId, float] = {}  # until when they are left alone, by the monotonic clock
+
+    async def run_once(self) -> Pass:
+        """Score what ended; forecast what is due, longest ago first."""
+        ended = await self._self_check.run_once()
+        settings, now = self._settings(), self._clock.now()
+        soonest_s = min(settings.pause_s, settings.timer_s)
+        ages = await self._forecasts.ages(made_before=later(now, -soonest_s))
+        due = [age for age in ages if refit_at(age, now=now, settings=settings) <= now and self._is_wanted(age)]
+        done = [await self._forecast(age.batch_id, trigger_of(age)) for age in due[:MOST_AT_ONCE]]
+        return Pass(tuple(done), ended, more=len(due) > MOST_AT_ONCE)
+
+    async def run_all(self, report: Progress = in_silence) -> Pass:
+        """Score what ended; forecast every active batch now, due or not."""
+        ended = await self._self_check.run_once()
+        ages = await self._forecasts.ages(made_before=ANY_TIME)
+        return Pass(tuple(await self._each([age.batch_id for age in ages], report)), ended)
+
+    async def run_one(self, batch_id: BatchId, report: Progress = in_silence) -> Pass:
+        """Forecast one batch now. Raises NotFoundError unless it is active."""
+        if await self._forecasts.standing(batch_id) is None:
+            raise NotFoundError("active batch", batch_id)
+        return Pass(tuple(await self._each([batch_id], report)))
+
+    async def _each(self, batch_ids: Sequence[BatchId], report: Progress) -> list[Done]:
+        done: list[Done] = []
+        for batch_id in batch_ids:
+            done.append(await self._forecast(batch_id, Trigger.MANUAL))
+            report(done[-1], len(done), len(batch_ids))
+        return done
+
+    def _is_wanted(self, age: ForecastAge) -> bool:
+        return self._failed.get(age.batch_id, -math.inf) <= self._clock.monotonic()
+
+    async def _forecast(self, batch_id: BatchId, trigger: Trigger) -> Done:
+        """Whatever one batch runs into, the others go on; only a database that is away ends the pass."""
+        try:
+            async with self._forecasts.claim(batch_id) as mine:
+                done = await self._claimed(batch_id, trigger) if mine else Done(batch_id, Outcome.ELSEWHERE)
+        except UnavailableError:
+            raise
+        except Exception:
+            log.exception("no forecast kept", batch_id=batch_id, try_again_in_s=TRY_AGAIN_S)
+            self._failed[batch_id] = self._clock.monotonic() + TRY_AGAIN_S
+            return Done(batch_id, Outcome.FAILED)
+        self._failed.pop(batch_id, None)
+        return done
+
+    async def _claimed(self, batch_id: BatchId, trigger: Trigger) -> Done:
+        standing, now = await self._forecasts.standing(batch_id), self._clock.now()
+        if standing is None:
+            return Done(batch_id, Outcome.OVER)
+        if trigger is not Trigger.MANUAL and refit_at(standing.age, now=now, settings=self._settings()) > now:
+            return Done(batch_id, Outcome.ELSEWHERE)
+        record = await self._made(standing, trigger, now)
+        if record is None or not await self._forecasts.publish(record):
+            return Done(batch_id, Outcome.OVER)
+        _tell(record)
+        return Done(batch_id, Outcome.HELD if record.change is Change.HELD else Outcome.CHANGED, record)
+
+    async def _made(self, standing: ForecastStanding, trigger: Trigger, now: Instant) -> ForecastRecord | None:
+        """The forecast, or what stands in for it; None when the batch has just ended."""
+        batch = standing.batch
+        try:
+            snapshot = await self._snapshots.snapshot(batch.batch_id, now=now)
+            if snapshot is None:
+                return None
+            filled = snapshot
+            forecast = await self._run_fit(lambda: estimate(filled, spread=standing.spread))
+            return recorded(forecast, standing, trigger, most_instances=most_instances_of(filled))
+        except UnavailableError:
+            raise
+        except NoForecastError as error:
+            because = str(error)
+        except Exception as error:
+            log.exception("model failed", batch_id=batch.batch_id)
+            because = f"{type(error).__name__}: {error}"
+        log.warning("forecast falls back", batch_id=batch.batch_id, because=because)
+        instead = fallback(
+            now=now, delay_bound_s=standing.delay_bound_s, previous_at=batch.completion_at, because=because
+        )
+        return recorded(instead, standing, trigger, most_instances=0)
+
+
+def _tell(record: ForecastRecord) -> None:
+    """A line for every C(B) that changed, and one for a reader of details for each that was held."""
+    tell = log.debug if record.change is Change.HELD else log.info
+    tell(
+        "completion " + ("held" if record.change is Change.HELD else "published"),
+        batch_id=record.batch_id,
+        completion_at=record.completion_at,
+        change=record.change.value,
+        because=record.because,
+        q50_at=record.q50_at,
+        q90_at=record.q90_at,
+        method=record.method.value,
+        trigger=record.trigger.value,
+        jobs_over=record.jobs_validated + record.jobs_failed,
+        jobs_total=record.jobs_total,
+        at_risk=record.at_risk,
+        flag=record.flag,
+    )

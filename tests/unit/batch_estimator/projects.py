@@ -1,0 +1,70 @@
+"""The estimator on a project in memory, with a clock set by hand and stores that can be made to fail."""
+
+from __future__ import annotations
+
+from batch_estimator.build import build
+from batch_estimator.filling import TableSnapshots
+from batch_estimator.ports import Forecasts, Ports, Snapshots
+from batch_estimator.service import Estimator, in_line
+from batch_estimator.snapshot import Snapshot
+from domain.forecasts import ForecastRecord
+from domain.settings import EstimatorSettings
+from domain.units import BatchId, Instant
+from store.memory import MemoryStore
+from store.memory.forecasts import MemoryForecasts
+from tests.conformance.test_history import settle
+from tests.stores import Store
+from tests.unit.jobs.projects import HandClock
+from tests.worlds import a_registered_host, a_report, a_sent_instance, report
+
+SETTINGS = EstimatorSettings()
+
+
+class FailingSnapshots:
+    """Snapshots of a store, but for some batches, which raise."""
+
+    def __init__(self, store: Store, failing: dict[BatchId, Exception]) -> None:
+        self._inner = TableSnapshots(store.forecasting)
+        self.failing = failing
+
+    async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Snapshot | None:
+        if batch_id in self.failing:
+            raise self.failing[batch_id]
+        return await self._inner.snapshot(batch_id, now=now)
+
+
+class FailingForecasts(MemoryForecasts):
+    """Forecasts of a memory store; those of some batches cannot be kept."""
+
+    failing: dict[BatchId, Exception]
+
+    @classmethod
+    def of(cls, store: MemoryStore, failing: dict[BatchId, Exception]) -> FailingForecasts:
+        made = cls(store.forecasts._work)
+        made.failing = failing
+        return made
+
+    async def publish(self, record: ForecastRecord) -> bool:
+        if record.batch_id in self.failing:
+            raise self.failing[record.batch_id]
+        return await super().publish(record)
+
+
+def an_estimator(
+    store: Store,
+    clock: HandClock,
+    *,
+    snapshots: Snapshots | None = None,
+    forecasts: Forecasts | None = None,
+    settings: EstimatorSettings = SETTINGS,
+) -> Estimator:
+    ports = Ports(snapshots or TableSnapshots(store.forecasting), forecasts or store.forecasts)
+    return build(ports, lambda: settings, clock, run_fit=in_line)
+
+
+async def validate_one(store: Store, batch_id: BatchId, clock: HandClock) -> None:
+    """One more job of the batch is done by a new host, and valid now."""
+    host = await a_registered_host(store)
+    sent = await a_sent_instance(store, batch_id, host, sent_at=Instant(clock.time - 3600.0))
+    await report(store, host, a_report(sent))
+    await settle(store, clock.time)

@@ -1,0 +1,93 @@
+"""What is kept of a forecast, and what it says about each kind of batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from batch_estimator.forecast import Forecast, fallback
+from batch_estimator.recording import most_instances_of, recorded
+from batch_estimator.snapshot import Standing
+from domain.batches import Batch, BatchCounts, QoS
+from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastStanding, Method, Trigger
+from domain.units import DAY_S, BatchId, Instant, Seconds
+from tests.builders import NOW, a_batch
+from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
+
+
+def in_days(days: float) -> Instant:
+    return Instant(NOW + days * DAY_S)
+
+
+def a_forecast(q90_days: float) -> Forecast:
+    return Forecast(NOW, in_days(q90_days / 4), in_days(q90_days / 2), in_days(q90_days), Method.WARM, "from a test")
+
+
+def a_standing(batch: Batch, *, over_then: int = 0, bound_days: float = 7.0, limit: int = 8) -> ForecastStanding:
+    over = batch.counts.jobs_validated + batch.counts.jobs_failed
+    age = ForecastAge(batch.batch_id, NOW, batch.completion_at, over_then, over)
+    return ForecastStanding(batch, age, Seconds(bound_days * DAY_S), limit, spread=1.25)
+
+
+def a_record(forecast: Forecast, *, over_then: int = 0, most_instances: int = 1, **changes: Any) -> ForecastRecord:
+    standing = a_standing(a_batch(**changes), over_then=over_then)
+    return recorded(forecast, standing, Trigger.TIMER, most_instances=most_instances)
+
+
+def test_the_floor_is_for_long_deadlines_alone() -> None:
+    dispatched: dict[str, Any] = {"last_first_dispatch_at": in_days(1.0)}
+
+    assert a_record(a_forecast(5.0), qos=QoS.LONG_DEADLINE, **dispatched).completion_at == in_days(8.0)
+    for qos in (QoS.AFAP, QoS.THROUGHPUT):
+        assert a_record(a_forecast(5.0), qos=qos, **dispatched).completion_at == in_days(5.0)
+
+
+def test_people_are_told_the_quantiles_whatever_is_held() -> None:
+    made = a_record(a_forecast(10.5), qos=QoS.AFAP, completion_at=in_days(10.0))
+
+    assert (made.completion_at, made.change) == (in_days(10.0), Change.HELD)
+    assert (made.q50_at, made.q90_at) == (in_days(5.25), in_days(10.5))
+
+
+def test_a_short_deadline_is_at_risk_and_stays_the_deadline() -> None:
+    batch: dict[str, Any] = {"qos": QoS.SHORT_DEADLINE, "deadline_at": in_days(2.0)}
+
+    assert a_record(a_forecast(3.0), **batch).at_risk == "complete at latest 1.0 days after the deadline"
+    assert a_record(a_forecast(2.0), **batch).at_risk is None
+    assert a_record(a_forecast(3.0), qos=QoS.AFAP).at_risk is None
+
+
+def test_a_job_that_nears_its_limit_is_flagged() -> None:
+    assert a_record(a_forecast(3.0), most_instances=4).flag is None
+    assert a_record(a_forecast(3.0), most_instances=5).flag == "a job has used 62% of its instances: more than half"
+
+
+def test_a_fallback_is_flagged_with_its_reason() -> None:
+    instead = fallback(now=NOW, delay_bound_s=Seconds(DAY_S), previous_at=None, because="no fit")
+
+    assert a_record(instead).flag == "no forecast: no fit"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "checkpoint"),
+    [(2, 3, 0.1), (3, 4, None), (0, 15, 0.5), (14, 15, 0.5), (15, 30, 0.9), (27, 28, None), (0, 0, None)],
+)
+def test_the_first_forecast_past_a_checkpoint_will_be_scored(then: int, now: int, checkpoint: float | None) -> None:
+    counts = BatchCounts(jobs_total=30, jobs_validated=now)
+
+    assert a_record(a_forecast(3.0), over_then=then, counts=counts).checkpoint_fraction == checkpoint
+
+
+def test_the_spread_and_the_counts_are_those_it_was_made_at() -> None:
+    counts = BatchCounts(jobs_total=30, jobs_validated=7, jobs_failed=2)
+    made = a_record(a_forecast(3.0), counts=counts, batch_id=BatchId(5))
+
+    assert (made.batch_id, made.spread, made.jobs_total, made.jobs_validated, made.jobs_failed) == (5, 1.25, 30, 7, 2)
+
+
+def test_the_job_with_most_instances_is_an_open_one() -> None:
+    done = [Sent(0, Standing.SUCCESS, host, 9.0, 5.0) for host in (1, 2, 3)]
+    open_ = [Sent(1, Standing.ERROR, 4, 9.0, 5.0), Sent(1, Standing.IN_PROGRESS, 5, 3.0)]
+
+    assert most_instances_of(a_snapshot([*done, *open_])) == 2

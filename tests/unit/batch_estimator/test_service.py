@@ -1,0 +1,282 @@
+"""Batches are forecast when they are due, whatever one of them runs into."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from batch_estimator.estimate import NoForecastError
+from batch_estimator.service import MOST_AT_ONCE, TRY_AGAIN_S, Done, Outcome, Pass
+from domain.batches import QoS
+from domain.errors import NotFoundError, UnavailableError
+from domain.forecasts import Change, ForecastRecord, Method, Trigger
+from domain.settings import EstimatorSettings
+from domain.units import DAY_S, BatchId, Instant, Seconds, later
+from store.memory import MemoryStore
+from tests.builders import NOW
+from tests.stores import Store
+from tests.unit.batch_estimator.projects import FailingForecasts, FailingSnapshots, an_estimator, validate_one
+from tests.unit.jobs.projects import HandClock
+from tests.worlds import a_registered_host, a_submitted_batch
+
+
+async def the_last(store: Store, batch_id: BatchId) -> ForecastRecord:
+    return (await store.forecasts.last([batch_id]))[batch_id]
+
+
+def outcomes(made: Pass) -> list[tuple[BatchId, Outcome]]:
+    return [(one.batch_id, one.outcome) for one in made.done]
+
+
+async def test_a_new_batch_is_forecast_at_once_and_then_left_alone() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=5)
+    estimator = an_estimator(store, clock)
+
+    first, second = await estimator.run_once(), await estimator.run_once()
+
+    assert outcomes(first) == [(batch.batch_id, Outcome.CHANGED)]
+    assert second == Pass()
+    made = await the_last(store, batch.batch_id)
+    assert (made.trigger, made.method, made.change) == (Trigger.SUBMISSION, Method.APRIORI, Change.FIRST)
+    shown = await store.views.batch(batch.batch_id)
+    assert shown.completion_at == made.completion_at == shown.completion_q90_at == made.q90_at > NOW
+    assert shown.completion_q50_at == made.q50_at
+
+
+async def test_a_validation_counts_after_its_pause_and_not_before() -> None:
+    store, clock = MemoryStore(), HandClock()
+    for _ in range(30):
+        await a_registered_host(store, last_rpc_at=NOW)
+    batch = await a_submitted_batch(store, jobs=5)
+    estimator = an_estimator(store, clock, settings=EstimatorSettings(timer_s=Seconds(30 * DAY_S)))
+    await estimator.run_once()
+    made = await the_last(store, batch.batch_id)
+    pause_s = 0.01 * (made.completion_at - NOW)
+    assert 60.0 < pause_s < 30 * DAY_S
+
+    clock.time = later(NOW, pause_s - 1.0)
+    await validate_one(store, batch.batch_id, clock)
+    too_soon = await estimator.run_once()
+    clock.time = later(NOW, pause_s)
+    in_time = await estimator.run_once()
+
+    assert (len(too_soon.done), len(in_time.done)) == (0, 1)
+    assert (await the_last(store, batch.batch_id)).trigger is Trigger.VALIDATION
+    assert (await the_last(store, batch.batch_id)).jobs_validated == 1
+
+
+async def test_without_a_validation_the_timer_makes_the_next() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=5)
+    estimator = an_estimator(store, clock)
+    await estimator.run_once()
+
+    clock.time = later(NOW, 899.0)
+    assert (await estimator.run_once()).done == ()
+    clock.time = later(NOW, 900.0)
+    [done] = (await estimator.run_once()).done
+
+    assert (done.outcome, done.record) == (Outcome.HELD, await the_last(store, batch.batch_id))
+    assert done.record is not None and done.record.trigger is Trigger.TIMER
+
+
+async def test_a_new_process_goes_on_where_the_last_one_was() -> None:
+    store, clock = MemoryStore(), HandClock()
+    await a_submitted_batch(store, jobs=5)
+    await an_estimator(store, clock).run_once()
+
+    clock.time = later(NOW, 10.0)
+    assert (await an_estimator(store, clock).run_once()).done == ()
+
+
+async def test_the_longest_ago_comes_first_and_a_step_has_an_end() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batches = [await a_submitted_batch(store, jobs=1) for _ in range(MOST_AT_ONCE + 1)]
+    estimator = an_estimator(store, clock)
+
+    first = await estimator.run_once()
+    second = await estimator.run_once()
+
+    assert (len(first.done), first.more) == (MOST_AT_ONCE, True)
+    assert ([one.batch_id for one in second.done], second.more) == ([batches[-1].batch_id], False)
+
+
+@pytest.mark.parametrize(
+    ("error", "because"),
+    [
+        (NoForecastError("no finite quantile"), "no finite quantile"),
+        (ZeroDivisionError("by nothing"), "ZeroDivisionError: by nothing"),
+    ],
+)
+async def test_a_batch_the_model_fails_at_falls_back_with_the_reason_and_stops_no_other(
+    error: Exception, because: str
+) -> None:
+    store, clock = MemoryStore(), HandClock()
+    bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
+    estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, {bad.batch_id: error}))
+
+    with capture_logs() as lines:
+        made = await estimator.run_once()
+
+    assert outcomes(made) == [(bad.batch_id, Outcome.CHANGED), (good.batch_id, Outcome.CHANGED)]
+    assert made.fallbacks == 1
+    record = await the_last(store, bad.batch_id)
+    assert (record.method, record.method_because) == (Method.FALLBACK, because)
+    assert record.q10_at == record.q50_at == record.q90_at == record.completion_at == NOW + 7 * DAY_S
+    assert record.flag == f"no forecast: {because}"
+    [told] = [line for line in lines if line["event"] == "forecast falls back"]
+    assert (told["batch_id"], told["because"]) == (bad.batch_id, because)
+
+
+async def test_a_fallback_is_never_earlier_than_what_was_published() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=2)
+    failing: dict[BatchId, Exception] = {}
+    estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, failing))
+    await estimator.run_once()
+    published = await the_last(store, batch.batch_id)
+    assert published.completion_at > later(NOW, 7 * DAY_S + 900.0)
+
+    failing[batch.batch_id] = NoForecastError("no")
+    clock.time = later(NOW, 900.0)
+    await estimator.run_once()
+
+    instead = await the_last(store, batch.batch_id)
+    assert (instead.q90_at, instead.completion_at) == (published.completion_at, published.completion_at)
+
+
+async def test_a_forecast_that_cannot_be_kept_stops_no_other_and_is_tried_again_later() -> None:
+    store, clock = MemoryStore(), HandClock()
+    bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
+    forecasts = FailingForecasts.of(store, {bad.batch_id: RuntimeError("no room")})
+    estimator = an_estimator(store, clock, forecasts=forecasts)
+
+    first, second = await estimator.run_once(), await estimator.run_once()
+    clock.time = later(NOW, TRY_AGAIN_S)
+    forecasts.failing.clear()
+    third = await estimator.run_once()
+
+    assert outcomes(first) == [(bad.batch_id, Outcome.FAILED), (good.batch_id, Outcome.CHANGED)]
+    assert outcomes(second) == []
+    assert (bad.batch_id, Outcome.CHANGED) in outcomes(third)
+
+
+async def test_a_database_that_is_away_ends_the_pass() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=2)
+    away = FailingSnapshots(store, {batch.batch_id: UnavailableError("away")})
+
+    with pytest.raises(UnavailableError, match="away"):
+        await an_estimator(store, clock, snapshots=away).run_once()
+
+    assert (await an_estimator(store, clock).run_once()).count(Outcome.CHANGED) == 1
+
+
+async def test_a_batch_another_process_has_is_left_to_it() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=2)
+
+    async with store.forecasts.claim(batch.batch_id):
+        made = await an_estimator(store, clock).run_once()
+
+    assert outcomes(made) == [(batch.batch_id, Outcome.ELSEWHERE)]
+    assert await store.forecasts.last([batch.batch_id]) == {}
+
+
+async def test_a_batch_that_was_just_forecast_elsewhere_is_not_forecast_again() -> None:
+    store, clock = MemoryStore(), HandClock()
+    first, second = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
+    other = an_estimator(store, clock)
+
+    class Overtaken(FailingSnapshots):
+        """While the first batch is read, another process does all of them."""
+
+        async def snapshot(self, batch_id: BatchId, *, now: Instant):  # type: ignore[no-untyped-def]
+            await other.run_one(second.batch_id)
+            return await super().snapshot(batch_id, now=now)
+
+    made = await an_estimator(store, clock, snapshots=Overtaken(store, {})).run_once()
+
+    assert outcomes(made) == [(first.batch_id, Outcome.CHANGED), (second.batch_id, Outcome.ELSEWHERE)]
+    assert len(await store.forecasts.series(second.batch_id, limit=9)) == 1
+
+
+async def test_a_batch_that_ends_meanwhile_is_over() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=2)
+
+    class Ending(FailingSnapshots):
+        async def snapshot(self, batch_id: BatchId, *, now: Instant):  # type: ignore[no-untyped-def]
+            found = await super().snapshot(batch_id, now=now)
+            await store.submissions.abort_batch(batch_id, now=now)
+            return found
+
+    made = await an_estimator(store, clock, snapshots=Ending(store, {})).run_once()
+
+    assert outcomes(made) == [(batch.batch_id, Outcome.OVER)]
+    assert await store.forecasts.last([batch.batch_id]) == {}
+
+
+async def test_every_active_batch_can_be_forecast_on_demand() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batches = [await a_submitted_batch(store, jobs=2) for _ in range(3)]
+    estimator = an_estimator(store, clock)
+    await estimator.run_once()
+    told: list[tuple[BatchId, int, int]] = []
+
+    def note(done: Done, so_far: int, of: int) -> None:
+        told.append((done.batch_id, so_far, of))
+
+    clock.time = later(NOW, 1.0)
+    made = await estimator.run_all(note)
+
+    assert told == [(batch.batch_id, number + 1, 3) for number, batch in enumerate(batches)]
+    assert {one.record.trigger for one in made.done if one.record is not None} == {Trigger.MANUAL}
+    assert made.count(Outcome.HELD) == 3
+
+
+async def test_only_an_active_batch_can_be_forecast_on_demand() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=2)
+    estimator = an_estimator(store, clock)
+
+    assert outcomes(await estimator.run_one(batch.batch_id)) == [(batch.batch_id, Outcome.CHANGED)]
+    with pytest.raises(NotFoundError, match="no active batch 4711"):
+        await estimator.run_one(BatchId(4711))
+
+
+async def test_a_change_is_told_with_its_reason_and_a_held_one_is_not_loud() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=2)
+    estimator = an_estimator(store, clock)
+
+    with capture_logs() as lines:
+        await estimator.run_one(batch.batch_id)
+        await estimator.run_one(batch.batch_id)
+
+    assert [(line["event"], line["log_level"]) for line in lines] == [
+        ("completion published", "info"),
+        ("completion held", "debug"),
+    ]
+    assert lines[0]["because"].startswith("first estimate: q90 nothing came back yet")
+
+
+async def test_what_is_published_never_becomes_the_bound_of_instances_to_come() -> None:
+    """Else each C(B) would make the next one later, without end."""
+    store, clock = MemoryStore(), HandClock()
+    for _ in range(3):
+        await a_registered_host(store, last_rpc_at=NOW)
+    batch = await a_submitted_batch(store, jobs=50, qos=QoS.LONG_DEADLINE)
+    estimator = an_estimator(store, clock)
+
+    await estimator.run_one(batch.batch_id)
+    first = await the_last(store, batch.batch_id)
+    for _ in range(5):
+        await estimator.run_one(batch.batch_id)
+        again = await the_last(store, batch.batch_id)
+
+    assert again.change is Change.HELD
+    assert (again.q50_at, again.q90_at) == (first.q50_at, first.q90_at)
+    standing = await store.forecasts.standing(batch.batch_id)
+    assert standing is not None and standing.delay_bound_s == 7 * DAY_S < first.q90_at - NOW
