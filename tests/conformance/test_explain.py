@@ -280,6 +280,30 @@ async def test_explaining_changes_nothing(store: Store, seed: int) -> None:
     assert await everything(store, hosts, [batch.batch_id for batch in batches]) == before
 
 
+async def test_the_same_project_at_the_same_instant_is_explained_alike(store: Store) -> None:
+    """Whatever a request draws, order included: versions to try, and where the array begins among equal batches."""
+    version = await a_registered_version(store)
+    await a_registered_version(store, version.app_id, platform="i686-pc-linux-gnu")
+    batches = [
+        await a_submitted_batch(store, jobs=5, order_key=1.0, qos=qos)
+        for qos in (QoS.AFAP, QoS.THROUGHPUT, QoS.THROUGHPUT)
+    ]
+    hosts = [
+        await a_calling_host(store, ncpus=3, platforms=("x86_64-pc-linux-gnu", "i686-pc-linux-gnu")) for _ in range(3)
+    ]
+    await a_retry(store, hosts[2], batches[0].batch_id)
+
+    shown = [
+        [await explain(store).host(host.host_id) for host in hosts]
+        + [await explain(store).batch(batch.batch_id) for batch in batches]
+        + [await explain(store).job(JobId(1)), await explain(store).instance(InstanceId(1))]
+        for _ in range(3)
+    ]
+
+    assert listed(shown[0][0], "would_get")
+    assert shown[1] == shown[0] and shown[2] == shown[0]
+
+
 async def test_an_extra_copy_says_so_and_why(store: Store) -> None:
     await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=1, qos=QoS.AFAP)

@@ -94,6 +94,26 @@ def test_a_due_date_lies_between_the_hosts_end_and_the_delay_bound(
         assert found.due_at >= NOW + moment.start_s + lengths[0]
 
 
+@given(*cases, st.sampled_from(DeadlineRule))
+def test_under_no_rule_is_a_job_due_before_the_host_is_done_or_but_for_the_proposal_later_than_it_allows(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+    rule: DeadlineRule,
+) -> None:
+    # All held work is never done before the endangered part of it (test_busy_times).
+    moment = replace(moment, queue_s=Seconds(moment.start_s + moment.queue_s))
+    found = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, rule=rule))
+    if isinstance(found, Due):
+        assert found.due_at >= NOW + moment.start_s + lengths[0]
+        # The proposal's pseudo-code knows no delay bound: C(B) and BT + R are due dates wherever they are.
+        assert rule is DeadlineRule.PROPOSAL or found.due_at <= NOW + job_class.delay_bound_s
+
+
 @given(*cases)
 def test_no_host_below_a_gate_passes_it(
     moment: Moment,
