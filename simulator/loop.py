@@ -14,11 +14,11 @@ Arguments = TypeVarTuple("Arguments")
 class ThreadlessLoop(asyncio.SelectorEventLoop):
     """Tasks run in the order in which they were made; `asyncio.to_thread` calls its function and returns."""
 
-    def run_in_executor(  # type: ignore[override]  # the base promises a future of its own kind, of any executor
+    def run_in_executor(
         self,
         executor: Executor | None,
         func: Callable[[Unpack[Arguments]], Result],
-        *args: Unpack[Arguments],
+        *args: *Arguments,
     ) -> asyncio.Future[Result]:
         assert executor is None, "the simulation has no threads"
         done: asyncio.Future[Result] = self.create_future()

@@ -5,7 +5,7 @@ Only `tables.Tables` changes what an index depends on (states, hosts, urgency); 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from domain.batches import Batch, BatchCounts, BatchState
@@ -24,6 +24,7 @@ from domain.units import (
     Seconds,
     VolunteerId,
 )
+from domain.waiting import Candidate
 from store.counting import Counted
 from store.memory.queues import WaitingQueues
 
@@ -59,6 +60,7 @@ class StoredBatch:
     completion_q90_at: Instant | None = None
     median_turnaround_s: Seconds | None = None
     turnaround_s_per_flop: Mapping[AppId, float] = field(default_factory=dict)  # of every app, as it is now
+    tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was looked at last
 
     @property
     def order(self) -> tuple[int, float, BatchId]:
@@ -108,6 +110,11 @@ class StoredJob:
     ended_at: Instant | None = None
     instances: tuple[StoredInstance, ...] = ()
 
+    def changed(self) -> None:
+        """Something about the job or its instances is not as the feeder has read it."""
+        for row in self.instances:
+            row.candidate = None
+
     @property
     def median_turnaround_s(self) -> Seconds | None:
         """Of its batch's results, or of the app's by size."""
@@ -145,6 +152,7 @@ class StoredInstance:
     copied_because: str = ""
     uploads: tuple[Upload, ...] = ()
     created_at: Instant | None = None  # None: with its batch
+    candidate: Candidate | None = None  # as the feeder reads it; None: to be made, something has changed
 
     @property
     def name(self) -> str:

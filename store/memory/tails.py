@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from domain.acceleration import LowTurnaround, Returned, low_turnaround
@@ -41,9 +42,16 @@ class MemoryTails:
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
         batch = self._work.batches.get(batch_id)
-        ids = batch.job_ids if batch is not None else range(0)
-        jobs = (self._work.jobs[job_id - 1] for job_id in ids if job_id > after)
-        return [self._tail_job(job, now) for job in jobs if job.state is JobState.OPEN][:limit]
+        ids = self._open_jobs(batch) if batch is not None else []
+        behind = ids[bisect_right(ids, after) :][:limit]
+        return [self._tail_job(self._work.jobs[job_id - 1], now) for job_id in behind]
+
+    def _open_jobs(self, batch: StoredBatch) -> Sequence[JobId]:
+        """Ascending. Jobs that are over stay so: those that were open before are all that need be looked at."""
+        jobs = self._work.jobs
+        ids = batch.job_ids if batch.tail is None else batch.tail
+        batch.tail = [JobId(job_id) for job_id in ids if jobs[job_id - 1].state is JobState.OPEN]
+        return batch.tail
 
     def _tail_job(self, job: StoredJob, now: Instant) -> TailJob:
         instances = tuple(self._tail_instance(row, now) for row in job.instances)

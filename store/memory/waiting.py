@@ -70,16 +70,22 @@ class AllShards:
 
 
 def _candidate(row: StoredInstance) -> Candidate:
+    if row.candidate is None:
+        row.candidate = _candidate_of(row)
+    return row.candidate
+
+
+def _candidate_of(row: StoredInstance) -> Candidate:
     job = row.job
-    hosts: tuple[HostId, ...] = ()
-    volunteers: tuple[VolunteerId, ...] = ()
+    hosts: list[HostId] = []
+    volunteers: list[VolunteerId] = []
     returned = False
     if len(job.instances) > 1:
-        hosts = tuple(sorted(sibling.host_id for sibling in job.instances if sibling.host_id is not None))
-        volunteers = tuple(
-            sorted(sibling.volunteer_id for sibling in job.instances if sibling.volunteer_id is not None)
-        )
-        returned = row.urgent and any(sibling.state in RETURNED for sibling in job.instances)
+        for sibling in job.instances:
+            if sibling.host_id is not None and sibling.volunteer_id is not None:
+                hosts.append(sibling.host_id)
+                volunteers.append(sibling.volunteer_id)
+            returned = returned or (row.urgent and sibling.state in RETURNED)
     ready = Ready(
         row.instance_id,
         job.job_id,
@@ -89,4 +95,4 @@ def _candidate(row: StoredInstance) -> Candidate:
         sibling_returned=returned,
         hr_class=job.hr_class,
     )
-    return Candidate(ready, hosts, volunteers)
+    return Candidate(ready, tuple(sorted(hosts)), tuple(sorted(volunteers)))

@@ -168,6 +168,7 @@ class Work:
         row = StoredInstance(InstanceId(len(self.instances) + 1), job, retries, urgent, created_at=created_at)
         self.instances.append(row)
         job.instances = (*job.instances, row)
+        job.changed()
         if urgent:
             job.batch.waiting.add_urgent(retries, row.instance_id)
         else:
@@ -177,6 +178,7 @@ class Work:
         """Move an unsent instance from the fresh range to the urgent one."""
         if row.state is InstanceState.UNSENT and not row.urgent:
             row.urgent = True
+            row.job.changed()
             row.job.batch.waiting.add_urgent(row.retries, row.instance_id)
 
     def send(self, row: StoredInstance, assignment: Assignment) -> None:
@@ -218,6 +220,7 @@ class Work:
         depends on it; the caller has checked the guard."""
         before = row.counted()
         row.state = to_state
+        row.job.changed()
         row.sent_at = row.sent_at if sent_at is None else sent_at
         row.reported_at = row.reported_at if reported_at is None else reported_at
         if before.state is InstanceState.IN_PROGRESS:

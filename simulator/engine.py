@@ -1,0 +1,179 @@
+"""Runs a scenario: takes the next event from the calendar, turns the clock, and lets whoever it concerns act.
+
+1 a new project on an empty store; 2 everybody's first event; 3 events until every batch has ended, or the horizon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from domain.jobs import JobClass
+from domain.units import BatchId, Instant, later
+from simulator.calendar import Calendar
+from simulator.clock import VirtualClock
+from simulator.plumbing import CatalogueOfTheMoment
+from simulator.ports import Outage, Scenario, Submission, Volunteer
+from simulator.project import create_project
+from simulator.recording import Followed, Record
+from simulator.services import AnyStore, Duty, MoreDuties, Services, validate_after_s
+
+MOST_AT_ONCE = 10_000  # events of one volunteer at the same instant: more can only be an endless loop
+
+Watch = Callable[[Instant], None]  # hears how far the simulation has come
+
+
+class Engine:
+    """One run of one scenario on one store. `run` once; then `record`, `volunteers` and `store` tell the outcome."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        *,
+        store: Callable[[VirtualClock], AnyStore],
+        settings: Mapping[str, object],
+        more_duties: MoreDuties,
+        watch: Watch,
+        sequence: bool = False,
+    ) -> None:
+        self.scenario = scenario
+        self.clock = VirtualClock(scenario.starts_at)
+        self.store = store(self.clock)
+        self.volunteers: Sequence[Volunteer] = scenario.volunteers(seed)
+        self.record = Record(sequence=[] if sequence else None)
+        self.ended_at = scenario.starts_at
+        self._submissions: Sequence[Submission] = scenario.submissions(seed)
+        self._settings = {**scenario.settings, **settings}
+        self._more_duties = more_duties
+        self._watch = watch
+        self._calendar = Calendar()
+        self._horizon_at = later(scenario.starts_at, scenario.horizon_s)
+        self._shares = {one.submitter: one.shares for one in scenario.submitters}
+        self._to_come = len(self._submissions)
+        self._outages = list(scenario.outages)
+        self._validator_waits = False
+        self._services: Services
+
+    async def run(self) -> None:
+        await create_project(self.store, self.scenario, self.volunteers, self._settings, self.clock)
+        catalogue = CatalogueOfTheMoment(
+            self.store.applications, self.clock, await self.store.applications.load_catalogue()
+        )
+        self._services = Services(self.store, catalogue, self.clock, self.record)
+        self._enter_everybody([*self._services.duties(), *self._more_duties(self.store, catalogue, self.clock)])
+        calendar, clock = self._calendar, self.clock
+        while len(calendar) and calendar.next_at() <= self._horizon_at and not self._is_over():
+            at, event = calendar.take()
+            clock.turn_to(at)
+            self._watch(at)
+            await event()
+        self.ended_at = clock.now() if self._is_over() else self._horizon_at
+
+    def _is_over(self) -> bool:
+        return not self._to_come and not self.record.jobs_open
+
+    def _enter_everybody(self, duties: Sequence[Duty]) -> None:
+        start_at = self.clock.now()
+        for submission in self._submissions:
+            self._calendar.put(max(start_at, submission.at), partial(self._submit, submission))
+        for duty in duties:
+            self._calendar.put(start_at, partial(self._do, duty))
+        for volunteer in self.volunteers:
+            visit = _Visit(self, volunteer)
+            visit.enter(start_at)
+
+    def enter(self, at: Instant, visit: _Visit) -> None:
+        self._calendar.put(at, visit.make)
+
+    # ------------------------------------------------------------ events
+
+    async def _submit(self, submission: Submission) -> None:
+        outage = self._outage()
+        if outage is not None:
+            self._calendar.put(outage.end_at, partial(self._submit, submission))
+            return
+        self._to_come -= 1
+        batch_id = await self._services.submit(submission)
+        batch = await self.store.views.batch(batch_id)
+        classes: Sequence[JobClass] = await self.store.views.classes_of_batch(batch_id)
+        submitter = await self.store.views.submitter_name(batch.submitter_id)
+        followed = Followed(
+            BatchId(batch_id), batch.name, batch.qos, submitter, batch.created_at, batch.counts.jobs_total
+        )
+        self.record.submitted(followed, classes, shares=self._shares.get(submitter, 1.0))
+
+    async def _do(self, duty: Duty) -> None:
+        """A round of a duty, and another while it says that there is more; with what it notes, requests go on."""
+        outage = self._outage()
+        if outage is not None:
+            self._calendar.put(outage.end_at, partial(self._do, duty))
+            return
+        report = await duty.run_once()
+        while getattr(report, "more", False):
+            report = await duty.run_once()
+        if duty.tells is not None and duty.tells(report):
+            await self._services.catalogue.refresh_once()
+        self._validate_soon()
+        self._calendar.put(later(self.clock.now(), duty.interval_s()), partial(self._do, duty))
+
+    def _validate_soon(self) -> None:
+        if not self._validator_waits:
+            self._validator_waits = True
+            at = later(self.clock.now(), validate_after_s(self._services.catalogue))
+            self._calendar.put(at, self._validate)
+
+    async def _validate(self) -> None:
+        self._validator_waits = False
+        outage = self._outage()
+        if outage is None:
+            while (await self._services.validator.run_once()).more:
+                pass
+
+    async def call(self, volunteer: Volunteer, now: Instant) -> None:
+        """The volunteer's call, if it makes one now."""
+        request = volunteer.request(now)
+        if request is None:
+            return
+        if self._outage() is not None:
+            volunteer.unanswered(now)
+            return
+        reply = await self._services.answer(request, now)
+        self._validate_soon()
+        volunteer.receive(reply, now)
+
+    def _outage(self) -> Outage | None:
+        """The one there is now; those that are over are forgotten."""
+        now = self.clock.now()
+        while self._outages and self._outages[0].end_at <= now:
+            self._outages.pop(0)
+        return self._outages[0] if self._outages and self._outages[0].start_at <= now else None
+
+
+class _Visit:
+    """A volunteer's events, one after the other."""
+
+    __slots__ = ("_at", "_at_once", "_engine", "_volunteer")
+
+    def __init__(self, engine: Engine, volunteer: Volunteer) -> None:
+        self._engine = engine
+        self._volunteer = volunteer
+        self._at = Instant(-math.inf)
+        self._at_once = 0
+
+    def enter(self, now: Instant) -> None:
+        """Its next event into the calendar, if there is ever one again."""
+        at = Instant(max(now, self._volunteer.next_event(now)))
+        if at == math.inf:
+            return
+        self._at_once = self._at_once + 1 if at == self._at else 0
+        self._at = at
+        assert self._at_once < MOST_AT_ONCE, f"a volunteer has no end of events at {at}"
+        self._engine.enter(at, self)
+
+    async def make(self) -> None:
+        now = self._at
+        self._volunteer.advance(now)
+        await self._engine.call(self._volunteer, now)
+        self.enter(now)

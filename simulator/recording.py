@@ -1,0 +1,153 @@
+"""What comes to pass in a run: noted where the services write, without changing anything of it."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from domain.batches import QoS
+from domain.dispatch import Assignment, AssignmentFate, RequestWrites, WriteOutcome
+from domain.jobs import InstanceState, JobClass, JobState
+from domain.refusals import RefusalCode
+from domain.settlement import JobFacts, JobSettlement
+from domain.units import BatchId, Instant, JobClassId, JobId, Seconds
+from jobs.ports import UnsettledJobs
+from scheduler.ports import Ledger
+from simulator.shares import Shares
+
+POLICY_REFUSALS = frozenset((RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE))  # met after all that is feasibility
+
+
+def doubles() -> array[float]:
+    return array("d")
+
+
+@dataclass(slots=True, eq=False)
+class Followed:
+    """A batch from its submission on. `ended_at` has an entry per job that is over, `validated` of them are valid."""
+
+    batch_id: BatchId
+    name: str
+    qos: QoS
+    submitter: str
+    submitted_at: Instant
+    jobs: int
+    instances: int = 0
+    tight: int = 0
+    validated: int = 0
+    ended_at: array[float] = field(default_factory=doubles)
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """One run. Waits are from submission to a job's first dispatch, by how many processors its jobs take."""
+
+    batches: dict[BatchId, Followed] = field(default_factory=dict)
+    classes: dict[JobClassId, JobClass] = field(default_factory=dict)
+    waits_s: dict[float, array[float]] = field(default_factory=dict)
+    validation_delays_s: array[float] = field(default_factory=doubles)
+    requests: int = 0
+    in_vain: int = 0  # wanted work, got none
+    in_vain_by_policy: int = 0  # of those: could have run something that waits
+    refusals: Counter[RefusalCode] = field(default_factory=Counter)
+    shares: Shares = field(default_factory=Shares)
+    sequence: list[Assignment] | None = None  # of everything sent, where it is asked for
+    _sent_before: set[JobId] = field(default_factory=set)
+
+    @property
+    def jobs_open(self) -> int:
+        return sum(batch.jobs - len(batch.ended_at) for batch in self.batches.values())
+
+    def submitted(self, batch: Followed, classes: Sequence[JobClass], *, shares: float) -> None:
+        self.batches[batch.batch_id] = batch
+        self.classes.update((one.job_class_id, one) for one in classes)
+        self.shares.submitted(batch.submitter, batch.jobs, shares=shares)
+
+    def sent(self, given: Assignment) -> None:
+        batch = self.batches[given.batch_id]
+        batch.instances += 1
+        batch.tight += given.tight
+        if self.sequence is not None:
+            self.sequence.append(given)
+        if given.job_id in self._sent_before:
+            return
+        self._sent_before.add(given.job_id)
+        job_class = self.classes[given.job_class_id]
+        waits_s = self.waits_s.setdefault(job_class.ncpus, doubles())
+        waits_s.append(given.sent_at - batch.submitted_at)
+        self.shares.sent_first(batch.submitter, job_class.fpops_est_flop)
+
+    def settled(self, job: JobFacts, settlement: JobSettlement) -> None:
+        if job.state is JobState.OPEN and settlement.state is not JobState.OPEN:
+            batch = self.batches[job.batch_id]
+            batch.ended_at.append(settlement.settled_at)
+            batch.validated += settlement.state is JobState.VALID
+        reported_at = {one.instance_id: one.reported_at for one in job.instances}
+        for step in settlement.steps:
+            at = reported_at[step.instance_id] if step.to_state is InstanceState.VALID else None
+            if at is not None:
+                self.validation_delays_s.append(settlement.settled_at - at)
+
+    # ------------------------------------------------------------ as the scheduler's RequestObserver
+
+    def request_answered(
+        self,
+        *,
+        sent: int,
+        resent: int,
+        reports: int,  # noqa: ARG002  the port's names
+        refusals: Mapping[RefusalCode, int],
+        took_s: Seconds,  # noqa: ARG002
+    ) -> None:
+        self.requests += 1
+        if sent or resent or not refusals:
+            return
+        self.in_vain += 1
+        self.in_vain_by_policy += not POLICY_REFUSALS.isdisjoint(refusals)
+        self.refusals.update(refusals.keys())
+
+    def request_failed(self, status: int) -> None:
+        raise RuntimeError(f"a request failed with status {status}: in a simulation there is no HTTP")
+
+
+class RecordedLedger:
+    """The scheduler's Ledger, with a note of what was sent."""
+
+    def __init__(self, ledger: Ledger, record: Record) -> None:
+        self._ledger = ledger
+        self._record = record
+        self.read = ledger.read
+        self.sent_jobs = ledger.sent_jobs
+        self.job_classes = ledger.job_classes
+        self.create_host = ledger.create_host
+
+    async def write(self, writes: RequestWrites) -> WriteOutcome:
+        outcome = await self._ledger.write(writes)
+        for assignment in writes.assignments:
+            if outcome.fates.get(assignment.instance_id) is AssignmentFate.SENT:
+                self._record.sent(assignment)
+        return outcome
+
+
+class RecordedUnsettled:
+    """The validator's UnsettledJobs, with a note of what was settled."""
+
+    def __init__(self, unsettled: UnsettledJobs, record: Record) -> None:
+        self._unsettled = unsettled
+        self._record = record
+        self._read: dict[JobId, JobFacts] = {}
+
+    async def unsettled(self, limit: int) -> Sequence[JobFacts]:
+        found = await self._unsettled.unsettled(limit)
+        self._read = {job.job_id: job for job in found}
+        return found
+
+    async def settle(self, settlements: Sequence[JobSettlement]) -> int:
+        """Nothing else changes jobs between reading and settling, so all are current."""
+        current = await self._unsettled.settle(settlements)
+        assert current == len(settlements), "a job changed while it was settled: the simulation has one thread"
+        for settlement in settlements:
+            self._record.settled(self._read[settlement.job_id], settlement)
+        return current

@@ -1,0 +1,140 @@
+"""The project in a run: the production services on one store, and when each of them has its turn.
+
+Nothing here decides anything. What loops in production is a duty with its interval, for the calendar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import feeder.build
+import hoststats.build
+import jobs.build
+import scheduler.build
+from domain.clock import Clock
+from domain.jobs import instance_id_of
+from domain.units import HOUR_S, BatchId, Instant, Seconds
+from feeder.ports import Ports as FeederPorts
+from feeder.service import Feeder
+from hoststats.ports import Ports as HostStatisticsPorts
+from hoststats.timer import LOOK_EVERY_S, TimerReport
+from jobs.build import JobsPorts, JobsServices
+from jobs.spec import parse_batch
+from jobs.submission import SubmissionPorts, submit
+from jobs.validator import Validator
+from scheduler.service import Ports as SchedulerPorts
+from scheduler.service import RequestService
+from simulator.plumbing import CatalogueOfTheMoment, NoFiles, NoPauses, OneKey
+from simulator.ports import Submission
+from simulator.recording import Record, RecordedLedger, RecordedUnsettled
+from store.memory import AllShards, MemoryStore
+from store.postgres import PostgresStore
+from wire.messages import SchedulerReply, SchedulerRequest
+
+AnyStore = MemoryStore | PostgresStore
+
+# A worker refills its array every second, which mostly changes nothing. Clients call every few hours: so often is
+# often enough for them to find what is new, and it is made when a client calls.
+REFILL_S = Seconds(120.0)
+
+
+Tells = Callable[[object], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """What is done now and then. `interval_s()` is asked anew each time.
+
+    `tells(report)`: whether the round noted something that requests go by; None: it never does.
+    """
+
+    name: str
+    run_once: Callable[[], Awaitable[object]]
+    interval_s: Callable[[], float]
+    tells: Tells | None = None
+
+
+MoreDuties = Callable[[AnyStore, CatalogueOfTheMoment, Clock], Sequence[Duty]]  # of packages above this one
+
+
+class Services:
+    """One request worker and one background process, on one store."""
+
+    def __init__(self, store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock, record: Record) -> None:
+        self._store = store
+        self._clock = clock
+        self._files = NoFiles()
+        self.catalogue = catalogue
+        ledger = RecordedLedger(store.ledger, record)
+        self.feeder: Feeder = feeder.build.build(FeederPorts(store.waiting, AllShards()), catalogue, clock)
+        self.requests: RequestService = scheduler.build.build(
+            SchedulerPorts(ledger, self.feeder.array, catalogue, self._files, OneKey(), NoPauses(), record), clock
+        )
+        unsettled = RecordedUnsettled(store.unsettled, record)
+        ports = JobsPorts(unsettled, self._files, store.overdue, store.outages, store.history, store.tails, store.notes)
+        self.jobs: JobsServices = jobs.build.build(ports, catalogue.catalogue, clock)
+        self.ranking = hoststats.build.build(
+            HostStatisticsPorts(store.applications, store.hav_tables, store.generations),
+            lambda: catalogue.catalogue().settings.ranking,
+            clock,
+        )
+
+    @property
+    def validator(self) -> Validator:
+        return self.jobs.validator
+
+    def duties(self) -> list[Duty]:
+        """All but the validator, which has its turn when something has happened, and the feeder."""
+
+        def lifecycle(name: str) -> Callable[[], float]:
+            return lambda: float(getattr(self.catalogue.catalogue().settings.lifecycle, name))
+
+        return [
+            Duty("sweeper", self.jobs.sweeper.run_once, lifecycle("sweep_interval_s")),
+            Duty("host statistics", self.ranking.timer.run_once, lambda: LOOK_EVERY_S, tells=_has_ranked),
+            Duty("tail copies", self.jobs.copier.run_once, lifecycle("tail_interval_s")),
+            Duty("acceleration", self.jobs.accelerator.run_once, lifecycle("acceleration_interval_s"), tells=bool),
+            Duty("catalogue", self.catalogue.refresh_once, lambda: HOUR_S),  # cut points grow stale by themselves
+        ]
+
+    async def answer(self, request: SchedulerRequest, now: Instant) -> SchedulerReply:
+        """The reply to a client, whose outputs came before it; the array as full as its feeder would keep it."""
+        await self._upload(request, now)
+        await self._feed(now)
+        return await self.requests.answer(request)
+
+    async def _upload(self, request: SchedulerRequest, now: Instant) -> None:
+        for result in request.results:
+            instance_id = instance_id_of(result.name) if result.files else None
+            if instance_id is None:
+                continue
+            for file in result.files:
+                await self._store.uploads.record_upload(
+                    instance_id, name=file.name, nbytes=int(file.nbytes), md5=file.md5, completed_at=now
+                )
+
+    async def _feed(self, now: Instant) -> None:
+        """What happened to the array since the last request: whole refills, of which only the last counts, or more."""
+        last, settings = self.feeder.last, self.catalogue.catalogue().settings.feeder
+        if last is None or now - last.started_at >= max(REFILL_S, settings.interval_s):
+            await self.feeder.refill_once()
+        elif self.feeder.array.level.low.is_set():
+            done = await self.feeder.fill_up_once()
+            if done.in_vain:
+                self.feeder.array.level.rest()
+
+    async def submit(self, submission: Submission) -> BatchId:
+        ports = SubmissionPorts(self._store.submissions, self._store.people, self._store.applications, self._files)
+        settings = self.catalogue.catalogue().settings
+        spec = parse_batch(submission.batch, files=settings.files)
+        return await submit(spec, ports=ports, ordering=settings.ordering, clock=self._clock)
+
+
+def validate_after_s(catalogue: CatalogueOfTheMoment) -> Seconds:
+    """How long after an event the validator looks at the latest."""
+    return catalogue.catalogue().settings.lifecycle.validate_interval_s
+
+
+def _has_ranked(report: object) -> bool:
+    return isinstance(report, TimerReport) and report.run is not None
