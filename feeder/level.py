@@ -37,8 +37,8 @@ class Level:
         self._of_app: dict[AppId, int] = {}
         self._of_batch: dict[BatchId, int] = {}
 
-    def settle(self, groups: Iterable[Group], *, slots: int, readable: Collection[BatchId]) -> None:
-        """The array holds this now, and more can be read of the `readable` batches: count anew.
+    def settle(self, groups: Iterable[Group], *, slots: int, readable: Collection[BatchId], low: bool = False) -> None:
+        """The array holds this now, and more can be read of the `readable` batches: count anew. `low`: at once.
 
         A batch is low when half of its slots of own shards are taken, lest hosts are given what other workers give
         too while there is more of ours; an app when half of its slots are.
@@ -56,6 +56,8 @@ class Level:
         self._of_batch = {batch_id: count // 2 for batch_id, count in own.items() if count >= LEAST_WATCHED}
         self._resting = False
         self.low.clear()
+        if low:
+            self.low.set()
 
     def rest(self) -> None:
         """There is nothing more to read for now: `low` is not set until the next `settle`."""

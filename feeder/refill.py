@@ -26,6 +26,7 @@ from feeder.upkeep import Upkeep
 from feeder.view import View, view_of
 
 MOST_BATCHES = 500  # batches a refill looks at, first in order
+MOST_ADDED = 1000  # slots of one refill: placing so many keeps requests waiting for about 10 ms
 URGENT_PER_BATCH = 64  # urgent instances read beyond those in the array or in their cool-off
 SCANNED_BATCHES = 16  # batches with a group in its cool-off that are searched for other groups, per refill
 SCANNED_ROWS = 128  # of each of them
@@ -72,7 +73,10 @@ class _Filled:
 
 
 class Refiller:
-    """Does refills: one query of each kind at most, each with a limit, so that the backlog does not matter."""
+    """Does refills: one query of each kind at most, each with a limit, so that the backlog does not matter.
+
+    A large array is filled by several, MOST_ADDED slots each: the first ones are given out while the rest comes.
+    """
 
     def __init__(self, ports: Ports, clock: Clock, *, array: JobArray, cursors: Cursors, classes: Classes) -> None:
         self._ports = ports
@@ -121,9 +125,10 @@ class Refiller:
 
     async def _fill(self, view: View, urgent: ByBatch, catalogue: Catalogue, *, scan: bool) -> _Filled:
         """Plan, read and place. `scan`: look past groups in their cool-off."""
-        slots, now_s = catalogue.settings.feeder.slots, self._clock.monotonic()
+        whole, now_s = catalogue.settings.feeder.slots, self._clock.monotonic()
+        slots = min(whole, len(self._array) + MOST_ADDED)
         supplies = self._supplies(view, urgent)
-        target = self._targets(supplies, catalogue, view)
+        target = self._targets(supplies, catalogue, view, slots)
         wants = self._wants(supplies, target, view, scan=scan)
         planned = reads(wants, self._cursors, now_s=now_s, most_tail_rows=slots + MOST_TAIL_ROWS)
         found = await self._read(planned, urgent)
@@ -132,7 +137,8 @@ class Refiller:
         ended = self._note_ends(planned, found, placed)
         placing.trim()
         readable = {supply.batch.batch_id for supply in supplies if self._is_readable(supply.batch, view)}
-        self._array.level.settle(self._array.each_group(), slots=slots, readable=readable)
+        cut_short = slots < whole and placing.placed >= MOST_ADDED // 2
+        self._array.level.settle(self._array.each_group(), slots=slots, readable=readable, low=cut_short)
         more = bool(placing.placed or found.fresh or (ended and readable))  # cursors have moved, if nothing else
         return _Filled(placing.offered, placing.placed, placing.dropped, more)
 
@@ -196,9 +202,11 @@ class Refiller:
             return False
         return self._cursors.is_open(batch.batch_id, view.shards_of(batch.batch_id), now_s=now_s)
 
-    def _targets(self, supplies: Sequence[BatchSupply], catalogue: Catalogue, view: View) -> dict[Part, int]:
+    def _targets(
+        self, supplies: Sequence[BatchSupply], catalogue: Catalogue, view: View, slots: int
+    ) -> dict[Part, int]:
         requests = self._array.mix.weights(now_s=self._clock.monotonic())
-        return targets(supplies, catalogue=catalogue, requests=requests, owned=view.owned)
+        return targets(supplies, catalogue=catalogue, requests=requests, owned=view.owned, slots=slots)
 
     def _wants(
         self, supplies: Sequence[BatchSupply], target: Mapping[Part, int], view: View, *, scan: bool

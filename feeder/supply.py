@@ -68,8 +68,9 @@ def targets(
     catalogue: Catalogue,
     requests: Mapping[ProcessorType, float],
     owned: Collection[int],
+    slots: int,
 ) -> dict[Part, int]:
-    """How many slots every part of every batch should have."""
+    """How many of these slots every part of every batch should have."""
     settings: FeederSettings = catalogue.settings.feeder
     supplies = [supply for batch in batches for supply in batch.supplies(owned)]
     instances: dict[AppId, int] = {}
@@ -77,7 +78,7 @@ def targets(
         instances[supply.app_id] = instances.get(supply.app_id, 0) + supply.instances
     # Work nobody has a version for is fed too: the refusals tell the operator what is missing.
     types = {app_id: catalogue.processor_types(app_id) or {CPU} for app_id, count in instances.items() if count}
-    capacity = capacities(settings.slots, weights=app_weights(partition_weights(types, requests)), instances=instances)
+    capacity = capacities(slots, weights=app_weights(partition_weights(types, requests)), instances=instances)
     return plan(
         supplies,
         capacity,

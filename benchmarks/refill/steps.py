@@ -95,26 +95,35 @@ class Steps:
         )
 
     async def full(self, slots: int) -> Timed:
-        """A new feeder's first refill."""
+        """A new feeder's refills until its array is full."""
         feeder = self._feeder(slots)
-        return await self._timed(feeder.refill_once)
+
+        async def fill() -> int:
+            return await filled(feeder, slots)
+
+        return await self._timed(fill)
 
     async def after_sending(self, slots: int, *, sent: int, repeats: int, whole: bool) -> list[Timed]:
         """Refills of a full array, each after the first `sent` of its slots were sent; whole ones, or on the side."""
         feeder = self._feeder(slots)
-        await feeder.refill_once()
+        await filled(feeder, slots)
         await feeder.refill_once()
         timed = []
         for _ in range(repeats):
             await self._send(feeder, sent)
-            timed.append(await self._timed(feeder.refill_once if whole else feeder.fill_up_once))
+            refill = feeder.refill_once if whole else feeder.fill_up_once
+
+            async def once(refill: Callable[[], Awaitable[Refill]] = refill) -> int:
+                return (await refill()).placed
+
+            timed.append(await self._timed(once))
         return timed
 
     async def send_many(self, jobs: int) -> None:
         """Send this many jobs in order."""
         feeder = build(Ports(self._store.waiting, Owned(ALL)), self._catalogue.with_slots(10_000), self._clock)
         while jobs > 0:
-            await feeder.refill_once()
+            await filled(feeder, 10_000)
             some = min(jobs, len(feeder.array))
             if not some:
                 return
@@ -125,11 +134,11 @@ class Steps:
         ports = Ports(self._store.waiting, Owned(HALF))
         return build(ports, self._catalogue.with_slots(slots), self._clock)
 
-    async def _timed(self, refill: Callable[[], Awaitable[Refill]]) -> Timed:
+    async def _timed(self, refill: Callable[[], Awaitable[int]]) -> Timed:
         server_s, began_s, python_s = ran_s(self._server_pid), time.perf_counter(), time.process_time()
-        done = await refill()
+        placed = await refill()
         took_s, used_s = time.perf_counter() - began_s, time.process_time() - python_s
-        return Timed(took_s, used_s, ran_s(self._server_pid) - server_s, done.placed)
+        return Timed(took_s, used_s, ran_s(self._server_pid) - server_s, placed)
 
     async def _send(self, feeder: Feeder, count: int) -> None:
         """Dispatch the first slots, committed."""
@@ -142,6 +151,16 @@ class Steps:
             assignments = tuple(an_assignment(Candidate(slot), self._host, self._version) for slot in some)
             await self._store.ledger.write(RequestWrites(self._host.host, assignments=assignments))
             array.sent(slot.instance_id for slot in some)
+
+
+async def filled(feeder: Feeder, slots: int) -> int:
+    """Refill until the array is full, or no more is to be had; how many slots were placed."""
+    done = await feeder.refill_once()
+    placed = done.placed
+    while len(feeder.array) < slots and not done.in_vain:
+        done = await feeder.fill_up_once()
+        placed += done.placed
+    return placed
 
 
 def ran_s(pid: int) -> float:

@@ -6,6 +6,7 @@ import pytest
 
 from domain.batches import QoS
 from domain.units import shard_of
+from feeder.refill import MOST_ADDED
 from tests.unit.feeder.rig import Rig
 
 
@@ -144,3 +145,35 @@ async def test_of_gated_work_the_own_shards_are_read_first() -> None:
             rig.send(slot)
         await rig.fill_up()
     assert not rig.database.unsent
+
+
+async def test_a_large_array_is_filled_a_part_at_a_time_and_is_low_until_it_is_full() -> None:
+    rig = Rig(slots=2500)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 4000)
+    await rig.refill()
+    assert (len(rig.array), rig.array.level.low.is_set()) == (MOST_ADDED, True)
+    await rig.fill_up()
+    assert (len(rig.array), rig.array.level.low.is_set()) == (2 * MOST_ADDED, True)
+    await rig.fill_up()
+    assert (len(rig.array), rig.array.level.low.is_set()) == (2500, False)
+
+
+async def test_a_large_array_with_little_to_hold_is_not_low() -> None:
+    rig = Rig(slots=2500)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 40)
+    await rig.refill()
+    assert (len(rig.array), rig.array.level.low.is_set()) == (40, False)
+
+
+async def test_a_part_of_a_large_array_is_what_the_whole_begins_with() -> None:
+    rig = await a_full_rig(slots=2500, batches=3, jobs=2000)
+    held = set(rig.ids())
+    while len(rig.array) < 2500:
+        await rig.fill_up()
+        assert held <= set(rig.ids())
+        held = set(rig.ids())
+    whole = await a_full_rig(slots=2500, batches=3, jobs=2000)
+    await whole.refill(times=3)
+    assert rig.per_batch() == whole.per_batch()
