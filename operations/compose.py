@@ -10,14 +10,18 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+import batch_estimator.build
 import feeder.build
 import feeder.ports
 import hoststats.build
 import jobs.build
 import scheduler.build
 import transfer.build
+from batch_estimator.filling import TableSnapshots
+from batch_estimator.ports import Ports as EstimatorPorts
+from batch_estimator.service import Estimator
 from domain.clock import Clock
-from domain.settings import RankingSettings, Settings
+from domain.settings import EstimatorSettings, RankingSettings, Settings
 from feeder.service import Feeder
 from hoststats.build import HostStatisticsServices
 from hoststats.ports import Ports as HostStatisticsPorts
@@ -188,12 +192,14 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
         services = jobs.build.build(ports, catalogue.catalogue, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
+        forecaster = estimator(store, lambda: catalogue.catalogue().settings.estimator, clock)
         duties = tuple(
             Duty(name, run_once, locks=locks, clock=clock, interval_s=interval_s)
             for name, run_once, interval_s in (
                 ("validator", services.validator.run_once, lifecycle("validate_interval_s")),
                 ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),
                 ("host statistics", ranking.timer.run_once, lambda: LOOK_EVERY_S),
+                ("estimator", forecaster.run_once, lambda: catalogue.catalogue().settings.estimator.look_s),
                 ("history", services.mover.run_once, lambda: INTERVAL_S),
                 ("gates", relaxer.run_once, lambda: RELAX_EVERY_S),
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
@@ -212,3 +218,9 @@ def host_statistics(
     """The ranking of hosts, for a command or the background process."""
     ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
     return hoststats.build.build(ports, settings, clock)
+
+
+def estimator(store: PostgresStore, settings: Callable[[], EstimatorSettings], clock: Clock) -> Estimator:
+    """The forecasts of completion, for a command or the background process."""
+    ports = EstimatorPorts(TableSnapshots(store.forecasting), store.forecasts)
+    return batch_estimator.build.build(ports, settings, clock)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from domain.apps import App
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
+from domain.forecasts import ForecastRecord
 from domain.populations import HostStatisticsRun
 from operations.ports import InstanceRow, JobRow
 
@@ -36,6 +37,8 @@ def batch_as_json(batch: Batch, *, app: str, submitter: str, account: str) -> di
         "deadline_at": batch.deadline_at,
         "logical_end_at": batch.logical_end_at,
         "completion_at": batch.completion_at,
+        "completion_q50_at": batch.completion_q50_at,
+        "completion_q90_at": batch.completion_q90_at,
         "order_tier": batch.order_tier,
         "order_key": batch.order_key,
         "user_priority": batch.user_priority,
@@ -120,4 +123,28 @@ def run_as_json(run: HostStatisticsRun) -> dict[str, object]:
         "rows": run.rows,
         "ranked": run.ranked,
         "parts": [asdict(part) for part in run.parts],
+    }
+
+
+def forecast_as_json(record: ForecastRecord) -> dict[str, object]:
+    """A forecast with what it rests on, and what became of the published C(B)."""
+    return {
+        "made_at": record.made_at,
+        "trigger": record.trigger.value,
+        "q10_at": record.q10_at,
+        "q50_at": record.q50_at,
+        "q90_at": record.q90_at,
+        "method": record.method.value,
+        "method_because": record.method_because,
+        "spread": record.spread,
+        "completion_at": record.completion_at,
+        "change": record.change.value,
+        "because": record.because,
+        "jobs_total": record.jobs_total,
+        "jobs_validated": record.jobs_validated,
+        "jobs_failed": record.jobs_failed,
+        "at_risk": record.at_risk,
+        "flag": record.flag,
+        "terms": None if record.terms is None else asdict(record.terms),
+        "holds": [asdict(hold) for hold in record.holds],
     }

@@ -11,6 +11,7 @@ from domain.errors import MusterError
 from operations.cli.accounts import account, submitter
 from operations.cli.apps import app
 from operations.cli.batches import batch, job
+from operations.cli.estimate import estimate
 from operations.cli.explain import explain
 from operations.cli.hoststats import hoststats
 from operations.cli.node import demo, init, migrate, up
@@ -40,6 +41,7 @@ for command in (
     batch,
     job,
     hoststats,
+    estimate,
     setting,
     thresholds,
     explain,

@@ -1,0 +1,129 @@
+"""The estimator beside real validations, on PostgreSQL: it reacts within its debounce, once, whoever runs it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from batch_estimator.build import build
+from batch_estimator.filling import TableSnapshots
+from batch_estimator.ports import Ports
+from batch_estimator.refit import pause_s
+from batch_estimator.service import Estimator, Outcome
+from domain.batches import Batch
+from domain.forecasts import ForecastRecord, Method, Trigger
+from domain.settings import EstimatorSettings
+from domain.units import BatchId, Instant, later
+from operations.duty import Duty
+from store.claims import BatchClaims
+from store.duties import DutyLocks
+from store.postgres import PostgresStore, open_store
+from tests.builders import NOW, a_job_class
+from tests.pg import opened_store
+from tests.unit.batch_estimator.projects import validate_one
+from tests.unit.jobs.projects import HandClock
+from tests.worlds import a_registered_host, a_submitted_batch
+
+SETTINGS = EstimatorSettings()
+
+
+def an_estimator(store: PostgresStore, clock: HandClock) -> Estimator:
+    """As the background process has it: the arithmetic in a thread."""
+    return build(Ports(TableSnapshots(store.forecasting), store.forecasts), lambda: SETTINGS, clock)
+
+
+async def a_batch(store: PostgresStore, jobs: int = 10) -> Batch:
+    """A batch of small jobs on 30 hosts that called lately: done within hours."""
+    for _ in range(30):
+        await a_registered_host(store, last_rpc_at=NOW)
+    return await a_submitted_batch(store, jobs=jobs, job_class=a_job_class(fpops_est_flop=1e12, delay_bound_s=7200.0))
+
+
+async def the_last(store: PostgresStore, batch_id: BatchId) -> ForecastRecord:
+    return (await store.forecasts.last([batch_id]))[batch_id]
+
+
+async def test_a_validation_is_in_the_forecast_when_its_debounce_is_over(store: PostgresStore) -> None:
+    """The duty as `muster up` runs it, each of its rounds; time goes by as the duty asks for it."""
+    clock, locks = HandClock(), DutyLocks(store._database.dsn)
+    estimator = an_estimator(store, clock)
+    duty = Duty("estimator", estimator.run_once, locks=locks, clock=clock, interval_s=lambda: SETTINGS.look_s)
+    batch = await a_batch(store)
+    await clock.sleep(await duty.step())
+    first = await the_last(store, batch.batch_id)
+    assert (first.trigger, first.made_at) == (Trigger.SUBMISSION, NOW)
+
+    await clock.sleep(10.0)
+    await validate_one(store, batch.batch_id, clock)
+    validated_at = clock.time
+    while (await the_last(store, batch.batch_id)).made_at == NOW:
+        await clock.sleep(await duty.step())
+        assert clock.time < later(NOW, SETTINGS.timer_s), "not by the validation"
+
+    made = await the_last(store, batch.batch_id)
+    debounce_s = pause_s(first.completion_at - NOW, SETTINGS)
+    assert SETTINGS.pause_s <= debounce_s < SETTINGS.timer_s
+    assert validated_at < later(NOW, debounce_s) <= made.made_at < later(NOW, debounce_s + SETTINGS.look_s)
+    assert (made.trigger, made.jobs_validated, made.method) == (Trigger.VALIDATION, 1, Method.APRIORI)
+    shown = await store.views.batch(batch.batch_id)
+    assert (shown.completion_q50_at, shown.completion_at) == (made.q50_at, made.completion_at)
+    await locks.close()
+
+
+async def test_two_processes_share_a_pass_and_forecast_each_batch_once() -> None:
+    clock = HandClock()
+    async with opened_store() as one:
+        other = await open_store(one._database.dsn, min_size=1, max_size=2)
+        batches = [await a_submitted_batch(one, jobs=3) for _ in range(6)]
+
+        passes = await asyncio.gather(an_estimator(one, clock).run_once(), an_estimator(other, clock).run_once())
+
+        changed = [done.batch_id for made in passes for done in made.done if done.outcome is Outcome.CHANGED]
+        assert sorted(changed) == [batch.batch_id for batch in batches]
+        await other.close()
+
+
+async def test_a_claim_is_gone_with_its_process(dsn: str) -> None:
+    one, other = BatchClaims(dsn), BatchClaims(dsn)
+    claimed = one.claim(BatchId(7))
+    assert await claimed.__aenter__()
+    async with other.claim(BatchId(7)) as taken:
+        assert not taken
+
+    await one.close()
+
+    async with other.claim(BatchId(7)) as taken:
+        assert taken
+    await other.close()
+
+
+async def test_a_restarted_process_goes_on_where_it_was(store: PostgresStore) -> None:
+    clock = HandClock()
+    batch = await a_batch(store)
+    await an_estimator(store, clock).run_once()
+
+    published = (await store.views.batch(batch.batch_id)).completion_at
+    assert published is not None
+    await validate_one(store, batch.batch_id, clock)
+
+    clock.time = later(NOW, pause_s(published - NOW, SETTINGS) - 1.0)
+    assert (await an_estimator(store, clock).run_once()).done == ()
+    clock.time = later(clock.time, 1.0)
+    [done] = (await an_estimator(store, clock).run_once()).done
+    assert done.record is not None and done.record.trigger is Trigger.VALIDATION
+
+
+async def test_a_batch_is_forecast_to_its_end_and_scored(store: PostgresStore) -> None:
+    clock = HandClock()
+    estimator = an_estimator(store, clock)
+    batch = await a_batch(store, jobs=4)
+    await estimator.run_once()
+    while (await store.views.batch(batch.batch_id)).ended_at is None:
+        clock.time = Instant(clock.time + SETTINGS.timer_s)
+        await validate_one(store, batch.batch_id, clock)
+        await estimator.run_once()
+
+    assert [one.jobs_validated for one in await store.forecasts.series(batch.batch_id, limit=9)] == [0, 1, 2, 3]
+    scores = await store.forecasts.scores(batch.app_id, 9)
+    assert [one.progress_fraction for one in scores] == [0.1, 0.5]
+    assert (await store.forecasts.accuracies())[batch.app_id].accuracy.batches == 1
+    assert await store.forecasts.ages(made_before=clock.time) == []
