@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 from domain.dispatch import Upload
 from domain.havs import HavEvent, HavEventKind
@@ -24,7 +23,7 @@ def view_of(job: JobFacts) -> JobView:
         job.job_class.quorum,
         job.job_class.max_errors,
         job.job_class.max_instances + job.more_instances,
-        tuple(InstanceView(instance.instance_id, instance.state) for instance in job.instances),
+        tuple([InstanceView(instance.instance_id, instance.state) for instance in job.instances]),
         copies=job.copies,
         state=job.state,
         canonical_instance_id=job.canonical_instance_id,
@@ -35,6 +34,8 @@ def view_of(job: JobFacts) -> JobView:
 
 def uploads_by_output(instance: InstanceFacts, job_class: JobClass) -> dict[str, Upload]:
     """What the instance brought, by the job's names for its outputs; optional ones may be missing."""
+    if not job_class.outputs:
+        return {}
     brought = {upload.name: upload for upload in instance.uploads}
     named = ((output.name, output_file_name(instance.name, n)) for n, output in enumerate(job_class.outputs))
     return {name: brought[file_name] for name, file_name in named if file_name in brought}
@@ -61,7 +62,7 @@ def job_settlement(job: JobFacts, settlement: Settlement, now: Instant) -> JobSe
         now,
         canonical_instance_id=settlement.canonical_instance_id,
         failure=settlement.failure,
-        steps=tuple(_step(instances[id_], event, fpops_est_flop, now) for id_, event in settlement.events),
+        steps=tuple([_step(instances[id_], event, fpops_est_flop, now) for id_, event in settlement.events]),
         new_instances=settlement.new_instances,
         retries=settlement.retries,
         hasten=settlement.hasten,
@@ -83,24 +84,24 @@ def _hav_event(instance: InstanceFacts, kind: HavEventKind, fpops_est_flop: Flop
     """What the host's statistics are told. A verdict takes back the sample an earlier time-out left."""
     if instance.host_id is None or instance.app_version_id is None:
         return None
-    event = HavEvent(
+    late, ratio, ln_turnaround, speed = False, None, None, None
+    if kind is HavEventKind.VALID and instance.sent_at is not None and instance.reported_at is not None:
+        turnaround_s = max(LEAST_S, instance.reported_at - instance.sent_at)
+        late = instance.due_at is not None and instance.reported_at > instance.due_at
+        ratio, ln_turnaround = _sample(instance, turnaround_s), math.log(turnaround_s)
+        speed = speed_s_per_flop(instance.elapsed_s, turnaround_s, fpops_est_flop)
+    return HavEvent(
         instance.host_id,
         instance.app_version_id,
         kind,
         now,
-        tight=instance.tight,
-        replaces=instance.turnaround_sample,
-        replaces_at=None if instance.turnaround_sample is None else instance.timeout_at,
-    )
-    if kind is not HavEventKind.VALID or instance.sent_at is None or instance.reported_at is None:
-        return event
-    turnaround_s = max(LEAST_S, instance.reported_at - instance.sent_at)
-    return replace(
-        event,
-        late=instance.due_at is not None and instance.reported_at > instance.due_at,
-        ln_turnaround_ratio=_sample(instance, turnaround_s),
-        ln_turnaround=math.log(turnaround_s),
-        speed_s_per_flop=speed_s_per_flop(instance.elapsed_s, turnaround_s, fpops_est_flop),
+        instance.tight,
+        ratio,
+        instance.turnaround_sample,
+        ln_turnaround,
+        speed,
+        None if instance.turnaround_sample is None else instance.timeout_at,
+        late,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from domain.errors import IllegalTransitionError
@@ -11,11 +12,13 @@ from domain.jobs import InstanceState
 from domain.units import InstanceId
 from lifecycle.states import TRANSITIONS, Event, Instruction
 
-_RECORDS = (
-    (Instruction.RECORD_VALID, HavEventKind.VALID),
-    (Instruction.RECORD_INVALID, HavEventKind.INVALID),
-    (Instruction.RECORD_ERROR, HavEventKind.ERROR),
-    (Instruction.RECORD_TIME_OUT, HavEventKind.TIMED_OUT),
+_RECORDS: Mapping[Instruction, HavEventKind] = MappingProxyType(
+    {
+        Instruction.RECORD_VALID: HavEventKind.VALID,
+        Instruction.RECORD_INVALID: HavEventKind.INVALID,
+        Instruction.RECORD_ERROR: HavEventKind.ERROR,
+        Instruction.RECORD_TIME_OUT: HavEventKind.TIMED_OUT,
+    }
 )
 
 
@@ -24,6 +27,11 @@ class Step(NamedTuple):
 
     state: InstanceState
     instructions: tuple[Instruction, ...]
+
+
+_STEPS: Mapping[tuple[InstanceState, Event], Step] = MappingProxyType(
+    {key: Step(*step) for key, step in TRANSITIONS.items()}
+)
 
 
 def advance(state: InstanceState, event: Event, *, instance_id: InstanceId | None = None) -> Step:
@@ -35,11 +43,11 @@ def advance(state: InstanceState, event: Event, *, instance_id: InstanceId | Non
     Traceback (most recent call last):
     domain.errors.IllegalTransitionError: instance 7: valid has no step for the event sent
     """
-    step = TRANSITIONS.get((state, event))
+    step = _STEPS.get((state, event))
     if step is None:
         which = "an instance" if instance_id is None else f"instance {instance_id}"
         raise IllegalTransitionError(f"{which}: {state} has no step for the event {event}")
-    return Step(*step)
+    return step
 
 
 def allows(state: InstanceState, event: Event) -> bool:
@@ -51,10 +59,14 @@ def allows(state: InstanceState, event: Event) -> bool:
     return (state, event) in TRANSITIONS
 
 
-def host_record(instructions: Collection[Instruction]) -> HavEventKind | None:
+def host_record(instructions: Iterable[Instruction]) -> HavEventKind | None:
     """What the instructions enter in the statistics of the instance's (host, app version).
 
     >>> host_record(advance(InstanceState.IN_PROGRESS, Event.FAILED).instructions)
     <HavEventKind.ERROR: 'error'>
     """
-    return next((kind for instruction, kind in _RECORDS if instruction in instructions), None)
+    for instruction in instructions:
+        kind = _RECORDS.get(instruction)
+        if kind is not None:
+            return kind
+    return None

@@ -6,17 +6,17 @@ caller groups their outputs (lifecycle/compare.py), `settle` decides.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState, JobState
 from domain.quick import quick_dataclass
 from domain.units import InstanceId
 from lifecycle.machine import advance
-from lifecycle.states import OUTSTANDING, UNDECIDED, USABLE, Event, is_job_error, is_retry_cause
+from lifecycle.states import JOB_ERRORS, OUTSTANDING, RETRY_CAUSES, UNDECIDED, USABLE, Event
 
 UNREADABLE = -1  # the group of an instance whose output cannot be read
+UNSENT = frozenset({InstanceState.UNSENT})
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def settle(job: JobView, groups: Mapping[InstanceId, int]) -> Settlement:
     (a late result takes back its retry). The job fails when its errors reach max_errors, or when it
     would need more than max_instances. Raises InvalidInputError when `groups` names other instances.
     """
-    if set(groups) != set(needs_comparison(job)):
+    if groups.keys() != set(needs_comparison(job)):
         raise InvalidInputError("groups", f"a group for each of {list(needs_comparison(job))}", dict(groups))
     if job.state is JobState.VALID:
         return _settle_latecomers(job, groups)
@@ -141,10 +141,9 @@ def _settle_without_quorum(
     job: JobView, groups: Mapping[InstanceId, int], agreeing: tuple[InstanceId, ...]
 ) -> Settlement:
     rejected = dict.fromkeys((id_ for id_, group in groups.items() if group == UNREADABLE), Event.REJECTED)
-    after = _after(job, rejected)
-    n_errors = sum(count for state, count in after.items() if is_job_error(state))
-    if n_errors >= job.max_errors:
-        return _ended(job, JobState.FAILED, _too_many_errors(after, n_errors, job.max_errors), rejected)
+    errors = [state for state in _after(job, rejected) if state in JOB_ERRORS]
+    if len(errors) >= job.max_errors:
+        return _ended(job, JobState.FAILED, _too_many_errors(errors, job.max_errors), rejected)
     shortage = _shortage(job, tuple(id_ for id_ in _ids(job, USABLE) if id_ not in rejected), agreeing)
     room = job.max_instances - sum(view.state is not InstanceState.CANCELLED for view in job.instances)
     if shortage.missing > room:
@@ -183,7 +182,7 @@ def _still_open(job: JobView, shortage: _Shortage, rejected: Mapping[InstanceId,
     if shortage.compared:
         reported = _ids(job, {InstanceState.REPORTED})
         events.update((id_, Event.UNDECIDED) for id_ in reported if id_ in shortage.readable)
-    unsent = _ids(job, {InstanceState.UNSENT})
+    unsent = _ids(job, UNSENT)
     kept = max(0, len(unsent) + min(0, shortage.missing + job.extra))
     events.update((id_, Event.NOT_NEEDED) for id_ in unsent[kept:])
     new_instances = max(0, shortage.missing)
@@ -208,7 +207,6 @@ def _settlement(
     new_because: str = "",
     hasten: bool = False,
 ) -> Settlement:
-    after = _after(job, events)
     return Settlement(
         state,
         canonical,
@@ -216,19 +214,19 @@ def _settlement(
         failure=failure,
         new_instances=new_instances,
         new_because=new_because,
-        retries=sum(count for instance_state, count in after.items() if is_retry_cause(instance_state)),
+        retries=len([after for after in _after(job, events) if after in RETRY_CAUSES]),
         hasten=hasten,
     )
 
 
-def _after(job: JobView, events: Mapping[InstanceId, Event]) -> Counter[InstanceState]:
-    """How many instances are in each state once the events have happened."""
-    return Counter(
+def _after(job: JobView, events: Mapping[InstanceId, Event]) -> list[InstanceState]:
+    """The states of the instances once the events have happened."""
+    return [
         advance(view.state, events[view.instance_id], instance_id=view.instance_id).state
         if view.instance_id in events
         else view.state
         for view in job.instances
-    )
+    ]
 
 
 def _largest_group(groups: Mapping[InstanceId, int]) -> tuple[InstanceId, ...]:
@@ -243,19 +241,19 @@ def _largest_group(groups: Mapping[InstanceId, int]) -> tuple[InstanceId, ...]:
     return tuple(largest)
 
 
-def _too_many_errors(after: Counter[InstanceState], n_errors: int, max_errors: int) -> str:
-    named = (f"{after[state]} {state}" for state in InstanceState if is_job_error(state) and after[state])
-    return f"too many errors: {n_errors} ({', '.join(named)}), {max_errors} end the job".replace(
+def _too_many_errors(errors: list[InstanceState], max_errors: int) -> str:
+    named = (f"{errors.count(state)} {state}" for state in InstanceState if state in errors)
+    return f"too many errors: {len(errors)} ({', '.join(named)}), {max_errors} end the job".replace(
         "timed_out", "timed out"
     )
 
 
 def _cancelled(job: JobView) -> dict[InstanceId, Event]:
-    return dict.fromkeys(_ids(job, {InstanceState.UNSENT}), Event.NOT_NEEDED)
+    return dict.fromkeys(_ids(job, UNSENT), Event.NOT_NEEDED)
 
 
-def _ids(job: JobView, states: Iterable[InstanceState]) -> tuple[InstanceId, ...]:
-    return tuple(sorted(view.instance_id for view in job.instances if view.state in states))
+def _ids(job: JobView, states: Collection[InstanceState]) -> tuple[InstanceId, ...]:
+    return tuple(sorted([view.instance_id for view in job.instances if view.state in states]))
 
 
 def _canonical(job: JobView) -> InstanceId:

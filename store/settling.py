@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 import asyncpg
@@ -130,11 +130,14 @@ def _count_jobs(
     counts: CountChanges,
 ) -> dict[BatchId, Instant]:
     """Count the jobs that end; returns the batches they are of, with the last instant of an end."""
+    alike: Counter[tuple[BatchId, str, JobState]] = Counter()
     ended: dict[BatchId, Instant] = {}
     for s in settlements:
-        row, _ = jobs[s.job_id]
-        if row["state"] == s.state:
+        batch_id, before = jobs[s.job_id][0]["batch_id"], jobs[s.job_id][0]["state"]
+        if before == s.state:
             continue
-        counts.add(row["batch_id"], job_counts(JobState(row["state"]), s.state))
-        ended[row["batch_id"]] = max(ended.get(row["batch_id"], s.settled_at), s.settled_at)
+        alike[batch_id, before, s.state] += 1
+        ended[batch_id] = max(ended.get(batch_id, s.settled_at), s.settled_at)
+    for (batch_id, before, state), times in alike.items():
+        counts.add(batch_id, job_counts(JobState(before), state), times)
     return ended

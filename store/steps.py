@@ -40,11 +40,10 @@ def count_steps(
     """Count the steps that were really made, and enter their events."""
     rows = {row["instance_id"]: row for row in made}
     for instance_id, step in steps.items():  # events count in the order of the steps
-        if instance_id in rows:
-            row = rows[instance_id]
-            before, after = (
-                Counted(state, row["sent_at"], row["due_at"], row["reported_at"])
-                for state in (step.from_state, step.to_state)
-            )
-            counts.add(row["batch_id"], change_counts(before, after))
-            statistics.add(step.hav_event)
+        row = rows.get(instance_id)
+        if row is None:
+            continue
+        instants = row["sent_at"], row["due_at"], row["reported_at"]
+        change = change_counts(Counted(step.from_state, *instants), Counted(step.to_state, *instants))
+        counts.add(row["batch_id"], change)
+        statistics.add(step.hav_event)
