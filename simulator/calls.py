@@ -19,6 +19,7 @@ REPORT_AFTER_S = HOUR_S
 FIRST_RETRY_S = 60.0
 MOST_RETRY_S = 4 * HOUR_S
 FIRST_BACKOFF_S = 600.0
+MOST_POSTPONED_S = 600.0  # an instant of the grid is waited past by this at most, else the next one is taken
 
 
 @dataclass(slots=True)
@@ -59,8 +60,11 @@ class Calls:
         self.failures = 0
         self.report_at = math.inf
         self.not_before_at = now + delay_s
-        if now >= self.ask_at:
-            self.ask_at = self._grid_from(math.nextafter(now, math.inf))
+        asks_from_at = math.nextafter(now, math.inf) if now >= self.ask_at else self.ask_at
+        if delay_s > MOST_POSTPONED_S:
+            asks_from_at = max(asks_from_at, now + delay_s)
+        if asks_from_at > self.ask_at:
+            self.ask_at = self._grid_from(asks_from_at)
 
     def unanswered(self, now: Instant) -> None:
         self.failures += 1

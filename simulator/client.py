@@ -49,20 +49,13 @@ class SimulatedVolunteer:
     """One computer, made from its traits; what befalls a job is drawn as jobs come."""
 
     def __init__(
-        self,
-        traits: Traits,
-        availability: Availability,
-        fates: Fates,
-        draw: random.Random,
-        *,
-        on_fraction: float = 1.0,
+        self, traits: Traits, availability: Availability, fates: Fates, draw: random.Random, *, on_fraction: float = 1.0
     ) -> None:
         """`on_fraction` is what it believes of itself when it joins."""
         self._traits = traits
         self._on_fraction = max(0.01, on_fraction)
         self._availability = availability
         self._fates = fates
-        self._draw = draw
         buffer = traits.buffer
         self._calls = Calls(
             traits.interval_s,
@@ -130,7 +123,6 @@ class SimulatedVolunteer:
         if ended.late:
             self._keep(aborted(task, EXIT_LATE), task, ended.at)
         elif task.fails:
-            self._calls.not_before_at = max(self._calls.not_before_at, ended.at + 60.0 * self._draw.uniform(1.0, 2.0))
             self._keep(failed(task), task, ended.at)
         else:
             self._keep(success(task), task, ended.at)

@@ -28,6 +28,7 @@ from simulator.population import Population
 from simulator.population_fields import parse_population
 from simulator.ports import Outage, Program, ShareOf, Submission
 from simulator.submitters import BatchPlan, in_order, parse_batches
+from simulator.swf import Replay, plans_of, read_swf
 
 SHIPPED = Path(__file__).parent / "scenarios"
 MONDAY = Instant(1767571200.0)  # 5 January 2026, 0 h UTC
@@ -90,6 +91,15 @@ class FileScenario:
     def submissions(self, seed: int) -> Sequence[Submission]:  # noqa: ARG002  the batches are the file's
         wrong = self.population.garbage_fraction > 0.0 or self.population.unreliable_hosts_fraction > 0.0
         return [plan.submission(self.starts_at, with_outputs=wrong) for plan in self.batches]
+
+    def with_trace(self, path: Path, *, speed_up: float = 1.0) -> FileScenario:
+        """The same project with the batches of a workload log (simulator/swf.py). Raises InvalidInputError.
+
+        Jobs have the delay bound of the scenario's first batch, or 7 days.
+        """
+        bound_s = self.batches[0].delay_bound_s if self.batches else Seconds(7 * DAY_S)
+        replay = Replay(self.apps[0].name, self.horizon_s, bound_s, speed_up)
+        return self.with_batches(plans_of(read_swf(path), replay))
 
     def with_batches(self, batches: Sequence[BatchPlan]) -> FileScenario:
         """The same project with these batches instead; whoever is new among their submitters has one share."""

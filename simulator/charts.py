@@ -1,0 +1,108 @@
+"""The comparison as pictures: makespans by kind of batch, what they cost, and how urgent batches come to their end.
+
+Drawn by matplotlib, which is an extra (`charts`): without it nothing else of the simulator is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from domain.errors import MusterError
+from domain.units import HOUR_S
+from simulator.metrics import Figures
+from simulator.report import Comparison, curve_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
+Ends = Mapping[str, tuple[Sequence[float], int]]  # by rule: seconds from submission to each job's end, and jobs
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+PRICES = (
+    ("instances per job", "instances_per_job"),
+    ("tight due dates", "tight_fraction"),
+    ("run in deadline mode", "deadline_mode_fraction"),
+    ("deadlines missed", "deadline_miss_fraction"),
+)
+
+
+class NoChartsError(MusterError):
+    """Charts need matplotlib, which is not installed: pip install "muster[charts]"."""
+
+
+def write_charts(comparison: Comparison, folder: Path, *, ends: Ends | None = None) -> list[Path]:
+    """PNG files named after the scenario in `folder`, which is made. Raises NoChartsError.
+
+    `ends` are those of one urgent batch under each rule; without them there is no picture of its end.
+    """
+    new_picture = _pictures()
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = {
+        "makespan": _makespans(new_picture(figsize=(7, 4), layout="constrained"), comparison),
+        "price": _prices(new_picture(figsize=(9, 3), layout="constrained"), comparison),
+    }
+    if ends:
+        drawn["end"] = _ends(new_picture(figsize=(7, 4), layout="constrained"), comparison, ends)
+    paths = []
+    for name, picture in drawn.items():
+        path = folder / f"{comparison.scenario}-{name}.png"
+        picture.savefig(path, dpi=110, metadata={"Software": None})  # no version: the same figures, the same file
+        paths.append(path)
+    return paths
+
+
+def _pictures() -> Any:
+    """The class of pictures. Any: matplotlib need not be there to say what it is."""
+    try:
+        from matplotlib.figure import Figure as Picture  # noqa: PLC0415  an extra that may be missing
+    except ImportError as error:
+        raise NoChartsError from error
+    return Picture
+
+
+def _makespans(picture: Picture, comparison: Comparison) -> Picture:
+    axes = picture.subplots()
+    rules = comparison.rules
+    kinds = sorted({kind for figures in rules.values() for kind in figures.makespan_s or {}})
+    width = 0.8 / max(1, len(rules))
+    for place, (rule, figures) in enumerate(rules.items()):
+        spans = figures.makespan_s or {}
+        heights = [(spans.get(kind) or 0.0) / HOUR_S for kind in kinds]
+        at = [i + (place - (len(rules) - 1) / 2) * width for i in range(len(kinds))]
+        axes.bar(at, heights, width, label=rule, color=COLOURS[place % len(COLOURS)])
+    axes.set_xticks(range(len(kinds)), [kind.replace("_", " ") for kind in kinds])
+    axes.set_ylabel("makespan, hours")
+    axes.set_title(f"{comparison.scenario}: makespan by kind of batch, medians over {comparison.seeds}")
+    axes.legend()
+    return picture
+
+
+def _prices(picture: Picture, comparison: Comparison) -> Picture:
+    for axes, (title, name) in zip(picture.subplots(1, len(PRICES)), PRICES, strict=True):
+        values = {rule: _value(figures, name) for rule, figures in comparison.rules.items()}
+        for place, (rule, value) in enumerate(values.items()):
+            axes.barh(rule, value or 0.0, color=COLOURS[place % len(COLOURS)])
+        axes.set_title(title, fontsize=9)
+        axes.invert_yaxis()
+        if axes is not picture.axes[0]:
+            axes.set_yticks([])
+    return picture
+
+
+def _value(figures: Figures, name: str) -> float | None:
+    value = getattr(figures, name)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _ends(picture: Picture, comparison: Comparison, ends: Ends) -> Picture:
+    axes = picture.subplots()
+    for place, (rule, (ends_s, jobs)) in enumerate(ends.items()):
+        at, share = curve_of(ends_s, jobs)
+        axes.step(at, share, where="post", label=rule, color=COLOURS[place % len(COLOURS)])
+    axes.set_xscale("symlog", linthresh=1.0)
+    axes.set_xlabel("hours since submission")
+    axes.set_ylabel("share of jobs that are over")
+    axes.set_title(f"{comparison.scenario}: the end of an urgent batch")
+    axes.legend()
+    return picture
