@@ -85,6 +85,11 @@ class BatchFacts:
     soft_limits: tuple[str, ...] = ()  # sentences on the soft limits it is over
     held: bool = False  # by its submitter
 
+    @property
+    def leaf(self) -> tuple[SubmitterId, AccountId]:
+        """Whose fair-share counts: the submitter in the batch's account."""
+        return self.submitter_id, self.account_id
+
 
 @dataclass(frozen=True, slots=True)
 class Contribution:

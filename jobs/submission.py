@@ -16,17 +16,20 @@ from domain.batches import Submitter
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.jobs import Input, JobClass
-from domain.settings import OrderingSettings
+from domain.ordering import BatchFacts
+from domain.ordering_settings import OrderingSettings
 from domain.submission import NewBatch, NewJob, SubmitterStanding
 from domain.units import BatchId, Instant, JobClassId, later
 from jobs.ports import Apps, BatchWriter, InputFiles, Submissions, Submitters
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import BatchSize, BatchSpec, size_of
 from priority.logical_time import charge_batch
-from priority.policies import OrderFacts, order_key
+from priority.moment import Moment
+from priority.policies import order_key, policy_of
 
 CHUNK_JOBS = 5_000  # jobs per round trip
 CHUNK_FILES = 200
+UNNUMBERED = BatchId(0)  # a batch's id until its row is written
 
 Progress = Callable[[int, int], None]  # jobs written, jobs in all
 
@@ -109,7 +112,17 @@ def _new_batch(
         share_fraction=standing.share_fraction,
         rule=ordering.let_rule,
     )
-    order = order_key(ordering.policy, OrderFacts(now, times.logical_end_at))
+    facts = BatchFacts(
+        UNNUMBERED,
+        standing.submitter_id,
+        standing.account_id,
+        now,
+        logical_end_at=times.logical_end_at,
+        app_id=app.app_id,
+        user_priority=spec.user_priority,
+        batch_flop=size.flop,
+    )
+    order = order_key(policy_of(ordering), facts, Moment(now, pool_flop_per_s=standing.pool_flop_per_s))
     return NewBatch(
         standing.submitter_id,
         standing.account_id,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from domain.batches import Account
 from domain.errors import InvalidInputError
@@ -142,7 +142,8 @@ class _Tree:
     def shares(self, damping: float) -> FairShares:
         whole = sum(self._usage.get(account.account_id, 0.0) for account in self._children[None])
         accounts: dict[AccountId, Share] = {}
-        leaves: dict[LeafId, Share] = {}
+        leaves: dict[LeafId, tuple[Leaf, _Level]] = {}
+        weights: dict[LeafId, float] = {}
         for account in [None, *self._order]:
             above = None if account is None else accounts.get(account.account_id)
             if account is not None and above is None:
@@ -152,13 +153,18 @@ class _Tree:
             all_usage = sum(self._usage[one.account_id] for one in children) + sum(leaf.usage for leaf in own)
             level = _Level(above, all_shares, all_usage, whole, damping)
             for one in children:
-                accounts[one.account_id] = level.share(one.shares, self._usage[one.account_id])
+                usage = self._usage[one.account_id]
+                accounts[one.account_id] = level.share(one.shares, usage, level.weight(one.shares, usage))
             for leaf in own:
-                leaves[leaf.submitter_id, leaf.account_id] = level.share(leaf.shares, leaf.usage)
-        ranks = user_ranks(self._members(None, accounts, leaves))
+                key = (leaf.submitter_id, leaf.account_id)
+                leaves[key], weights[key] = (leaf, level), level.weight(leaf.shares, leaf.usage)
+        ranks = user_ranks(self._members(None, accounts, weights))
         number = len(leaves) or 1
-        ranked = {leaf: _ranked(share, ranks[leaf] / number) for leaf, share in leaves.items()}
-        return FairShares(ranked, accounts)
+        shares = {
+            key: level.share(leaf.shares, leaf.usage, weights[key], ranks[key] / number)
+            for key, (leaf, level) in leaves.items()
+        }
+        return FairShares(shares, accounts)
 
     def _own(self, account: Account | None) -> list[Leaf]:
         return self._leaves[account.account_id] if account is not None else []
@@ -168,13 +174,16 @@ class _Tree:
         return [child for child in self._children[above] if child.account_id in self._usage]
 
     def _members(
-        self, account: Account | None, accounts: Mapping[AccountId, Share], leaves: Mapping[LeafId, Share]
+        self, account: Account | None, accounts: Mapping[AccountId, Share], weights: Mapping[LeafId, float]
     ) -> tuple[Weighed, ...]:
         keys = [(leaf.submitter_id, leaf.account_id) for leaf in self._own(account)]
-        users = [Weighed(key, leaves[key].level_weight) for key in keys]
+        users = [Weighed(key, weights[key]) for key in keys]
         below = [
             Weighed(
-                child.account_id, accounts[child.account_id].level_weight, False, self._members(child, accounts, leaves)
+                child.account_id,
+                accounts[child.account_id].level_weight,
+                False,
+                self._members(child, accounts, weights),
             )
             for child in self._with_leaves(account)
         ]
@@ -191,19 +200,18 @@ class _Level:
     whole: float
     damping: float
 
-    def share(self, shares: float, usage: float) -> Share:
+    def weight(self, shares: float, usage: float) -> float:
+        return level_weight(shares, self.all_shares, usage, self.all_usage)
+
+    def share(self, shares: float, usage: float, weight: float, rank: float | None = None) -> Share:
         fraction = shares / self.all_shares if self.all_shares > 0.0 else 0.0
         used = usage / self.whole if self.whole > 0.0 else 0.0
-        owned = fraction if self.above is None else self.above.share_fraction * fraction
-        effective = used
-        if self.above is not None and self.above.share_fraction < 1.0:
-            effective = used + (self.above.effective_fraction - used) * fraction
-        weight = level_weight(shares, self.all_shares, usage, self.all_usage)
-        return Share(shares, usage, owned, used, effective, ratio_factor(effective, owned, self.damping), weight)
-
-
-def _ranked(share: Share, rank: float) -> Share:
-    return replace(share, rank=rank)
+        owned, effective = fraction, used
+        if self.above is not None:
+            owned *= self.above.share_fraction
+            if self.above.share_fraction < 1.0:
+                effective += (self.above.effective_fraction - used) * fraction
+        return Share(shares, usage, owned, used, effective, ratio_factor(effective, owned, self.damping), weight, rank)
 
 
 def _check(name: str, value: float) -> None:

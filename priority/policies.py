@@ -1,7 +1,7 @@
 """Whose batch goes first, and why? Pure.
 
-A policy turns what is known of a batch into an order key. The key lives on the batch alone; smaller
-keys go first, and within equal keys the smaller batch id.
+A policy is a scheme of terms per service level. It turns what is known of a batch into an order key, (tier, key),
+smaller first and within equal keys the smaller batch id, and into the breakdown that explains it.
 """
 
 from __future__ import annotations
@@ -11,59 +11,134 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from domain.errors import InvalidInputError
-from domain.units import Instant
+from domain.ordering import BatchFacts, Breakdown, ServiceLevel
+from domain.ordering_settings import OrderingSettings
+from priority.components import components, parse_components
+from priority.equal_access import equal_access
+from priority.moment import Moment
+from priority.multifactor import MultifactorWeights, multifactor
+from priority.scheme import Scheme, Term, explain, scheme
 
 
 @dataclass(frozen=True, slots=True)
-class OrderFacts:
-    """What a policy knows of a batch. A smaller `tier` goes first whatever the policy says."""
+class Policy:
+    """A policy with its weights: the scheme of each service level."""
 
-    created_at: Instant
-    logical_end_at: Instant
-    tier: int = 0
+    name: str
+    schemes: Mapping[ServiceLevel, Scheme]
+
+    def scheme_of(self, facts: BatchFacts) -> Scheme:
+        return self.schemes[facts.level]
 
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """A batch's place in the queue: (tier, key), smaller first, and the terms that explain it."""
+    """A batch's place in the queue: (tier, key), smaller first, and why."""
 
     tier: int
     key: float
     because: str
+    breakdown: Breakdown
 
 
-Policy = Callable[[OrderFacts], OrderKey]
+def logical_time(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
+    """The batch with the least logical end time first."""
+    return _one_term("logical_time", "logical end time", lambda facts, _: facts.logical_end_at)
 
 
-def logical_time(facts: OrderFacts) -> OrderKey:
-    """The batch with the least logical end time first.
+def fifo(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
+    """The batch that was submitted first."""
+    return _one_term("fifo", "submitted at", lambda facts, _: facts.submitted_at)
 
-    >>> logical_time(OrderFacts(Instant(100.0), Instant(700.0))).because
-    'logical end time 700, 600 s after its submission'
+
+def _multifactor(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
+    weights = MultifactorWeights(
+        wait=settings.wait_weight,
+        fairshare=settings.fairshare_weight,
+        qos=settings.level_weight,
+        queue=settings.queue_weight,
+        size=settings.size_weight,
+        user=settings.user_weight,
+        max_wait_s=settings.max_wait_s,
+        fairshare_by_rank=settings.fairshare == "rank",
+        favour_small=settings.size_favours == "small",
+    )
+    return dict.fromkeys(ServiceLevel, multifactor(weights))
+
+
+def _components(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
+    parameters = parse_components(
+        settings.components,
+        xf_min_s=settings.xfactor_min_s,
+        target_wait_s=settings.target_wait_s or None,
+        target_xf=settings.target_xfactor or None,
+    )
+    return {level: components(parameters, level) for level in ServiceLevel}
+
+
+def _equal_access(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
+    by_account = settings.equal_among == "accounts"
+    return dict.fromkeys(ServiceLevel, equal_access(by_account=by_account, bypass_gain_pe=settings.bypass_weight))
+
+
+POLICIES: Mapping[str, Callable[[OrderingSettings], Mapping[ServiceLevel, Scheme]]] = MappingProxyType(
+    {
+        "logical_time": logical_time,
+        "multifactor": _multifactor,
+        "components": _components,
+        "equal_access": _equal_access,
+        "fifo": fifo,
+    }
+)
+
+
+def policy_of(settings: OrderingSettings) -> Policy:
+    """The policy the settings choose, with its weights. Raises InvalidInputError for another name or wrong weights.
+
+    >>> policy_of(OrderingSettings()).name
+    'logical_time'
     """
-    lead_s = facts.logical_end_at - facts.created_at
-    because = f"logical end time {facts.logical_end_at:.0f}, {lead_s:.0f} s after its submission"
-    return OrderKey(facts.tier, facts.logical_end_at, because)
+    if settings.policy not in POLICIES:
+        raise InvalidInputError("ordering.policy", "one of " + ", ".join(POLICIES), settings.policy)
+    return Policy(settings.policy, POLICIES[settings.policy](settings))
 
 
-def fifo(facts: OrderFacts) -> OrderKey:
-    """The batch that was submitted first.
+def tier_of(scheme: Scheme, facts: BatchFacts, moment: Moment) -> int:
+    """Strict tiers come before every number: the queue's under equal access; over a soft limit is one lower.
 
-    >>> fifo(OrderFacts(Instant(100.0), Instant(700.0))).because
-    'submitted at 100'
+    >>> two = Moment(0.0, queue_tiers={"express": 0, "normal": 1})
+    >>> facts = BatchFacts(1, 1, 1, 0.0, soft_limits=("2 of 1 jobs in progress",))
+    >>> tier_of(equal_access(), facts, two)
+    3
     """
-    return OrderKey(facts.tier, facts.created_at, f"submitted at {facts.created_at:.0f}")
+    tier = moment.queue_tiers.get(facts.queue, 0) if scheme.with_tiers else 0
+    return 2 * tier + (1 if facts.soft_limits else 0)
 
 
-POLICIES: Mapping[str, Policy] = MappingProxyType({"logical_time": logical_time, "fifo": fifo})
+def order_key(policy: Policy, facts: BatchFacts, moment: Moment) -> OrderKey:
+    """One batch's order key and its breakdown: key = -total, so that a higher priority goes first.
 
-
-def order_key(policy: str, facts: OrderFacts) -> OrderKey:
-    """The batch's order key under the policy of that name. Raises InvalidInputError for any other name.
-
-    >>> order_key("logical_time", OrderFacts(Instant(100.0), Instant(700.0))).key
+    >>> facts = BatchFacts(1, 1, 1, 100.0, logical_end_at=700.0)
+    >>> order_key(policy_of(OrderingSettings()), facts, Moment(100.0)).key
     700.0
     """
-    if policy not in POLICIES:
-        raise InvalidInputError("ordering.policy", "one of " + ", ".join(sorted(POLICIES)), policy)
-    return POLICIES[policy](facts)
+    scheme = policy.scheme_of(facts)
+    breakdown = explain(scheme, facts, moment, tier=tier_of(scheme, facts, moment))
+    return OrderKey(breakdown.tier, 0.0 - breakdown.total, _because(breakdown), breakdown)
+
+
+def _because(breakdown: Breakdown) -> str:
+    """The terms in a line, the largest first.
+
+    >>> facts = BatchFacts(1, 1, 1, 100.0)
+    >>> order_key(policy_of(OrderingSettings(policy="fifo")), facts, Moment(100.0)).because
+    'submitted at 100'
+    """
+    terms = sorted(breakdown.components, key=lambda one: -abs(one.points))
+    if len(terms) == 1 and terms[0].weight == -1.0:
+        return f"{terms[0].name} {terms[0].value:.0f}"
+    return ", ".join(f"{one.name} {one.points:+.6g}" for one in terms if one.points) or "no term has points"
+
+
+def _one_term(policy: str, name: str, measure: Callable[[BatchFacts, Moment], float]) -> Mapping[ServiceLevel, Scheme]:
+    return dict.fromkeys(ServiceLevel, scheme(policy, (Term(name, name, "instant", -1.0, measure),)))

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
+from typing import NamedTuple
 
 Weight = float | Fraction
 
@@ -27,8 +28,7 @@ class Weighed:
     children: tuple[Weighed, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     member: Weighed | None  # None: accounts that are walked as one
     tied: bool
     children: tuple[Weighed, ...] = ()

@@ -40,17 +40,17 @@ def test_a_case_with_another_figure_fails_and_says_both(file: Path) -> None:
 
 def _disturbed(values: dict, key: str | int) -> bool:  # type: ignore[type-arg]  # JSON
     """Change the first figure found below a key."""
-    value = values[key]  # type: ignore[index]
+    value = values[key]
     if isinstance(value, bool):
-        values[key] = not value  # type: ignore[index]
+        values[key] = not value
         return True
     if isinstance(value, (int, float)):
-        values[key] = value * 2 + 17  # type: ignore[index]
+        values[key] = value * 2 + 17
         return True
     if isinstance(value, dict):
         return any(_disturbed(value, one) for one in value)
     if isinstance(value, list) and value and isinstance(value[0], str):
-        values[key] = [*value, "nobody"]  # type: ignore[index]
+        values[key] = [*value, "nobody"]
         return True
     if isinstance(value, list):
         return any(_disturbed(value, place) for place in range(len(value)))  # type: ignore[arg-type]

@@ -24,15 +24,23 @@ KEYS = sorted(DEFAULTS)
 # Names whose unit needs no ending: counts of a thing, percentiles, factors, texts and switches.
 WITHOUT_UNIT = re.compile(
     r"(p_[a-z]+|.*_(factor|z|length|infinite|rows|samples|jobs|rotate|per_request|per_cpu|per_gpu|quota|quota_start)"
-    r"|slots|name|url|down|account_creation|rule|policy|let_rule)"
+    r"|slots|name|url|down|account_creation|rule|policy|let_rule"
+    r"|.*_(weight|weights|slots|xfactor)|fairshare|targets|components|queues|size_favours|equal_among|displace)"
 )
 WITH_UNIT = re.compile(r".*_(s|bytes|flop|flop_per_s|fraction)")
 
 
 TEXTS: dict[str, st.SearchStrategy[object]] = {
     "project.url": st.from_regex(r"\Ahttps?://[a-z0-9.:/-]{1,180}/\Z"),
-    "ordering.policy": st.sampled_from(["logical_time", "fifo"]),
+    "ordering.policy": st.sampled_from(["logical_time", "multifactor", "components", "equal_access", "fifo"]),
     "ordering.let_rule": st.sampled_from(["design", "wfq"]),
+    "ordering.fairshare": st.sampled_from(["ratio", "rank"]),
+    "ordering.size_favours": st.sampled_from(["large", "small"]),
+    "ordering.equal_among": st.sampled_from(["submitters", "accounts"]),
+    "ordering.usage_weights": st.sampled_from(["", "flop=1", "cpu_s=1 gpu_s=1e12"]),
+    "ordering.targets": st.sampled_from(["", "user:DEFAULT=20", "group:stuart=38.5+ level:standby=5-"]),
+    "ordering.components": st.sampled_from(["", "XFACTORWEIGHT=-1.5 XFACTORCAP=50", "expedite.FSWEIGHT=10"]),
+    "ordering.queues": st.sampled_from(["", "express=0/1/3", "a=0/1/3 b-2=1/0.5/1e3"]),
 }
 
 
@@ -220,7 +228,7 @@ def test_the_longest_master_url_still_names_the_scheduler() -> None:
 
 @pytest.mark.parametrize(
     ("key", "expected"),
-    [("ordering.policy", "one of logical_time, fifo"), ("ordering.let_rule", "one of design, wfq")],
+    [("ordering.policy", "one of " + ", ".join(POLICIES)), ("ordering.let_rule", "one of design, wfq")],
 )
 @pytest.mark.parametrize("value", ["", "luck", "FIFO", "fifo\n", "wfq "])
 def test_an_ordering_nobody_offers_is_refused_before_a_batch_meets_it(key: str, expected: str, value: str) -> None:

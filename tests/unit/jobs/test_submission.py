@@ -11,7 +11,7 @@ import pytest
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import Input, JobClass
-from domain.settings import OrderingSettings
+from domain.ordering_settings import OrderingSettings
 from domain.submission import NewBatch, NewJob, SubmitterStanding
 from domain.units import BatchId, Instant, JobClassId, SubmitterId
 from jobs.ports import BatchWriter, Submissions

@@ -2,41 +2,56 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
 from domain.errors import InvalidInputError
+from domain.ordering import BatchFacts, QueueClock, ServiceLevel
+from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
-from domain.units import Instant
-from priority import policies
-from priority.policies import POLICIES, OrderFacts, OrderKey, order_key
+from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
+from priority.moment import Moment, Standing
+from priority.policies import POLICIES, order_key, policy_of
 
-EARLY_AND_LONG = OrderFacts(created_at=Instant(100.0), logical_end_at=Instant(900.0))
-LATE_AND_SHORT = OrderFacts(created_at=Instant(200.0), logical_end_at=Instant(300.0))
+NOW = Instant(1_000.0)
+MOMENT = Moment(NOW, queue_tiers={"express": 0, "normal": 1}, queue_numbers={"express": 1.0, "normal": 0.5})
 
 
-def placed(key: OrderKey) -> tuple[int, float]:
+def facts(batch_id: int = 1, **changes: object) -> BatchFacts:
+    values = {"submitted_at": Instant(100.0), "logical_end_at": Instant(900.0), **changes}
+    return BatchFacts(BatchId(batch_id), SubmitterId(1), AccountId(1), **values)  # type: ignore[arg-type]  # by name
+
+
+def placed(policy: str, batch: BatchFacts, moment: Moment = MOMENT, **settings: object) -> tuple[int, float]:
+    key = order_key(policy_of(OrderingSettings(policy=policy, **settings)), batch, moment)  # type: ignore[arg-type]
     return key.tier, key.key
 
 
+EARLY_AND_LONG = facts(logical_end_at=Instant(900.0))
+LATE_AND_SHORT = facts(submitted_at=Instant(200.0), logical_end_at=Instant(300.0))
+
+
 def test_logical_time_lets_the_short_batch_pass() -> None:
-    assert placed(order_key("logical_time", LATE_AND_SHORT)) < placed(order_key("logical_time", EARLY_AND_LONG))
+    assert placed("logical_time", LATE_AND_SHORT) < placed("logical_time", EARLY_AND_LONG)
 
 
 def test_fifo_lets_nobody_pass() -> None:
-    assert placed(order_key("fifo", EARLY_AND_LONG)) < placed(order_key("fifo", LATE_AND_SHORT))
+    assert placed("fifo", EARLY_AND_LONG) < placed("fifo", LATE_AND_SHORT)
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_a_smaller_tier_goes_first_under_every_policy(policy: str) -> None:
-    first = OrderFacts(Instant(9e9), Instant(9e9), tier=-1)
-    assert placed(order_key(policy, first)) < placed(order_key(policy, EARLY_AND_LONG))
+def test_a_batch_over_a_soft_limit_goes_after_all_that_are_within(policy: str) -> None:
+    over = facts(soft_limits=("over",), submitted_at=Instant(0.0), logical_end_at=Instant(0.0))
+
+    assert placed(policy, EARLY_AND_LONG) < placed(policy, over)
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_key_says_why(policy: str) -> None:
-    assert order_key(policy, EARLY_AND_LONG).because
+    key = order_key(policy_of(OrderingSettings(policy=policy)), EARLY_AND_LONG, MOMENT)
+
+    assert key.because
+    assert key.breakdown.policy == policy
+    assert key.key == -key.breakdown.total
 
 
 def test_the_default_setting_is_a_policy() -> None:
@@ -44,9 +59,77 @@ def test_the_default_setting_is_a_policy() -> None:
 
 
 def test_an_unknown_policy_names_its_setting() -> None:
-    with pytest.raises(InvalidInputError, match=r"ordering\.policy: expected one of fifo, logical_time, got 'lifo'"):
-        order_key("lifo", EARLY_AND_LONG)
+    with pytest.raises(InvalidInputError, match=r"ordering\.policy: expected one of logical_time, .*, got 'lifo'"):
+        policy_of(OrderingSettings(policy="lifo"))
 
 
-def test_examples_hold() -> None:
-    assert doctest.testmod(policies).failed == 0
+def test_expedite_beats_a_long_wait_and_standby_loses_to_all() -> None:
+    waited = facts(clock=QueueClock(Seconds(1e9)))
+    levels = [facts(level=level) for level in (ServiceLevel.EXPEDITE, ServiceLevel.NORMAL, ServiceLevel.STANDBY)]
+    keys = [placed("multifactor", batch) for batch in levels]
+
+    assert keys == sorted(keys)
+    assert keys[0] < placed("multifactor", waited) < keys[1]
+
+
+def test_waiting_beyond_the_longest_wait_earns_no_more() -> None:
+    at_most = facts(clock=QueueClock(Seconds(7 * 86400.0)))
+    longer = facts(clock=QueueClock(Seconds(70 * 86400.0)))
+
+    assert placed("multifactor", longer) == placed("multifactor", at_most)
+
+
+def test_a_user_may_only_sort_his_batches_down_by_a_negative_number() -> None:
+    assert placed("multifactor", facts()) < placed("multifactor", facts(user_priority=-1))
+
+
+def test_without_weights_the_multifactor_policy_has_no_opinion() -> None:
+    off = dict.fromkeys(("wait_weight", "fairshare_weight", "level_weight", "queue_weight", "user_weight"), 0.0)
+
+    assert placed("multifactor", EARLY_AND_LONG, **off) == placed("multifactor", LATE_AND_SHORT, **off) == (0, 0.0)
+
+
+def test_weights_of_a_service_level_add_to_the_global_ones() -> None:
+    weights = "QUEUETIMEWEIGHT=0 XFACTORWEIGHT=100 expedite.XFACTORWEIGHT=1000"
+    normal, expedite = facts(), facts(level=ServiceLevel.EXPEDITE)
+
+    assert placed("components", normal, components=weights) == (0, -100.0)
+    assert placed("components", expedite, components=weights) == (0, -1100.0)
+
+
+def test_a_components_cap_takes_off_what_is_over_it_and_says_so() -> None:
+    policy = policy_of(
+        OrderingSettings(policy="components", components="SERVICECAP=50 SERVICEWEIGHT=2 USERPRIOWEIGHT=1")
+    )
+    batch = facts(clock=QueueClock(Seconds(6000.0)), user_priority=-20)
+    breakdown = order_key(policy, batch, MOMENT).breakdown
+
+    assert breakdown.total == 100.0  # 2 * min(50, 100 minutes - 20)
+    assert [(one.name, one.points) for one in breakdown.components] == [
+        ("QUEUETIME", 200.0),
+        ("USERPRIO", -40.0),
+        ("SERVICE cap", -60.0),
+    ]
+
+
+def test_equal_access_prefers_whoever_holds_least() -> None:
+    holding = Moment(NOW, {(SubmitterId(1), AccountId(1)): Standing(held_pe=8.0)})
+
+    assert placed("equal_access", facts(), Moment(NOW)) < placed("equal_access", facts(), holding)
+
+
+def test_express_goes_before_normal_however_much_its_submitter_holds() -> None:
+    holding = Moment(NOW, {(SubmitterId(1), AccountId(1)): Standing(held_pe=1e6)}, queue_tiers=MOMENT.queue_tiers)
+
+    assert placed("equal_access", facts(queue="express"), holding) < placed("equal_access", facts(), MOMENT)
+
+
+def test_a_batch_passed_over_gains_under_equal_access() -> None:
+    assert placed("equal_access", facts(bypassed=1)) < placed("equal_access", facts())
+
+
+def test_what_is_not_known_counts_nothing_and_is_called_unknown() -> None:
+    breakdown = order_key(policy_of(OrderingSettings(policy="multifactor")), facts(), MOMENT).breakdown
+    [fairshare] = [one for one in breakdown.components if one.name == "fairshare"]
+
+    assert (fairshare.value, fairshare.points, fairshare.note) == (None, 0.0, "unknown")

@@ -1,0 +1,92 @@
+"""Whose turn is it when everybody is to have equal access? Pure.
+
+NCI's queue shuffling: a job's score is the work its submitter (or account) already holds in front of it, in processor
+equivalents; the least score goes first, whatever the shares and the past. Queues are strict tiers.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from domain.ordering import BatchFacts
+from domain.units import BatchId, Instant
+from priority.moment import Moment
+from priority.scheme import Scheme, Term, scheme
+
+
+def equal_access(*, by_account: bool = False, bypass_gain_pe: float = 1.0) -> Scheme:
+    """The scheme: less work held goes first; each time a batch was passed over counts like work not held.
+
+    >>> equal_access().own[0].name, equal_access().shared[0].name
+    ('bypassed', 'held')
+    """
+
+    def held(facts: BatchFacts, moment: Moment) -> float:
+        if by_account:
+            return moment.held_by_account.get(facts.account_id, 0.0)
+        return moment.standing_of(facts).held_pe
+
+    return scheme(
+        "equal_access",
+        (
+            Term("bypassed", "bypassed", "times", bypass_gain_pe, lambda facts, _: facts.bypassed),
+            Term("held", "held", "PE", -1.0, held, shared=True),
+        ),
+        with_tiers=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A batch that wants slots: `jobs` of `pe` each, for an owner who holds work already."""
+
+    batch_id: BatchId
+    owner: int  # a submitter or an account
+    tier: int
+    pe: float
+    jobs: int
+    submitted_at: Instant
+    bypassed: int = 0
+
+
+def shuffled(
+    claims: Iterable[Claim], *, held_pe: Mapping[int, float], slots: int, bypass_gain_pe: float = 1.0
+) -> list[BatchId]:
+    """The batch of each of the next `slots` jobs, charged provisionally one by one, so that equals alternate.
+
+    Score of a job = PE the owner holds + PE placed in this pass before it - gain * times passed over. Within a
+    tier the least score goes first, then the earlier submission, then the smaller id. An owner's batches of a tier
+    stand in that order too, one behind the other.
+
+    >>> both = [Claim(BatchId(1), 1, 0, 1.0, 9, Instant(0.0)), Claim(BatchId(2), 2, 0, 1.0, 9, Instant(5.0))]
+    >>> shuffled(both, held_pe={1: 2.0}, slots=5)
+    [2, 2, 1, 2, 1]
+    """
+    queues: dict[tuple[int, int], list[Claim]] = {}
+    for claim in sorted(claims, key=lambda one: (-one.bypassed, one.submitted_at, one.batch_id), reverse=True):
+        if claim.jobs > 0:
+            queues.setdefault((claim.tier, claim.owner), []).append(claim)  # the next one last
+    placed = {owner: held_pe.get(owner, 0.0) for _, owner in queues}
+
+    def entry(tier: int, owner: int, used: int) -> tuple[int, float, Instant, BatchId, int, int]:
+        claim = queues[tier, owner][-1]
+        score = placed[owner] - bypass_gain_pe * claim.bypassed
+        return tier, score, claim.submitted_at, claim.batch_id, owner, used
+
+    heap = [entry(tier, owner, 0) for tier, owner in queues]
+    heapq.heapify(heap)
+    order = list[BatchId]()
+    while heap and len(order) < slots:
+        tier, _, _, batch_id, owner, used = heapq.heappop(heap)
+        queue = queues[tier, owner]
+        order.append(batch_id)
+        placed[owner] += queue[-1].pe
+        used += 1
+        if used == queue[-1].jobs:
+            queue.pop()
+            used = 0
+        if queue:
+            heapq.heappush(heap, entry(tier, owner, used))
+    return order

@@ -1,0 +1,153 @@
+"""In which order do all batches stand, and what changes when one submitter is charged? Pure but for its memory.
+
+What a submitter's batches share (fair-share, work held) is computed once per submitter, account and service level;
+what is a batch's own is kept until the next full ordering, so that a charge costs little more than a sum and a sort.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from domain.ordering import BatchFacts, Breakdown, total_of
+from domain.units import BatchId, Instant
+from priority.fair_share import LeafId
+from priority.moment import Moment
+from priority.policies import Policy, tier_of
+from priority.scheme import evaluator, explain
+
+LEAST_STEP = 1e-300  # between keys that must differ
+
+
+class Place(NamedTuple):
+    """A batch's place: (tier, key, batch_id), smaller first. The total is its priority."""
+
+    batch_id: BatchId
+    tier: int
+    key: float
+    total: float
+
+
+class Order:
+    """All batches in order under one policy. Ties: higher fair-share rank, earlier effective submission, id."""
+
+    def __init__(self, policy: Policy, batches: Sequence[BatchFacts], moment: Moment) -> None:
+        self._policy = policy
+        schemes = {id(scheme): scheme for scheme in policy.schemes.values()}
+        self._own = {key: evaluator(scheme.own, scheme) for key, scheme in schemes.items()}
+        self._shared = {key: evaluator(scheme.shared, scheme) for key, scheme in schemes.items()}
+        self._batches = list(batches)
+        self._ids = [facts.batch_id for facts in self._batches]
+        self._by_id = {batch_id: row for row, batch_id in enumerate(self._ids)}
+        self._moment = moment
+        self._rows: dict[LeafId, list[int]] = {}
+        self._groups: dict[tuple[LeafId, int], int] = {}  # what shares its shared terms
+        self._firsts: list[BatchFacts] = []
+        self._group_of = [self._placed_in_group(row, facts) for row, facts in enumerate(self._batches)]
+        self._tiers = [0] * len(self._ids)
+        self._sums, self._effective = [0.0] * len(self._ids), [0.0] * len(self._ids)
+        for row in range(len(self._ids)):
+            self._take_own(row)
+        self._standing = list(range(len(self._ids)))  # rows as they were ordered last
+        self._totals, self._keys = list[float](), list[float]()
+        self._sort()
+
+    @property
+    def places(self) -> list[Place]:
+        """All batches, the first to go first."""
+        return self._at(self._standing)
+
+    def recharged(self, moment: Moment, changed: Iterable[LeafId]) -> list[Place]:
+        """Order again after charges to the leaves in `changed`; the places whose key is another, in order.
+
+        `moment` is the same instant with new standings. What is a batch's own (wait, size, queue) is looked at again
+        for the batches of the changed leaves alone.
+        """
+        self._moment = moment
+        old_tiers, old_keys = self._tiers.copy(), self._keys
+        for leaf in changed:
+            for row in self._rows.get(leaf, ()):
+                self._take_own(row)
+        self._sort()
+        tiers, keys = self._tiers, self._keys
+        moved = [row for row in self._standing if keys[row] != old_keys[row] or tiers[row] != old_tiers[row]]
+        return self._at(moved)
+
+    def breakdown(self, batch_id: BatchId, *, all_terms: bool = False) -> Breakdown:
+        """Why the batch stands where it stands, with the weights and figures of this order."""
+        row = self._by_id[batch_id]
+        facts = self._batches[row]
+        scheme = self._policy.scheme_of(facts)
+        return explain(scheme, facts, self._moment, tier=self._tiers[row], all_terms=all_terms)
+
+    def _placed_in_group(self, row: int, facts: BatchFacts) -> int:
+        leaf = facts.leaf
+        self._rows.setdefault(leaf, []).append(row)
+        group = self._groups.setdefault((leaf, id(self._policy.scheme_of(facts))), len(self._firsts))
+        if group == len(self._firsts):
+            self._firsts.append(facts)
+        return group
+
+    def _take_own(self, row: int) -> None:
+        """Put down what is a batch's own: its tier, the sum of its own terms, and its effective submission."""
+        facts = self._batches[row]
+        scheme = self._policy.scheme_of(facts)
+        self._tiers[row] = tier_of(scheme, facts, self._moment)
+        self._sums[row] = total_of(self._own[id(scheme)](facts, self._moment))
+        self._effective[row] = _effective_at(facts, self._moment.now)
+
+    def _sort(self) -> None:
+        """Totals, order and keys. Column by column: ten thousand batches are ordered after every charge."""
+        totals = self._sums
+        for parts in self._shared_parts():  # term by term: the sum has the order of the breakdown
+            totals = [total + part for total, part in zip(totals, map(parts.__getitem__, self._group_of), strict=True)]
+        ranks = [0.0 - (self._moment.standing_of(facts).fairshare_rank or 0.0) for facts in self._firsts]
+        by_row = list(
+            zip(
+                self._tiers,
+                [0.0 - total for total in totals],
+                map(ranks.__getitem__, self._group_of),
+                self._effective,
+                self._ids,
+                range(len(totals)),
+                strict=True,
+            )
+        )
+        order = [by_row[row] for row in self._standing]  # nearly sorted already, when one submitter was charged
+        order.sort()
+        self._totals = totals
+        self._standing = [one[5] for one in order]
+        self._keys = _keys(order)
+
+    def _shared_parts(self) -> Iterable[tuple[float, ...]]:
+        """Of every shared term, the points of each group."""
+        evaluators = [self._shared[id(self._policy.scheme_of(facts))] for facts in self._firsts]
+        by_group = [shared(facts, self._moment) for shared, facts in zip(evaluators, self._firsts, strict=True)]
+        return zip_longest(*by_group, fillvalue=0.0)
+
+    def _at(self, rows: Sequence[int]) -> list[Place]:
+        columns = (self._ids, self._tiers, self._keys, self._totals)
+        return list(map(Place, *(map(column.__getitem__, rows) for column in columns)))
+
+
+def _keys(order: Sequence[tuple[int, float, float, float, BatchId, int]]) -> list[float]:
+    """Keys by row, so that (tier, key, id) sorts as `order` stands: a tie the id would decide otherwise gets a step."""
+    keys = [0.0] * len(order)
+    last_tier, last_key, last_id = 0, -math.inf, BatchId(0)
+    for tier, key, _, _, batch_id, row in order:
+        if key > last_key or tier != last_tier:
+            keys[row] = last_key = key
+        elif batch_id > last_id:
+            keys[row] = last_key
+        else:
+            keys[row] = last_key = max(math.nextafter(last_key, math.inf), last_key + LEAST_STEP)
+        last_tier, last_id = tier, batch_id
+    return keys
+
+
+def _effective_at(facts: BatchFacts, now: Instant) -> float:
+    """When it would have been submitted if it had been waiting ever since: now less its effective queue time."""
+    clock = facts.clock
+    return (now if clock.since is None else clock.since) - clock.accrued_s

@@ -1,0 +1,195 @@
+"""What is a batch's priority, term by term, and what do the terms add up to? Pure.
+
+A scheme is a list of weighted terms. P = sum over components of Wc * min(Cc, sum over terms of W * min(C, value)),
+with C the caps. The printed points always sum to the printed total: what a component's cap takes off is a term
+of its own, and a total that runs into a bound says so beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import inf, isfinite
+
+from domain.ordering import BatchFacts, Breakdown, Clamp, Contribution, total_of
+from priority.measures import capped
+from priority.moment import Moment
+
+Measure = Callable[[BatchFacts, Moment], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One weighted number. `measure` gives its value, `raw` what it was made from (the value itself when None).
+
+    `shared`: the value is the same for all batches of one submitter, account and service level.
+    """
+
+    name: str
+    component: str
+    unit: str
+    weight: float
+    measure: Measure
+    cap: float | None = None
+    raw: Measure | None = None
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    weight: float = 1.0
+    cap: float | None = None
+
+
+PLAIN = Component()
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """Terms in the order in which they are summed; what submitters share comes last.
+
+    `least`: totals below it become it (for display and ties; order still goes by the total).
+    `with_tiers`: queues are strict tiers that sort before the total.
+    """
+
+    policy: str
+    own: tuple[Term, ...]
+    shared: tuple[Term, ...] = ()
+    components: Mapping[str, Component] = field(default_factory=dict)
+    least: float | None = None
+    with_tiers: bool = False
+
+    def component(self, name: str) -> Component:
+        return self.components.get(name, PLAIN)
+
+
+def scheme(
+    policy: str,
+    terms: Iterable[Term],
+    *,
+    components: Mapping[str, Component] | None = None,
+    least: float | None = None,
+    with_tiers: bool = False,
+) -> Scheme:
+    """A scheme of these terms; a component's terms stand together, and are all shared or none."""
+    every = tuple(terms)
+    names = list(dict.fromkeys(one.component for one in every))
+    grouped = sorted(every, key=lambda one: names.index(one.component))
+    shared = {name for name in names if all(one.shared for one in every if one.component == name)}
+    return Scheme(
+        policy,
+        tuple(one for one in grouped if one.component not in shared),
+        tuple(one for one in grouped if one.component in shared),
+        components or {},
+        least,
+        with_tiers,
+    )
+
+
+Points = Callable[[BatchFacts, Moment], list[float]]
+
+
+def evaluator(terms: Sequence[Term], scheme: Scheme) -> Points:
+    """What gives the points of each term that weighs something, in order; what need not be looked at again is not.
+
+    What a cap takes off a component comes after the component's terms.
+
+    >>> held = Term("held", "held", "PE", -1.0, lambda facts, moment: 3.0, cap=2.0)
+    >>> plain = scheme("p", [held])
+    >>> evaluator(plain.own, plain)(BatchFacts(1, 1, 1, 0.0), Moment(0.0))
+    [-2.0]
+    """
+    active = [term for term in terms if term.weight and scheme.component(term.component).weight]
+    if any(scheme.component(term.component).cap for term in active):
+        return _capped_evaluator(active, scheme)
+    parts = [(term.measure, scheme.component(term.component).weight, term.weight, term.cap or inf) for term in active]
+
+    def plain(facts: BatchFacts, moment: Moment) -> list[float]:
+        found = list[float]()
+        for measure, component_weight, weight, cap in parts:
+            value = measure(facts, moment)
+            if value is None or not isfinite(value):
+                found.append(0.0)
+            else:
+                found.append(component_weight * (weight * (cap if value > cap else value)))
+        return found
+
+    return plain
+
+
+def _capped_evaluator(active: Sequence[Term], scheme: Scheme) -> Points:
+    groups = [(scheme.component(name), list(group)) for name, group in groupby(active, key=lambda term: term.component)]
+
+    def with_caps(facts: BatchFacts, moment: Moment) -> list[float]:
+        found = list[float]()
+        for component, terms in groups:
+            before = [_points(term, 1.0, facts, moment) for term in terms]
+            found.extend(component.weight * one for one in before)
+            found.append(-component.weight * _excess(before, component))
+        return found
+
+    return with_caps
+
+
+def _points(term: Term, component_weight: float, facts: BatchFacts, moment: Moment) -> float:
+    value = term.measure(facts, moment)
+    if value is None or not isfinite(value):
+        return 0.0
+    value = capped(value, term.cap)
+    return component_weight * (term.weight * value)
+
+
+def _excess(before: Iterable[float], component: Component) -> float:
+    return max(0.0, total_of(before) - component.cap) if component.cap else 0.0
+
+
+def explain(scheme: Scheme, facts: BatchFacts, moment: Moment, *, tier: int, all_terms: bool = False) -> Breakdown:
+    """The breakdown of a batch's priority: every term with what it was made from.
+
+    Terms of weight 0 are left out unless asked for. Points sum to the total, in their order.
+    """
+    contributions = tuple(_contributions(scheme, facts, moment, all_terms=all_terms))
+    total = total_of(one.points for one in contributions)
+    return Breakdown(
+        facts.batch_id,
+        scheme.policy,
+        moment.now,
+        tier,
+        total,
+        contributions,
+        facts.soft_limits,
+        _clamp(total, scheme),
+        moment.usage_snapshot_id,
+    )
+
+
+def _clamp(total: float, scheme: Scheme) -> Clamp | None:
+    if scheme.least is None or total >= scheme.least:
+        return None
+    return Clamp(f"at least {scheme.least:g}", scheme.least)
+
+
+def _contributions(scheme: Scheme, facts: BatchFacts, moment: Moment, *, all_terms: bool) -> Iterator[Contribution]:
+    for name, group in groupby((*scheme.own, *scheme.shared), key=lambda term: term.component):
+        terms, component = list(group), scheme.component(name)
+        for term in terms:
+            if term.weight * component.weight or all_terms:
+                yield _contribution(term, component.weight, facts, moment)
+        excess = _excess((_points(term, 1.0, facts, moment) for term in terms if term.weight), component)
+        if excess > 0.0:
+            cap, weight = component.cap, component.weight
+            note = f"what {name} has over its cap of {cap:g}"
+            yield Contribution(f"{name} cap", name, excess, "points", -excess, None, weight, -weight * excess, note)
+
+
+def _contribution(term: Term, component_weight: float, facts: BatchFacts, moment: Moment) -> Contribution:
+    value = term.measure(facts, moment)
+    if value is not None and not isfinite(value):
+        value = None
+    raw = value if term.raw is None else term.raw(facts, moment)
+    bites = value is not None and capped(value, term.cap) != value
+    note = "unknown" if value is None else f"capped at {term.cap:g}" if bites else ""
+    weight = component_weight * term.weight
+    made = _points(term, component_weight, facts, moment)
+    return Contribution(term.name, term.component, raw, term.unit, value, term.cap or None, weight, made, note)
