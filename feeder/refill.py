@@ -73,7 +73,7 @@ class _Filled:
 
 
 class Refiller:
-    """Does refills: one query of each kind at most, each with a limit, so that the backlog does not matter.
+    """Does refills: a query or two of each kind at most, each with a limit, so that the backlog does not matter.
 
     A large array is filled by several, MOST_ADDED slots each: the first ones are given out while the rest comes.
     """
@@ -228,14 +228,16 @@ class Refiller:
     async def _read_urgent(self, view: View, batches: Sequence[Batch], settings: FeederSettings) -> ByBatch:
         """The urgent range of these batches from its start, less what other workers are to hold."""
         self._more_urgent = frozenset()
-        if not batches:
-            return {}
-        held = self._array.slots_of_parts()
-        known = (held.get((b.batch_id, True), 0) + self._array.rotation.out_of_batch(b.batch_id) for b in batches)
-        per_batch = min(max(known) + URGENT_PER_BATCH, settings.slots + URGENT_PER_BATCH)
-        found = await self._ports.waiting.urgent([batch.batch_id for batch in batches], per_batch)
-        read = Counter(candidate.ready.batch_id for candidate in found)
-        self._more_urgent = frozenset(batch_id for batch_id, rows in read.items() if rows == per_batch)
+        slots, out = self._array.slots_of_parts(), self._array.rotation.out_of_batch
+        known = {b.batch_id: slots.get((b.batch_id, True), 0) + out(b.batch_id) for b in batches}
+        found: list[Candidate] = []
+        for ids in ([one for one in known if known[one]], [one for one in known if not known[one]]):
+            if ids:  # one batch that has many in the array is no reason to read as many of every other
+                per_batch = min(max(known[one] for one in ids), settings.slots) + URGENT_PER_BATCH
+                read = await self._ports.waiting.urgent(ids, per_batch)
+                rows = Counter(candidate.ready.batch_id for candidate in read)
+                self._more_urgent |= {batch_id for batch_id, count in rows.items() if count == per_batch}
+                found += read
         return _by_batch([candidate for candidate in found if view.is_ours(candidate.ready)])
 
     async def _read(self, planned: Reads, urgent: ByBatch) -> _Found:

@@ -11,6 +11,7 @@ from domain.jobs import JobClass
 from domain.refusals import RefusalCode
 from domain.units import HostId, Instant, JobClassId, VolunteerId, shard_of
 from feeder.in_flight import IN_FLIGHT_S
+from feeder.refill import URGENT_PER_BATCH
 from tests.builders import NOW
 from tests.unit.feeder.fakes import ALL_SHARDS, FakeWaiting
 from tests.unit.feeder.rig import Rig
@@ -362,3 +363,18 @@ async def test_a_missing_job_class_is_named() -> None:
     rig.database.add_jobs(1, 1)
     with pytest.raises(NotFoundError, match="10"):
         await rig.refill()
+
+
+async def test_one_batch_with_many_retries_in_the_array_does_not_make_others_be_read_as_far() -> None:
+    rig = Rig(slots=800)
+    for number in range(1, 11):
+        rig.database.add_batch(number)
+        rig.database.add_jobs(number, 600, retries=1)
+    await rig.refill(times=20)
+    held = rig.per_batch()
+    rig.database.rows_read = 0
+    await rig.refill()
+    without = 10 - len(held)
+    assert without >= 5
+    assert max(held.values()) > 2 * URGENT_PER_BATCH
+    assert rig.database.rows_read <= len(held) * (max(held.values()) + URGENT_PER_BATCH) + without * URGENT_PER_BATCH
