@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import asyncpg
-
 from domain.errors import UnavailableError
-from store.pool import CLOSE_S, CONFLICTS, LOST, TRIES, connect
+from store.failures import Failure, failure_of
+from store.pool import CLOSE_S, LOST, TRIES, connect
 from store.sessions import Session
 
 Ask = TypeVar("Ask")
@@ -22,14 +21,21 @@ MOST = 64  # members of a group
 LANES = 2  # groups that may be under way at once: while one waits for the disk, the next is at work
 TURNS = 2  # of the event loop between a request's arrival and its ask
 MOST_TURNS = 8  # pairs of them: a few milliseconds at full load
+GROUP_TRIES = 2  # of a whole group that met another transaction; then it is halved
+SITS_OUT = 100  # groups: what a lane that could not connect leaves to the others before it tries again
 MOST_GROUPS_WAITING = 20  # at a few ms each; who comes later would have hung up before it is served
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # each is itself
 class Lane:
     """A connection that one group at a time runs on; None until it is needed, and after it was lost."""
 
     session: Session | None = None
+    back_at: int = 0  # groups served by all lanes: until then it sits out
+
+    def serves(self) -> bool:
+        """Whether it has a connection, as far as is known."""
+        return self.session is not None and not self.session.is_closed()
 
     def drop(self) -> None:
         """Let go of a connection that no longer serves."""
@@ -41,9 +47,11 @@ class Lane:
 class Grouped(Generic[Ask, Answer]):
     """Runs `work` on groups of asks, on connections of its own; each asker gets its own answer.
 
-    An idle group starts as soon as nobody else is coming. When a group fails it is rolled back and its members
-    are done one by one, so that only the culprit gets the exception. A lost connection is UnavailableError for
-    every member; the next group connects again. An asker that is cancelled leaves; its ask may still be done.
+    An idle group starts as soon as nobody else is coming. When a group fails it is rolled back and done again in
+    halves, and those in halves, so that only the culprit gets the exception; a group that met another transaction is
+    done again as a whole first. A lost connection is UnavailableError for those who shared the statement it was lost
+    in. A lane that cannot connect leaves the others to serve; when none is connected, whoever waits gets
+    UnavailableError at once. An asker that is cancelled leaves; its ask may still be done.
     """
 
     def __init__(
@@ -54,18 +62,22 @@ class Grouped(Generic[Ask, Answer]):
         in_transaction: bool,
         most: int = MOST,
         lanes: int = LANES,
+        sits_out: int = SITS_OUT,
         connect: Callable[[str], Awaitable[Session]] = connect,
     ) -> None:
         self.dsn = dsn
         self._work = work
         self._in_transaction = in_transaction
         self._most = most
+        self._sits_out = sits_out
         self._connect = connect
         self._waiting: deque[tuple[Ask, asyncio.Future[Answer]]] = deque()
         self._lanes = [Lane() for _ in range(lanes)]
         self._idle = list(self._lanes)
         self._running: set[asyncio.Task[None]] = set()
         self._gathering = False
+        self._connecting = 0
+        self._served = 0  # groups
         self._closed = False
 
     async def ask(self, ask: Ask) -> Answer:
@@ -94,11 +106,45 @@ class Grouped(Generic[Ask, Answer]):
 
     def _start(self) -> None:
         """Set a lane to work when there is some, unless one is just gathering what comes."""
-        if self._waiting and self._idle and not self._gathering:
-            self._gathering = True
-            task = asyncio.create_task(self._run(self._idle.pop()))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+        if not self._waiting or self._gathering or (lane := self._choose()) is None:
+            return
+        self._idle.remove(lane)
+        self._gathering = lane.serves()
+        task = asyncio.create_task(self._run(lane) if self._gathering else self._join(lane))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    def _choose(self) -> Lane | None:
+        """Of the idle lanes the last one at work that is connected; else one that may try to connect."""
+        apart: Lane | None = None
+        for lane in reversed(self._idle):
+            if lane.serves():
+                return lane
+            if apart is None and self._served >= lane.back_at:
+                apart = lane
+        return apart
+
+    async def _join(self, lane: Lane) -> None:
+        """Connect a lane; it takes nobody before, so that the other lanes may serve whoever waits."""
+        lane.drop()
+        self._connecting += 1
+        try:
+            lane.session = await self._connect(self.dsn)
+        except Exception as error:
+            lane.back_at = self._served + self._sits_out
+            if self._connecting == 1 and not any(one.serves() for one in self._lanes):
+                self._turn_away(error)
+        self._connecting -= 1
+        self._idle.append(lane)
+        self._start()
+
+    def _turn_away(self, error: Exception) -> None:
+        """No connection is to be had: whoever waits is told so now, and who comes next may try any lane."""
+        waiting, self._waiting = self._waiting, deque()
+        for member in waiting:
+            _tell([member], UnavailableError(str(error)) if isinstance(error, UnavailableError) else error)
+        for lane in self._lanes:
+            lane.back_at = 0
 
     async def _run(self, lane: Lane) -> None:
         """Gather a group and serve it; meanwhile the other lanes may do the same."""
@@ -109,10 +155,9 @@ class Grouped(Generic[Ask, Answer]):
             self._gathering = False
         try:
             self._start()
-            present = [(ask, answer) for ask, answer in group if not answer.done()]
-            if present:
-                await self._serve(lane, present)
+            await self._serve(lane, group)
         finally:
+            self._served += 1
             self._idle.append(lane)
             self._start()
 
@@ -132,63 +177,71 @@ class Grouped(Generic[Ask, Answer]):
                 loop.call_soon(turned.set_result, None)
                 await turned
 
-    async def _serve(self, lane: Lane, group: Sequence[tuple[Ask, asyncio.Future[Answer]]]) -> UnavailableError | None:
-        """Answer every member of a group, with a value or an exception; the exception if no connection is to be had."""
-        try:
-            answers = await self._attempt(lane, [ask for ask, _ in group])
-        except UnavailableError as error:
-            _tell(group, error)
-            return error
-        except Exception as error:
-            await self._explain(lane, group, error)
-            return None
-        for (_, answer), value in zip(group, answers, strict=True):
-            if not answer.done():
-                answer.set_result(value)
-        return None
+    async def _serve(self, lane: Lane, group: list[tuple[Ask, asyncio.Future[Answer]]]) -> None:
+        """Answer every member of a group, with a value or an exception.
 
-    async def _explain(self, lane: Lane, group: Sequence[tuple[Ask, asyncio.Future[Answer]]], error: Exception) -> None:
-        """Hand a group's exception to those it concerns; do the members one by one when that is not known."""
-        if isinstance(error, LOST):
-            lane.drop()
-            _tell(group, UnavailableError(f"the database does not serve: {error or type(error).__name__}"))
-        elif len(group) == 1:
-            _tell(group, error)
-        else:
-            refused: UnavailableError | None = None
-            for member in group:
-                if refused is None:
-                    refused = await self._serve(lane, [member])
-                else:
-                    _tell([member], UnavailableError(str(refused)))
-
-    async def _attempt(self, lane: Lane, asks: Sequence[Ask]) -> Sequence[Answer]:
-        """The answers to a group, or its exception; a lone member that met another transaction tries again."""
-        tries = TRIES if len(asks) == 1 and self._in_transaction else 1
-        for _ in range(tries - 1):
-            try:
-                return await self._once(lane, asks)
-            except (*CONFLICTS, asyncpg.UniqueViolationError):
+        When the connection is lost, those who did not share the statement it was lost in wait for a connection again.
+        """
+        tries = GROUP_TRIES
+        parts = [group]  # to be done, the first one last
+        while parts:
+            part = [member for member in parts.pop() if not member[1].done()]
+            if not part:
                 continue
-        return await self._once(lane, asks)
+            if lane.session is None or lane.session.is_closed():
+                self._waiting.extendleft(reversed([*part, *(one for rest in reversed(parts) for one in rest)]))
+                return
+            try:
+                answers = await self._attempt(lane.session, [ask for ask, _ in part], tries)
+            except Exception as error:
+                parts += self._halves(lane, part, error)
+                tries = 1  # for parts of a group: halving is as good
+            else:
+                for (_, answer), value in zip(part, answers, strict=True):
+                    if not answer.done():
+                        answer.set_result(value)
 
-    async def _connected(self) -> Session:
-        """A new connection. When there is none to be had, whoever waits is told so now and not one group at a time."""
-        try:
-            return await self._connect(self.dsn)
-        except UnavailableError as error:
-            waiting, self._waiting = self._waiting, deque()
-            for one in waiting:
-                _tell([one], UnavailableError(str(error)))
-            raise
+    def _halves(
+        self, lane: Lane, part: list[tuple[Ask, asyncio.Future[Answer]]], error: Exception
+    ) -> list[list[tuple[Ask, asyncio.Future[Answer]]]]:
+        """The halves to do again, the first one last, as long as it is not known whom an exception concerns.
 
-    async def _once(self, lane: Lane, asks: Sequence[Ask]) -> Sequence[Answer]:
-        if lane.session is None or lane.session.is_closed():
-            lane.session = await self._connected()
+        Those whom it does concern are told.
+        """
+        failure = failure_of(error)
+        if failure in _FOR_ALL:
+            if failure is Failure.GONE:
+                lane.drop()
+            _tell(part, _unavailable(error))
+        elif len(part) == 1:
+            _tell(part, _unavailable(error) if failure is Failure.TOO_MUCH else error)
+        else:
+            middle = (len(part) + 1) // 2
+            return [part[middle:], part[:middle]]
+        return []
+
+    async def _attempt(self, session: Session, asks: Sequence[Ask], tries: int) -> Sequence[Answer]:
+        """The answers to a group, or its exception. What met another transaction is tried again as it is."""
         if not self._in_transaction:
-            return await self._work(lane.session, asks)
-        async with lane.session.transaction():
-            return await self._work(lane.session, asks)
+            return await self._work(session, asks)
+        for _ in range((tries if len(asks) > 1 else TRIES) - 1):
+            try:
+                return await self._transact(session, asks)
+            except Exception as error:
+                if failure_of(error) is not Failure.MET or session.is_closed():
+                    raise
+        return await self._transact(session, asks)
+
+    async def _transact(self, session: Session, asks: Sequence[Ask]) -> Sequence[Answer]:
+        async with session.transaction():
+            return await self._work(session, asks)
+
+
+_FOR_ALL = frozenset({Failure.GONE, Failure.FULL})  # whoever shared it: nobody's fault, and halves would fare no better
+
+
+def _unavailable(error: Exception) -> UnavailableError:
+    return UnavailableError(f"the database does not serve: {error or type(error).__name__}")
 
 
 def _tell(group: Iterable[tuple[Ask, asyncio.Future[Answer]]], error: Exception) -> None:

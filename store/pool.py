@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import asyncpg
 
 from domain.errors import UnavailableError
+from store.failures import UNAVAILABLE, failure_of
 from store.queries import load
 from store.sessions import Session, ShortSession, open_session
 
@@ -28,26 +29,20 @@ CLOSE_S = 5.0  # a connection that does not end by then is dropped
 TRIES = 4  # of a transaction that met another one
 
 CONFLICTS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
-SESSION_LOST = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.ReadOnlySQLTransactionError,  # a standby
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.InternalClientError,  # of several servers none takes writes; or the end came between two messages
-    asyncpg.InvalidCatalogNameError,  # no such database
-    asyncpg.InvalidAuthorizationSpecificationError,
-)
-LOST = (OSError, *SESSION_LOST)  # TimeoutError is an OSError
+LOST = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)  # may be; see failures
 
 
 @contextmanager
 def lost_means_unavailable(lost: tuple[type[Exception], ...] = LOST) -> Iterator[None]:
-    """Inside, a connection that is lost, refused or silent raises UnavailableError."""
+    """Inside, a connection that is lost, refused or silent raises UnavailableError, and so does a server with no room.
+
+    Of the exceptions `lost`, those that are the statement's own pass (store.failures).
+    """
     try:
         yield
     except lost as error:
+        if failure_of(error) not in UNAVAILABLE:
+            raise
         raise UnavailableError(f"the database does not serve: {error or type(error).__name__}") from error
 
 
@@ -123,7 +118,7 @@ class Database:
         with lost_means_unavailable():
             connection = await self._pool.acquire()
         try:
-            with lost_means_unavailable(SESSION_LOST):
+            with lost_means_unavailable(LOST[1:]):
                 async with connection.transaction():
                     yield connection
         finally:

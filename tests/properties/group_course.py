@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from domain.errors import UnavailableError
-from store.group import MOST_GROUPS_WAITING, Grouped
+from store.group import GROUP_TRIES, MOST_GROUPS_WAITING, Grouped
 from store.pool import TRIES
 from tests.properties.stepped import CONFLICTS, Added, Ask, BadAskError, FakeDatabase, Fate, Place
 from tests.properties.stepped_loop import SteppedLoop
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from store.sessions import Session
     from tests.properties.stepped import FakeSession
 
+SITS_OUT = 2  # groups
 MOST_TURNS = 200  # of the loop without anything happening: somebody waits for ever
 
 
@@ -31,7 +32,13 @@ class Course:
         self.database = FakeDatabase(gated)
         self.lanes, self.most, self.in_transaction = lanes, most, in_transaction
         self.grouped: Grouped[Ask, Added] = Grouped(
-            "dsn", self._work, in_transaction=in_transaction, most=most, lanes=lanes, connect=self._connect
+            "dsn",
+            self._work,
+            in_transaction=in_transaction,
+            most=most,
+            lanes=lanes,
+            sits_out=SITS_OUT,
+            connect=self._connect,
         )
         self.askers: dict[int, asyncio.Task[Added]] = {}
         self.asks: dict[int, Ask] = {}
@@ -40,6 +47,8 @@ class Course:
         self.arrived: set[int] = set()
         self.turned_away: set[int] = set()
         self.told: set[int] = set()  # who waited when no connection was to be had
+        self.connecting = 0
+        self.refusals = 0  # of connections
         self.wrongs: list[str] = []
         self._closing: asyncio.Task[None] | None = None
 
@@ -69,7 +78,9 @@ class Course:
 
     def cut(self, which: int) -> None:
         """The server ends a session."""
-        self.database.sessions[which].terminate()
+        session = self.database.sessions[which]
+        session.cut |= not session.closed
+        session.terminate()
 
     def close(self) -> None:
         if self._closing is None:
@@ -114,12 +125,14 @@ class Course:
         assert all(len(attempt.asks) <= self.most for attempt in self.database.attempts)
 
     def _check_at_rest(self) -> None:
-        """Nobody waits while a lane has nothing to do, and no more wait than may."""
+        """Nobody waits while a lane has nothing to do, unless another is connecting for him or could not connect."""
         places = [step.place for step in self.database.pending if step.place is not Place.CLOSE]
         at_work = len(places) + len(self.database.lock_waits)
-        taken = self.most * sum(place in (Place.CONNECT, Place.BEGIN) for place in places)  # and not attempted yet
+        taken = self.most * places.count(Place.BEGIN)  # and not attempted yet
         waiting = [n for n in self.arrived - self._attempted() if not self.askers[n].done()]
-        assert at_work == self.lanes or len(waiting) <= taken
+        busy = at_work == self.lanes or Place.CONNECT in places or self.refusals
+        assert busy or len(waiting) <= taken
+        assert at_work or all(asker.done() for n, asker in self.askers.items() if n in self.arrived)
         assert len(waiting) <= MOST_GROUPS_WAITING * self.most + taken
 
     def _check_outcomes(self) -> None:
@@ -135,12 +148,12 @@ class Course:
                 assert not ask.bad
                 assert asker.result().number == number
             elif isinstance(error, UnavailableError):
-                unexplained += not self._was_lost(number) and number not in self.turned_away | self.told
+                unexplained += not self._was_unserved(number) and number not in self.turned_away | self.told
             elif isinstance(error, BadAskError):
                 assert (ask.bad, error.args) == (True, (number,))
             else:
                 assert isinstance(error, CONFLICTS)
-                assert self._conflicts_alone(number) == (TRIES if self.in_transaction else 1)
+                assert self._conflicts_alone(number) >= (TRIES if self.in_transaction else 1)
         assert unexplained <= self.database.losses_outside * self.most
 
     def _check_rows(self) -> None:
@@ -160,17 +173,24 @@ class Course:
                 assert self._was_lost(number)
 
     def _check_attempts(self) -> None:
-        """Each ask was in one group at most, and alone no oftener than a transaction is tried."""
+        """A group that fails is halved: each ask is tried no oftener than that takes, once more after each loss."""
         together: Counter[int] = Counter()
         alone: Counter[int] = Counter()
+        losses = sum(attempt.lost for attempt in self.database.attempts) + self.losses()
         for attempt in self.database.attempts:
             numbers = [ask.number for ask in attempt.asks]
             assert numbers
-            assert numbers == sorted(numbers)
+            assert losses or numbers == sorted(numbers)
             (alone if len(numbers) == 1 else together).update(numbers)
-        assert max(together.values(), default=0) <= 1
-        assert max(alone.values(), default=0) <= (TRIES if self.in_transaction else 1)
+        whole = GROUP_TRIES if self.in_transaction else 1
+        halvings = (self.most - 1).bit_length()  # from the whole group down to one alone
+        assert max(together.values(), default=0) <= (whole + max(0, halvings - 1)) * (losses + 1)
+        assert max(alone.values(), default=0) <= (TRIES if self.in_transaction else 1) * (losses + 1)
         assert not self.left & self._attempted()
+
+    def losses(self) -> int:
+        """Sessions that ended while nobody had begun to use them, or while a transaction began."""
+        return self.database.losses_outside + sum(session.cut for session in self.database.sessions)
 
     def _check_nothing_is_left(self) -> None:
         assert self._closing is not None
@@ -200,17 +220,32 @@ class Course:
         return answer
 
     async def _connect(self, dsn: str) -> Session:
+        """Whoever waits is to be told of a refusal, but only when there is no other lane that may serve him."""
+        self.connecting += 1
         try:
             return cast("Session", await self.database.connect(dsn))
         except UnavailableError:
-            self.told |= self.arrived - self._attempted()
+            self.refusals += 1
+            if self.connecting == 1 and all(session.closed for session in self.database.sessions):
+                self.told |= {number for number in self.arrived if not self.askers[number].done()}
             raise
+        finally:
+            self.connecting -= 1
 
     async def _work(self, session: Session, asks: Sequence[Ask]) -> Sequence[Added]:
         return await cast("FakeSession", session).add(asks)
 
     def _attempted(self) -> set[int]:
         return {ask.number for attempt in self.database.attempts for ask in attempt.asks}
+
+    def _was_unserved(self, number: int) -> bool:
+        """Whether it shared a statement that was lost or had no room on the disk, or was too much alone."""
+        alone = (self.asks[number],)
+        return any(
+            attempt.lost or attempt.full or (attempt.too_much and attempt.asks == alone)
+            for attempt in self.database.attempts
+            if self.asks[number] in attempt.asks
+        )
 
     def _was_lost(self, number: int) -> bool:
         return any(attempt.lost for attempt in self.database.attempts if self.asks[number] in attempt.asks)

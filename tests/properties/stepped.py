@@ -19,6 +19,8 @@ class Fate(StrEnum):
 
     DONE = "done"
     REFUSED = "the server refuses it: this transaction met another one"
+    FULL = "the server refuses it: the disk is full"
+    TOO_MUCH = "the server refuses it: it has not the memory for so much"
     LOST = "the connection is lost before it is done"
     UNHEARD = "it is done, and then the connection is lost"
     SILENT = "the server never answers, and it is not done"
@@ -38,6 +40,9 @@ class Place(StrEnum):
 
 REFUSABLE = (Place.READ, Place.WRITE, Place.COMMIT)
 CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.UniqueViolationError)
+
+
+NO_ROOM = {Fate.FULL: asyncpg.DiskFullError, Fate.TOO_MUCH: asyncpg.OutOfMemoryError}
 
 
 class BadAskError(Exception):
@@ -69,6 +74,8 @@ class Attempt:
     asks: tuple[Ask, ...]
     conflict: bool = False
     lost: bool = False
+    full: bool = False
+    too_much: bool = False
     over: bool = False
 
 
@@ -93,12 +100,11 @@ class FakeDatabase:
     owners: dict[int, FakeSession] = field(default_factory=dict)
     lock_waits: list[asyncio.Future[None]] = field(default_factory=list)
     conflicts_met: Counter[int] = field(default_factory=Counter)
-    losses_outside: int = 0  # while connecting or beginning: nobody can tell whose they were
+    losses_outside: int = 0  # while beginning: nobody can tell whose they were
     breaches: list[str] = field(default_factory=list)  # of what every user of a connection must keep
 
     async def connect(self, dsn: str) -> FakeSession:
         if await self.reach(Place.CONNECT, None) is not Fate.DONE:
-            self.losses_outside += 1
             raise UnavailableError("the database does not serve: refused")
         session = FakeSession(self, len(self.sessions))
         self.sessions.append(session)
@@ -134,6 +140,7 @@ class FakeSession:
         self._database = database
         self.number = number
         self.closed = False
+        self.cut = False  # by the server, at any moment
         self._deaf = False  # timed out, and nobody has let go of it yet
         self.attempt: Attempt | None = None
         self.waits_for: FakeSession | None = None
@@ -240,10 +247,19 @@ class FakeSession:
         if place is Place.COMMIT and fate in (Fate.DONE, Fate.UNHEARD):
             for ask in self._written:
                 self._database.rows[ask.row].append(ask.number)
-        if fate is Fate.REFUSED and place in REFUSABLE:
-            self._conflict(len(self._database.attempts))
+        if place in REFUSABLE:
+            self._refuse(fate)
         if fate in (Fate.LOST, Fate.UNHEARD, Fate.SILENT):
             self._lose(fate)
+
+    def _refuse(self, fate: Fate) -> None:
+        if fate is Fate.REFUSED:
+            self._conflict(len(self._database.attempts))
+        if fate in NO_ROOM:
+            assert self.attempt is not None  # only its steps are refused
+            self.attempt.full |= fate is Fate.FULL
+            self.attempt.too_much |= fate is Fate.TOO_MUCH
+            raise NO_ROOM[fate](fate)
 
     def _lose(self, fate: Fate) -> None:
         if self.attempt is None:

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.properties.group_course import Course
+from tests.properties.group_course import SITS_OUT, Course
 from tests.properties.stepped import Fate, Place
 
 some = st.integers(0, 1000)  # one of those there are
@@ -112,7 +112,7 @@ def test_whatever_happens_each_asker_gets_its_own_outcome_and_nothing_is_lost_or
 # ---------------------------------------------------------------- every course of a small world
 
 HELD_UP = frozenset({Place.READ, Place.COMMIT})
-TROUBLES = [fate for fate in Fate if fate is not Fate.DONE]
+TROUBLES = (Fate.REFUSED, Fate.LOST, Fate.UNHEARD, Fate.SILENT)
 BAD = {"bad": True}
 Choose = Callable[[int], int]  # one of so many
 
@@ -219,26 +219,120 @@ def test_an_event_may_come_at_any_turn_of_the_loop(happens: Callable[[Course], o
 # ---------------------------------------------------------------- what once went wrong
 
 
+def steps_of(course: Course, *wanted: tuple[Place, Fate]) -> None:
+    """Let the one pending step be done, again and again; each must be the one that is wanted."""
+    for place, fate in wanted:
+        course.rest()
+        assert [step.place for step in course.database.pending] == [place]
+        course.let(0, fate)
+    course.rest()
+
+
+def a_round(*places: Place) -> list[tuple[Place, Fate]]:
+    return [(place, Fate.DONE) for place in places]
+
+
+REFUSED_ROUND = a_round(Place.BEGIN, Place.READ, Place.ROLLBACK)
+
+
 def test_those_still_to_be_done_alone_are_told_at_once_when_no_connection_is_to_be_had() -> None:
     """Each waiting for a connection of its own would hold the lane up for the time-out of each."""
     course = Course(lanes=1, most=4)
     for row in range(4):
         course.ask(row=row, bad=row == 0)
-    fates = [
-        *((Place.CONNECT, Fate.DONE), (Place.BEGIN, Fate.DONE), (Place.READ, Fate.DONE), (Place.ROLLBACK, Fate.DONE)),
-        *((Place.BEGIN, Fate.DONE), (Place.READ, Fate.DONE), (Place.ROLLBACK, Fate.DONE)),  # the bad one alone
+    steps_of(
+        course,
+        *a_round(Place.CONNECT),
+        *REFUSED_ROUND,  # all four
+        *REFUSED_ROUND,  # the first two
+        *REFUSED_ROUND,  # the bad one alone
         (Place.BEGIN, Fate.LOST),  # the second alone
-        (Place.CONNECT, Fate.REFUSED),  # the third alone
-    ]
-    for place, fate in fates:
-        course.rest()
-        assert [step.place for step in course.database.pending] == [place]
-        course.let(0, fate)
-    course.rest()
+        (Place.CONNECT, Fate.REFUSED),  # the others wait for this
+    )
 
     assert course.database.pending == []
     assert [str(asker.exception()) for asker in list(course.askers.values())[2:]] == [
         "the database does not serve: refused",
         "the database does not serve: refused",
     ]
+    course.finish()
+
+
+def in_one_lane(most: int, **bad: Any) -> list[list[int]]:
+    """The groups that so many asks are done in when all is well but with one, a third from the end."""
+    course = Course(lanes=1, most=most, gated=frozenset())
+    for row in range(most):
+        course.ask(row=row, **(bad if row == most - most // 3 else {}))
+    course.finish()
+    return [[ask.number for ask in attempt.asks] for attempt in course.database.attempts]
+
+
+def test_a_group_with_a_bad_member_is_halved_until_that_one_is_alone() -> None:
+    groups = in_one_lane(8, bad=True)
+    assert groups == [[*range(8)], [0, 1, 2, 3], [4, 5, 6, 7], [4, 5], [6, 7], [6], [7]]
+
+
+@pytest.mark.parametrize("most", [2, 3, 16, 33, 64])
+def test_one_bad_member_costs_two_transactions_for_each_halving(most: int) -> None:
+    assert len(in_one_lane(most, bad=True)) <= 1 + 2 * (most - 1).bit_length()
+
+
+def test_a_group_that_met_another_transaction_is_done_again_as_a_whole() -> None:
+    assert in_one_lane(8, conflicts=1) == [[*range(8)]] * 2
+
+
+def test_a_group_that_meets_others_again_and_again_is_halved() -> None:
+    """The half that met nobody is not tried again; who meets others alone tries oftener."""
+    groups = in_one_lane(4, conflicts=5)
+    assert groups == [[0, 1, 2, 3], [0, 1, 2, 3], [0, 1], [2, 3], [2], [3], [3], [3]]
+
+
+def test_members_that_left_meanwhile_are_not_done_again() -> None:
+    course = Course(lanes=1, most=4, gated=frozenset({Place.ROLLBACK}))
+    for row in range(4):
+        course.ask(row=row, bad=row == 0)
+    course.rest()
+    course.cancel(1, 2, 3)
+    course.finish()
+    assert [len(attempt.asks) for attempt in course.database.attempts] == [4, 1]
+
+
+@pytest.mark.parametrize(("fate", "served"), [(Fate.FULL, 0), (Fate.TOO_MUCH, 4)])
+def test_a_server_without_room_keeps_its_connection(fate: Fate, served: int) -> None:
+    """With a full disk nobody is served, and nobody tried again; what is too much at once passes in halves."""
+    course = Course(lanes=1, most=4)
+    for row in range(4):
+        course.ask(row=row)
+    steps_of(course, *a_round(Place.CONNECT, Place.BEGIN, Place.READ), (Place.WRITE, fate), *a_round(Place.ROLLBACK))
+    course.finish()
+    assert len(course.database.sessions) == 1
+    assert sum(asker.exception() is None for asker in course.askers.values()) == served
+
+
+def test_a_lane_that_cannot_connect_leaves_those_who_wait_to_the_one_that_can() -> None:
+    course = Course(lanes=2, most=1)
+    course.ask(row=0)
+    steps_of(course, *a_round(Place.CONNECT))
+    course.ask(row=1)  # while the first lane is at work: a second one connects
+    course.ask(row=2)
+    course.rest()
+    assert sorted(step.place for step in course.database.pending) == [Place.BEGIN, Place.CONNECT]
+    course.let([step.place for step in course.database.pending].index(Place.CONNECT), Fate.REFUSED)
+    course.rest()
+    assert [step.place for step in course.database.pending] == [Place.BEGIN]  # it sits out
+    course.finish()
+    assert [asker.exception() for asker in course.askers.values()] == [None] * 3
+
+
+def test_a_lane_that_could_not_connect_tries_again_after_some_groups() -> None:
+    course = Course(lanes=2, most=1, gated=frozenset({Place.CONNECT, Place.COMMIT}))
+    for row in range(5):
+        course.ask(row=row % 3)
+    course.rest()
+    assert [step.place for step in course.database.pending] == [Place.CONNECT, Place.CONNECT]
+    course.let(0)
+    course.rest()
+    course.let(0, Fate.REFUSED)  # the second lane, after the first has begun
+    steps_of(course, *a_round(*[Place.COMMIT] * SITS_OUT))
+    assert Place.CONNECT in [step.place for step in course.database.pending]
     course.finish()
