@@ -123,6 +123,7 @@ async def _update_instances(connection: Connection, chosen: Sequence[Assignment]
         [a.est_runtime_s for a in chosen],
         [a.tight for a in chosen],
         [a.because for a in chosen],
+        [a.job_id for a in chosen],
     )
 
 

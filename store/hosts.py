@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from domain.dispatch import RequestWrites
 from domain.hosts import Host
+from domain.units import HostId
 from store.rows import encoded
 
 NEWS_FRACTION = 0.01  # a measured number has changed when it differs by more than this share
@@ -75,8 +76,12 @@ def is_news(host: Host, known: Host | None) -> bool:
 
 
 def host_columns(writes: Sequence[RequestWrites]) -> list[list[object]]:
-    """The array arguments of sql/update_hosts.sql, one entry per host: of several requests the last one's."""
-    latest = {write.host.host_id: write for write in writes}
+    """The array arguments of sql/update_hosts.sql, one entry per host: of several requests the latest one's."""
+    latest: dict[HostId, RequestWrites] = {}
+    for write in writes:
+        before = latest.get(write.host.host_id)
+        if before is None or before.host.last_rpc_at <= write.host.last_rpc_at:
+            latest[write.host.host_id] = write
     return [list(column) for column in zip(*map(_line, latest.values()), strict=True)]
 
 

@@ -129,6 +129,26 @@ CREATE TABLE app_version_file (
     PRIMARY KEY (app_version_id, position)
 );
 
+-- How often app versions, their files and plan classes have changed: whoever has read them reads on only when they did.
+CREATE TABLE app_changes (
+    only_row  boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    changes   bigint NOT NULL
+);
+
+CREATE FUNCTION note_app_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE app_changes SET changes = changes + 1;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_change_of_version AFTER INSERT OR UPDATE OR DELETE ON app_version
+FOR EACH STATEMENT EXECUTE FUNCTION note_app_change();
+CREATE TRIGGER note_change_of_version_file AFTER INSERT OR UPDATE OR DELETE ON app_version_file
+FOR EACH STATEMENT EXECUTE FUNCTION note_app_change();
+CREATE TRIGGER note_change_of_plan_class AFTER INSERT OR UPDATE OR DELETE ON plan_class
+FOR EACH STATEMENT EXECUTE FUNCTION note_app_change();
+CREATE TRIGGER note_change_of_signature AFTER UPDATE ON file
+FOR EACH ROW WHEN (NEW.signature <> OLD.signature) EXECUTE FUNCTION note_app_change();
+
 -- ---------------------------------------------------------------- batches and jobs
 
 CREATE TABLE batch (
@@ -284,8 +304,9 @@ CREATE TABLE upload (
     PRIMARY KEY (instance_id, name)
 );
 
--- Counters, changed in the transaction of the event. Each connection adds to a row of its own (its number modulo 16), so
--- that no two wait for each other; a batch's totals are the sum of its rows, and one row alone may be below 0.
+-- Counters, changed in the transaction of the event. Each transaction adds to the first of 16 stripes that no other one is
+-- adding to (an advisory lock until it ends), so that no two wait for each other; with more than 16 at once some share one
+-- and do wait. A batch's totals are the sum of its rows, and one row alone may be below 0.
 CREATE TABLE batch_count (
     batch_id          bigint NOT NULL REFERENCES batch,
     stripe            smallint NOT NULL,
@@ -652,6 +673,7 @@ END $$;
 
 -- ---------------------------------------------------------------- first rows
 
+INSERT INTO app_changes (changes) VALUES (0);
 INSERT INTO plan_class (name, ncpus) VALUES ('', 1);
 INSERT INTO account (name) VALUES ('default');
 INSERT INTO submitter (name, account_id, created_at) SELECT 'default', account_id, 0 FROM account;

@@ -38,6 +38,31 @@ async def test_an_empty_write_commits_nothing_but_the_host(store: Store) -> None
     assert await store.ledger.write(RequestWrites(host.host)) == WriteOutcome()
 
 
+async def test_what_a_host_said_earlier_does_not_replace_what_it_said_later(store: Store) -> None:
+    """Two requests of one host, its own retry before the first is through, may be written in the other order."""
+    host = await a_registered_host(store, last_rpc_at=NOW)
+    earlier = replace(host.host, rpc_seqno=7, last_rpc_at=later(NOW, 60.0), ncpus=2)
+    after = replace(host.host, rpc_seqno=8, last_rpc_at=later(NOW, 120.0), ncpus=16)
+
+    await store.ledger.write(RequestWrites(after))
+    await store.ledger.write(RequestWrites(earlier))
+
+    found = (await read(store, host)).host
+    assert found is not None
+    assert (found.rpc_seqno, found.last_rpc_at, found.ncpus) == (8, later(NOW, 120.0), 16)
+
+
+async def test_of_two_requests_of_a_host_in_one_group_the_later_one_is_written(store: Store) -> None:
+    host = await a_registered_host(store, last_rpc_at=NOW)
+    said = [replace(host.host, rpc_seqno=seqno, last_rpc_at=later(NOW, 60.0 * seqno)) for seqno in (8, 7)]
+
+    await asyncio.gather(*(store.ledger.write(RequestWrites(one)) for one in said))
+
+    found = (await read(store, host)).host
+    assert found is not None
+    assert found.rpc_seqno == 8
+
+
 async def test_a_sent_assignment_is_written_whole(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)

@@ -9,13 +9,17 @@ from itertools import count
 
 import asyncpg
 
-from domain.batches import BatchState
-from domain.dispatch import RequestWrites
+from domain.batches import BatchCounts, BatchState
+from domain.dispatch import Assignment, AssignmentFate, RequestWrites
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, JobState
 from domain.settlement import InstanceStep, JobFacts, JobSettlement
 from domain.units import BatchId, Instant
+from store.counters import CountChanges
+from store.dispatching import Dispatched, send
+from store.pool import connect
 from store.postgres import PostgresStore, open_store
+from store.statistics import StatisticsChanges
 from tests.builders import NOW
 from tests.worlds import (
     RegisteredHost,
@@ -129,6 +133,80 @@ async def test_a_batch_settled_by_two_validators_at_once_is_complete(store: Post
 
     ended = await store.views.batch(batch.batch_id)
     assert (ended.state, ended.ended_at, ended.counts.jobs_validated) == (BatchState.COMPLETE, LATER, 2)
+
+
+async def test_sixteen_transactions_count_at_once_and_the_next_waits_for_one_of_them(store: PostgresStore) -> None:
+    """Each takes the first stripe that no other has; when it ends the next has that."""
+    batch = await a_submitted_batch(store, jobs=1)
+    nodes = [await asyncpg.connect(store.ledger.writes.dsn) for _ in range(17)]
+    stripes = "SELECT stripe FROM batch_count WHERE batch_id = $1 AND sent > 0 ORDER BY stripe"
+    changes = CountChanges()
+    changes.add(batch.batch_id, BatchCounts(sent=1))
+    transactions = [node.transaction() for node in nodes]
+    for transaction in transactions:
+        await transaction.start()
+
+    for node in nodes[:16]:
+        await asyncio.wait_for(changes.write(node), 5)
+    one_too_many = asyncio.create_task(changes.write(nodes[16]))
+    await asyncio.wait([one_too_many], timeout=0.2)
+    assert not one_too_many.done()
+    for transaction in transactions[:16]:
+        await transaction.commit()
+    await one_too_many
+    await transactions[16].rollback()
+    assert [row["stripe"] for row in await nodes[0].fetch(stripes, batch.batch_id)] == list(range(16))
+    await changes.write(nodes[0])
+    assert (
+        await nodes[0].fetchval("SELECT sent FROM batch_count WHERE batch_id = $1 AND stripe = 0", batch.batch_id) == 2
+    )
+
+    await nodes[0].execute("UPDATE batch_count SET sent = 0 WHERE batch_id = $1", batch.batch_id)
+    for node in nodes:
+        await node.close()
+
+
+async def test_groups_that_send_siblings_crosswise_do_not_lock_each_other_out(store: PostgresStore) -> None:
+    """Both write keys (job, volunteer); a third transaction holds the first one up in the middle of its keys."""
+    batch = await a_submitted_batch(store, jobs=3, quorum=2)
+    host, version = await a_registered_host(store), await the_version(store)
+    copies: dict[int, list[Assignment]] = {}
+    for one in sorted(await waiting_of(store, batch.batch_id), key=lambda one: one.ready.instance_id):
+        copies.setdefault(one.ready.job_id, []).append(an_assignment(one, host, version))
+    (a, other_a), (b, other_b), (held_up, blocking) = (copies[job_id] for job_id in sorted(copies))
+    nodes = [await connect(store.ledger.writes.dsn) for _ in range(3)]
+    blocker, first, second = [node.transaction() for node in nodes]
+    for transaction in (blocker, first, second):
+        await transaction.start()
+
+    await send_only(nodes[0], [blocking])
+    ours = asyncio.create_task(send_only(nodes[1], [a, held_up, b]))
+    await until_waiting(nodes[0], 1, ours)
+    theirs = asyncio.create_task(send_only(nodes[2], [other_b, other_a]))
+    await until_waiting(nodes[0], 2, theirs)
+    await blocker.rollback()
+
+    assert set((await ours).fates.values()) == {AssignmentFate.SENT}
+    await first.rollback()
+    assert set((await theirs).fates.values()) == {AssignmentFate.SENT}
+    await second.rollback()
+    for node in nodes:
+        await node.close()
+
+
+async def send_only(node: asyncpg.Connection[asyncpg.Record], assignments: Sequence[Assignment]) -> Dispatched:
+    return await send(node, assignments, CountChanges(), StatisticsChanges())
+
+
+async def until_waiting(node: asyncpg.Connection[asyncpg.Record], count: int, task: asyncio.Task[Dispatched]) -> None:
+    """Until so many transactions of this database wait for another one."""
+    waiting = (
+        "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) "
+        "WHERE NOT granted AND datname = current_database()"
+    )
+    while await node.fetchval(waiting) < count:
+        assert not task.done()
+        await asyncio.wait([task], timeout=0.01)
 
 
 async def test_a_group_locks_what_it_ends_by_id_whether_reported_or_lost(store: PostgresStore) -> None:
