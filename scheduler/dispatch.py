@@ -75,7 +75,7 @@ class Walk:
         self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS)
         self._scheduler = asking.catalogue.settings.scheduler
         self._deadline = asking.catalogue.settings.deadline
-        is_capped = self._deadline.rule is not DeadlineRule.ACCELERATED  # which knows no such cap
+        is_capped = self._deadline.rule is DeadlineRule.MUSTER  # the other rules know no such cap
         self._urgent_share = self._scheduler.urgent_share_fraction if is_capped else 1.0
         self._chosen: list[Chosen] = []
         self._jobs: set[JobId] = set()

@@ -235,6 +235,12 @@ def test_the_urgent_share_can_be_lifted() -> None:
     assert ids(choose(asking, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 1002, 1003]
 
 
+def test_the_proposal_knows_no_such_cap() -> None:
+    catalogue = a_catalogue(deadline__rule="proposal", deadline__p_afap=0.4)
+    asking = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),), catalogue=catalogue)
+    assert ids(choose(asking, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 1002, 1003]
+
+
 # ------------------------------------------------------------------ processor types
 
 
