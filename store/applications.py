@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import asyncpg
@@ -12,11 +13,20 @@ from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.settings import Settings
-from domain.units import AppVersionId, Instant
+from domain.units import AppId, AppVersionId, Instant
 from store import rows
 from store.notes import is_accelerated, read_acceleration, read_relaxed, with_relaxed
 from store.pool import Connection, Database
 from store.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class _Versions:
+    """All app versions as they were after so many changes."""
+
+    changes: int
+    by_id: Mapping[AppVersionId, AppVersion]
+    current: Mapping[AppId, tuple[AppVersion, ...]]
 
 
 class PostgresApplications:
@@ -25,6 +35,7 @@ class PostgresApplications:
     def __init__(self, database: Database, noted: Callable[[Settings], None]) -> None:
         self._database = database
         self._noted = noted
+        self._versions = _Versions(-1, {}, {})
 
     async def add_app(self, app: App) -> App:
         row = await self._database.fetch_one(
@@ -102,7 +113,7 @@ class PostgresApplications:
     async def load_catalogue(self) -> Catalogue:
         async with self._database.transaction() as connection:
             apps = [rows.app(row) for row in await connection.fetch(load("list_apps"))]
-            versions = await _versions(connection)
+            self._versions = versions = await _changed_versions(connection, self._versions)
             cuts = [rows.cut_points(row) for row in await connection.fetch(load("current_cut_points"))]
             changed = {row["key"]: rows.decoded(row["value"]) for row in await connection.fetch(load("list_settings"))}
             settings, unfit = Settings.from_stored(changed)
@@ -111,8 +122,8 @@ class PostgresApplications:
         self._noted(settings)
         return Catalogue(
             apps={app.app_id: app for app in apps},
-            versions=versions,
-            current=current_versions(versions),
+            versions=versions.by_id,
+            current=versions.current,
             cut_points=with_relaxed(cuts, relaxed),
             settings=settings,
             unfit_settings=unfit,
@@ -170,6 +181,15 @@ async def _insert_version_files(connection: Connection, version_id: AppVersionId
         [file.copy_file for file in files],
         [file.executable for file in files],
     )
+
+
+async def _changed_versions(connection: Connection, before: _Versions) -> _Versions:
+    """The app versions; those of `before` unless something has changed since."""
+    changes = await connection.fetchval(load("app_changes"))  # first: what changes meanwhile is read again
+    if changes == before.changes:
+        return before
+    by_id = await _versions(connection)
+    return _Versions(changes, by_id, current_versions(by_id))
 
 
 async def _versions(connection: Connection) -> dict[AppVersionId, AppVersion]:

@@ -179,6 +179,7 @@ SMALL = {  # looks at no large table
     "add_statistics_rows",
     "advance_submitter",
     "app_by_name",
+    "app_changes",
     "app_forecasts",
     "app_name",
     "connection_alive",

@@ -1,0 +1,72 @@
+"""App versions are read again when something of them has changed, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import asyncpg
+import pytest
+
+from domain.apps import DEFAULT_PLAN_CLASS
+from domain.units import AppVersionId
+from store.postgres import PostgresStore, open_store
+from tests.builders import NOW
+from tests.pg import database
+from tests.worlds import the_version
+
+Change = Callable[[PostgresStore], Awaitable[object]]
+
+
+async def _another_version(store: PostgresStore) -> object:
+    version = await the_version(store)
+    return await store.applications.add_app_version(
+        replace(version, app_version_id=AppVersionId(0), version_num=version.version_num + 1)
+    )
+
+
+async def _another_plan_class(store: PostgresStore) -> None:
+    await store.applications.put_plan_class(replace(DEFAULT_PLAN_CLASS, ncpus=3.0))
+
+
+async def _another_signature(store: PostgresStore) -> None:
+    [file, *_] = await store.applications.app_files()
+    await store.applications.sign_file(file.name, "another")
+
+
+async def test_versions_that_have_not_changed_are_not_read_again(store: PostgresStore) -> None:
+    await the_version(store)
+    first = await store.applications.load_catalogue()
+
+    await store.applications.add_file("input", nbytes=1, md5="0" * 32, signature="", now=NOW)
+    second = await store.applications.load_catalogue()
+
+    assert second.versions
+    assert second.versions is first.versions
+    assert second.current is first.current
+
+
+@pytest.mark.parametrize("change", [_another_version, _another_plan_class, _another_signature])
+async def test_what_changes_of_them_is_read_at_once(store: PostgresStore, change: Change) -> None:
+    await the_version(store)
+    first = await store.applications.load_catalogue()
+
+    await change(store)
+    second = await store.applications.load_catalogue()
+
+    assert second.versions != first.versions
+
+
+async def test_a_change_that_is_not_committed_is_read_when_it_is() -> None:
+    async with database() as dsn:
+        store = await open_store(dsn, min_size=1, max_size=1)
+        other = await asyncpg.connect(dsn)
+        version = await the_version(store)
+        async with other.transaction():
+            await other.execute("UPDATE app_version SET deprecated = true")
+            before = (await store.applications.load_catalogue()).versions
+        after = (await store.applications.load_catalogue()).versions
+        await other.close()
+        await store.close()
+
+    assert [found[version.app_version_id].deprecated for found in (before, after)] == [False, True]
