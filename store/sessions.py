@@ -151,8 +151,13 @@ def _address(text: str) -> Address:
     return host.strip("[]"), int(port)
 
 
-def probe(sock: socket.socket) -> None:
-    """Let the kernel probe the other side of a TCP connection; a Unix socket needs no probes."""
+def probe(sock: socket.socket | None) -> None:
+    """Let the kernel probe the other side of a TCP connection; a Unix socket needs no probes.
+
+    A connection that was lost since it was made has no socket, or a closed one: ConnectionResetError.
+    """
+    if sock is None or sock.fileno() < 0:
+        raise ConnectionResetError("the connection was lost as soon as it was made")
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
