@@ -13,6 +13,7 @@ import asyncpg
 
 from domain.jobs import instance_id_of
 from operations.crowd.volunteer import tasks_of
+from store.postgres import PostgresStore
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 from tests.faults.waiting import CLOCK, until
@@ -22,6 +23,7 @@ from wire.messages import STATE_UPLOADED
 PAUSE_S = 0.1  # after a request that was not answered
 POLITE = "the project cannot serve requests now; your client will try again\n"
 SENT = "SELECT instance_id, job_id, host_id FROM instance WHERE host_id IS NOT NULL"
+ENDED = "SELECT instance_id, host_id FROM instance WHERE reported_at IS NOT NULL"
 
 # Nothing but what is tested sets a limit.
 GENEROUS: dict[str, object] = {
@@ -43,6 +45,7 @@ class Client:
     urls: Sequence[str]
     at: int
     told: set[tuple[int, int]] = field(default_factory=set)  # host, instance
+    acknowledged: set[tuple[int, int]] = field(default_factory=set)  # of what it reported
     answered: int = 0
     broken: int = 0
     refused: list[tuple[int, str]] = field(default_factory=list)
@@ -73,13 +76,16 @@ class Client:
         reply = decode_reply(answer)
         self.host.take(reply)
         self.answered += 1
-        for task in tasks_of(reply):
-            instance_id = instance_id_of(task.result.name)
-            assert instance_id is not None
-            self.told.add((self.host.host_id, instance_id))
+        self.told |= {self._pair(task.result.name) for task in tasks_of(reply)}
+        self.acknowledged |= {self._pair(name) for name in reply.acks}
         for task in list(self.host.held.values()):
             self.host.end(task, STATE_UPLOADED, elapsed_s=1.0, cpu_s=1.0)
         return True
+
+    def _pair(self, name: str) -> tuple[int, int]:
+        instance_id = instance_id_of(name)
+        assert instance_id is not None
+        return self.host.host_id, instance_id
 
 
 class Crowd:
@@ -95,6 +101,10 @@ class Crowd:
     @property
     def told(self) -> set[tuple[int, int]]:
         return {pair for client in self.clients for pair in client.told}
+
+    @property
+    def acknowledged(self) -> set[tuple[int, int]]:
+        return {pair for client in self.clients for pair in client.acknowledged}
 
     @property
     def refused(self) -> list[tuple[int, str]]:
@@ -138,3 +148,24 @@ async def assert_nothing_lost_or_doubled(told: set[tuple[int, int]], dsn: str) -
     assert len(instances) == len(set(instances)), "an instance was told to two hosts"
     jobs = [job_of[instance_id] for instance_id in instances]
     assert len(jobs) == len(set(jobs)), "a job without replicas was told to two hosts"
+
+
+async def assert_every_acknowledged_report_is_kept(acknowledged: set[tuple[int, int]], dsn: str) -> None:
+    """What a client was told that it need not report again is over in the database, as that host's."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        rows: list[Any] = await connection.fetch(ENDED)
+    finally:
+        await connection.close()
+    assert acknowledged, "no report was acknowledged"
+    assert sorted(acknowledged - {(row["host_id"], row["instance_id"]) for row in rows}) == [], "lost reports"
+
+
+async def assert_all_is_settled(store: PostgresStore) -> None:
+    """Soon nothing is left to settle, and then the counters of batches equal their rows."""
+
+    async def all_settled() -> bool:
+        return not await store.unsettled.unsettled(1)
+
+    await until(all_settled, 30, "everything reported is settled")
+    assert await store.views.check_counters() == []

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.faults.cluster import cluster
-from tests.faults.crowd import POLITE, QUICK, assert_nothing_lost_or_doubled, crowd
+from tests.faults.crowd import (
+    POLITE,
+    QUICK,
+    assert_all_is_settled,
+    assert_every_acknowledged_report_is_kept,
+    assert_nothing_lost_or_doubled,
+    crowd,
+)
 from tests.faults.servers import DatabaseServer, primary_and_standby
 
 
@@ -52,4 +59,7 @@ async def test_fail_over_to_a_synchronous_standby_loses_and_doubles_nothing(
 
         assert set(clients.refused) <= {(503, POLITE)}
         await assert_nothing_lost_or_doubled(clients.told, primary.dsn("muster"))
+        await assert_every_acknowledged_report_is_kept(clients.acknowledged, primary.dsn("muster"))
         await made.evenly_held(2)
+        await assert_all_is_settled(made.server.store)
+        assert [line for line in made.nodes[0].log().splitlines() if "process died" in line] == []

@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.faults.cluster import cluster
-from tests.faults.crowd import QUICK, assert_nothing_lost_or_doubled, crowd
-from tests.faults.waiting import until
+from tests.faults.crowd import (
+    QUICK,
+    assert_all_is_settled,
+    assert_every_acknowledged_report_is_kept,
+    assert_nothing_lost_or_doubled,
+    crowd,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +47,5 @@ async def test_nodes_die_leave_and_join_under_load(
 
         assert max(client.slowest_s for client in clients.clients) < 10
         await assert_nothing_lost_or_doubled(clients.told, dsn)
-
-        async def all_settled() -> bool:
-            return not await made.server.store.unsettled.unsettled(1)
-
-        await until(all_settled, 30, "everything reported is settled")
-        assert await made.server.store.views.check_counters() == []
+        await assert_every_acknowledged_report_is_kept(clients.acknowledged, dsn)
+        await assert_all_is_settled(made.server.store)
