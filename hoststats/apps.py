@@ -41,7 +41,7 @@ def rank_app(
     for version in versions:
         kinds.setdefault(version.processor_type, []).append(version.app_version_id)
     for kind in sorted(kinds):
-        rows = table if len(kinds) == 1 else table[np.isin(table["app_version_id"], kinds[kind])]
+        rows = table if len(kinds) == 1 else table.take(np.flatnonzero(np.isin(table["app_version_id"], kinds[kind])))
         if rows.size:
             yield _part(app, kind, rows, facts=facts, now=now, settings=settings)
 
@@ -143,4 +143,4 @@ def _percentiles(rows: Table, ranking: Ranking) -> Table:
     percentiles["x"] = np.where(shown, ranking.x, np.nan)[has_p]
     percentiles["y"] = ranking.y[has_p]
     # By host, as rows mostly come: a host's percentiles are found by where in the file its number is.
-    return percentiles[np.argsort(percentiles["host_id"], kind="stable")]
+    return percentiles.take(np.argsort(percentiles["host_id"], kind="stable"))

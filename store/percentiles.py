@@ -80,7 +80,8 @@ class PostgresNewGeneration:
     async def _rows(self, percentiles: Table) -> AsyncIterator[bytes]:
         yield HEADER
         unknown = np.isnan(percentiles["x"])
-        for table, nulls in ((percentiles[~unknown], frozenset[str]()), (percentiles[unknown], frozenset(("x", "y")))):
+        for chosen, nulls in ((~unknown, frozenset[str]()), (unknown, frozenset(("x", "y")))):
+            table = percentiles.take(np.flatnonzero(chosen))
             for block in encoded(table, GENERATION_FIELDS, nulls=nulls, fixed={"generation": self.number}):
                 yield block
         yield TRAILER
