@@ -13,6 +13,7 @@ from store.pool import Connection, Database
 from store.queries import load
 
 LOOKS = 8  # for batches; each takes the marks off those that turn out to have nothing unsent
+LEAST_SECOND_LOOK = 500  # batches, when the first look met some of those
 
 
 class PostgresWaitingWork:
@@ -22,17 +23,19 @@ class PostgresWaitingWork:
         self._database = database
 
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
-        """As the port says; fewer when the last instances of LOOKS times as many batches have been sent just now."""
+        """As the port says; fewer when the last instances of thousands of batches have been sent just now."""
         ready: list[Batch] = []
+        page = limit
         for _ in range(LOOKS):
-            first = [rows.batch(row) for row in await self._database.fetch("ready_batches", limit)]
+            first = [rows.batch(row) for row in await self._database.fetch("ready_batches", page)]
             ready = [batch for batch in first if batch.counts.unsent > 0]
             drained = [batch.batch_id for batch in first if batch.counts.unsent <= 0]
             if drained:
                 await self._unmark(drained)
-            if not drained or len(first) < limit:
+            if len(ready) >= limit or not drained or len(first) < page:
                 break
-        return ready
+            page = max(limit, LEAST_SECOND_LOOK)
+        return ready[:limit]
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         found = await self._database.fetch("job_classes", list(ids))
