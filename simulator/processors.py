@@ -5,7 +5,8 @@ order in which they came; a processor that is shared is a job at a fraction of i
 its own estimates, would not end `margin_s` before its deadline that way is in danger. Jobs in danger run first, the
 earliest deadline before the others, on all processors and at once: others have to wait.
 
-What the client would do every minute is done when a job comes, ends or is dropped, and at every call.
+What the client would do every minute is done when a job comes, ends or is dropped, and when a job could have come into
+danger since, LOOK_AGAIN_S after the last time at the earliest.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from operator import attrgetter
 from domain.units import Instant, Seconds
 from simulator.availability import Availability
 
+LOOK_AGAIN_S = 600.0
 DONE_S = 1e-3  # work below this is none: instants have a resolution of a quarter of a microsecond
 
 
@@ -44,6 +46,7 @@ class Task:
     fails: bool = False
     garbage: bool = False
     done_s: float = 0.0
+    started: bool = False
     share: float = 0.0  # of full speed at which it runs now
     in_danger: bool = False
     was_in_danger: bool = False  # at some time while it ran
@@ -52,10 +55,6 @@ class Task:
     def usage(self) -> float:
         """Processors it takes of its own kind."""
         return self.gpu_count or self.ncpus
-
-    @property
-    def started(self) -> bool:
-        return self.done_s > 0.0 or self.share > 0.0
 
     @property
     def remaining_s(self) -> float:
@@ -95,7 +94,7 @@ class Processors:
     run: int = 0
     out_of_turn: int = 0
     preempted_s: float = 0.0
-    next_at: float = math.inf  # when a task ends, or is dropped, if nothing is added before
+    next_at: float = math.inf  # when a task ends or is dropped, or a look is due, if nothing is added before
     _done_at: float = math.inf
     _worked_s: float = 0.0  # seconds on before `at`
     _taking: float = 0.0  # processors others are kept from
@@ -133,25 +132,30 @@ class Processors:
             return
         self._worked_s = self.availability.worked_s(now)
         runnable = [task for task in self.tasks if not task.lost]
-        self._find_danger(runnable, now)
+        look_again_at = self._find_danger(runnable, now)
         self._share_out(runnable)
         self._done_at = self._first_end(runnable)
         waiting = (task.due_at for task in runnable if not task.started)
         late_at = min((at for at in waiting if at > now), default=math.inf)
-        self.next_at = min(self._done_at, late_at)
+        self.next_at = min(self._done_at, late_at, look_again_at)
 
-    def _find_danger(self, runnable: list[Task], now: Instant) -> None:
-        """Mark the tasks that would come too late if all ran in turn."""
+    def _find_danger(self, runnable: list[Task], now: Instant) -> float:
+        """Mark the tasks that would come too late if all ran in turn; until when none of the others can."""
         left = [(task.remaining_s, task.usage) for task in runnable]
         capacity, fraction = self.count * self.share, max(0.01, self.fraction)
         last_s = (sum(s * usage for s, usage in left) / capacity + max((s for s, _ in left), default=0.0)) / fraction
         earliest_at = min((task.due_at for task in runnable), default=math.inf)
-        if now + 2.0 * last_s + self.margin_s <= earliest_at:  # list scheduling is never that slow
+        spare_s = earliest_at - self.margin_s - now - 2.0 * last_s  # list scheduling is never slower than that
+        if spare_s >= 0.0:
             for task in runnable:
                 task.in_danger = False
-            return
+            return now + max(LOOK_AGAIN_S, spare_s)
+        spare_s = math.inf
         for task, end_s in zip(runnable, in_turn_s(left, capacity), strict=True):
-            task.in_danger = now + end_s / fraction + self.margin_s > task.due_at
+            slack_s = task.due_at - self.margin_s - now - end_s / fraction
+            task.in_danger = slack_s < 0.0
+            spare_s = spare_s if task.in_danger else min(spare_s, slack_s)
+        return now + max(LOOK_AGAIN_S, spare_s)
 
     def _share_out(self, runnable: list[Task]) -> None:
         """Set every task's speed. Those in danger first, on all processors; the rest within this project's share."""
@@ -172,9 +176,9 @@ class Processors:
                 self._count(task)
 
     def _count(self, task: Task) -> None:
-        if task.done_s == 0.0:
+        if not task.started:
             self.run += 1
-            task.done_s = 1e-9  # it has a processor: from now on it is started
+            task.started = True
         if task.in_danger and not task.was_in_danger:
             self.out_of_turn += 1
             task.was_in_danger = True

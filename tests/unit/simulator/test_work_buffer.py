@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.units import Seconds
+from simulator.work_buffer import NO_WISH, Buffer, in_progress, wish_of, work_of_others
+from tests.unit.simulator.machines import HOUR, a_task, at, processors
+
+BUFFER = Buffer(Seconds(1 * HOUR), Seconds(9 * HOUR))
+SOON = Seconds(2 * HOUR)
+
+
+def test_an_idle_computer_asks_for_a_full_buffer_and_tells_its_idle_processors() -> None:
+    wish = wish_of(processors(4), BUFFER, interval_s=SOON)
+
+    assert (wish.req_s, wish.instances) == (40 * HOUR, 4.0)
+
+
+def test_the_share_of_other_projects_is_not_asked_for() -> None:
+    wish = wish_of(processors(4, share=0.5), BUFFER, interval_s=SOON)
+
+    assert (wish.req_s, wish.instances) == (20 * HOUR, 2.0)
+
+
+def test_it_asks_for_what_is_missing() -> None:
+    some = processors(2)
+    some.add([a_task("a", 2.0)], at(0.0))
+    wish = wish_of(some, BUFFER, interval_s=SOON)
+
+    assert (wish.req_s, wish.instances) == (18 * HOUR, 1.0)
+
+
+def test_it_asks_for_nothing_while_the_lower_end_is_covered_until_it_can_ask_again() -> None:
+    some = processors()
+    some.add([a_task("a", 3.5)], at(0.0))
+
+    assert wish_of(some, BUFFER, interval_s=SOON) == NO_WISH
+    assert wish_of(some, BUFFER, interval_s=Seconds(3 * HOUR)).req_s == 6.5 * HOUR
+
+
+def test_a_computer_that_is_often_off_asks_for_less() -> None:
+    some = processors()
+    some.fraction = 0.5
+    some.add([a_task("a", 1.0)], at(0.0))
+
+    assert wish_of(some, BUFFER, interval_s=SOON).req_s == 8 * HOUR
+
+
+def test_the_delay_is_when_the_first_processor_is_free_of_jobs_in_danger() -> None:
+    some = processors(2)
+    some.add([a_task("a", 2.0, due_hours=1.0), a_task("b", 3.0, due_hours=1.0)], at(0.0))
+    relaxed = processors(2)
+    relaxed.add([a_task("a", 2.0), a_task("b", 3.0)], at(0.0))
+    waiting = Buffer(Seconds(10 * HOUR), Seconds(0.0))
+
+    assert wish_of(some, waiting, interval_s=SOON).estimated_delay_s == 2 * HOUR
+    assert wish_of(relaxed, waiting, interval_s=SOON).estimated_delay_s == 0.0
+
+
+def test_jobs_are_told_with_what_is_left_of_them() -> None:
+    some = processors()
+    some.add([a_task("a", 2.0, due_hours=50.0)], at(0.0))
+    some.advance(at(0.5))
+    (told,) = in_progress(some.tasks, "")
+
+    assert (told.name, told.report_deadline, told.ncpus, told.gpu_count) == ("a", at(50.0), 1.0, 0.0)
+    assert told.remaining_s == pytest.approx(1.5 * HOUR, rel=1e-6)
+
+
+def test_other_projects_keep_their_share_of_the_buffer_filled() -> None:
+    others = work_of_others(processors(4, share=0.25), BUFFER, at(0.0))
+
+    assert sum(one.remaining_s for one in others) == 0.75 * 4 * BUFFER.full_s
+    assert len({one.name for one in others}) == len(others) == 3
+
+
+def test_alone_on_a_computer_there_is_no_other_work() -> None:
+    assert work_of_others(processors(4), BUFFER, at(0.0)) == ()
+
+
+tasks = st.lists(st.tuples(st.floats(0.01, 100.0), st.floats(0.1, 100.0)), max_size=10)
+
+
+@given(tasks, st.integers(1, 8), st.sampled_from([0.1, 0.5, 1.0]), st.floats(0.01, 1.0), st.floats(0.0, 50.0))
+def test_a_wish_is_never_negative_and_never_more_than_the_buffer(
+    lengths: list[tuple[float, float]], count: int, share: float, fraction: float, later: float
+) -> None:
+    some = processors(count, share=share)
+    some.fraction = fraction
+    some.add([a_task(f"t{n}", hours, due_hours=due) for n, (hours, due) in enumerate(lengths)], at(0.0))
+    some.advance(at(later))
+    wish = wish_of(some, BUFFER, interval_s=SOON)
+
+    assert 0.0 <= wish.req_s <= count * share * BUFFER.full_s
+    assert 0.0 <= wish.instances <= count
+    assert wish.estimated_delay_s >= 0.0
+    assert all(task.remaining_s >= 0.0 for task in some.tasks)
