@@ -130,6 +130,9 @@ class Engine:
         if outage is None:
             while (await self._services.validator.run_once()).more:
                 pass
+        while self.record.half_done:
+            batch = self.record.half_done.pop()
+            batch.promised_at = (await self.store.views.batch(batch.batch_id)).completion_at
 
     async def call(self, volunteer: Volunteer, now: Instant) -> None:
         """The volunteer's call, if it makes one now."""

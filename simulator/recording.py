@@ -26,7 +26,10 @@ def doubles() -> array[float]:
 
 @dataclass(slots=True, eq=False)
 class Followed:
-    """A batch from its submission on. `ended_at` has an entry per job that is over, `validated` of them are valid."""
+    """A batch from its submission on. `ended_at` has an entry per job that is over, `validated` of them are valid.
+
+    `promised_at` is the C(B) that was published when half of its jobs were over.
+    """
 
     batch_id: BatchId
     name: str
@@ -38,6 +41,7 @@ class Followed:
     tight: int = 0
     validated: int = 0
     ended_at: array[float] = field(default_factory=doubles)
+    promised_at: Instant | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +58,7 @@ class Record:
     refusals: Counter[RefusalCode] = field(default_factory=Counter)
     shares: Shares = field(default_factory=Shares)
     sequence: list[Assignment] | None = None  # of everything sent, where it is asked for
+    half_done: list[Followed] = field(default_factory=list)  # lately: what was promised of them is still to be noted
     _sent_before: set[JobId] = field(default_factory=set)
 
     @property
@@ -84,11 +89,19 @@ class Record:
             batch = self.batches[job.batch_id]
             batch.ended_at.append(settlement.settled_at)
             batch.validated += settlement.state is JobState.VALID
+            if len(batch.ended_at) == (batch.jobs + 1) // 2:
+                self.half_done.append(batch)
         reported_at = {one.instance_id: one.reported_at for one in job.instances}
         for step in settlement.steps:
             at = reported_at[step.instance_id] if step.to_state is InstanceState.VALID else None
             if at is not None:
                 self.validation_delays_s.append(settlement.settled_at - at)
+
+    @property
+    def coverage_fraction(self) -> float | None:
+        """The batches that were over by what was promised at half; None where nothing was."""
+        over = [one for one in self.batches.values() if one.promised_at is not None and len(one.ended_at) == one.jobs]
+        return sum(max(one.ended_at) <= (one.promised_at or 0.0) for one in over) / len(over) if over else None
 
     # ------------------------------------------------------------ as the scheduler's RequestObserver
 

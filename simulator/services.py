@@ -37,6 +37,7 @@ AnyStore = MemoryStore | PostgresStore
 # A worker refills its array every second, which mostly changes nothing. Clients call every few hours: so often is
 # often enough for them to find what is new, and it is made when a client calls.
 REFILL_S = Seconds(120.0)
+SWEEP_S = Seconds(60.0)  # the same of time-outs, which come minutes late by their grace anyhow
 
 
 Tells = Callable[[object], bool]
@@ -90,8 +91,9 @@ class Services:
         def lifecycle(name: str) -> Callable[[], float]:
             return lambda: float(getattr(self.catalogue.catalogue().settings.lifecycle, name))
 
+        sweep_s = lifecycle("sweep_interval_s")
         return [
-            Duty("sweeper", self.jobs.sweeper.run_once, lifecycle("sweep_interval_s")),
+            Duty("sweeper", self.jobs.sweeper.run_once, lambda: max(SWEEP_S, sweep_s())),
             Duty("host statistics", self.ranking.timer.run_once, lambda: LOOK_EVERY_S, tells=_has_ranked),
             Duty("tail copies", self.jobs.copier.run_once, lifecycle("tail_interval_s")),
             Duty("acceleration", self.jobs.accelerator.run_once, lifecycle("acceleration_interval_s"), tells=bool),

@@ -18,6 +18,7 @@ from operations.cli.node import demo, init, migrate, up
 from operations.cli.purge import purge
 from operations.cli.settings import setting
 from operations.cli.signing import sign
+from operations.cli.simulate import simulate
 from operations.cli.thresholds import thresholds
 from operations.cli.tokens import token
 from operations.cli.volunteers import volunteer
@@ -45,6 +46,7 @@ for command in (
     setting,
     thresholds,
     explain,
+    simulate,
     sign,
     token,
     purge,

@@ -1,0 +1,131 @@
+"""`muster simulate`: try rules and settings on a simulated population before trying them on people."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from domain.errors import InvalidInputError
+from domain.settings import DeadlineRule
+from domain.units import Instant
+from operations.cli.context import to_json
+from operations.cli.settings import parsed
+from operations.simulating import duties
+from simulator.charts import write_charts
+from simulator.report import bars_of, table_of
+from simulator.run import RULES, Case, Ran
+from simulator.scenario import read_scenario
+from simulator.sweep import cases_of, compared, run_here, run_on_dask, run_on_processes
+
+
+@click.command()
+@click.argument("scenario")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    type=click.Choice(RULES),
+    help=f"May be given several times; {DeadlineRule.MUSTER} unless said otherwise.",
+)
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each rule.")
+@click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the simulated project.")
+@click.option("--with", "changes", multiple=True, metavar="PATH=VALUE", help="A value of the scenario's file.")
+@click.option("--processes", type=click.IntRange(min=1), default=None, help="Runs at a time; one per CPU by default.")
+@click.option("--dask", "dask_address", default=None, metavar="ADDRESS", help="Run on this Dask cluster instead.")
+@click.option("--charts", "folder", type=click.Path(path_type=Path, file_okay=False), help="Write PNG charts there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the JSON object alone.")
+def simulate(
+    scenario: str,
+    rules: tuple[str, ...],
+    seeds: int,
+    first_seed: int,
+    settings: tuple[str, ...],
+    changes: tuple[str, ...],
+    processes: int | None,
+    dask_address: str | None,
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a SCENARIO (a TOML file, or a shipped one by its name) under each rule, with the same seeds.
+
+    The last line printed is one JSON object: medians over seeds, by rule.
+    """
+    found = read_scenario(scenario, dict(_pair(change, "--with") for change in changes))
+    cases = cases_of(
+        found,
+        rules=dict.fromkeys(rules or (str(DeadlineRule.MUSTER),)),
+        seeds=range(first_seed, first_seed + seeds),
+        settings=dict(_pair(setting, "--set") for setting in settings),
+    )
+    ran = _run(cases, processes=processes, dask_address=dask_address)
+    comparison = compared(cases, ran)
+    if not as_json:
+        Console().print(table_of(comparison), bars_of(comparison))
+    if folder is not None:
+        paths = write_charts(comparison, folder)
+        click.echo(f"charts: {', '.join(str(path) for path in paths)}", err=True)
+    click.echo(to_json(comparison.as_json()))
+
+
+def _pair(text: str, option: str) -> tuple[str, object]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise InvalidInputError(option, "KEY=VALUE", text)
+    return key, parsed(value)
+
+
+def _run(cases: Sequence[Case], *, processes: int | None, dask_address: str | None) -> list[Ran]:
+    at_once = min(len(cases), processes or os.cpu_count() or 1)
+    with Bars(cases) as bars:
+        if dask_address is not None:
+            return run_on_dask(cases, duties, bars, address=dask_address)
+        if at_once == 1:
+            return run_here(cases, duties, bars)
+        return run_on_processes(cases, duties, bars, processes=at_once)
+
+
+class Bars:
+    """Satisfies simulator.sweep.Watching on a terminal: a bar per run that is under way, with its simulated date."""
+
+    def __init__(self, cases: Sequence[Case]) -> None:
+        console = Console(stderr=True)
+        self._cases = cases
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[date]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._all = self._progress.add_task("runs", total=len(cases), date="")
+        self._tasks = [
+            self._progress.add_task(
+                f"{case.rule}, seed {case.seed}", total=case.scenario.horizon_s, visible=False, date=""
+            )
+            for case in cases
+        ]
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def moved(self, place: int, at: Instant) -> None:
+        date = datetime.fromtimestamp(at, UTC).strftime("%a %d %b %Y %H:%M")
+        done_s = at - self._cases[place].scenario.starts_at
+        self._progress.update(self._tasks[place], completed=done_s, date=date, visible=True)
+
+    def over(self, place: int) -> None:
+        self._progress.update(self._tasks[place], visible=False)
+        self._progress.advance(self._all)

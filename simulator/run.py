@@ -1,0 +1,125 @@
+"""One run: a scenario with one seed under one rule, and what it comes to. Alike wherever and whenever it is made."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import structlog
+
+from domain.batches import QoS
+from domain.errors import InvalidInputError
+from domain.settings import DeadlineRule, Settings
+from simulator.clairvoyant import clairvoyant
+from simulator.clock import VirtualClock
+from simulator.engine import Engine, Watch
+from simulator.loop import run_without_threads
+from simulator.metrics import Figures, bound_figures, figures_of
+from simulator.report import CLAIRVOYANT
+from simulator.scenario import FileScenario
+from simulator.services import MoreDuties
+from store.memory import MemoryStore
+
+RULES = (*[str(rule) for rule in DeadlineRule], CLAIRVOYANT)
+RULE = "deadline.rule"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is run. `rule` is a deadline rule or the clairvoyant bound; `settings` go over those of the scenario."""
+
+    scenario: FileScenario
+    seed: int
+    rule: str
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run's figures, and by the name of each AFAP batch the seconds from its submission to each job's end."""
+
+    figures: Figures
+    ends_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+def checked_rule(rule: str) -> str:
+    """Raises InvalidInputError.
+
+    >>> checked_rule("muster")
+    'muster'
+    """
+    if rule not in RULES:
+        raise InvalidInputError("rule", f"one of {', '.join(RULES)}", rule)
+    return rule
+
+
+def run_case(case: Case, more_duties: MoreDuties, watch: Watch) -> Ran:
+    """Make the run. Raises InvalidInputError for a rule or a setting that cannot be.
+
+    Services report what they do to nobody here: only warnings are logged.
+    """
+    Settings.from_mapping(case.settings)
+    if checked_rule(case.rule) == CLAIRVOYANT:
+        return Ran(bound_figures(clairvoyant(case.scenario, case.seed), case.scenario.batches))
+    engine = Engine(
+        case.scenario,
+        case.seed,
+        store=_in_memory,
+        settings={**case.settings, RULE: case.rule},
+        more_duties=more_duties,
+        watch=watch,
+    )
+    with warnings_only(), what_is_stays():
+        run_without_threads(engine.run())
+    return Ran(run_without_threads(_figures(engine)), _ends_s(engine))
+
+
+@contextmanager
+def warnings_only() -> Iterator[None]:
+    """Of what services log, a thousand times a simulated day, only warnings are told."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+@contextmanager
+def what_is_stays() -> Iterator[None]:
+    """The garbage collector leaves alone what there is, and looks seldom at what comes: nearly all of it stays."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+async def _figures(engine: Engine) -> Figures:
+    batches = [await engine.store.views.batch(batch_id) for batch_id in engine.record.batches]
+    return figures_of(
+        engine.record,
+        [volunteer.facts() for volunteer in engine.volunteers],
+        ended_at=engine.ended_at,
+        deadlines_missed=sum(batch.counts.deadlines_missed for batch in batches),
+        forecast_coverage=engine.record.coverage_fraction,
+    )
+
+
+def _ends_s(engine: Engine) -> dict[str, tuple[float, ...]]:
+    return {
+        batch.name: tuple(at - batch.submitted_at for at in batch.ended_at)
+        for batch in engine.record.batches.values()
+        if batch.qos is QoS.AFAP
+    }
+
+
+def _in_memory(clock: VirtualClock) -> MemoryStore:  # noqa: ARG001  it has no use for one
+    return MemoryStore()
