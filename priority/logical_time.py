@@ -73,6 +73,65 @@ def charge_batch(
     return LogicalTimes(start_at, Instant(start_at + length_s), Instant(start_at + charged_s), charged_s)
 
 
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a submitter's logical time moves by, and what the batch has been charged after that."""
+
+    moved_s: Seconds
+    charged_s: Seconds
+
+
+def correct_charge(
+    *,
+    charged_s: Seconds,
+    used_flop: Flop,
+    left_flop: Flop,
+    pool_flop_per_s: FlopPerSecond | float,
+    share_fraction: float,
+) -> Correction:
+    """Charge a batch for actual use: (used + estimate of what is left) / pool / share, less what it was charged.
+
+    The logical end time of the batch stays: only its submitter's next batches move. An aborted batch has nothing
+    left, so that what it did not use is refunded (POLICY 1.5). Raises InvalidInputError for numbers that make
+    no sense.
+
+    A batch charged 4000 s used half of its 1e15 flop and was aborted; a quarter share gets 2000 s back:
+
+    >>> correct_charge(charged_s=Seconds(4000.0), used_flop=Flop(5e14), left_flop=Flop(0.0),
+    ...                pool_flop_per_s=1e12, share_fraction=0.25)
+    Correction(moved_s=-2000.0, charged_s=2000.0)
+    """
+    _check("used_flop", used_flop)
+    _check("left_flop", left_flop)
+    _check("pool_flop_per_s", pool_flop_per_s)
+    _check("share_fraction", share_fraction, high=1.0)
+    whole_pool_s = (used_flop + left_flop) / (pool_flop_per_s or UNKNOWN_POOL_FLOP_PER_S)
+    due_s = Seconds(whole_pool_s / max(share_fraction, MIN_SHARE_FRACTION))
+    return Correction(Seconds(due_s - charged_s), due_s)
+
+
+def virtual_finish(
+    *,
+    now: Instant,
+    decayed_flop: float,
+    in_flight_flop: float,
+    unsent_flop: float,
+    share_fraction: float,
+    pool_flop_per_s: FlopPerSecond | float,
+) -> Instant:
+    """Fair-share as a logical end time: now + (decayed usage + in flight + unsent) / (share * pool).
+
+    `unsent_flop` counts the submitter's earlier batches too. It corrects the past where LET divides the future;
+    with a half-life towards 0 only outstanding work counts.
+
+    >>> virtual_finish(now=Instant(0.0), decayed_flop=1e12, in_flight_flop=1e12, unsent_flop=2e12,
+    ...                share_fraction=0.5, pool_flop_per_s=1e12)
+    8.0
+    """
+    whole_s = (decayed_flop + in_flight_flop + unsent_flop) / (pool_flop_per_s or UNKNOWN_POOL_FLOP_PER_S)
+    return Instant(now + whole_s / max(share_fraction, MIN_SHARE_FRACTION))
+
+
 def _rule(rule: str) -> LetRule:
     if rule not in list(LetRule):
         raise InvalidInputError("ordering.let_rule", "one of " + ", ".join(LetRule), rule)

@@ -120,6 +120,16 @@ def target_of(amount: object, mode: object = None) -> Target | None:
     return Target(_number("target", amount), named)
 
 
+def number_of(where: str, value: object) -> float:
+    """A number of at least 0. Raises InvalidInputError."""
+    return _number(where, value)
+
+
+def rows_of(where: str, document: object) -> list[Mapping[str, object]]:
+    """A list of objects. Raises InvalidInputError."""
+    return [_mapping(f"{where}[{number}]", row) for number, row in enumerate(_list(where, document))]
+
+
 def numbers_of(where: str, document: object) -> list[float]:
     """A list of numbers."""
     return [_number(where, one) for one in _list(where, document)]

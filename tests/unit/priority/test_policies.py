@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from domain.errors import InvalidInputError
@@ -84,9 +86,10 @@ def test_a_user_may_only_sort_his_batches_down_by_a_negative_number() -> None:
 
 
 def test_without_weights_the_multifactor_policy_has_no_opinion() -> None:
-    off = dict.fromkeys(("wait_weight", "fairshare_weight", "level_weight", "queue_weight", "user_weight"), 0.0)
+    weights = ("wait_weight", "fairshare_weight", "level_weight", "queue_weight", "user_weight")
+    off = policy_of(replace(OrderingSettings(policy="multifactor"), **dict.fromkeys(weights, 0.0)))
 
-    assert placed("multifactor", EARLY_AND_LONG, **off) == placed("multifactor", LATE_AND_SHORT, **off) == (0, 0.0)
+    assert [order_key(off, batch, MOMENT).key for batch in (EARLY_AND_LONG, LATE_AND_SHORT)] == [0.0, 0.0]
 
 
 def test_weights_of_a_service_level_add_to_the_global_ones() -> None:

@@ -1,0 +1,138 @@
+"""May a job be sent that makes its host put other work off? Pure.
+
+A job whose deadline forces the client to run it first is an act of preemption. The rules of NCI's suspension score
+in a form of our own, for no public one exists: every single factor can veto, and the score must be positive.
+The client decides what it really suspends, and other projects' work is not seen. Off by default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from domain.units import Instant, Seconds
+
+MOST_STRETCHED = 1.25  # expansion factor of displaced work
+SIZE_WEIGHT, OWNER_WEIGHT, DONE_WEIGHT = 1.0, 0.5, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """An instance of ours on the host, by its last report: seconds left then, the whole limit, when it is due."""
+
+    name: str
+    cores: float
+    remaining_s: Seconds
+    limit_s: Seconds
+    due_at: Instant
+    reported_at: Instant
+    owners_running: int = 1  # instances its submitter has under way everywhere
+
+    def left_s(self, now: Instant) -> Seconds:
+        """Seconds left now: what was left, less the time since, never below 0."""
+        return Seconds(max(0.0, self.remaining_s - max(0.0, now - self.reported_at)))
+
+    def done_fraction(self, now: Instant) -> float:
+        """PERCENT as documented: elapsed over the limit."""
+        return min(1.0, max(0.0, 1.0 - self.left_s(now) / self.limit_s)) if self.limit_s > 0.0 else 1.0
+
+    def consumed_proc_s(self, now: Instant) -> float:
+        """CONSUMED: processor seconds spent."""
+        return self.cores * max(0.0, self.limit_s - self.left_s(now))
+
+    def remaining_proc_s(self, now: Instant) -> float:
+        """REMAINING: processor seconds to come."""
+        return self.cores * self.left_s(now)
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """The job that would run first."""
+
+    cores: float
+    runtime_s: Seconds
+    due_at: Instant
+    owners_running: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the job may be sent, and why."""
+
+    send: bool
+    because: str
+
+
+def may_displace(
+    job: Newcomer,
+    under_way: Sequence[UnderWay],
+    *,
+    host_cores: float,
+    now: Instant,
+    most_stretched: float = MOST_STRETCHED,
+) -> Verdict:
+    """Send when no work under way is stretched beyond (limit + suspension) / limit = 1.25, none misses its due date
+    by earliest-deadline-first, and every one that must wait has a positive score.
+
+    score = size ratio + 0.5 * log2((running of its owner + 1) / (running of ours + 1)) - 2 * done^2
+
+    >>> old = UnderWay("old", 4.0, Seconds(9000.0), Seconds(10000.0), Instant(1e6), Instant(0.0))
+    >>> may_displace(Newcomer(4.0, Seconds(1000.0), Instant(2000.0)), [old], host_cores=4.0, now=Instant(0.0)).send
+    True
+    >>> may_displace(Newcomer(4.0, Seconds(3000.0), Instant(4000.0)), [old], host_cores=4.0, now=Instant(0.0)).because
+    'old would be stretched to 1.3 of its limit, at most 1.25'
+    """
+    ends = _simulated(job, under_way, host_cores, now)
+    if ends[0] > job.due_at:
+        return Verdict(False, f"would end {ends[0] - job.due_at:.0f} s after its own due date")
+    before = _simulated(None, under_way, host_cores, now)
+    for one, end_at, without_at in zip(under_way, ends[1:], before, strict=True):
+        if end_at > one.due_at and end_at > without_at:
+            return Verdict(False, f"{one.name} would end {end_at - one.due_at:.0f} s after its due date")
+        put_off_s = end_at - without_at
+        if put_off_s <= 0.0:
+            continue
+        stretched = (one.limit_s + put_off_s) / one.limit_s if one.limit_s > 0.0 else math.inf
+        if stretched > most_stretched + 1e-9:
+            return Verdict(
+                False, f"{one.name} would be stretched to {stretched:.3g} of its limit, at most {most_stretched:g}"
+            )
+        if (points := score(job, one, now)) <= 0.0:
+            return Verdict(False, f"{one.name} is not to be put off for it: score {points:.3g}")
+    return Verdict(True, "nothing under way is put off too long")
+
+
+def score(job: Newcomer, one: UnderWay, now: Instant) -> float:
+    """How much the job may put this one off: positive for bigger jobs of submitters with less under way.
+
+    >>> half = UnderWay("half", 1.0, Seconds(50.0), Seconds(100.0), Instant(1e6), Instant(0.0), owners_running=3)
+    >>> score(Newcomer(2.0, Seconds(10.0), Instant(1e6), owners_running=0), half, Instant(0.0))
+    2.5
+    """
+    size = job.cores / one.cores if one.cores > 0.0 else job.cores
+    owners = math.log2((one.owners_running + 1) / (job.owners_running + 1))
+    done = one.done_fraction(now)
+    return SIZE_WEIGHT * size + OWNER_WEIGHT * owners - DONE_WEIGHT * done * done
+
+
+def _simulated(job: Newcomer | None, under_way: Sequence[UnderWay], host_cores: float, now: Instant) -> list[float]:
+    """When each would end, the job first if there is one: list scheduling on cores, the job, then by due date."""
+    cores = [now] * max(1, int(host_cores))
+    ends = [0.0] * len(under_way)
+    result = list[float]()
+    if job is not None:
+        result.append(_run(cores, job.cores, job.runtime_s))
+    for number in sorted(range(len(under_way)), key=lambda one: (under_way[one].due_at, one)):
+        one = under_way[number]
+        ends[number] = _run(cores, one.cores, one.left_s(now))
+    return result + ends
+
+
+def _run(cores: list[Instant], wanted: float, seconds: float) -> float:
+    """Take the cores that are free first; returns when it ends."""
+    number = min(len(cores), max(1, math.ceil(wanted)))
+    cores.sort()
+    end_at = Instant(cores[number - 1] + seconds)
+    cores[:number] = [end_at] * number
+    return end_at

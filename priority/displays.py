@@ -1,0 +1,223 @@
+"""How is a priority shown to people? Pure.
+
+The printed parts always sum to the printed total: what rounding takes from one is given to another. Forms of other
+products (`mdiag -p`, `sprio`, Flux's verbose one) keep their layout; contributions are signed and figures whole, where
+the originals cut them off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+from domain.ordering import Breakdown, Contribution
+from priority.measures import absolute_percent
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    MDIAG = "mdiag"
+    SPRIO = "sprio"
+    FLUX = "flux"
+
+
+def figure(value: float | None) -> str:
+    """A number as briefly as possible: six significant digits, or all before the point, no exponent below 1e15.
+
+    >>> figure(100000.0), figure(0.453211), figure(-1.5), figure(None)
+    ('100000', '0.453211', '-1.5', '-')
+    """
+    if value is None:
+        return "-"
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value)}"
+    return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
+
+
+def printed(points: Sequence[float], total: float) -> tuple[list[str], str]:
+    """Points and their total as printed: whole numbers if all are, else two decimals, and summing up as they stand.
+
+    >>> printed([1.004, 1.004, 1.004], 3.012)
+    (['1.01', '1.00', '1.00'], '3.01')
+    >>> printed([5.0, -2.0], 3.0)
+    (['5', '-2'], '3')
+    """
+    decimals = 0 if all(one == round(one) for one in (*points, total)) else 2
+    scale = 10**decimals
+    whole, parts = round(total * scale), [round(one * scale) for one in points]
+    missing = whole - sum(parts)
+    step = 1 if missing > 0 else -1
+    by_error = sorted(range(len(parts)), key=lambda place: step * (parts[place] - points[place] * scale))
+    for count in range(abs(missing)):
+        parts[by_error[count % len(parts)]] += step
+    return [f"{one / scale:.{decimals}f}" for one in parts], f"{whole / scale:.{decimals}f}"
+
+
+def verbose(breakdown: Breakdown) -> str:
+    """Formula, numbers, products, result: a line each, then what bounds and limits say.
+
+    >>> two = (Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0), Contribution("user", "user", -512.0, "",
+    ...        -0.5, None, 4.0, -2.0))
+    >>> print(verbose(Breakdown(7, "multifactor", 0.0, 0, 3.0, two)))
+    batch 7, multifactor, tier 0
+      priority = wait * wait_weight + user * user_weight
+               = 0.5 * 10 + -0.5 * 4
+               = 5 - 2
+               = 3
+    """
+    parts = breakdown.components
+    points, total = printed([one.points for one in parts], breakdown.total)
+    formula = " + ".join(f"{one.name} * {one.name}_weight" for one in parts) or "0"
+    numbers = " + ".join(f"{figure(one.value)} * {figure(one.weight)}" for one in parts) or "0"
+    lines = [
+        f"batch {breakdown.batch_id}, {breakdown.policy}, tier {breakdown.tier}",
+        f"  priority = {formula}",
+        f"           = {numbers}",
+        f"           = {_signed(points)}",
+        f"           = {total}",
+    ]
+    if breakdown.clamp is not None:
+        lines.append(f"           -> {figure(breakdown.clamp.result)} ({breakdown.clamp.bound})")
+    lines += [f"  {one.name}: {one.note}" for one in parts if one.note]
+    lines += [f"  {said}" for said in breakdown.limits]
+    return "\n".join(lines)
+
+
+def _signed(points: Sequence[str]) -> str:
+    """A sum with its signs.
+
+    >>> _signed(["5", "-2", "0"])
+    '5 - 2 + 0'
+    """
+    rest = "".join(f" - {one[1:]}" if one.startswith("-") else f" + {one}" for one in points[1:])
+    return points[0] + rest if points else "0"
+
+
+def table(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
+    """Rows of signed contributions that sum to the total, a column per term, the heading first.
+
+    >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
+    >>> table([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))])
+    [['batch', 'tier', 'wait', 'total', 'note'], ['7', '0', '+5', '5', '']]
+    """
+    names = _names(breakdowns)
+    rows = [["batch", "tier", *names, "total", "note"]]
+    for one in breakdowns:
+        points, total = printed([part.points for part in one.components], one.total)
+        by_name = {part.name: _plus(cell) for part, cell in zip(one.components, points, strict=True)}
+        rows.append([str(one.batch_id), str(one.tier), *(by_name.get(name, "-") for name in names), total, _notes(one)])
+    return rows
+
+
+def mdiag(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
+    """As `mdiag -p`: a column per component, "points, percent of the absolute sum (term:term)", and the percentages of
+    all batches together at the foot. Percentages are of absolute values, points are signed.
+
+    >>> parts = (Contribution("XFACTOR", "SERVICE", 2.0, "", 2.0, None, 30.0, 60.0),
+    ...          Contribution("FSUSER", "FS", -2.0, "", -2.0, None, 10.0, -20.0))
+    >>> mdiag([Breakdown(7, "components", 0.0, 0, 40.0, parts)])[1]
+    ['7', '40', '60 75.0%(60)', '-20 25.0%(-20)']
+    """
+    names = list(dict.fromkeys(part.component for one in breakdowns for part in one.components))
+    rows = [["batch", "priority", *names]]
+    sums = dict.fromkeys(names, 0.0)
+    for one in breakdowns:
+        points, total = printed([part.points for part in one.components], one.total)
+        terms: dict[str, list[str]] = {name: [] for name in names}
+        for part, cell in zip(one.components, points, strict=True):
+            terms[part.component].append(cell)
+        exact = [sum(part.points for part in one.components if part.component == name) for name in names]
+        for name, number in zip(names, exact, strict=True):
+            sums[name] += abs(number)
+        percents = zip(terms.values(), absolute_percent(exact), strict=True)
+        rows.append([str(one.batch_id), total, *(_component(cells, percent) for cells, percent in percents)])
+    foot = [f"{percent:.1f}%" for percent in absolute_percent(list(sums.values()))]
+    return [*rows, ["Percent Contribution", "", *foot]]
+
+
+def _component(cells: Sequence[str], percent: float) -> str:
+    """A component's printed sum, its percentage, and its terms.
+
+    >>> _component(["5.25", "-1.00"], 40.0)
+    '4.25 40.0%(5.25:-1.00)'
+    """
+    decimals = max((len(cell.partition(".")[2]) for cell in cells), default=0)
+    return f"{sum(map(float, cells)):.{decimals}f} {percent:.1f}%({':'.join(cells)})"
+
+
+def sprio(breakdowns: Sequence[Breakdown], *, normalised: bool = False) -> list[list[str]]:
+    """As `sprio -l`: weighted points per term; `normalised` (-n): values before their weights.
+
+    >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
+    >>> sprio([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))], normalised=True)
+    [['JOBID', 'PRIORITY', 'WAIT'], ['7', '5', '0.5']]
+    """
+    names = _names(breakdowns)
+    rows = [["JOBID", "PRIORITY", *(name.upper() for name in names)]]
+    for one in breakdowns:
+        points, total = printed([part.points for part in one.components], one.total)
+        cells = [figure(part.value) for part in one.components] if normalised else points
+        by_name = {part.name: cell for part, cell in zip(one.components, cells, strict=True)}
+        rows.append([str(one.batch_id), total, *(by_name.get(name, "-") for name in names)])
+    return rows
+
+
+def sprio_weights(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
+    """As `sprio -w`: the weights the priorities were made with, which are stored with them.
+
+    >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
+    >>> sprio_weights([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))])
+    [['JOBID', 'PRIORITY', 'WAIT'], ['Weights', '', '10']]
+    """
+    names = _names(breakdowns)
+    weights = {part.name: part.weight for one in breakdowns for part in one.components}
+    return [
+        ["JOBID", "PRIORITY", *(name.upper() for name in names)],
+        ["Weights", "", *(figure(weights[n]) for n in names)],
+    ]
+
+
+def flux(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
+    """As `flux account jobs`: each factor with its weight beside it, and the priority as it came out.
+
+    >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
+    >>> flux([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))])
+    [['JOBID', 'WAIT', 'WAITFACT', 'PRIORITY'], ['7', '0.5', '10', '5']]
+    """
+    names = _names(breakdowns)
+    heading = [cell for name in names for cell in (name.upper(), f"{name.upper()}FACT")]
+    rows = [["JOBID", *heading, "PRIORITY"]]
+    for one in breakdowns:
+        parts = {part.name: part for part in one.components}
+        cells = [cell for name in names for cell in _pair(parts.get(name))]
+        rows.append([str(one.batch_id), *cells, figure(one.result)])
+    return rows
+
+
+def shown(breakdowns: Sequence[Breakdown], layout: Format) -> list[list[str]]:
+    """The rows of a layout, its heading first."""
+    by_layout: dict[Format, Callable[[Sequence[Breakdown]], list[list[str]]]] = {
+        Format.TABLE: table,
+        Format.MDIAG: mdiag,
+        Format.SPRIO: sprio,
+        Format.FLUX: flux,
+    }
+    return by_layout[layout](breakdowns)
+
+
+def _pair(part: Contribution | None) -> tuple[str, str]:
+    return ("-", "-") if part is None else (figure(part.value), figure(part.weight))
+
+
+def _names(breakdowns: Sequence[Breakdown]) -> list[str]:
+    return list(dict.fromkeys(part.name for one in breakdowns for part in one.components))
+
+
+def _plus(points: str) -> str:
+    return points if points.startswith("-") else f"+{points}"
+
+
+def _notes(one: Breakdown) -> str:
+    clamp = [f"{figure(one.clamp.result)} ({one.clamp.bound})"] if one.clamp is not None else []
+    notes = [f"{part.name} {part.note}" for part in one.components if part.note]
+    return "; ".join([*clamp, *notes, *one.limits])
