@@ -81,11 +81,11 @@ def passing(parts: Iterable[tuple[Table, Flags]]) -> Passing:
     >>> passing([(table, np.array([True, True])), (table, np.array([True, False]))])
     Passing(rows=3, calls_per_hour=5.0)
     """
-    chosen = [table[passed] for table, passed in parts]
+    chosen = [(table["host_id"][passed], table["calls_per_hour"][passed]) for table, passed in parts]
     if not chosen:
         return Passing()
-    hosts = np.concatenate([rows["host_id"] for rows in chosen])
-    rates = np.concatenate([rows["calls_per_hour"] for rows in chosen])
+    hosts = np.concatenate([of_part for of_part, _ in chosen])
+    rates = np.concatenate([of_part for _, of_part in chosen])
     _, first = np.unique(hosts, return_index=True)
     return Passing(int(hosts.size), float(np.sum(rates[first])))
 

@@ -6,8 +6,8 @@ import click
 
 from domain.errors import MusterError
 from domain.populations import HostStatisticsRun, RankedPart
-from domain.settings import Settings
-from domain.units import HostId
+from domain.settings import RankingSettings, Settings
+from domain.units import DAY_S, HostId, Seconds
 from hoststats.service import Progress, in_silence
 from operations.cli.context import Run, command
 from operations.compose import host_statistics
@@ -61,10 +61,20 @@ async def show_ranking(run: Run, host_id: int | None) -> None:
     if last is None:
         run.show({}, "Hosts were never ranked: muster hoststats run")
         return
-    age_s = run.clock.now() - last.started_at
-    if settings.ranking.run_interval_s > 0 and age_s > 2 * settings.ranking.run_interval_s:
+    age_s = Seconds(run.clock.now() - last.started_at)
+    if is_overdue(age_s, settings.ranking):
         click.secho(f"the last run was {age_s / 3600:.0f} h ago: is `muster up` or the cron job running?", err=True)
     _show(run, last)
+
+
+def is_overdue(age_s: Seconds, settings: RankingSettings) -> bool:
+    """Whether the last run is so old that the next one must have failed: two intervals, of a day where cron runs them.
+
+    >>> by_cron = RankingSettings(run_interval_s=Seconds(0.0))
+    >>> [is_overdue(Seconds(hours * 3600.0), by_cron) for hours in (48, 49)]
+    [False, True]
+    """
+    return age_s > 2 * (settings.run_interval_s or DAY_S)
 
 
 def _show(run: Run, done: HostStatisticsRun) -> None:
