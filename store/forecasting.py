@@ -1,13 +1,16 @@
-"""What does the completion estimator read of a batch? Eight queries, however large the batch, its app or the project.
+"""What does the completion estimator read of a batch? Nine queries, however large the batch, its app or the project.
 
 Rows of the batch and of its hosts are found by key; of everything else a sample of pages is read, the same pages for
-the same batch, so that a forecast does not change because it is asked for twice.
+the same batch, so that a forecast does not change because it is asked for twice. The sample of hosts at large is the
+app's: its batches share one for a minute.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 import asyncpg
 import numpy as np
@@ -25,78 +28,123 @@ from domain.forecasting import (
     BatchTables,
     BatchTerms,
 )
-from domain.units import BatchId, Instant
+from domain.units import AppId, BatchId, Instant
 from store.binary_copy import Fields, Table, TableReader, native_dtype
-from store.percentiles import bulk_connection
-from store.pool import Database, lost_means_unavailable
+from store.pool import CLOSE_S, LOST, Database, connect_patiently, lost_means_unavailable
 from store.queries import load
 
 MOST_S = 60.0  # of one query
 HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read of each table, about
 SEED_RANGE = 1 << 31
+SAMPLE_S = 60.0  # a sample of hosts at large is used for so long
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """What hosts at large have done with an app's versions, as of `taken_at`; a row found stands for `weight`."""
+
+    taken_at: Instant
+    versions: tuple[int, ...]
+    others: Table
+    weight: float
+    active_hosts: int
+    median_flop_per_s: float
+
+    def serves(self, versions: Sequence[int], now: Instant) -> bool:
+        return self.versions == tuple(versions) and 0.0 <= now - self.taken_at < SAMPLE_S
 
 
 class PostgresForecasting:
-    """Satisfies batch_estimator's ForecastTables."""
+    """Satisfies batch_estimator's ForecastTables; its owner closes it. One batch is read at a time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._kept: asyncpg.Connection[asyncpg.Record] | None = None  # a new one would cost more than a batch
+        self._turn = asyncio.Lock()
+        self._populations: dict[AppId, Population] = {}
 
     async def of_batch(self, batch_id: BatchId, *, now: Instant) -> BatchTables[Table] | None:
         async with self._looking() as connection:
-            return await _Look(connection, batch_id, now).tables()
+            return await _Look(connection, self._populations, batch_id, now).tables()
 
     @asynccontextmanager
     async def _looking(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
         """Everything is read as of one instant, by key: no plan reads a large table whole."""
-        async with (
-            bulk_connection(self._database.dsn) as connection,
-            connection.transaction(isolation="repeatable_read", readonly=True),
-        ):
-            await connection.execute(load("by_key"))
-            yield connection
+        async with self._turn:
+            connection = await self._connected()
+            try:
+                with lost_means_unavailable():
+                    async with connection.transaction(isolation="repeatable_read", readonly=True):
+                        await connection.execute(load("by_key"))
+                        yield connection
+            except BaseException:
+                connection.terminate()  # a COPY that is broken off ends here, not when the server has sent all of it
+                raise
+
+    async def _connected(self) -> asyncpg.Connection[asyncpg.Record]:
+        """The connection that is kept, or a new one of its kind."""
+        if self._kept is None or self._kept.is_closed():
+            self._kept = await connect_patiently(self._database.dsn)
+            with lost_means_unavailable():
+                await self._kept.execute(load("bulk_session"))
+        return self._kept
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        connection, self._kept = self._kept, None
+        if connection is not None:
+            with suppress(*LOST):
+                await connection.close(timeout=CLOSE_S)
 
 
 class _Look:
     """One batch, through one connection."""
 
-    def __init__(self, connection: asyncpg.Connection[asyncpg.Record], batch_id: BatchId, now: Instant) -> None:
+    def __init__(
+        self,
+        connection: asyncpg.Connection[asyncpg.Record],
+        populations: dict[AppId, Population],
+        batch_id: BatchId,
+        now: Instant,
+    ) -> None:
         self._connection = connection
+        self._populations = populations
         self._batch_id = batch_id
         self._now = now
-        self._seed = float(batch_id % SEED_RANGE)
 
     async def tables(self) -> BatchTables[Table] | None:
         since = self._now - SENT_WITHIN_S
-        row = await self._connection.fetchrow(
-            load("forecast_batch"), self._batch_id, OTHERS_MOST, since, timeout=MOST_S
-        )
+        row = await self._connection.fetchrow(load("forecast_batch"), self._batch_id, since, timeout=MOST_S)
         if row is None:
             return None
-        versions = row["app_version_ids"]
-        terms = await self._terms(row)
+        population = await self._population(row)
         jobs = await self._copied("forecast_jobs", JOB_FIELDS, self._batch_id)
         instances = await self._instances(jobs)
-        share = per_cent(row["sent_pages"], SENT_PAGES)
+        sample = per_cent(row["sent_pages"], SENT_PAGES), float(self._batch_id % SEED_RANGE)
         sent = await self._copied(
-            "forecast_sent", SENT_FIELDS, versions, self._batch_id, since, SENT_MOST, share, self._seed
+            "forecast_sent", SENT_FIELDS, row["app_version_ids"], self._batch_id, since, SENT_MOST, *sample
         )
-        others, weight = await self._others(row)
         havs = await self._copied("forecast_havs", FORECAST_HAV_FIELDS, *pairs(instances, sent))
-        return BatchTables(terms, jobs, instances, havs, others, weight, sent)
+        terms = _terms(self._batch_id, row, population)
+        return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent)
 
-    async def _terms(self, row: asyncpg.Record) -> BatchTerms:
-        share = per_cent(row["host_pages"], HOST_PAGES)
+    async def _population(self, row: asyncpg.Record) -> Population:
+        """The one of a minute ago, or a new one."""
+        known = self._populations.get(row["app_id"])
+        if known is None or not known.serves(row["app_version_ids"], self._now):
+            known = self._populations[row["app_id"]] = await self._sampled(row)
+        return known
+
+    async def _sampled(self, row: asyncpg.Record) -> Population:
+        share, seed = per_cent(row["host_pages"], HOST_PAGES), float(row["app_id"])
         hosts = await self._connection.fetchrow(
-            load("forecast_hosts"), share, self._seed, self._now - ACTIVE_WITHIN_S, timeout=MOST_S
+            load("forecast_hosts"), share, seed, self._now - ACTIVE_WITHIN_S, timeout=MOST_S
         )
         assert hosts is not None
-        return BatchTerms(
-            self._batch_id,
-            row["app_id"],
-            row["created_at"],
-            row["delay_bound_s"],
-            row["quorum"],
+        return Population(
+            self._now,
+            tuple(row["app_version_ids"]),
+            *await self._others(row, seed),
             round(hosts["hosts"] * 100.0 / share),
             hosts["median_flop_per_s"],
         )
@@ -107,15 +155,13 @@ class _Look:
         ends = int(jobs["job_id"].min()), int(jobs["job_id"].max())
         return await self._copied("forecast_instances", INSTANCE_FIELDS, self._batch_id, *ends)
 
-    async def _others(self, row: asyncpg.Record) -> tuple[Table, float]:
+    async def _others(self, row: asyncpg.Record, seed: float) -> tuple[Table, float]:
         """A sample of the app's rows, and how many rows each found stands for."""
         versions = row["app_version_ids"]
-        if row["few_havs"]:
+        if await self._connection.fetchval(load("forecast_few_havs"), versions, OTHERS_MOST, timeout=MOST_S):
             return await self._copied("forecast_havs_few", SAMPLED_HAV_FIELDS, versions, OTHERS_MOST), 1.0
         share = per_cent(row["hav_pages"], HAV_PAGES)
-        sample = await self._copied(
-            "forecast_havs_sampled", SAMPLED_HAV_FIELDS, versions, OTHERS_MOST, share, self._seed
-        )
+        sample = await self._copied("forecast_havs_sampled", SAMPLED_HAV_FIELDS, versions, OTHERS_MOST, share, seed)
         return sample, 100.0 / share
 
     async def _copied(self, name: str, fields: Fields, *arguments: object) -> Table:
@@ -127,6 +173,18 @@ class _Look:
         with lost_means_unavailable():
             await self._connection.copy_from_query(load(name), *arguments, output=take, format="binary", timeout=MOST_S)
         return reader.table()
+
+
+def _terms(batch_id: BatchId, row: asyncpg.Record, population: Population) -> BatchTerms:
+    return BatchTerms(
+        batch_id,
+        row["app_id"],
+        row["created_at"],
+        row["delay_bound_s"],
+        row["quorum"],
+        population.active_hosts,
+        population.median_flop_per_s,
+    )
 
 
 def per_cent(pages: int, most: int) -> float:

@@ -69,6 +69,7 @@ class PostgresStore:
         """Finish what is under way and let go of every connection."""
         await self.ledger.close()
         await self.forecasts.close()
+        await self.forecasting.close()
         await self._database.close()
 
     def _scheduler_settings(self) -> SchedulerSettings:

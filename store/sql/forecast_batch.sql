@@ -1,22 +1,16 @@
 -- Purpose: an active batch's terms, and how large the tables are that samples are drawn from.
--- Arguments: $1 batch_id, $2 how many of the app's host_app_version rows are few, $3 since when history matters.
--- Result: app_id, created_at, delay_bound_s, quorum, app_version_ids, few_havs; in pages: hav_pages, host_pages, sent_pages
+-- Arguments: $1 batch_id, $2 since when history matters.
+-- Result: app_id, created_at, delay_bound_s, quorum, app_version_ids; in pages: hav_pages, host_pages, sent_pages
 --   (instances, and the months of the history). No row unless such a batch is active.
 SELECT
     batch.app_id, batch.created_at, class.delay_bound_s, class.quorum, version.ids AS app_version_ids,
-    NOT EXISTS (
-        SELECT
-        FROM host_app_version
-        WHERE app_version_id = ANY(version.ids)
-        OFFSET $2::bigint
-    ) AS few_havs,
     pg_relation_size('host_app_version') / current_setting('block_size')::bigint AS hav_pages,
     pg_relation_size('host') / current_setting('block_size')::bigint AS host_pages,
     (
         pg_relation_size('instance') + (
             SELECT coalesce(sum(pg_relation_size(to_regclass('finished_instance_' || replace(month, '-', '_')))), 0)
             FROM finished_month
-            WHERE ends_at > $3::double precision AND to_regclass('finished_instance_' || replace(month, '-', '_')) IS NOT NULL
+            WHERE ends_at > $2::double precision AND to_regclass('finished_instance_' || replace(month, '-', '_')) IS NOT NULL
         )
     )::bigint / current_setting('block_size')::bigint AS sent_pages
 FROM batch

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+
+import asyncpg
 
 from batch_estimator.build import build
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import Ports
+from batch_estimator.ports import Ports, Table
 from batch_estimator.refit import pause_s
 from batch_estimator.service import Estimator, Outcome
 from domain.batches import Batch
+from domain.errors import UnavailableError
+from domain.forecasting import BatchTables
 from domain.forecasts import ForecastRecord, Method, Trigger
 from domain.settings import EstimatorSettings
 from domain.units import BatchId, Instant, later
@@ -127,3 +132,33 @@ async def test_a_batch_is_forecast_to_its_end_and_scored(store: PostgresStore) -
     assert [one.progress_fraction for one in scores] == [0.1, 0.5]
     assert (await store.forecasts.accuracies())[batch.app_id].accuracy.batches == 1
     assert await store.forecasts.ages(made_before=clock.time) == []
+
+
+async def test_batches_of_an_app_share_a_sample_of_its_hosts_for_a_minute(store: PostgresStore) -> None:
+    one, other = await a_batch(store), await a_submitted_batch(store, jobs=2)
+    assert (await tables_of(store, one, NOW)).terms.active_hosts == 30
+    await a_registered_host(store, last_rpc_at=NOW)
+
+    assert (await tables_of(store, other, later(NOW, 59.0))).terms.active_hosts == 30
+    assert (await tables_of(store, other, later(NOW, 60.0))).terms.active_hosts == 31
+
+
+async def test_a_connection_that_is_lost_is_made_again(store: PostgresStore) -> None:
+    batch = await a_batch(store)
+    await tables_of(store, batch, NOW)
+    connection = await asyncpg.connect(store._database.dsn)
+    await connection.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    await connection.close()
+
+    with suppress(UnavailableError):  # it may have been noticed already
+        await store.forecasting.of_batch(batch.batch_id, now=NOW)
+    assert (await tables_of(store, batch, NOW)).jobs.size == 10
+
+
+async def tables_of(store: PostgresStore, batch: Batch, now: Instant) -> BatchTables[Table]:
+    found = await store.forecasting.of_batch(batch.batch_id, now=now)
+    assert found is not None
+    return found

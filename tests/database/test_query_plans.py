@@ -121,7 +121,8 @@ BY_KEY = {  # query -> the indexes it must use
     "finished_instance_terms": {"finished_instance_2027_01_pkey"},
     "finished_outputs": {"finished_instance_2027_01_pkey"},
     # forecasts of completion: what is sampled is no key's
-    "forecast_batch": {"batch_pkey", "job_class_by_batch", "host_app_version_by_version"},
+    "forecast_batch": {"batch_pkey", "job_class_by_batch"},
+    "forecast_few_havs": {"host_app_version_by_version"},
     "forecast_jobs": {"job_by_batch", "job_class_pkey"},
     "forecast_instances": {"instance_job_volunteer"},
     "forecast_havs": {"host_app_version_pkey", "host_pkey"},
