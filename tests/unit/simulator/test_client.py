@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_without_an_answer_it_backs_off_and_keeps_what_it_has_to_report() -> Non
 
     assert 60.0 <= waits[0] <= 120.0
     assert waits[-1] <= 4 * HOUR
-    assert all(later <= 4 * earlier for earlier, later in zip(waits, waits[1:], strict=False))
+    assert all(later <= 4 * earlier for earlier, later in pairwise(waits))
 
 
 def test_a_kind_of_processor_that_got_no_work_is_asked_for_later() -> None:

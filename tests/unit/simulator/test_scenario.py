@@ -7,7 +7,7 @@ import pytest
 from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from domain.units import DAY_S, HOUR_S
+from domain.units import DAY_S, HOUR_S, Instant
 from jobs.spec import parse_batch, size_of
 from simulator.ports import Outage, ShareOf
 from simulator.scenario import MONDAY, parse_scenario, read_scenario, shipped_scenarios
@@ -135,7 +135,7 @@ def test_batches_come_in_the_order_of_their_instants() -> None:
 def test_an_outage_has_a_beginning_and_an_end() -> None:
     scenario = parse_scenario({**PLAIN, "outage": [{"at_hours": 2, "hours": 3}]}, folder=Path())
 
-    assert scenario.outages == (Outage(MONDAY + 2 * HOUR_S, MONDAY + 5 * HOUR_S),)
+    assert scenario.outages == (Outage(Instant(MONDAY + 2 * HOUR_S), Instant(MONDAY + 5 * HOUR_S)),)
 
 
 @pytest.mark.parametrize(

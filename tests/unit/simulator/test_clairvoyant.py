@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.batches import QoS
+from domain.errors import InvalidInputError
+from domain.units import Instant, Seconds
+from simulator.availability import Availability
+from simulator.clairvoyant import Lane, batch_end_at, clairvoyant, first_ask_at, nth_end_at
+from simulator.engine import Engine
+from simulator.loop import run_without_threads
+from simulator.metrics import makespan_s
+from simulator.scenario import FileScenario, parse_scenario
+from store.memory import MemoryStore
+from tests.unit.simulator.machines import DAY, HOUR, START, always_on, at, on_during, traits
+from tests.unit.simulator.rig import PlainScenario, no_more_duties
+from wire.messages import (
+    AppVersionElement,
+    ResultElement,
+    SchedulerReply,
+    WorkunitElement,
+)
+
+
+def a_lane(
+    *, start_hours: float = 0.0, width: float = 1.0, speed: float = 1.0, availability: Availability | None = None
+) -> Lane:
+    """Jobs of 3600 flop take an hour at speed 1."""
+    return Lane(availability or always_on(), at(start_hours), width, 1.0 / speed)
+
+
+def hours(instant: float) -> float:
+    return (instant - START) / HOUR
+
+
+def test_a_job_cannot_be_over_before_its_computer_asked_and_was_on_long_enough() -> None:
+    lane = a_lane(start_hours=2.0, availability=on_during((0.0, 3.0), (10.0, 20.0)))
+
+    assert hours(batch_end_at([lane], [2 * HOUR])) == 11.0
+
+
+def test_more_jobs_than_processors_take_turns() -> None:
+    lane = a_lane(width=2.0)
+
+    assert hours(batch_end_at([lane], [HOUR] * 5)) == 2.5  # split at no cost: 5 h of work on two processors
+
+
+def test_jobs_go_to_whoever_ends_them_first() -> None:
+    fast, slow = a_lane(speed=4.0), a_lane()
+
+    assert hours(batch_end_at([fast, slow], [HOUR] * 4)) == pytest.approx(1.0)
+    assert hours(batch_end_at([fast, slow], [HOUR] * 5)) == pytest.approx(1.0)
+
+
+def test_the_largest_job_alone_may_be_what_takes_longest() -> None:
+    assert hours(batch_end_at([a_lane()] * 9, [HOUR] * 8 + [7 * HOUR])) == 7.0
+
+
+def test_a_quorum_needs_as_many_computers() -> None:
+    assert hours(batch_end_at([a_lane(), a_lane(start_hours=5.0)], [HOUR], quorum=2)) == 6.0
+    assert batch_end_at([a_lane()], [HOUR], quorum=2) == math.inf
+
+
+def test_without_anybody_a_batch_is_never_over() -> None:
+    assert batch_end_at([], [HOUR]) == math.inf
+    assert nth_end_at([a_lane(availability=on_during((0.0, 0.5)))], HOUR, 1, most_each=1) == math.inf
+
+
+# ------------------------------------------------------------------ when a computer may ask
+
+
+def test_the_next_instant_of_the_grid_counts_and_that_the_computer_is_on() -> None:
+    plain = traits(first_hours=1.0)  # 1, 7, 13 h
+
+    assert first_ask_at(plain, always_on(), at(3.0)) == at(7.0)
+    assert first_ask_at(plain, always_on(), at(7.0)) == at(7.0)
+    assert first_ask_at(plain, on_during((0.0, 6.0), (9.0, 20.0)), at(3.0)) == at(9.0)
+
+
+def test_an_instant_that_is_still_waited_for_counts() -> None:
+    off_at_one = on_during((4.0, 20.0))
+
+    assert first_ask_at(traits(first_hours=1.0), off_at_one, at(3.0)) == at(4.0)
+    assert first_ask_at(traits(first_hours=1.0), always_on(), at(1.05)) == at(1.05)  # the reply to a report said: wait
+
+
+def test_who_has_not_joined_asks_later() -> None:
+    assert first_ask_at(traits(first_hours=1.0, joins_hours=20.0), always_on(), at(3.0)) == at(25.0)
+
+
+# ------------------------------------------------------------------ that it is a bound
+
+
+def best_end(lanes: Sequence[Lane], sizes: Sequence[float]) -> float:
+    """By trying everything: each job on each processor, in every order."""
+    processors = [lane for lane in lanes for _ in range(int(lane.width))]
+    best = math.inf
+    for places in itertools.product(range(len(processors)), repeat=len(sizes)):
+        end_at = 0.0
+        for place, lane in enumerate(processors):
+            work = sum(size for size, chosen in zip(sizes, places, strict=True) if chosen == place)
+            if work > 0.0:
+                started_s = lane.availability.worked_s(lane.start_at)
+                end_at = max(end_at, lane.availability.when(started_s + work * lane.s_per_flop))
+        best = min(best, end_at)
+    return best
+
+
+lanes = st.lists(
+    st.builds(
+        lambda start, width, speed, off, on: a_lane(
+            start_hours=start,
+            width=width,
+            speed=speed,
+            availability=on_during((0.0, off), (off + on, 1e5)),
+        ),
+        st.floats(0.0, 9.0),
+        st.sampled_from([1.0, 2.0]),
+        st.floats(0.2, 5.0),
+        st.floats(0.1, 5.0),
+        st.floats(0.1, 9.0),
+    ),
+    min_size=1,
+    max_size=2,
+)
+
+
+@settings(max_examples=60)
+@given(lanes, st.lists(st.floats(0.1, 9.0), min_size=1, max_size=4))
+def test_no_schedule_of_a_few_jobs_is_faster(some: list[Lane], job_hours: list[float]) -> None:
+    sizes = sorted(one * HOUR for one in job_hours)
+
+    assert batch_end_at(some, sizes) <= best_end(some, sizes) + 1e-3
+
+
+@settings(max_examples=40)
+@given(lanes, st.integers(1, 4))
+def test_for_jobs_alike_on_single_processors_it_is_the_best_schedule(some: list[Lane], jobs: int) -> None:
+    single = [Lane(lane.availability, lane.start_at, 1.0, lane.s_per_flop) for lane in some]
+
+    assert batch_end_at(single, [HOUR] * jobs) == pytest.approx(best_end(single, [HOUR] * jobs), abs=1e-3)
+
+
+def a_scenario(
+    *, hosts: int = 12, jobs: int = 15, at_hours: float = 0.0, qos: str = "afap", **more: object
+) -> FileScenario:
+    return parse_scenario(
+        {
+            "days": 12,
+            "delay_bound_days": 0.5,
+            "population": {"hosts": hosts, "platforms": {"linux": 1.0}, "request_interval_hours": 2.0, **more},
+            "settings": {"lifecycle.sweep_interval_s": 600.0, "lifecycle.validate_interval_s": 60.0},
+            "batch": [{"name": "b", "qos": qos, "jobs": jobs, "fpops_est": 2e13, "at_hours": at_hours}],
+        },
+        folder=Path(),
+    )
+
+
+def dispatched_end_s(scenario: FileScenario, seed: int, draw: random.Random) -> float:
+    """The batch's makespan if whoever calls is given jobs as the draw wants it, by deadlines as it wants them."""
+    plan = scenario.batches[0]
+    posted_at = scenario.starts_at + plan.at_s
+    volunteers = scenario.volunteers(seed)
+    open_jobs, serial, now = set(range(plan.jobs)), itertools.count(), scenario.starts_at
+    while open_jobs:
+        now, one = min(
+            ((one.next_event(now), one) for one in volunteers), key=lambda entry: (entry[0], volunteers.index(entry[1]))
+        )
+        assert now < math.inf
+        one.advance(now)
+        request = one.request(now)
+        if request is None:
+            continue
+        open_jobs -= {int(result.name.split("_")[1]) for result in request.results if result.exit_status == 0}
+        wants = request.cpu_req_s > 0.0 and now >= posted_at
+        chosen = draw.sample(sorted(open_jobs), min(len(open_jobs), draw.randint(0, 6))) if wants else []
+        names = [f"b_{job}_{next(serial)}" for job in chosen]
+        one.receive(
+            SchedulerReply(
+                "",
+                scenario_delay(draw),
+                acks=tuple(result.name for result in request.results),
+                app_versions=(AppVersionElement("app", 100, "linux"),),
+                workunits=tuple(
+                    WorkunitElement(f"b_{job}", "app", plan.fpops_est, 1e18, 1e8, 1e8, command_line=f"b {job}")
+                    for job in chosen
+                ),
+                results=tuple(
+                    ResultElement(name, f"b_{job}", Instant(now + draw.choice((HOUR, 8 * HOUR, 9 * DAY))), "linux", 100)
+                    for name, job in zip(names, chosen, strict=True)
+                ),
+            ),
+            now,
+        )
+    return now - posted_at
+
+
+def scenario_delay(draw: random.Random) -> Seconds:
+    return Seconds(draw.choice((60.0, 300.0, DAY)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 5.3, 31.0]), st.sampled_from([0.25, 0.5, 1.0]))
+def test_no_dispatcher_is_faster_whatever_it_gives_to_whom(seed: int, at_hours: float, share: float) -> None:
+    scenario = a_scenario(at_hours=at_hours, share_fraction=share, loss_fraction=0.0, error_fraction=0.0)
+
+    assert clairvoyant(scenario, seed)["b"] <= dispatched_end_s(scenario, seed, random.Random(seed)) + 1e-3
+
+
+@pytest.mark.parametrize("rule", ["muster", "proposal", "fixed", "accelerated"])
+def test_no_rule_is_faster(rule: str) -> None:
+    scenario = replace(a_scenario(jobs=20, at_hours=3.0), horizon_s=Seconds(2 * DAY))
+    engine = Engine(
+        scenario,
+        seed=1,
+        store=lambda _clock: MemoryStore(),
+        settings={"deadline.rule": rule},
+        more_duties=no_more_duties,
+        watch=lambda _at: None,
+    )
+    run_without_threads(engine.run())
+    (batch,) = engine.record.batches.values()
+
+    assert clairvoyant(scenario, 1)["b"] <= makespan_s(batch, engine.ended_at)
+
+
+def test_who_never_answers_is_of_no_use_to_it() -> None:
+    everybody = a_scenario(jobs=40)
+    half = a_scenario(jobs=40, silent_hosts_fraction=0.5)
+
+    assert clairvoyant(half, 1)["b"] > clairvoyant(everybody, 1)["b"]
+
+
+def test_a_batch_that_nobody_can_run_has_no_bound() -> None:
+    assert clairvoyant(a_scenario(hosts=1, mean_stay_days=0.001, replaced=False), 1) == {}
+
+
+def test_a_scenario_without_a_population_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="a scenario from a file"):
+        clairvoyant(PlainScenario(), 1)
+
+
+def test_the_kind_of_batch_does_not_matter() -> None:
+    bounds = [clairvoyant(a_scenario(qos=qos), 1)["b"] for qos in (QoS.AFAP, QoS.LONG_DEADLINE, QoS.THROUGHPUT)]
+
+    assert len(set(bounds)) == 1

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from domain.batches import QoS
+from domain.jobs import JobClass
+from domain.units import BatchId, Flop, Instant, JobClassId, Seconds
+from simulator.metrics import Figures, as_json, bound_figures, figures_of, makespan_s, medians, tail_s
+from simulator.ports import VolunteerFacts
+from simulator.recording import Followed, Record
+from simulator.scenario import read_scenario
+
+END = Instant(1000.0)
+
+
+def a_batch(
+    number: int, qos: QoS, ends: list[float], *, jobs: int | None = None, instances: int = 0, tight: int = 0
+) -> Followed:
+    return Followed(
+        BatchId(number),
+        f"b{number}",
+        qos,
+        "ada",
+        Instant(100.0),
+        len(ends) if jobs is None else jobs,
+        instances=instances,
+        tight=tight,
+        validated=len(ends),
+        ended_at=array("d", ends),
+    )
+
+
+def a_record(*batches: Followed) -> Record:
+    record = Record()
+    for batch in batches:
+        job_class = JobClass(JobClassId(batch.batch_id), batch.batch_id, Flop(1.0), Flop(1.0), 1.0, 1.0, Seconds(1.0))
+        record.submitted(batch, [job_class], shares=1.0)
+    return record
+
+
+def test_a_makespan_is_from_submission_to_the_last_end() -> None:
+    assert makespan_s(a_batch(1, QoS.AFAP, [300.0, 700.0, 500.0]), END) == 600.0
+
+
+def test_a_batch_that_is_not_over_counts_with_the_time_it_had() -> None:
+    unfinished = a_batch(1, QoS.AFAP, [300.0], jobs=2)
+
+    assert makespan_s(unfinished, END) == 900.0
+    assert tail_s(unfinished) is None
+
+
+def test_the_tail_begins_when_nine_of_ten_jobs_are_over() -> None:
+    assert tail_s(a_batch(1, QoS.AFAP, [float(n) for n in range(101, 121)])) == 2.0
+    assert tail_s(a_batch(1, QoS.AFAP, [150.0])) == 0.0
+
+
+def test_the_figures_of_a_run() -> None:
+    record = a_record(
+        a_batch(1, QoS.AFAP, [200.0, 300.0], instances=3, tight=2),
+        a_batch(2, QoS.AFAP, [500.0, 600.0], instances=2),
+        a_batch(3, QoS.THROUGHPUT, [900.0], instances=1),
+        a_batch(4, QoS.LONG_DEADLINE, [], jobs=1, instances=2),
+    )
+    record.validation_delays_s.extend([0.0, 10.0, 20.0])
+    record.waits_s[1.0] = array("d", [5.0, 15.0])
+    record.requests, record.in_vain_by_policy = 50, 5
+    facts = [VolunteerFacts(3, 1, Seconds(60.0)), VolunteerFacts(1, 1, Seconds(0.0))]
+    found = figures_of(record, facts, ended_at=END, deadlines_missed=2, forecast_coverage=0.9)
+
+    assert found.afap_makespan_s == (200.0 + 500.0) / 2
+    assert found.other_makespan_s == (800.0 + 900.0) / 2
+    assert found.makespan_s == {"afap": 350.0, "long_deadline": 900.0, "throughput": 800.0}
+    assert found.instances_per_job == pytest.approx(8 / 6)
+    assert found.tight_fraction == 2 / 8
+    assert found.deadline_mode_fraction == 2 / 4
+    assert found.deadline_miss_fraction == 2 / 8
+    assert found.preempted_s_per_job == 10.0
+    assert (found.validation_delay_s, found.validation_delay_p90_s) == (10.0, 18.0)
+    assert found.wait_s == {"1": 10.0}
+    assert found.forecast_coverage_fraction == 0.9
+    assert found.refused_feasible_fraction == 0.1
+    assert (found.batches, found.batches_unfinished, found.jobs_failed) == (4.0, 1.0, 0.0)
+
+
+def test_a_run_in_which_nothing_happened_has_few_figures() -> None:
+    found = figures_of(Record(), [], ended_at=END, deadlines_missed=0)
+
+    assert as_json(found) == {
+        "makespan_s": {},
+        "tail_s": {},
+        "wait_s": {},
+        "batches": 0.0,
+        "batches_unfinished": 0.0,
+        "jobs_failed": 0.0,
+    }
+
+
+def test_medians_are_taken_figure_by_figure_over_the_runs_that_have_it() -> None:
+    runs = [
+        Figures(afap_makespan_s=1.0, makespan_s={"afap": 1.0}),
+        Figures(afap_makespan_s=5.0, makespan_s={"afap": 5.0, "throughput": 7.0}, tight_fraction=0.5),
+        Figures(afap_makespan_s=2.0, makespan_s={"afap": 2.0}),
+    ]
+    found = medians(runs)
+
+    assert (found.afap_makespan_s, found.tight_fraction) == (2.0, 0.5)
+    assert found.makespan_s == {"afap": 2.0, "throughput": 7.0}
+    assert found.other_makespan_s is None
+
+
+def test_figures_are_told_with_six_digits() -> None:
+    assert as_json(Figures(afap_makespan_s=123456.789, tail_s={"afap": 1 / 3})) == {
+        "afap_makespan_s": 123457.0,
+        "tail_s": {"afap": 0.333333},
+    }
+
+
+def test_the_bound_is_told_in_the_same_figures() -> None:
+    plans = read_scenario("small").batches
+    found = bound_figures({"rush": Seconds(5.0), "census": Seconds(9.0)}, plans)
+
+    assert (found.afap_makespan_s, found.other_makespan_s) == (5.0, 9.0)
+    assert (found.batches, found.batches_unfinished) == (3.0, 1.0)
