@@ -197,6 +197,7 @@ SMALL = {  # looks at no large table
     "insert_app_version",
     "insert_app_version_files",
     "insert_batch",
+    "insert_copies",
     "insert_files",
     "insert_forecast",
     "insert_forecast_scores",
