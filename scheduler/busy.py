@@ -62,13 +62,14 @@ class Timeline:
         >>> Timeline.of([0.0]).after(0.5, 5.0).instances
         ((0.0, 5.0),)
         """
-        if not self.instances:
+        instances = self.instances
+        if not instances:
             return self
         if usage <= 0.5:
             return self._shared_after(usage, runtime_s, not_before_s)
-        needed = 1 if usage <= 1.0 else min(math.ceil(usage), len(self.instances))
-        end_s = max(self.instances[needed - 1][-1], not_before_s) + runtime_s
-        return Timeline(_inserted(self.instances[needed:], (end_s,) * self.parts, needed))
+        needed = 1 if usage <= 1.0 else min(math.ceil(usage), len(instances))
+        end_s = max(instances[needed - 1][-1], not_before_s) + runtime_s
+        return Timeline(_inserted(instances[needed:], (end_s,) * len(instances[0]), needed))
 
     def at_least(self, other: Timeline) -> Timeline:
         """Both in order of free time, the later of each pair: whichever knows of more work is right.
@@ -123,8 +124,8 @@ def _inserted(
     instances: tuple[tuple[float, ...], ...], one: tuple[float, ...], times: int
 ) -> tuple[tuple[float, ...], ...]:
     """Instances in order with one more, `times` times."""
-    place = bisect_right(instances, one[-1], key=_wholly_free_s)
-    return (*instances[:place], *((one,) * times), *instances[place:])
+    place = bisect_right(instances, one) if len(one) == 1 else bisect_right(instances, one[-1], key=_wholly_free_s)
+    return instances[:place] + (one,) * times + instances[place:]
 
 
 def _sharers(usage: float) -> int:
@@ -169,8 +170,9 @@ def usage_of(plan: PlanClass) -> float:
 def _charge(timelines: dict[ProcessorType, Timeline], plan: PlanClass, runtime_s: float, not_before_s: float) -> None:
     """Put a job on timelines; a GPU job occupies CPUs only if it uses at least a whole one (POLICY D5)."""
     kind = plan.processor_type
-    if kind in timelines:
-        timelines[kind] = timelines[kind].after(usage_of(plan), runtime_s, not_before_s)
+    timeline = timelines.get(kind)
+    if timeline is not None:
+        timelines[kind] = timeline.after(usage_of(plan), runtime_s, not_before_s)
     if plan.gpu_type is not None and plan.ncpus >= 1.0:
         timelines[CPU] = timelines[CPU].after(plan.ncpus, runtime_s, not_before_s)
 

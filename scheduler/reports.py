@@ -73,7 +73,8 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
     if not allows(known.state, judgement.event):
         return None
     step = advance(known.state, judgement.event, instance_id=held.instance_id)
-    event = _hav_event(known, host_record(step.instructions), now)
+    record = host_record(step.instructions)
+    event = None if record is None else _hav_event(known, record, now)
     elapsed_s, cpu_s = sanity.run_times(result, turnaround_s=now - held.sent_at, ncpus=host.ncpus)
     return Report(
         held.instance_id,
@@ -93,6 +94,8 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
 
 
 def _facts(result: ReportedResult, known: Reported) -> ReportFacts:
+    if not known.outputs:
+        return ReportFacts(known.held.name, result.state, result.exit_status)
     return ReportFacts(
         known.held.name,
         result.state,
@@ -103,14 +106,12 @@ def _facts(result: ReportedResult, known: Reported) -> ReportFacts:
     )
 
 
-def _hav_event(known: Reported, kind: HavEventKind | None, now: Instant) -> HavEvent | None:
+def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
     """What the host's statistics are told now; a success is told once it is validated.
 
     An error takes back the censored sample a time-out left. A job given up unstarted is a time-out the
     client noticed before we did, and leaves such a sample.
     """
-    if kind is None:
-        return None
     held = known.held
     sample = None
     if kind is HavEventKind.TIMED_OUT:

@@ -64,7 +64,9 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
     count_steps(await connection.fetch(load("step_instances"), *step_columns(steps)), steps, counts, statistics)
     await _write_jobs(connection, current)
     await _add_instances(connection, [s for s in current if s.new_instances > 0], jobs, counts)
-    await connection.execute(load("hasten_instances"), [s.job_id for s in current if s.hasten])
+    hastened = [s.job_id for s in current if s.hasten]
+    if hastened:
+        await connection.execute(load("hasten_instances"), hastened)
     await connection.execute(load("unmark_jobs"), [s.job_id for s in current])
     ended = _count_jobs(current, jobs, counts)
     if ended:

@@ -177,7 +177,9 @@ def _files(piece: bytes, start: int) -> tuple[ReportedFile, ...]:
     """The uploaded files that follow stderr; a file whose upload was refused for good has an error."""
     end = len(piece)
     rows = _FILE.read_all(piece, start, end, at_most=MAX_FILES_PER_RESULT)
-    if not rows or piece.rfind(_ERROR.open, start, end) < 0:
+    if not rows:
+        return ()
+    if piece.rfind(_ERROR.open, start, end) < 0:
         return tuple([ReportedFile(name.decode(), float(nbytes), md5.decode()) for name, nbytes, md5 in rows])
     errors = (_error(piece, *inside) for inside in spans(piece, _FILE, start, end))
     return tuple(
