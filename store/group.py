@@ -241,7 +241,7 @@ _FOR_ALL = frozenset({Failure.GONE, Failure.FULL})  # whoever shared it: nobody'
 
 
 def _unavailable(error: Exception) -> UnavailableError:
-    return UnavailableError(f"the database does not serve: {error or type(error).__name__}")
+    return UnavailableError(f"the database does not serve: {str(error) or type(error).__name__}")
 
 
 def _tell(group: Iterable[tuple[Ask, asyncio.Future[Answer]]], error: Exception) -> None:

@@ -43,7 +43,7 @@ def lost_means_unavailable(lost: tuple[type[Exception], ...] = LOST) -> Iterator
     except lost as error:
         if failure_of(error) not in UNAVAILABLE:
             raise
-        raise UnavailableError(f"the database does not serve: {error or type(error).__name__}") from error
+        raise UnavailableError(f"the database does not serve: {str(error) or type(error).__name__}") from error
 
 
 async def connect(dsn: str) -> Session:

@@ -336,3 +336,23 @@ def test_a_lane_that_could_not_connect_tries_again_after_some_groups() -> None:
     steps_of(course, *a_round(*[Place.COMMIT] * SITS_OUT))
     assert Place.CONNECT in [step.place for step in course.database.pending]
     course.finish()
+
+
+def test_who_comes_after_everybody_was_told_that_there_is_no_connection_is_served_by_a_new_one() -> None:
+    course = Course(lanes=1, most=1)
+    course.ask()
+    steps_of(course, (Place.CONNECT, Fate.REFUSED))
+    second = course.ask()
+    steps_of(course, *a_round(Place.CONNECT, Place.BEGIN, Place.READ, Place.WRITE, Place.COMMIT))
+    assert course.askers[second].result().number == second
+    course.finish()
+
+
+def test_a_session_that_did_not_answer_in_time_is_not_used_again() -> None:
+    course = Course(lanes=1, most=1)
+    course.ask()
+    steps_of(course, *a_round(Place.CONNECT, Place.BEGIN), (Place.READ, Fate.SILENT))
+    assert str(course.askers[0].exception()) == "the database does not serve: TimeoutError"
+    course.ask()
+    steps_of(course, *a_round(Place.CONNECT))
+    course.finish()
