@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from batch_estimator.ports import Ports
+from batch_estimator.ports import Forecasts, ForecastTables, Ports
+from batch_estimator.preview import Previewer
 from batch_estimator.service import Estimator, RunFit, in_a_thread
 from domain.clock import Clock
 from domain.settings import EstimatorSettings
@@ -15,3 +16,10 @@ def build(
 ) -> Estimator:
     """The estimator. `settings()` gives those of the moment; `run_fit` says where the arithmetic is done."""
     return Estimator(ports, settings, clock, run_fit)
+
+
+def build_previewer(
+    tables: ForecastTables, forecasts: Forecasts, clock: Clock, *, run_fit: RunFit = in_a_thread
+) -> Previewer:
+    """What forecasts batches before they are submitted."""
+    return Previewer(tables, forecasts, clock, run_fit)

@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batch_estimator.snapshot import Snapshot
-from domain.forecasting import BatchTables
-from domain.forecasts import AppAccuracy, EndedBatch, ForecastAge, ForecastRecord, ForecastStanding, Score
+from domain.forecasting import AppTables, BatchTables
+from domain.forecasts import (
+    AppAccuracy,
+    EndedBatch,
+    ForecastAge,
+    ForecastHealth,
+    ForecastRecord,
+    ForecastStanding,
+    Score,
+)
 from domain.units import AppId, BatchId, Instant
 
 Table = NDArray[np.void]  # records of domain.forecasting: JOB_FIELDS and so on
@@ -23,6 +31,10 @@ class ForecastTables(Protocol):
 
     async def of_batch(self, batch_id: BatchId, *, now: Instant) -> BatchTables[Table] | None:
         """None unless such a batch is active. A bounded number of queries, however large it is."""
+        ...
+
+    async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
+        """What a new batch of the app would meet; None unless there is such an app."""
         ...
 
 
@@ -73,6 +85,10 @@ class Forecasts(Protocol):
 
     async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
         """How good the forecasts of each app are, of those of which a batch was scored."""
+        ...
+
+    async def health(self) -> Sequence[ForecastHealth]:
+        """How forecasting goes, app by app, in one query."""
         ...
 
     async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:

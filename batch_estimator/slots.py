@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.sending import URGENT_AFTER_S
-from batch_estimator.snapshot import Bools, Floats, Ints, Snapshot, Standing
+from batch_estimator.snapshot import Bools, InstanceRows, Ints, Snapshot, Standing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,7 @@ def open_slots(snapshot: Snapshot) -> Open:
     first = first_per_job + np.where(never_sent, to_make, 0)
 
     spare = np.concatenate([running[~serving], np.flatnonzero(of_open & (rows.standing == Standing.TIMED_OUT))])
-    helper = _helpers(rows.job, rows.sent_at, spare, n_jobs)
+    helper = _helpers(rows, spare, n_jobs)
     retry_jobs = np.repeat(np.arange(n_jobs), retries)
     return Open(
         running[serving],
@@ -91,9 +91,9 @@ def _rank_in_group(group: Ints) -> Ints:
     return np.arange(len(group)) - np.repeat(starts, np.diff(np.append(starts, len(group))))
 
 
-def _helpers(job: Ints, sent_at: Floats, spare: Ints, n_jobs: int) -> Ints:
-    """Per job its spare instance that was sent last, -1 if there is none."""
+def _helpers(rows: InstanceRows, spare: Ints, n_jobs: int) -> Ints:
+    """Per job its spare instance that was sent last, of those sent at once the greatest host's; -1 if there is none."""
     helper = np.full(n_jobs, -1, dtype=np.int64)
-    by_sending = spare[np.argsort(sent_at[spare], kind="stable")]
-    helper[job[by_sending]] = by_sending
+    by_sending = spare[np.lexsort((rows.host_id[spare], rows.sent_at[spare]))]
+    helper[rows.job[by_sending]] = by_sending
     return helper

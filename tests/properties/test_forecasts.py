@@ -12,7 +12,11 @@ from batch_estimator.contact import Silence
 from batch_estimator.estimate import estimate
 from batch_estimator.forecast import Forecast
 from batch_estimator.loss import host_loss, loss_fraction
+from batch_estimator.publish import publication
+from batch_estimator.selfcheck import adapted_spread
 from batch_estimator.snapshot import Snapshot, Standing
+from domain.forecasts import Change, Method, Score
+from domain.units import DAY_S, BatchId, Instant, Seconds
 from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Record, Sent, a_snapshot, taken
 
 HOSTS = 14
@@ -125,3 +129,49 @@ def test_a_hosts_loss_rises_with_the_apps_and_with_its_own(low: float, high: flo
     harsh = host_loss(high, np.array([few + more]), np.array([40]))[0]
 
     assert harsh >= mild - 1e-12
+
+
+@given(
+    st.floats(0.0, 100.0),
+    st.floats(0.0, 100.0),
+    st.none() | st.floats(-10.0, 100.0),
+    st.none() | st.floats(-10.0, 0.0),
+    st.booleans(),
+)
+def test_what_is_published_is_the_old_or_the_new_and_never_passed(
+    q50_days: float, more_days: float, previous_days: float | None, dispatched_days: float | None, is_long: bool
+) -> None:
+    def at(days: float | None) -> Instant | None:
+        return None if days is None else Instant(NOW + days * DAY_S)
+
+    q50_at, q90_at = Instant(NOW + q50_days * DAY_S), Instant(NOW + (q50_days + more_days) * DAY_S)
+    forecast = Forecast(NOW, NOW, q50_at, q90_at, Method.WARM, "")
+    last_at, previous_at = at(dispatched_days), at(previous_days)
+    made = publication(
+        forecast,
+        previous_at=previous_at,
+        long_deadline=is_long,
+        delay_bound_s=Seconds(BOUND_S),
+        last_first_dispatch_at=last_at,
+    )
+
+    floor_at = NOW if last_at is None or not is_long else last_at + BOUND_S
+    new_at = max(q90_at, floor_at)
+    assert made.completion_at == (previous_at if made.change is Change.HELD else new_at)
+    assert made.completion_at >= NOW
+    if made.change is Change.HELD:
+        assert previous_at is not None and previous_at > NOW
+        assert abs(new_at - previous_at) <= max(0.15 * (previous_at - NOW), 0.05 * BOUND_S)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(-50.0, 50.0)), max_size=120), st.floats(0.5, 4.0))
+def test_spread_stays_within_its_bounds(ends: list[tuple[bool, float]], spread: float) -> None:
+    scores = [
+        Score(BatchId(number), 0.5, Instant(NOW + number), False, False, covered, 0.0, 0.0, 0.0, needed)
+        for number, (covered, needed) in enumerate(ends)
+    ]
+
+    new, because = adapted_spread(spread, scores)
+
+    assert 0.5 <= new <= 4.0 and because
+    assert new == spread or len(scores) >= 30

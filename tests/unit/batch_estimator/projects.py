@@ -40,7 +40,7 @@ class FailingForecasts(MemoryForecasts):
 
     @classmethod
     def of(cls, store: MemoryStore, failing: dict[BatchId, Exception]) -> FailingForecasts:
-        made = cls(store.forecasts._work)
+        made = cls(store.forecasts._registry, store.forecasts._work)
         made.failing = failing
         return made
 

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from batch_estimator.estimate import NoForecastError
 from batch_estimator.service import MOST_AT_ONCE, TRY_AGAIN_S, Done, Outcome, Pass
-from domain.batches import QoS
+from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
 from domain.forecasts import Change, ForecastRecord, Method, Trigger
 from domain.settings import EstimatorSettings
@@ -280,3 +280,43 @@ async def test_what_is_published_never_becomes_the_bound_of_instances_to_come() 
     assert (again.q50_at, again.q90_at) == (first.q50_at, first.q90_at)
     standing = await store.forecasts.standing(batch.batch_id)
     assert standing is not None and standing.delay_bound_s == 7 * DAY_S < first.q90_at - NOW
+
+
+@pytest.mark.parametrize(
+    ("qos", "asked"),
+    [
+        (QoS.THROUGHPUT, None),
+        (QoS.SHORT_DEADLINE, "deadline"),
+        (QoS.LONG_DEADLINE, "published"),
+        (QoS.AFAP, None),  # until 5 jobs are validated
+    ],
+)
+async def test_each_kind_of_batch_is_scheduled_by_what_its_promise_says(qos: QoS, asked: str | None) -> None:
+    store, clock = MemoryStore(), HandClock()
+    deadline_at = later(NOW, 60.0) if qos is QoS.SHORT_DEADLINE else None
+    batch = await a_submitted_batch(store, jobs=100, qos=qos, deadline_at=deadline_at)
+    await an_estimator(store, clock).run_once()
+    made = await the_last(store, batch.batch_id)
+
+    [ready] = await store.waiting.ready_batches(9)
+
+    expected = {"deadline": deadline_at, "published": made.completion_at, None: None}[asked]
+    assert complete_at(ready, Seconds(7 * DAY_S)) == complete_at(ready, None) == expected
+    assert (made.at_risk is not None) == (qos is QoS.SHORT_DEADLINE)
+    assert (ready.completion_q50_at, ready.completion_q90_at) == (made.q50_at, made.q90_at)
+
+
+async def test_an_afap_batch_has_an_estimate_from_its_fifth_valid_job_on() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=20, qos=QoS.AFAP)
+    estimator = an_estimator(store, clock)
+    for _ in range(4):
+        await validate_one(store, batch.batch_id, clock)
+    await estimator.run_one(batch.batch_id)
+    [before] = await store.waiting.ready_batches(9)
+
+    await validate_one(store, batch.batch_id, clock)
+    [after] = await store.waiting.ready_batches(9)
+
+    assert (complete_at(before, None), before.completion_at) == (None, after.completion_at)
+    assert complete_at(after, None) == after.completion_at == (await the_last(store, batch.batch_id)).completion_at

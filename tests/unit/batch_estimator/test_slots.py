@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from batch_estimator.slots import open_slots
 from batch_estimator.snapshot import Standing
 from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
@@ -39,6 +41,15 @@ def test_a_timed_out_instance_may_still_help_its_retry() -> None:
 
     assert open_.in_progress.tolist() == [1]
     assert open_.helper.tolist() == [0]
+
+
+@pytest.mark.parametrize("hosts", [(1, 2), (2, 1)])
+def test_of_two_that_were_sent_at_once_the_same_helps_in_any_order(hosts: tuple[int, int]) -> None:
+    snapshot = a_snapshot([*(Sent(0, TIMED_OUT, host, sent_h=170.0) for host in hosts), Sent(0, UNSENT, created_h=1.0)])
+
+    [helper] = open_slots(snapshot).retry_helper.tolist()
+
+    assert hosts[helper] == 2
 
 
 def test_a_retry_to_be_sent_is_no_first_instance() -> None:

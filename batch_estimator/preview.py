@@ -1,0 +1,110 @@
+"""When would a batch be complete that nobody has submitted yet? The model on a batch of which nothing was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import structlog
+
+from batch_estimator.estimate import NoForecastError, estimate
+from batch_estimator.filling import snapshot_of
+from batch_estimator.forecast import Forecast, fallback
+from batch_estimator.ports import Forecasts, ForecastTables, Table
+from batch_estimator.publish import at_risk, publication
+from batch_estimator.service import RunFit
+from batch_estimator.snapshot import Snapshot
+from domain.batches import QoS
+from domain.clock import Clock
+from domain.errors import NotFoundError
+from domain.forecasting import INSTANCE_FIELDS, JOB_FIELDS, AppTables, BatchTables, BatchTerms, PlannedBatch
+from domain.units import BatchId, Instant
+
+PLANNED = BatchId(0)  # no batch's id
+
+log = structlog.get_logger("batch_estimator")
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would be published of a batch that was submitted now: C(B), and why its deadline would be at risk."""
+
+    forecast: Forecast
+    completion_at: Instant
+    because: str
+    at_risk: str | None
+
+
+class Previewer:
+    """Reads what the app's hosts did, and writes nothing."""
+
+    def __init__(self, tables: ForecastTables, forecasts: Forecasts, clock: Clock, run_fit: RunFit) -> None:
+        self._tables = tables
+        self._forecasts = forecasts
+        self._clock = clock
+        self._run_fit = run_fit
+
+    async def preview(self, planned: PlannedBatch) -> Preview:
+        """As a forecast of the batch would be made if it was submitted now. Raises NotFoundError without such an app."""
+        now = self._clock.now()
+        tables = await self._tables.of_app(planned.app_id, now=now)
+        if tables is None:
+            raise NotFoundError("app", planned.app_id)
+        known = (await self._forecasts.accuracies()).get(planned.app_id)
+        spread = 1.0 if known is None else known.spread
+        forecast = await self._run_fit(_fit(planned, tables, now, spread))
+        return preview_of(planned, forecast)
+
+
+def _fit(planned: PlannedBatch, tables: AppTables[Table], now: Instant, spread: float) -> Callable[[], Forecast]:
+    def fit() -> Forecast:
+        try:
+            return estimate(hypothetical(planned, tables, now), spread=spread)
+        except NoForecastError as error:
+            log.warning("preview falls back", app_id=planned.app_id, because=str(error))
+            return fallback(now=now, delay_bound_s=planned.delay_bound_s, previous_at=None, because=str(error))
+
+    return fit
+
+
+def preview_of(planned: PlannedBatch, forecast: Forecast) -> Preview:
+    """What becomes of a first forecast. Pure.
+
+    >>> from domain.forecasts import Method
+    >>> from domain.units import AppId, Seconds
+    >>> short = PlannedBatch(AppId(1), QoS.SHORT_DEADLINE, Seconds(7200.0), 1, {}, deadline_at=Instant(86400.0))
+    >>> late = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(172800.0), Method.WARM, "from the record")
+    >>> preview_of(short, late).at_risk
+    'complete at latest 1.0 days after the deadline'
+    """
+    published = publication(
+        forecast,
+        previous_at=None,
+        long_deadline=planned.qos is QoS.LONG_DEADLINE,
+        delay_bound_s=planned.delay_bound_s,
+        last_first_dispatch_at=None,
+    )
+    risk = None if planned.deadline_at is None else at_risk(forecast, planned.deadline_at)
+    return Preview(forecast, published.completion_at, published.because, risk)
+
+
+def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant) -> Snapshot:
+    """The batch as it would stand right after its submission: every job open, nothing sent. Pure."""
+    sizes = np.repeat(list(planned.jobs_of_flop.keys()), list(planned.jobs_of_flop.values()))
+    jobs = np.zeros(len(sizes), [(name, kind) for name, kind in JOB_FIELDS])
+    jobs["job_id"] = np.arange(1, len(sizes) + 1)
+    jobs["fpops_est_flop"] = sizes
+    jobs["is_open"] = True
+    terms = BatchTerms(
+        PLANNED,
+        planned.app_id,
+        now,
+        planned.delay_bound_s,
+        planned.quorum,
+        tables.active_hosts,
+        tables.median_flop_per_s,
+    )
+    nothing_sent = np.zeros(0, [(name, kind) for name, kind in INSTANCE_FIELDS])
+    of_batch = BatchTables(terms, jobs, nothing_sent, tables.havs, tables.others, tables.others_weight, tables.sent)
+    return snapshot_of(of_batch, now)
