@@ -12,8 +12,9 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from domain.batches import QoS
 from domain.jobs import InstanceState
-from domain.units import DAY_S, AppId, BatchId, Instant, Seconds
+from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds
 
 OTHERS_MOST = 5_000  # (host, app version) rows of hosts without an instance of the batch,
 SENT_MOST = 2_000  # and those of this many other instances, sent within
@@ -116,6 +117,25 @@ class BatchTerms:
     median_flop_per_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """A batch somebody may submit: what it asks of its app's hosts.
+
+    `delay_bound_s` and `quorum` are the greatest of its jobs'; `jobs_of_flop` is how many jobs there are of each size.
+    """
+
+    app_id: AppId
+    qos: QoS
+    delay_bound_s: Seconds
+    quorum: int
+    jobs_of_flop: Mapping[Flop, int]
+    deadline_at: Instant | None = None
+
+    @property
+    def jobs_total(self) -> int:
+        return sum(self.jobs_of_flop.values())
+
+
 Table = TypeVar("Table")
 
 
@@ -134,3 +154,15 @@ class BatchTables(Generic[Table]):
     others: Table  # SAMPLED_HAV_FIELDS
     others_weight: float
     sent: Table  # SENT_FIELDS, of the app's other batches
+
+
+@dataclass(frozen=True, slots=True)
+class AppTables(Generic[Table]):
+    """What a new batch of an app would meet: the tables of BatchTables that are not the batch's own."""
+
+    active_hosts: int
+    median_flop_per_s: float
+    havs: Table  # FORECAST_HAV_FIELDS, of those in `sent`
+    others: Table  # SAMPLED_HAV_FIELDS
+    others_weight: float
+    sent: Table  # SENT_FIELDS, of all the app's batches

@@ -211,6 +211,23 @@ class AppAccuracy:
     spread_because: str
 
 
+@dataclass(frozen=True, slots=True)
+class ForecastHealth:
+    """How forecasting goes for one app: what metrics tell of it.
+
+    Of its active batches `never_forecast` have none yet; the last forecasts of the others were made between `oldest_at`
+    and `latest_at` (None: there are no others). `accuracy` None: no batch was scored yet.
+    """
+
+    app_id: AppId
+    app_name: str
+    active_batches: int
+    never_forecast: int
+    oldest_at: Instant | None
+    latest_at: Instant | None
+    accuracy: AppAccuracy | None
+
+
 def ended_part_s(batch: Batch) -> Seconds:
     """Of how many seconds each an ended batch keeps a forecast that changed nothing: about 100 in all."""
     lived_s = 0.0 if batch.ended_at is None else batch.ended_at - batch.created_at

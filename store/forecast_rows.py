@@ -10,6 +10,7 @@ from domain.forecasts import (
     AppAccuracy,
     Change,
     ForecastAge,
+    ForecastHealth,
     ForecastRecord,
     ForecastStanding,
     Hold,
@@ -129,3 +130,15 @@ def accuracy(row: Row) -> AppAccuracy:
         row["pinball"],
     )
     return AppAccuracy(row["app_id"], row["scored_at"], found, row["spread"], row["spread_because"])
+
+
+def health(row: Row) -> ForecastHealth:
+    return ForecastHealth(
+        row["app_id"],
+        row["app_name"],
+        row["active_batches"],
+        row["never_forecast"],
+        row["oldest_at"],
+        row["latest_at"],
+        None if row["scored_at"] is None else accuracy(row),
+    )

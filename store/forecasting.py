@@ -25,17 +25,20 @@ from domain.forecasting import (
     SENT_FIELDS,
     SENT_MOST,
     SENT_WITHIN_S,
+    AppTables,
     BatchTables,
     BatchTerms,
 )
 from domain.units import AppId, BatchId, Instant
 from store.binary_copy import Fields, Table, TableReader, native_dtype
+from store.percentiles import bulk_connection
 from store.pool import CLOSE_S, LOST, Database, connect_patiently, lost_means_unavailable
 from store.queries import load
 
 MOST_S = 60.0  # of one query
 HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read of each table, about
 SEED_RANGE = 1 << 31
+NO_BATCH = BatchId(0)  # no batch's id
 SAMPLE_S = 60.0  # a sample of hosts at large is used for so long
 
 
@@ -66,6 +69,15 @@ class PostgresForecasting:
     async def of_batch(self, batch_id: BatchId, *, now: Instant) -> BatchTables[Table] | None:
         async with self._looking() as connection:
             return await _Look(connection, self._populations, batch_id, now).tables()
+
+    async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
+        """On a connection of its own: who asks seldom keeps none."""
+        async with (
+            bulk_connection(self._database.dsn) as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            await connection.execute(load("by_key"))
+            return await _Look(connection, self._populations, NO_BATCH, now).app_tables(app_id)
 
     @asynccontextmanager
     async def _looking(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
@@ -120,13 +132,31 @@ class _Look:
         population = await self._population(row)
         jobs = await self._copied("forecast_jobs", JOB_FIELDS, self._batch_id)
         instances = await self._instances(jobs)
-        sample = per_cent(row["sent_pages"], SENT_PAGES), float(self._batch_id % SEED_RANGE)
-        sent = await self._copied(
-            "forecast_sent", SENT_FIELDS, row["app_version_ids"], self._batch_id, since, SENT_MOST, *sample
-        )
+        sent = await self._sent(row, since)
         havs = await self._copied("forecast_havs", FORECAST_HAV_FIELDS, *pairs(instances, sent))
         terms = _terms(self._batch_id, row, population)
         return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent)
+
+    async def app_tables(self, app_id: AppId) -> AppTables[Table] | None:
+        since = self._now - SENT_WITHIN_S
+        row = await self._connection.fetchrow(load("forecast_app"), app_id, since, timeout=MOST_S)
+        if row is None:
+            return None
+        population = await self._population(row)
+        sent = await self._sent(row, since)
+        havs = await self._copied(
+            "forecast_havs", FORECAST_HAV_FIELDS, *pairs(np.empty(0, native_dtype(INSTANCE_FIELDS)), sent)
+        )
+        return AppTables(
+            population.active_hosts, population.median_flop_per_s, havs, population.others, population.weight, sent
+        )
+
+    async def _sent(self, row: asyncpg.Record, since: float) -> Table:
+        """A sample of the instances of the app's other batches."""
+        sample = per_cent(row["sent_pages"], SENT_PAGES), float(self._batch_id % SEED_RANGE)
+        return await self._copied(
+            "forecast_sent", SENT_FIELDS, row["app_version_ids"], self._batch_id, since, SENT_MOST, *sample
+        )
 
     async def _population(self, row: asyncpg.Record) -> Population:
         """The one of a minute ago, or a new one."""

@@ -12,6 +12,7 @@ from domain.forecasts import (
     AppAccuracy,
     EndedBatch,
     ForecastAge,
+    ForecastHealth,
     ForecastRecord,
     ForecastStanding,
     KeptForecast,
@@ -81,6 +82,9 @@ class PostgresForecasts:
     async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
         found = [forecast_rows.accuracy(row) for row in await self._database.fetch("app_forecasts")]
         return {one.app_id: one for one in found}
+
+    async def health(self) -> Sequence[ForecastHealth]:
+        return [forecast_rows.health(row) for row in await self._database.fetch("forecast_health")]
 
     async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
         found = await self._database.fetch("last_forecasts", list(dict.fromkeys(batch_ids)))

@@ -49,7 +49,7 @@ class MemoryStore:
         self.tails = MemoryTails(work)
         self.notes = MemoryNotes(registry)
         self.forecasting = MemoryForecasting(registry, work)
-        self.forecasts = MemoryForecasts(work)
+        self.forecasts = MemoryForecasts(registry, work)
 
     def shards(self) -> AllShards:
         return AllShards()

@@ -19,13 +19,14 @@ from domain.forecasting import (
     SENT_MOST,
     SENT_WITHIN_S,
     STANDINGS,
+    AppTables,
     BatchTables,
     BatchTerms,
     counted_as,
 )
 from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState, JobState
-from domain.units import AppVersionId, BatchId, HostId, Instant
+from domain.units import AppId, AppVersionId, BatchId, HostId, Instant
 from store.binary_copy import Table, native_dtype
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
@@ -48,36 +49,51 @@ class MemoryForecasting:
             return None
         jobs = [job for job_id in batch.job_ids if (job := self._work.jobs[job_id - 1]).state is not JobState.CANCELLED]
         own = [row for job in jobs for row in job.instances if row.state is not InstanceState.CANCELLED]
-        versions = {
-            version.app_version_id for version in self._registry.versions.values() if version.app_id == batch.new.app_id
-        }
+        versions = self._versions(batch.new.app_id)
         sent = list(self._sent(batch, versions, now))[:SENT_MOST]
         return BatchTables(
             self._terms(batch, now),
             np.array([_job(job) for job in jobs], native_dtype(JOB_FIELDS)),
             np.array([_instance(row, batch) for row in own], native_dtype(INSTANCE_FIELDS)),
-            np.array(
-                [self._hav(pair) for pair in sorted(_pairs(own) | _pairs(sent))], native_dtype(FORECAST_HAV_FIELDS)
-            ),
+            self._havs(_pairs(own) | _pairs(sent)),
             self._others(versions),
             1.0,
             np.array([_sent(row) for row in sent], native_dtype(SENT_FIELDS)),
         )
 
-    def _terms(self, batch: StoredBatch, now: Instant) -> BatchTerms:
+    async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
+        if app_id not in self._registry.apps:
+            return None
+        versions = self._versions(app_id)
+        sent = list(self._sent(None, versions, now))[:SENT_MOST]
+        return AppTables(
+            *self._active(now),
+            self._havs(_pairs(sent)),
+            self._others(versions),
+            1.0,
+            np.array([_sent(row) for row in sent], native_dtype(SENT_FIELDS)),
+        )
+
+    def _versions(self, app_id: AppId) -> set[AppVersionId]:
+        return {version.app_version_id for version in self._registry.versions.values() if version.app_id == app_id}
+
+    def _active(self, now: Instant) -> tuple[int, float]:
+        """How many hosts called lately, and the median of their speeds."""
         hosts = [stored.host for stored in self._work.hosts.values()]
         active = [host.flop_per_s for host in hosts if host.last_rpc_at >= now - ACTIVE_WITHIN_S]
+        return len(active), median(active) if active else NAN
+
+    def _terms(self, batch: StoredBatch, now: Instant) -> BatchTerms:
         return BatchTerms(
             batch.batch_id,
             batch.new.app_id,
             batch.new.created_at,
             max(one.delay_bound_s for one in batch.classes),
             max(one.quorum for one in batch.classes),
-            len(active),
-            median(active) if active else NAN,
+            *self._active(now),
         )
 
-    def _sent(self, batch: StoredBatch, versions: set[AppVersionId], now: Instant) -> Iterator[StoredInstance]:
+    def _sent(self, batch: StoredBatch | None, versions: set[AppVersionId], now: Instant) -> Iterator[StoredInstance]:
         for row in self._work.instances:
             lately = row.sent_at is not None and row.sent_at >= now - SENT_WITHIN_S
             known = row.job.job_id not in self._work.purged
@@ -93,6 +109,9 @@ class MemoryForecasting:
         )
         rows = [(*self._hav(pair), len(found)) for pair in found[:OTHERS_MOST]]
         return np.array(rows, native_dtype(SAMPLED_HAV_FIELDS))
+
+    def _havs(self, pairs: set[Pair]) -> Table:
+        return np.array([self._hav(pair) for pair in sorted(pairs)], native_dtype(FORECAST_HAV_FIELDS))
 
     def _hav(self, pair: Pair) -> tuple[object, ...]:
         """The fields of FORECAST_HAV_FIELDS."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from domain.apps import App
 from domain.batches import BatchState
 from domain.forecasts import (
     PART_S,
@@ -15,6 +16,7 @@ from domain.forecasts import (
     Change,
     EndedBatch,
     ForecastAge,
+    ForecastHealth,
     ForecastRecord,
     ForecastStanding,
     KeptForecast,
@@ -23,6 +25,7 @@ from domain.forecasts import (
     ended_part_s,
 )
 from domain.units import AppId, BatchId, Instant, Seconds
+from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
 from store.memory.work import Work
 
@@ -30,7 +33,8 @@ NOT_SCORED = frozenset((Method.COMPLETE, Method.FALLBACK))
 
 
 class MemoryForecasts:
-    def __init__(self, work: Work) -> None:
+    def __init__(self, registry: Registry, work: Work) -> None:
+        self._registry = registry
         self._work = work
         self._last: dict[BatchId, tuple[Instant, int]] = {}  # of batches that are not scored: made_at, jobs over
         self._claimed: set[BatchId] = set()
@@ -119,6 +123,26 @@ class MemoryForecasts:
 
     async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
         return dict(self._accuracies)
+
+    async def health(self) -> Sequence[ForecastHealth]:
+        return [self._health(app) for app in sorted(self._registry.apps.values(), key=lambda app: app.app_id)]
+
+    def _health(self, app: App) -> ForecastHealth:
+        active = [
+            batch.batch_id
+            for batch in self._work.batches.values()
+            if batch.state is BatchState.ACTIVE and batch.new.app_id == app.app_id
+        ]
+        made = [self._last[batch_id][0] for batch_id in active if batch_id in self._last]
+        return ForecastHealth(
+            app.app_id,
+            app.name,
+            len(active),
+            len(active) - len(made),
+            min(made, default=None),
+            max(made, default=None),
+            self._accuracies.get(app.app_id),
+        )
 
     async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
         found = {batch_id: self._work.forecasts.get(batch_id) for batch_id in batch_ids}

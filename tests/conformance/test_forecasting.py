@@ -14,7 +14,7 @@ from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.jobs import InstanceState
 from domain.settlement import JobSettlement
-from domain.units import DAY_S, BatchId, Instant, later
+from domain.units import DAY_S, AppId, BatchId, Instant, later
 from tests.builders import NOW, a_job_class
 from tests.stores import Store
 from tests.worlds import (
@@ -190,3 +190,20 @@ async def test_work_in_the_history_is_still_sampled(store: Store) -> None:
 
     assert sent.standing.tolist() == [Standing.SUCCESS]
     assert sent.host_id.tolist() == [host.host_id]
+
+
+async def test_a_new_batch_would_meet_the_apps_hosts_and_all_that_was_sent_of_it(store: Store) -> None:
+    host, other = await a_host(store), await a_host(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    await a_valid_result(store, batch.batch_id, host, 8.0)
+    await a_sent_instance(store, batch.batch_id, other)
+
+    tables = await store.forecasting.of_app(batch.app_id, now=AT)
+
+    assert tables is not None
+    assert (tables.active_hosts, tables.others_weight) == (2, 1.0)
+    assert tables.median_flop_per_s > 0
+    assert sorted(tables.sent["host_id"].tolist()) == [host.host_id, other.host_id]
+    assert sorted(tables.havs["host_id"].tolist()) == [host.host_id, other.host_id]
+    assert host.host_id in tables.others["host_id"].tolist()
+    assert await store.forecasting.of_app(AppId(4711), now=AT) is None

@@ -13,6 +13,7 @@ from domain.forecasts import (
     AppAccuracy,
     Change,
     EndedBatch,
+    ForecastHealth,
     ForecastRecord,
     Hold,
     HoldKind,
@@ -23,7 +24,7 @@ from domain.forecasts import (
 )
 from domain.history import month_of
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
-from tests.builders import NOW, a_job_class
+from tests.builders import NOW, a_job_class, an_app
 from tests.conformance.test_history import move, settle
 from tests.stores import Store
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
@@ -311,3 +312,28 @@ async def test_no_more_ended_batches_than_asked_for(store: Store, limit: int) ->
         await store.submissions.abort_batch(batch.batch_id, now=NOW)
 
     assert len(await store.forecasts.ended(limit)) == limit
+
+
+async def test_health_counts_active_batches_by_the_age_of_their_last_forecasts(store: Store) -> None:
+    never, early, late, ended = [await a_submitted_batch(store, jobs=1) for _ in range(4)]
+    for batch, made_at in ((early, NOW), (early, NOW + 10.0), (late, NOW + 70.0), (ended, NOW + 99.0)):
+        await store.forecasts.publish(a_record(batch, made_at))
+    await store.submissions.abort_batch(ended.batch_id, now=later(NOW, 100.0))
+    await store.applications.add_app(an_app(name="another"))
+
+    first, other = await store.forecasts.health()
+
+    assert first == ForecastHealth(never.app_id, "pi", 3, 1, later(NOW, 10.0), later(NOW, 70.0), None)
+    assert (other.app_name, other.active_batches, other.never_forecast) == ("another", 0, 0)
+    assert (other.oldest_at, other.latest_at, other.accuracy) == (None, None, None)
+
+
+async def test_health_says_how_good_an_apps_forecasts_were(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    await store.forecasts.publish(a_record(batch))
+    await validate_one(store, batch)
+    await store.forecasts.finish(await the_ended(store), [a_score(batch.batch_id, NOW)], an_accuracy(batch.app_id))
+
+    [found] = await store.forecasts.health()
+
+    assert found == ForecastHealth(batch.app_id, "pi", 0, 0, None, None, an_accuracy(batch.app_id))

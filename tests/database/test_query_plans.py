@@ -131,6 +131,7 @@ BY_KEY = {  # query -> the indexes it must use
     "forecast_hosts": set(),
     "forecast_sent": {"job_class_pkey"},
     # forecasts that were made
+    "forecast_health": {"batch_in_order", "batch_forecast_pkey"},
     "forecast_ages": {"batch_in_order", "batch_forecast_pkey", "batch_count_pkey"},
     "forecast_standing": {"batch_pkey", "batch_count_pkey", "batch_forecast_pkey", "job_class_by_batch"},
     "publish_completion": {"batch_pkey"},
@@ -199,6 +200,7 @@ SMALL = {  # looks at no large table
     "insert_batch",
     "insert_copies",
     "insert_files",
+    "forecast_app",
     "insert_forecast",
     "insert_forecast_scores",
     "insert_host",

@@ -106,7 +106,7 @@ class UnreadableScores(MemoryForecasts):
 
 async def test_what_cannot_be_scored_is_told_and_stops_no_other() -> None:
     store, clock = MemoryStore(), HandClock()
-    store.forecasts = UnreadableScores(store.forecasts._work)
+    store.forecasts = UnreadableScores(store.forecasts._registry, store.forecasts._work)
     first, second = [await an_ended_batch(store, clock, lasts_s=2000.0) for _ in range(2)]
     self_check = SelfCheck(store.forecasts, clock)
 

@@ -1,0 +1,92 @@
+"""A batch is forecast before it is submitted, as it will be right after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from batch_estimator.build import build_previewer
+from batch_estimator.preview import Preview
+from batch_estimator.service import in_line
+from domain.batches import QoS
+from domain.errors import NotFoundError
+from domain.forecasting import PlannedBatch
+from domain.forecasts import HoldKind, Method
+from domain.units import DAY_S, HOUR_S, AppId, Flop, Seconds, later
+from store.memory import MemoryStore
+from tests.builders import NOW, a_job_class
+from tests.unit.batch_estimator.projects import an_estimator, validate_one
+from tests.unit.jobs.projects import HandClock
+from tests.worlds import a_registered_host, a_submitted_batch
+
+PLANNED = PlannedBatch(AppId(1), QoS.AFAP, Seconds(DAY_S), 1, {Flop(1e12): 30, Flop(2e12): 10})
+
+
+async def a_store(hosts: int = 20) -> MemoryStore:
+    """An app with a batch under way on some hosts; half of it is valid."""
+    store = MemoryStore()
+    for _ in range(hosts):
+        await a_registered_host(store, last_rpc_at=NOW)
+    batch = await a_submitted_batch(store, jobs=10)
+    for _ in range(5):
+        await validate_one(store, batch.batch_id, HandClock())
+    return store
+
+
+async def previewed(store: MemoryStore, planned: PlannedBatch = PLANNED) -> Preview:
+    return await build_previewer(store.forecasting, store.forecasts, HandClock(), run_fit=in_line).preview(planned)
+
+
+async def test_every_job_waits_to_be_sent() -> None:
+    preview = await previewed(await a_store())
+
+    assert preview.forecast.terms is not None and preview.forecast.terms.jobs_open == PLANNED.jobs_total == 40
+    assert [(hold.kind, hold.slots) for hold in preview.forecast.holds] == [(HoldKind.NOT_SENT, 40)]
+    assert NOW < preview.forecast.q50_at < preview.forecast.q90_at == preview.completion_at
+    assert preview.at_risk is None
+
+
+async def test_it_says_what_the_first_forecast_after_submission_says() -> None:
+    store, clock = await a_store(), HandClock()
+    jobs = a_job_class(fpops_est_flop=1e12, delay_bound_s=DAY_S)
+    preview = await previewed(store, replace(PLANNED, jobs_of_flop={Flop(1e12): 12}))
+
+    batch = await a_submitted_batch(store, jobs=12, job_class=jobs)
+    [done] = (await an_estimator(store, clock).run_one(batch.batch_id)).done
+
+    assert done.record is not None
+    assert (done.record.q50_at, done.record.q90_at) == (preview.forecast.q50_at, preview.forecast.q90_at)
+    assert done.record.completion_at == preview.completion_at
+
+
+async def test_a_batch_of_an_app_nobody_has_run_is_judged_by_its_size() -> None:
+    store = MemoryStore()
+    await a_registered_host(store, last_rpc_at=NOW)
+    app_id = (await a_submitted_batch(store, jobs=1)).app_id
+
+    small = await previewed(store, replace(PLANNED, app_id=app_id))
+    large = await previewed(store, replace(PLANNED, app_id=app_id, jobs_of_flop={Flop(1e15): 40}))
+
+    assert small.forecast.method is large.forecast.method is Method.APRIORI
+    assert large.forecast.q50_at > later(small.forecast.q50_at, HOUR_S)
+
+
+async def test_a_deadline_nobody_can_keep_is_at_risk() -> None:
+    short = replace(PLANNED, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0))
+    far = replace(short, deadline_at=later(NOW, 400 * DAY_S))
+    store = await a_store()
+
+    assert "after the deadline" in ((await previewed(store, short)).at_risk or "")
+    assert (await previewed(store, far)).at_risk is None
+
+
+async def test_a_quorum_of_two_takes_twice_the_instances() -> None:
+    preview = await previewed(await a_store(), replace(PLANNED, quorum=2))
+
+    assert [(hold.kind, hold.slots) for hold in preview.forecast.holds] == [(HoldKind.NOT_SENT, 80)]
+
+
+async def test_an_unknown_app_is_named() -> None:
+    with pytest.raises(NotFoundError, match="app 99"):
+        await previewed(await a_store(), replace(PLANNED, app_id=AppId(99)))
