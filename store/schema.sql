@@ -177,7 +177,7 @@ CREATE TABLE batch (
     waiting                 boolean NOT NULL DEFAULT true,  -- it may have unsent instances; false: it has none
     CHECK ((qos = 'short_deadline') = (deadline_at IS NOT NULL)),
     CHECK ((state = 'active') = (ended_at IS NULL))
-);
+) WITH (fillfactor = 80);  -- forecasts change a row again and again
 CREATE INDEX batch_in_order ON batch (order_tier, order_key, batch_id) WHERE state = 'active';
 CREATE INDEX batch_waiting ON batch (order_tier, order_key, batch_id) WHERE state = 'active' AND waiting;
 CREATE INDEX batch_by_submitter ON batch (submitter_id, created_at);

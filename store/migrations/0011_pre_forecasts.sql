@@ -67,3 +67,6 @@ CREATE TABLE app_forecast (
     spread                           double precision NOT NULL CHECK (spread BETWEEN 0.5 AND 4),
     spread_because                   text NOT NULL
 );
+
+-- Forecasts change a row again and again.
+ALTER TABLE batch SET (fillfactor = 80);
