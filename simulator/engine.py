@@ -17,7 +17,7 @@ from simulator.plumbing import CatalogueOfTheMoment
 from simulator.ports import Outage, Scenario, Submission, Volunteer
 from simulator.project import create_project
 from simulator.recording import Followed, Record
-from simulator.services import AnyStore, Duty, MoreDuties, Services, validate_after_s
+from simulator.services import PACE, AnyStore, Duty, MoreDuties, Services, validate_after_s
 
 MOST_AT_ONCE = 10_000  # events of one volunteer at the same instant: more can only be an endless loop
 
@@ -45,7 +45,7 @@ class Engine:
         self.record = Record(sequence=[] if sequence else None)
         self.ended_at = scenario.starts_at
         self._submissions: Sequence[Submission] = scenario.submissions(seed)
-        self._settings = {**scenario.settings, **settings}
+        self._settings = {**PACE, **scenario.settings, **settings}
         self._more_duties = more_duties
         self._watch = watch
         self._calendar = Calendar()

@@ -5,20 +5,24 @@ Nothing here decides anything. What loops in production is a duty with its inter
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import batch_estimator.build
 import feeder.build
 import hoststats.build
 import jobs.build
 import scheduler.build
+from batch_estimator.filling import TableSnapshots
+from batch_estimator.ports import Ports as EstimatorPorts
+from batch_estimator.service import in_line
 from domain.clock import Clock
 from domain.jobs import instance_id_of
 from domain.units import HOUR_S, BatchId, Instant, Seconds
 from feeder.ports import Ports as FeederPorts
 from feeder.service import Feeder
 from hoststats.ports import Ports as HostStatisticsPorts
-from hoststats.timer import LOOK_EVERY_S, TimerReport
+from hoststats.timer import TimerReport
 from jobs.build import JobsPorts, JobsServices
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
@@ -37,10 +41,14 @@ AnyStore = MemoryStore | PostgresStore
 # A worker refills its array every second, which mostly changes nothing. Clients call every few hours: so often is
 # often enough for them to find what is new, and it is made when a client calls.
 REFILL_S = Seconds(120.0)
+LOOK_S = Seconds(300.0)  # the same of what is due every hour or so
 SWEEP_S = Seconds(60.0)  # the same of time-outs, which come minutes late by their grace anyhow
 
 
 Tells = Callable[[object], bool]
+
+# Forecasts as often as they can matter to clients that call every few hours; a scenario may say otherwise.
+PACE: Mapping[str, object] = {"estimator.pause_s": HOUR_S, "estimator.timer_s": 6 * HOUR_S}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,12 @@ class Services:
             lambda: catalogue.catalogue().settings.ranking,
             clock,
         )
+        self.estimator = batch_estimator.build.build(
+            EstimatorPorts(TableSnapshots(store.forecasting), store.forecasts),
+            lambda: catalogue.catalogue().settings.estimator,
+            clock,
+            run_fit=in_line,
+        )
 
     @property
     def validator(self) -> Validator:
@@ -94,7 +108,8 @@ class Services:
         sweep_s = lifecycle("sweep_interval_s")
         return [
             Duty("sweeper", self.jobs.sweeper.run_once, lambda: max(SWEEP_S, sweep_s())),
-            Duty("host statistics", self.ranking.timer.run_once, lambda: LOOK_EVERY_S, tells=_has_ranked),
+            Duty("host statistics", self.ranking.timer.run_once, lambda: LOOK_S, tells=_has_ranked),
+            Duty("estimator", self.estimator.run_once, lambda: LOOK_S),
             Duty("tail copies", self.jobs.copier.run_once, lifecycle("tail_interval_s")),
             Duty("acceleration", self.jobs.accelerator.run_once, lifecycle("acceleration_interval_s"), tells=bool),
             Duty("catalogue", self.catalogue.refresh_once, lambda: HOUR_S),  # cut points grow stale by themselves
