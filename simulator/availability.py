@@ -86,21 +86,25 @@ class Availability:
 
     def on_from(self, at: float) -> float:
         """The first instant at or after `at` when it is on; math.inf: never again."""
-        self._know(at)
+        if self._known_until <= at:
+            self._know(at)
         i = bisect_right(self._off, at)
         while i >= len(self._off):
             if self._exhausted:
                 return math.inf
             self._more()
-        return max(at, self._on[i])
+        on_at = self._on[i]
+        return at if at > on_at else on_at
 
     def worked_s(self, at: float) -> float:
         """Seconds it was on before `at`."""
-        self._know(at)
+        if self._known_until <= at:
+            self._know(at)
         i = bisect_right(self._on, at) - 1
         if i < 0:
             return 0.0
-        return self._before_s[i] + min(at, self._off[i]) - self._on[i]
+        off_at = self._off[i]
+        return self._before_s[i] + (at if at < off_at else off_at) - self._on[i]
 
     def when(self, worked_s: float) -> float:
         """The instant by which it was on for so many seconds; math.inf: it never is."""

@@ -38,14 +38,24 @@ class Calls:
     report_at: float = math.inf
     not_before_at: float = -math.inf
     failures: int = 0
+    _wanted_at: float = math.nan  # of the last answer, which is `_on_at`
+    _on_at: float = math.inf
 
     def __post_init__(self) -> None:
         self.ask_at = self._grid_from(self.joins_at)
 
+    @property
+    def soon_s(self) -> float:
+        """What is due within this is reported at once."""
+        return max(DAY_S, self.buffer_s)
+
     def next_at(self) -> float:
         """When it calls next if nothing new happens; only while it is on."""
         wanted_at = max(min(self.ask_at, self.report_at), self.not_before_at)
-        return self.availability.on_from(wanted_at) if wanted_at < math.inf else math.inf
+        if wanted_at != self._wanted_at:
+            self._wanted_at = wanted_at
+            self._on_at = self.availability.on_from(wanted_at) if wanted_at < math.inf else math.inf
+        return self._on_at
 
     def asks(self, now: Instant) -> bool:
         """Whether a call at `now` asks for work."""
@@ -53,7 +63,7 @@ class Calls:
 
     def ended(self, due_at: Instant, at: Instant) -> None:
         """A task is over: when that is to be told."""
-        soon = due_at - at < max(DAY_S, self.buffer_s)
+        soon = due_at - at < self.soon_s
         self.report_at = min(self.report_at, at if soon else at + REPORT_AFTER_S)
 
     def answered(self, now: Instant, delay_s: Seconds) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from domain.units import DAY_S, Instant, Seconds
 from simulator.availability import Availability, measured_fraction
-from simulator.calls import Calls
+from simulator.calls import REPORT_AFTER_S, Calls
 from simulator.fate import Fates
 from simulator.ports import VolunteerFacts
 from simulator.processors import Ended, Processors, Task
@@ -67,6 +67,7 @@ class SimulatedVolunteer:
             availability,
             draw,
         )
+        self._soon_s = self._calls.soon_s
         self._kinds = {"": _Kind(self._processors(traits.ncpus))}
         if traits.gpu is not None:
             self._kinds[traits.gpu.type] = _Kind(self._processors(traits.gpu.count))
@@ -109,7 +110,7 @@ class SimulatedVolunteer:
     def next_event(self, now: Instant) -> Instant:
         at = self._calls.next_at()
         for kind in self._kinds.values():
-            at = min(at, kind.processors.next_at)
+            at = min(at, kind.processors.next_end_at(self._soon_s, REPORT_AFTER_S))
         return Instant(max(now, at) if at <= self._traits.leaves_at else math.inf)
 
     def advance(self, now: Instant) -> None:

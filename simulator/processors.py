@@ -63,7 +63,9 @@ class Task:
         >>> Task("a_1", Instant(0.0), left_s=50.0, true_s=100.0, estimate_s=200.0, done_s=50.0).remaining_s
         75.0
         """
-        fraction = min(1.0, self.done_s / self.true_s)
+        fraction = self.done_s / self.true_s
+        if fraction >= 1.0:
+            return 0.0
         return (1.0 - fraction) * (fraction * self.true_s + (1.0 - fraction) * self.estimate_s)
 
 
@@ -117,8 +119,9 @@ class Processors:
             self._compute(at)
             is_done = at >= self._done_at
             over = [task for task in self.tasks if _is_over(task, at, is_done=is_done)]
-            ended.extend(Ended(task, at, late=not task.started) for task in over)
-            self.tasks = [task for task in self.tasks if task not in over]
+            if over:
+                ended.extend([Ended(task, at, late=not task.started) for task in over])
+                self.tasks = [task for task in self.tasks if task not in over]
             self.plan(at)
         if now > self.at:
             self._compute(now)
@@ -135,16 +138,15 @@ class Processors:
         look_again_at = self._find_danger(runnable, now)
         self._share_out(runnable)
         self._done_at = self._first_end(runnable)
-        waiting = (task.due_at for task in runnable if not task.started)
-        late_at = min((at for at in waiting if at > now), default=math.inf)
+        late_at = min([task.due_at for task in runnable if not task.started and task.due_at > now], default=math.inf)
         self.next_at = min(self._done_at, late_at, look_again_at)
 
     def _find_danger(self, runnable: list[Task], now: Instant) -> float:
         """Mark the tasks that would come too late if all ran in turn; until when none of the others can."""
-        left = [(task.remaining_s, task.usage) for task in runnable]
+        left = [(task.remaining_s, task.gpu_count or task.ncpus) for task in runnable]
         capacity, fraction = self.count * self.share, max(0.01, self.fraction)
-        last_s = (sum(s * usage for s, usage in left) / capacity + max((s for s, _ in left), default=0.0)) / fraction
-        earliest_at = min((task.due_at for task in runnable), default=math.inf)
+        last_s = (sum([s * usage for s, usage in left]) / capacity + max(left, default=(0.0, 0.0))[0]) / fraction
+        earliest_at = min([task.due_at for task in runnable], default=math.inf)
         spare_s = earliest_at - self.margin_s - now - 2.0 * last_s  # list scheduling is never slower than that
         if spare_s >= 0.0:
             for task in runnable:
@@ -184,8 +186,17 @@ class Processors:
             task.was_in_danger = True
 
     def _first_end(self, runnable: list[Task]) -> float:
-        ahead_s = min((task.left_s / task.share for task in runnable if task.share > 0.0), default=math.inf)
+        ahead_s = min([task.left_s / task.share for task in runnable if task.share > 0.0], default=math.inf)
         return self.availability.when(self._worked_s + ahead_s) if ahead_s < math.inf else math.inf
+
+    def next_end_at(self, soon_s: float, after_s: float) -> float:
+        """The next instant at which what ended may have to be told: `after_s` after it ended, or at once where that is
+        less than `soon_s` before a deadline. Never later than what can end first, and looked at again then."""
+        first_at = self.next_at
+        if first_at == math.inf or not self.tasks:
+            return math.inf
+        earliest_at = min([task.due_at for task in self.tasks])
+        return first_at if earliest_at < first_at + soon_s + after_s else first_at + after_s
 
     def _compute(self, until: Instant) -> None:
         worked_s = self.availability.worked_s(until)

@@ -68,7 +68,7 @@ LINES: tuple[Line, ...] = (
     ("deadlines missed", lambda f: f.deadline_miss_fraction, percent),
     ("tight due dates", lambda f: f.tight_fraction, percent),
     ("run in deadline mode", lambda f: f.deadline_mode_fraction, percent),
-    ("others pre-empted, per job", lambda f: f.preempted_s_per_job, minutes),
+    ("others kept waiting, per job", lambda f: f.preempted_s_per_job, minutes),
     ("report to validation, median", lambda f: f.validation_delay_s, minutes),
     ("report to validation, 90 %", lambda f: f.validation_delay_p90_s, minutes),
     ("work that another should have had", lambda f: f.fairness_gap_fraction, percent),

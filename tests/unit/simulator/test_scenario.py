@@ -143,7 +143,7 @@ def test_an_outage_has_a_beginning_and_an_end() -> None:
     [
         ({"days": 0}, "days: expected a number above 0, got 0"),
         ({"days": 1e9}, "days: expected at most 3650, got 1000000000.0"),
-        ({"dyas": 3}, "dyas: expected one of"),
+        ({"colour": 3}, "colour: expected one of"),
         ({"population": {}}, "population.hosts: expected a whole number from 1 to 1000000; it must be given, got None"),
         ({"settings": {"deadline.p_tight": 3}}, "deadline.p_tight: expected a number from 0 to 1, got 3"),
         ({"settings": {"nothing": 3}}, "nothing: expected the name of a setting"),
