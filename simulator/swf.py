@@ -1,8 +1,9 @@
 """Workload logs in Standard Workload Format: what people submitted to a real cluster, as batches of a scenario.
 
-A line is a job of 18 numbers, ';' begins a comment, -1 is "not known". A job that used p processors for t seconds
-becomes a batch of p jobs of t seconds on a processor of 1 Gflop/s; jobs of one user that came within `together_s` of
-the first, alike in length, are one batch, as a user's script submits them. Cancelled jobs that never ran are left out.
+A line is a job of 18 numbers or more, ';' begins a comment, below 0 is "not known". A job that used p processors for t
+seconds becomes a batch of p jobs of t seconds on a processor of 1 Gflop/s; jobs of one user that came within
+`together_s` of the first, alike in length, are one batch, as a user's script submits them. Jobs that never ran are
+left out.
 """
 
 from __future__ import annotations
@@ -82,14 +83,15 @@ def _job(cells: list[str], where: str) -> LoggedJob | None:
     )
 
 
-def _number(cells: list[str], place: int, where: str, *, low: float = -1.0) -> float:
+def _number(cells: list[str], place: int, where: str, *, low: float = -math.inf) -> float:
     name = NAMES[place] if place < len(NAMES) else f"column {place + 1}"
     try:
         value = float(cells[place])
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= low):
-        raise InvalidInputError(f"{where}, {name}", f"a number of at least {low:g}", cells[place])
+        expected = "a number" if low == -math.inf else f"a number of at least {low:g}"
+        raise InvalidInputError(f"{where}, {name}", expected, cells[place])
     return value
 
 

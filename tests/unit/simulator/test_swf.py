@@ -17,7 +17,7 @@ LOG = """\
 
 1    100  0  3600  4 -1 -1  4  7200 -1 1 8 1 1 1 1 -1 -1
 2    160  5  3500  2 -1 -1  2  7200 -1 1 8 1 1 1 1 -1 -1 ; the same script again
-3    200  0    -1 16 -1 -1 16  7200 -1 5 9 1 1 1 1 -1 -1
+3    200  0  -777 16 -1 -1 16  7200 -1 5 9 1 1 1 1 -1 -1
 4    300  0  7200 -1 -1 -1  8  7200 -1 1 9 1 1 1 1 -1 -1
 5  90000  0  3600  1 -1 -1  1  7200 -1 1 8 1 1 1 1 -1 -1
 """
@@ -79,11 +79,11 @@ def test_time_may_pass_faster() -> None:
         ("1 2 3", "log.swf line 2: expected 18 columns, got '3 columns'"),
         ("1 x 0 3600 4 -1 -1 4 7200 -1 1 8 1 1 1 1 -1 -1", "log.swf line 2, submit: expected a number of at least 0"),
         (
-            "1 5 0 -7 4 -1 -1 4 7200 -1 1 8 1 1 1 1 -1 -1",
-            "line 2, run time: expected a number of at least -1, got '-7'",
+            "1 -5 0 60 4 -1 -1 4 7200 -1 1 8 1 1 1 1 -1 -1",
+            "line 2, submit: expected a number of at least 0, got '-5'",
         ),
         ("1 5 0 nan 4 -1 -1 4 7200 -1 1 8 1 1 1 1 -1 -1", "log.swf line 2, run time: expected a number"),
-        ("1 5 0 60 4 -1 -1 4 7200 -1 1 who 1 1 1 1 -1 -1", "line 2, column 12: expected a number of at least -1, got"),
+        ("1 5 0 60 4 -1 -1 4 7200 -1 1 who 1 1 1 1 -1 -1", "line 2, column 12: expected a number, got 'who'"),
     ],
 )
 def test_a_wrong_line_is_named(line: str, says: str) -> None:
