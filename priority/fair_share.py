@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from domain.batches import Account
 from domain.errors import InvalidInputError
 from domain.units import AccountId, SubmitterId
+from domain.usage import LEAST_USAGE
 from priority.tree_rank import Weighed, user_ranks
 
 LeafId = tuple[SubmitterId, AccountId]
@@ -91,9 +92,10 @@ def level_weight(shares: float, all_shares: float, usage: float, all_usage: floa
     """
     if shares <= 0.0 or all_shares <= 0.0:
         return 0.0
-    if usage <= 0.0 or all_usage <= 0.0:
+    used = usage / all_usage if usage >= LEAST_USAGE else 0.0
+    if used <= 0.0:
         return math.inf
-    weight = (shares / all_shares) / (usage / all_usage)
+    weight = (shares / all_shares) / used
     return float(f"{weight:.12g}")  # equal on paper is equal here
 
 

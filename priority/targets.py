@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from domain.errors import InvalidInputError
 from domain.units import Instant, Seconds
+from domain.usage import LEAST_USAGE
 
 STAR_POINTS = 5.0  # off target by more than this, in percentage points
 MOST_WINDOWS = 24
@@ -92,7 +93,7 @@ def used_fraction(used: Sequence[float], total: Sequence[float], *, decay: float
     weights = window_weights(decay, windows)
     whole = sum(amount * weight for amount, weight in zip(total, weights, strict=False))
     own = sum(amount * weight for amount, weight in zip(used, weights, strict=False))
-    return own / whole if whole > 0.0 else 0.0
+    return own / whole if whole >= LEAST_USAGE else 0.0
 
 
 def used_percent(shares: Sequence[float], total: Sequence[float], *, decay: float) -> float:

@@ -1,0 +1,152 @@
+"""Room for jobs that need much of a host."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.ordering import Request
+from domain.units import BatchId, HostId, Instant, JobId, Seconds
+from priority.admission import Answer, HostNow, Sending, admit
+from priority.big_jobs import Kept, Lease, Waiting, fits_around, kept_slots, lease
+from priority.displacement import Newcomer, UnderWay, may_displace
+from priority.reservations import Taken
+
+NOW = Instant(100.0)
+HOST = Request(8.0, 16e9)
+
+
+def slots(waiting: list[Waiting], kept: list[Kept], depth: int = 1, longest_s: float = 1000.0) -> list[int]:
+    made = kept_slots(waiting, kept, depth=depth, reference=HOST, least_pe=4.0, longest_s=Seconds(longest_s), now=NOW)
+    return [slot.batch_id for slot in made]
+
+
+def big(number: int, **changes: object) -> Waiting:
+    return Waiting(BatchId(number), **{"request": Request(8.0), **changes})  # type: ignore[arg-type]
+
+
+def test_ordinary_jobs_and_those_hosts_take_need_no_kept_slot() -> None:
+    assert slots([big(1, request=Request(1.0)), big(2, blocked=False), big(3)], []) == [3]
+
+
+def test_a_newly_higher_job_takes_no_slot_away() -> None:
+    assert slots([big(1), big(2)], [Kept(BatchId(2), NOW)]) == [2]
+
+
+def test_a_sent_job_leaves_its_slot_to_the_next() -> None:
+    assert slots([big(1)], [Kept(BatchId(2), NOW)]) == [1]
+
+
+def test_a_slot_kept_too_long_goes_to_another() -> None:
+    assert slots([big(1), big(2)], [Kept(BatchId(1), Instant(0.0))], longest_s=50.0) == [2]
+    assert slots([big(1)], [Kept(BatchId(1), Instant(0.0))], longest_s=50.0) == []
+
+
+def a_lease(under_way: list[Taken], now: float = 100.0, cores: float = 4.0) -> Lease | None:
+    return lease(
+        job_id=JobId(1),
+        cores=cores,
+        limit_s=Seconds(500.0),
+        host_id=HostId(1),
+        host_cores=4.0,
+        under_way=under_way,
+        slack_s=Seconds(60.0),
+        now=Instant(now),
+    )
+
+
+def test_a_lease_slides_forward_when_work_ends_early() -> None:
+    first = a_lease([Taken("a", 2.0, NOW, Instant(900.0)), Taken("b", 1.0, NOW, Instant(400.0))])
+    second = a_lease([Taken("b", 1.0, NOW, Instant(400.0))], now=200.0)
+
+    assert first is not None and second is not None
+    assert (first.start_at, second.start_at) == (900.0, 400.0)
+
+
+def test_a_host_with_too_few_cores_gives_no_lease() -> None:
+    assert a_lease([], cores=5.0) is None
+
+
+def test_what_leaves_enough_cores_may_outlast_the_start_of_a_lease() -> None:
+    held = a_lease([Taken("a", 3.0, NOW, Instant(300.0))], cores=2.0)
+    assert held is not None
+
+    def fits(cores: float, under_way: list[Taken]) -> bool:
+        limit_s = Seconds(1000.0)
+        return fits_around(held, cores=cores, limit_s=limit_s, host_cores=4.0, under_way=under_way, now=NOW)[0]
+
+    assert fits(2.0, [])
+    assert not fits(3.0, [])
+    assert not fits(2.0, [Taken("c", 1.0, NOW, Instant(5000.0))])
+
+
+def under_way(**changes: object) -> UnderWay:
+    values: dict[str, object] = {
+        "name": "old",
+        "cores": 4.0,
+        "remaining_s": Seconds(4000.0),
+        "limit_s": Seconds(4000.0),
+        "due_at": Instant(1e6),
+        "reported_at": NOW,
+    }
+    return UnderWay(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def verdict(one: UnderWay, seconds: float = 1000.0, due_at: float = 1e5, running: int = 0) -> tuple[bool, str]:
+    job = Newcomer(4.0, Seconds(seconds), Instant(due_at), running)
+    found = may_displace(job, [one], host_cores=4.0, now=NOW)
+    return found.send, found.because
+
+
+def test_each_factor_alone_forbids_displacement() -> None:
+    assert verdict(under_way()) == (True, "nothing under way is put off too long")
+    assert verdict(under_way(), seconds=1001.0) == (False, "old would be stretched to 1.25 of its limit, at most 1.25")
+    assert verdict(under_way(due_at=Instant(5000.0))) == (False, "old would end 100 s after its due date")
+    assert verdict(under_way(), due_at=1000.0) == (False, "would end 100 s after its own due date")
+    nearly_done = under_way(remaining_s=Seconds(40.0))
+    assert verdict(nearly_done, seconds=500.0) == (
+        False,
+        "old is not to be put off for it: score -0.46",
+    )  # 1 + log2(2) / 2 - 2 * 0.99^2
+    assert not verdict(under_way(), running=1000)[0]
+
+
+def test_what_would_be_late_anyway_is_no_obstacle() -> None:
+    free = under_way(name="late", cores=1.0, due_at=Instant(200.0))
+
+    assert may_displace(Newcomer(2.0, Seconds(10.0), Instant(1e5)), [free], host_cores=4.0, now=NOW).send
+
+
+def test_reports_grow_old_and_work_goes_on_meanwhile() -> None:
+    one = under_way(reported_at=Instant(0.0))
+
+    assert (one.left_s(NOW), one.left_s(Instant(1e9))) == (3900.0, 0.0)
+    assert one.done_fraction(NOW) == pytest.approx(0.025)
+    assert (one.consumed_proc_s(NOW), one.remaining_proc_s(NOW)) == (400.0, 15600.0)
+
+
+def sending(**changes: object) -> Sending:
+    values: dict[str, object] = {"job_id": JobId(7), "cores": 4.0, "runtime_s": Seconds(2000.0), "due_at": Instant(1e5)}
+    return Sending(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_work_that_is_charged_nothing_is_for_hosts_with_nothing_else() -> None:
+    busy, idle = HostNow(HostId(1), 4.0, others_feasible=True), HostNow(HostId(1), 4.0)
+
+    assert admit(busy, sending(rate=0.0), NOW).answer is Answer.SKIP
+    assert admit(idle, sending(rate=0.0), NOW).answer is Answer.SEND
+
+
+def test_displacement_is_looked_at_for_tight_work_and_only_when_it_is_on() -> None:
+    host = HostNow(HostId(1), 4.0, [under_way()])
+
+    assert admit(host, sending(tight=True), NOW).answer is Answer.SEND
+    assert admit(host, sending(), NOW, displace=True).answer is Answer.SEND
+    assert admit(host, sending(tight=True), NOW, displace=True).answer is Answer.HOLD
+
+
+def test_a_leased_host_is_held_from_others_but_not_from_the_job_itself() -> None:
+    held = a_lease([Taken("a", 2.0, NOW, Instant(300.0))])
+    host = HostNow(HostId(1), 4.0, lease=held)
+
+    assert admit(host, sending(), NOW).answer is Answer.HOLD
+    assert admit(host, sending(job_id=JobId(1)), NOW).answer is Answer.SEND

@@ -1,0 +1,130 @@
+"""Priorities as people see them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain.errors import InvalidInputError
+from domain.ordering import BatchFacts, QueueClock
+from domain.ordering_settings import OrderingSettings
+from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
+from priority.displays import Format, figure, shown, sprio_weights, verbose
+from priority.emulate import SYSTEMS, emulate
+from priority.moment import Moment, Standing
+from priority.order import Order
+from priority.policies import policy_of
+
+LEAF = (SubmitterId(1), AccountId(1))
+MOMENT = Moment(Instant(1_000.0), {LEAF: Standing(0.453217, 1.0, user_delta=-3.337)})
+
+
+def breakdowns(policy: str = "multifactor", **settings: object):  # type: ignore[no-untyped-def]  # list[Breakdown]
+    batches = [
+        BatchFacts(BatchId(n), *LEAF, Instant(0.0), user_priority=-37 * n, clock=QueueClock(Seconds(1234.567 * n)))
+        for n in (1, 2, 3)
+    ]
+    order = Order(policy_of(OrderingSettings(policy=policy, **settings)), batches, MOMENT)  # type: ignore[arg-type]
+    return [order.breakdown(place.batch_id) for place in order.places]
+
+
+@pytest.mark.parametrize("layout", [Format.TABLE, Format.SPRIO])
+def test_printed_parts_sum_to_the_printed_total(layout: Format) -> None:
+    heading, *rows = shown(breakdowns(), layout)
+    for row in rows:
+        parts = [
+            cell
+            for name, cell in zip(heading, row, strict=True)
+            if name.lower() in {"wait", "user", "qos", "queue", "fairshare"}
+        ]
+        [total] = [cell for name, cell in zip(heading, row, strict=True) if name in {"total", "PRIORITY"}]
+        assert sum(round(float(cell) * 100) for cell in parts) == round(float(total) * 100)
+
+
+def test_components_of_the_other_products_table_sum_up_and_percentages_are_of_absolute_values() -> None:
+    weights = "QUEUETIMEWEIGHT=1 USERPRIOWEIGHT=0.3 FSUSERWEIGHT=1.7"
+    heading, *rows, foot = shown(breakdowns("components", components=weights), Format.MDIAG)
+
+    assert heading == ["batch", "priority", "SERVICE", "FS"]
+    for row in rows:
+        assert sum(round(float(cell.split()[0]) * 100) for cell in row[2:]) == round(float(row[1]) * 100)
+        assert all(float(cell.split()[1].split("%")[0]) >= 0.0 for cell in row[2:])
+    assert foot[0] == "Percent Contribution"
+
+
+def test_terms_without_weight_are_hidden() -> None:
+    assert "size" not in shown(breakdowns(), Format.TABLE)[0]
+    assert "size" in shown(breakdowns(size_weight=1.0), Format.TABLE)[0]
+
+
+def test_the_verbose_form_has_formula_numbers_products_and_result() -> None:
+    lines = verbose(breakdowns()[0]).splitlines()
+
+    assert lines[1].startswith("  priority = wait * wait_weight + qos * qos_weight")
+    assert "0.5 * 100000" in lines[2]
+    assert lines[3].count(" + ") + lines[3].count(" - ") == 4
+    assert float(lines[4].split("= ")[1]) == pytest.approx(breakdowns()[0].total, abs=0.005)
+
+
+def test_a_total_below_its_bound_says_both() -> None:
+    [first, *_] = breakdowns(level_weight=0.0, fairshare_weight=0.0, wait_weight=0.0)
+
+    assert first.total < 0.0
+    assert first.result == 0.0
+    assert "-> 0 (at least 0)" in verbose(first)
+
+
+def test_the_stored_record_is_json_and_adds_up() -> None:
+    record = json.loads(json.dumps(breakdowns()[0].as_record()))
+
+    assert record["policy"] == "multifactor"
+    assert sum(one["points"] for one in record["components"]) == pytest.approx(record["total"])
+    assert {"name", "raw", "unit", "value", "cap", "weight", "points", "note"} <= set(record["components"][0])
+
+
+def test_large_figures_are_not_cut_off() -> None:
+    assert figure(100000.0) == "100000"
+    assert figure(4294967295.0) == "4294967295"
+
+
+def test_weights_are_those_the_priorities_were_made_with() -> None:
+    heading, row = sprio_weights(breakdowns(wait_weight=123.0))
+
+    assert dict(zip(heading, row, strict=True))["WAIT"] == "123"
+
+
+@pytest.mark.parametrize("system", sorted(SYSTEMS))
+@pytest.mark.parametrize(
+    "document", [None, [], 3, {"tree": 3}, {"root_children": 1, "rows": 2, "jobs": 3, "children": 4}]
+)
+def test_a_document_that_is_no_tree_is_refused_by_field(system: str, document: object) -> None:
+    if system in {"maui", "nci"} and document == {"tree": 3}:
+        assert emulate(system, document).rows == ()
+        return
+    if system == "maui" and isinstance(document, dict):
+        document = {"rows": 2}
+    with pytest.raises(InvalidInputError):
+        emulate(system, document)
+
+
+def test_an_unknown_system_names_those_there_are() -> None:
+    with pytest.raises(InvalidInputError, match="one of flux, slurm, pbs, maui, nci"):
+        emulate("lsf", {})
+
+
+def test_each_system_answers_in_its_own_columns() -> None:
+    tree = {
+        "name": "root",
+        "children": [{"name": "ann", "shares": 1, "usage": 3}, {"name": "bob", "shares": 1, "usage": 1}],
+    }
+    rows = {"section": "USER", "name": "ann", "target": 10.0, "windows": [20.0]}
+
+    assert emulate("slurm", tree).rows[0] == ("ann", "0.500000", "0.750000", "0.750000", "0.353553")
+    assert emulate("pbs", tree).rows[0] == ("ann", "0.5000", "0.6000", "0.4353")
+    assert emulate("maui", {"decay": 1, "total_per_window": [5], "rows": [rows]}).rows == (
+        ("USER", "ann*", "20.00", "10.00", "20.00"),
+    )
+    jobs = [{"id": "a1", "owner": "ann"}, {"id": "a2", "owner": "ann"}, {"id": "b1", "owner": "bob"}]
+    assert [job for job, _ in emulate("nci", {"jobs": jobs}).rows] == ["a1", "b1", "a2"]
+    assert [job for job, _ in emulate("nci", {"jobs": jobs, "held": {"ann": 4}}).rows] == ["b1", "a1", "a2"]

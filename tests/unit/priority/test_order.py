@@ -1,0 +1,98 @@
+"""All batches in order, and after a charge."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from domain.ordering import BatchFacts, QueueClock, ServiceLevel, total_of
+from domain.ordering_settings import OrderingSettings
+from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
+from priority.moment import Moment, Standing
+from priority.order import Order, Place
+from priority.policies import Policy, policy_of
+
+NOW = Instant(1_000.0)
+ADA, BOB = (SubmitterId(1), AccountId(1)), (SubmitterId(2), AccountId(1))
+
+
+def facts(batch_id: int, leaf: tuple[SubmitterId, AccountId] = ADA, **changes: object) -> BatchFacts:
+    values = {"submitted_at": Instant(100.0), **changes}
+    return BatchFacts(BatchId(batch_id), *leaf, **values)  # type: ignore[arg-type]  # by name
+
+
+def policy(name: str, **settings: object) -> Policy:
+    return policy_of(replace(OrderingSettings(policy=name), **settings))  # type: ignore[arg-type]  # by name
+
+
+def moment(ada: float, bob: float, rank: tuple[float, float] = (1.0, 0.5)) -> Moment:
+    return Moment(NOW, {ADA: Standing(ada, rank[0]), BOB: Standing(bob, rank[1])})
+
+
+def ids(places: list[Place]) -> list[int]:
+    return [place.batch_id for place in places]
+
+
+def sorted_as_stored(places: list[Place]) -> list[int]:
+    return [place.batch_id for place in sorted(places, key=lambda one: (one.tier, one.key, one.batch_id))]
+
+
+def test_the_under_served_submitter_goes_first() -> None:
+    order = Order(policy("multifactor"), [facts(1), facts(2, BOB)], moment(ada=0.2, bob=0.8))
+
+    assert ids(order.places) == [2, 1]
+
+
+def test_a_charge_puts_its_submitter_behind() -> None:
+    order = Order(policy("multifactor"), [facts(1), facts(2, BOB), facts(3)], moment(ada=0.8, bob=0.5))
+    moved = order.recharged(moment(ada=0.3, bob=0.5), [ADA])
+
+    assert ids(order.places) == [2, 1, 3]
+    assert ids(moved) == [1, 3]
+
+
+def test_after_a_charge_the_order_is_that_of_a_full_ordering() -> None:
+    batches = [
+        facts(n, (ADA, BOB)[n % 2], user_priority=-n % 7, level=list(ServiceLevel)[n % 3], bypassed=n % 4)
+        for n in range(1, 60)
+    ]
+    for name in ("logical_time", "multifactor", "components", "equal_access", "fifo"):
+        chosen = policy(name, components="FSUSERWEIGHT=3 FSCAP=2 USERPRIOWEIGHT=0.1 expedite.FSWEIGHT=5 SERVICECAP=9")
+        order = Order(chosen, batches, moment(0.1, 0.9))
+        after = Moment(NOW, {ADA: Standing(0.7, 0.5, 4.0, held_pe=3.0), BOB: Standing(0.2, 1.0, -4.0)})
+        order.recharged(after, [ADA, BOB])
+
+        assert order.places == Order(chosen, batches, after).places, name
+
+
+def test_the_total_of_a_place_is_the_sum_of_its_breakdown() -> None:
+    batches = [facts(n, (ADA, BOB)[n % 2], user_priority=-n, clock=QueueClock(Seconds(77.7 * n))) for n in range(1, 9)]
+    for name in ("multifactor", "components", "equal_access"):
+        order = Order(
+            policy(name, components="QUEUETIMEWEIGHT=0.1 USERPRIOWEIGHT=1 SERVICECAP=1"), batches, moment(0.1, 0.7)
+        )
+        for place in order.places:
+            breakdown = order.breakdown(place.batch_id)
+            assert breakdown.total == place.total
+            assert total_of(one.points for one in breakdown.components) == place.total
+
+
+def test_ties_go_by_rank_then_submission_then_id_and_stored_keys_agree() -> None:
+    batches = [
+        facts(1, BOB),
+        facts(2, clock=QueueClock(Seconds(0.0), Instant(900.0))),
+        facts(3, clock=QueueClock(Seconds(0.0), Instant(800.0))),
+        facts(4, BOB),
+    ]
+    order = Order(policy("multifactor", wait_weight=0.0), batches, moment(0.5, 0.5))
+
+    assert ids(order.places) == [3, 2, 1, 4]
+    assert sorted_as_stored(order.places) == [3, 2, 1, 4]
+    assert math.isclose(order.places[0].key, order.places[-1].key)
+
+
+def test_nothing_to_order_is_an_empty_order() -> None:
+    order = Order(policy("components"), [], Moment(NOW))
+
+    assert order.places == []
+    assert order.recharged(Moment(NOW), [ADA]) == []
