@@ -105,7 +105,7 @@ def run_on_dask(cases: Sequence[Case], more_duties: MoreDuties, watching: Watchi
     with Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
         futures = [client.submit(run_unwatched, case, more_duties, pure=False) for case in cases]
         places = {future.key: place for place, future in enumerate(futures)}
-        for future in as_completed(futures):  # type: ignore[no-untyped-call]
+        for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call]
             watching.over(places[future.key])
         return [future.result() for future in futures]
 

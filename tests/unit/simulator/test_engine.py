@@ -1,0 +1,159 @@
+"""A scenario on the production services: it comes to an end, repeats itself, and decides nothing on its own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+
+import pytest
+
+import simulator
+from batch_estimator.service import Estimator
+from domain.batches import QoS
+from domain.dispatch import Assignment
+from domain.errors import InvalidInputError
+from domain.settings import DeadlineRule
+from domain.units import Instant, Seconds
+from feeder.array import JobArray
+from feeder.refill import Refiller
+from feeder.service import Feeder
+from hoststats.service import HostStatistics
+from hoststats.timer import Timer
+from jobs.acceleration import Accelerator
+from jobs.sweeper import Sweeper
+from jobs.tails import TailCopier
+from jobs.validator import Validator
+from scheduler.dispatch import choose
+from scheduler.service import RequestService
+from simulator.engine import Engine
+from simulator.loop import run_without_threads
+from simulator.ports import Outage
+from simulator.run import warnings_only
+from store.memory import MemoryStore
+from tests.unit.simulator.rig import START, PlainScenario, PlainVolunteer, a_batch, no_more_duties
+
+HOUR_S = 3600.0
+
+
+def simulated(
+    scenario: PlainScenario, seed: int = 1, settings: Mapping[str, object] | None = None, *, sequence: bool = False
+) -> Engine:
+    """A run that is over."""
+    engine = Engine(
+        scenario,
+        seed,
+        store=lambda clock: MemoryStore(),
+        settings=settings or {},
+        more_duties=no_more_duties,
+        watch=lambda at: None,
+        sequence=sequence,
+    )
+    with warnings_only():
+        run_without_threads(engine.run())
+    return engine
+
+
+def sent(engine: Engine) -> list[Assignment]:
+    assert engine.record.sequence is not None
+    return engine.record.sequence
+
+
+def test_a_run_ends_when_every_batch_has_ended() -> None:
+    engine = simulated(PlainScenario(batches=[a_batch("rush", jobs=60), a_batch("bulk", qos="throughput", jobs=90)]))
+
+    rush, bulk = engine.record.batches.values()
+    assert (rush.name, rush.qos, len(rush.ended_at)) == ("rush", QoS.AFAP, 60)
+    assert (bulk.name, bulk.qos, len(bulk.ended_at)) == ("bulk", QoS.THROUGHPUT, 90)
+    assert engine.ended_at == max(*rush.ended_at, *bulk.ended_at)
+
+
+def test_lost_and_failed_instances_are_made_up_for() -> None:
+    engine = simulated(PlainScenario(batches=[a_batch("rush", jobs=120)], lost_fraction=0.2, error_fraction=0.1))
+
+    (rush,) = engine.record.batches.values()
+    assert rush.instances > rush.jobs
+    assert rush.validated == 120
+
+
+def test_a_run_is_given_up_at_the_horizon() -> None:
+    engine = simulated(PlainScenario(batches=[a_batch("rush", jobs=5000)], horizon_s=Seconds(20 * HOUR_S)))
+
+    assert engine.ended_at == START + 20 * HOUR_S
+    assert engine.record.jobs_open > 0
+
+
+def test_nobody_is_answered_while_the_project_is_away() -> None:
+    outage = Outage(Instant(START + 10 * HOUR_S), Instant(START + 30 * HOUR_S))
+    engine = simulated(PlainScenario(batches=[a_batch("rush", jobs=300)], outages=[outage]), sequence=True)
+
+    assert sum(one.unanswered_calls for one in engine.volunteers if isinstance(one, PlainVolunteer)) > 0
+    assert not [one for one in sent(engine) if outage.start_at <= one.sent_at < outage.end_at]
+    assert engine.record.jobs_open == 0
+
+
+@pytest.mark.parametrize("rule", list(DeadlineRule))
+def test_the_same_seed_gives_the_same_dispatches_under_every_rule(rule: DeadlineRule) -> None:
+    batches = [a_batch("rush", jobs=60), a_batch("bulk", qos="throughput", jobs=60)]
+    scenario = PlainScenario(batches=batches, horizon_s=Seconds(8 * 86400.0))
+    one, other = (sent(simulated(scenario, 3, {"deadline.rule": str(rule)}, sequence=True)) for _ in range(2))
+
+    assert one == other
+    assert len(one) >= 60  # of the proposal's word nobody is good enough for the urgent ones at first
+
+
+def test_another_seed_gives_other_dispatches() -> None:
+    scenario = PlainScenario(batches=[a_batch("rush", jobs=60)])
+
+    assert sent(simulated(scenario, 1, sequence=True)) != sent(simulated(scenario, 2, sequence=True))
+
+
+def test_rules_differ_in_the_due_dates_they_give() -> None:
+    scenario = PlainScenario(batches=[a_batch("rush", jobs=60)])
+
+    fixed = sent(simulated(scenario, 1, {"deadline.rule": "fixed"}, sequence=True))
+    muster = sent(simulated(scenario, 1, {"deadline.rule": "muster"}, sequence=True))
+
+    assert {one.due_at - one.sent_at for one in fixed} == {7 * 86400.0}
+    assert any(one.tight and one.due_at - one.sent_at < 7 * 86400.0 for one in muster)
+
+
+def test_a_setting_that_cannot_be_is_refused_before_anything_runs() -> None:
+    with pytest.raises(InvalidInputError, match=r"deadline\.p_tight: expected a number from 0 to 1, got 2"):
+        simulated(PlainScenario(), settings={"deadline.p_tight": 2})
+
+
+def test_the_services_of_a_run_are_those_of_production() -> None:
+    services = simulated(PlainScenario(batches=[a_batch("rush", jobs=2)])).services
+
+    assert [type(one) for one in (services.requests, services.feeder, services.feeder.array)] == [
+        RequestService,
+        Feeder,
+        JobArray,
+    ]
+    assert type(services.feeder._refiller) is Refiller
+    assert services.requests._giver._decide is choose
+    assert type(services.jobs.validator) is Validator
+    assert type(services.jobs.sweeper) is Sweeper
+    assert type(services.jobs.copier) is TailCopier
+    assert type(services.jobs.accelerator) is Accelerator
+    assert type(services.ranking.statistics) is HostStatistics
+    assert type(services.ranking.timer) is Timer
+    assert type(services.estimator) is Estimator
+
+
+def test_every_duty_of_a_run_belongs_to_a_production_package() -> None:
+    services = simulated(PlainScenario(batches=[a_batch("rush", jobs=2)])).services
+
+    owners = {
+        duty.name: inspect.getmodule(type(duty.run_once.__self__)).__name__.partition(".")[0]  # type: ignore[union-attr, attr-defined]
+        for duty in services.duties()
+        if duty.name != "catalogue"
+    }
+    assert owners == {
+        "sweeper": "jobs",
+        "host statistics": "hoststats",
+        "estimator": "batch_estimator",
+        "tail copies": "jobs",
+        "acceleration": "jobs",
+    }
+    assert simulator.__name__ not in owners.values()

@@ -1,0 +1,90 @@
+"""Cases: what a run comes to, whatever the process it is made in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from domain.errors import InvalidInputError
+from operations.simulating import duties
+from simulator.run import Case, run_case
+from simulator.scenario import FileScenario, read_scenario
+from simulator.sweep import cases_of, compared, run_here, unwatched
+
+TINY = {
+    "population.hosts": 25,
+    "days": 12,
+    "submitter": [{"name": "ada"}],
+    "batch": [
+        {"name": "survey", "submitter": "ada", "qos": "throughput", "jobs": 60, "fpops_est": 1e13},
+        {"name": "rush", "submitter": "ada", "qos": "afap", "at_hours": 24, "jobs": 20, "fpops_est": 1e13},
+    ],
+}
+PRINT_A_RUN = """
+from tests.unit.simulator.test_run import a_comparison
+print(a_comparison())
+"""
+
+
+def tiny() -> FileScenario:
+    return read_scenario("small", TINY)
+
+
+def a_comparison() -> dict[str, object]:
+    """Of two rules and the bound."""
+    cases = cases_of(tiny(), rules=("muster", "accelerated", "clairvoyant"), seeds=(1, 2), settings={})
+    return compared(cases, run_here(cases, duties, _Nobody())).as_json()
+
+
+class _Nobody:
+    def moved(self, place: int, at: float) -> None: ...
+
+    def over(self, place: int) -> None: ...
+
+
+def test_no_rule_is_faster_than_the_clairvoyant_bound() -> None:
+    found = a_comparison()["rules"]
+
+    assert isinstance(found, dict)
+    bound = found["clairvoyant"]["afap_makespan_s"]
+    assert 0 < bound < found["muster"]["afap_makespan_s"]
+    assert bound < found["accelerated"]["afap_makespan_s"]
+
+
+def test_the_same_case_gives_the_same_figures_whatever_python_hashes_with() -> None:
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", PRINT_A_RUN],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+
+    assert len(found) == 1
+    assert "afap_makespan_s" in found.pop()
+
+
+def test_settings_of_a_case_change_the_run() -> None:
+    one = run_case(Case(tiny(), 1, "muster", {"deadline.min_slack_s": 36000.0}), duties, unwatched)
+    other = run_case(Case(tiny(), 1, "muster"), duties, unwatched)
+
+    assert one.figures != other.figures
+
+
+def test_an_unknown_rule_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="rule: expected one of muster, proposal, fixed, accelerated"):
+        run_case(Case(tiny(), 1, "luck"), duties, unwatched)
+
+
+def test_ends_of_urgent_batches_are_told_job_by_job() -> None:
+    ran = run_case(Case(tiny(), 1, "fixed"), duties, unwatched)
+
+    assert list(ran.ends_s) == ["rush"]
+    assert len(ran.ends_s["rush"]) <= 20
+    assert max(ran.ends_s["rush"]) > 0
