@@ -120,7 +120,8 @@ def slurm_classic(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
 
 
 def pbs(inputs: Inputs, expected: Inputs) -> Mapping[str, Any]:
-    tree, least = inputs.get("tree", {}), inputs.get("tree", {}).get("min_usage", pbs_system.MIN_USAGE)
+    tree = inputs.get("tree", {})
+    least = tree.get("min_usage", inputs.get("min_usage", pbs_system.MIN_USAGE))
     top = pbs_tree_of(tree)
     shares = pbs_system.fair_shares(top, min_usage=least)
     factors = {name: share.fairshare_factor for name, share in shares.items()}
