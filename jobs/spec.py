@@ -69,10 +69,16 @@ class BatchSpec:
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """What a batch adds up to: its jobs, their work with every instance of the quorum, the files they read."""
+    """What a batch adds up to: its jobs, their work with every instance of the quorum, the files they read.
+
+    `delay_bound_s` and `quorum` are the greatest of its jobs'; `jobs_of_flop` is how many jobs there are of each size.
+    """
 
     jobs: int
     flop: Flop
+    delay_bound_s: Seconds
+    quorum: int
+    jobs_of_flop: Mapping[Flop, int]
     inputs: tuple[InputSpec, ...] = ()  # each once
 
 
@@ -111,15 +117,21 @@ def with_rows(spec: BatchSpec, rows: Rows, *, files: FileSettings = FileSettings
 def size_of(spec: BatchSpec) -> BatchSize:
     """Add the batch up: flop = sum of count * fpops_est * quorum. Raises InvalidInputError when it is too large.
 
-    >>> size_of(parse_batch({"app": "pi", "qos": "afap", "submitter": "ada",
-    ...                      "jobs": {"count": 3, "fpops_est": 1e12, "quorum": 2}}))
-    BatchSize(jobs=3, flop=6000000000000.0, inputs=())
+    >>> size = size_of(parse_batch({"app": "pi", "qos": "afap", "submitter": "ada",
+    ...                             "jobs": {"count": 3, "fpops_est": 1e12, "quorum": 2}}))
+    >>> size.jobs, size.flop, size.quorum, size.jobs_of_flop
+    (3, 6000000000000.0, 2, {1000000000000.0: 3})
     """
-    jobs, flop = 0, 0.0
+    jobs, flop, delay_bound_s, quorum = 0, 0.0, Seconds(0.0), 1
+    jobs_of_flop: dict[Flop, int] = {}
     inputs: dict[InputSpec, None] = {}
     for job in spec.jobs:
         jobs += job.count
-        flop += job.count * job.job_class.fpops_est_flop * job.job_class.quorum
+        of_flop = job.job_class.fpops_est_flop
+        jobs_of_flop[of_flop] = jobs_of_flop.get(of_flop, 0) + job.count
+        delay_bound_s = max(delay_bound_s, job.job_class.delay_bound_s)
+        quorum = max(quorum, job.job_class.quorum)
+        flop += job.count * of_flop * job.job_class.quorum
         inputs.update(dict.fromkeys((*job.shared_inputs, *job.own_inputs)))
         if jobs > MAX_JOBS:
             raise InvalidInputError("jobs", f"at most {MAX_JOBS} jobs in a batch", f"{jobs} or more")
@@ -127,7 +139,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
         raise InvalidInputError(spec.jobs_csv or "jobs", "at least one job", 0)
     if flop == float("inf"):
         raise InvalidInputError("jobs.fpops_est", "a batch whose work can be added up", flop)
-    return BatchSize(jobs, Flop(flop), tuple(inputs))
+    return BatchSize(jobs, Flop(flop), delay_bound_s, quorum, jobs_of_flop, tuple(inputs))
 
 
 @dataclass(frozen=True, slots=True)

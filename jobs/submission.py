@@ -15,6 +15,7 @@ from domain.apps import App
 from domain.batches import Submitter
 from domain.clock import Clock
 from domain.errors import InvalidInputError
+from domain.forecasting import PlannedBatch
 from domain.jobs import Input, JobClass
 from domain.ordering import BatchFacts
 from domain.ordering_settings import OrderingSettings
@@ -42,6 +43,29 @@ class SubmissionPorts:
     files: InputFiles
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedBatch:
+    """A batch with nothing wrong about it: who and what it is for was found, its inputs are there."""
+
+    spec: BatchSpec
+    size: BatchSize
+    app: App
+    submitter: Submitter
+    inputs: Mapping[InputSpec, Input]
+
+    def planned(self, now: Instant) -> PlannedBatch:
+        """What it asks of its app's hosts, submitted now."""
+        size, deadline_s = self.size, self.spec.deadline_s
+        return PlannedBatch(
+            self.app.app_id,
+            self.spec.qos,
+            size.delay_bound_s,
+            size.quorum,
+            size.jobs_of_flop,
+            deadline_at=None if deadline_s is None else later(now, deadline_s),
+        )
+
+
 async def submit(
     spec: BatchSpec,
     *,
@@ -54,17 +78,32 @@ async def submit(
 
     Raises InvalidInputError, and NotFoundError for an unknown submitter, app or input file.
     """
+    batch = await checked(spec, ports=ports)
+    return await write(batch, submissions=ports.submissions, ordering=ordering, clock=clock, progress=progress)
+
+
+async def checked(spec: BatchSpec, *, ports: SubmissionPorts) -> CheckedBatch:
+    """Everything that comes before a batch is written. Raises as `submit` does."""
     size = await asyncio.to_thread(size_of, spec)
     app = await _app(spec, ports.apps)
     submitter = await _submitter(spec, ports.submitters)
-    inputs = await _inputs(size.inputs, ports.files)
-    async with ports.submissions.submission() as writer:
+    return CheckedBatch(spec, size, app, submitter, await _inputs(size.inputs, ports.files))
+
+
+async def write(
+    batch: CheckedBatch,
+    *,
+    submissions: Submissions,
+    ordering: OrderingSettings,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> BatchId:
+    """Write a batch whole; committed when this returns."""
+    async with submissions.submission() as writer:
         now = clock.now()
-        standing = await writer.standing(submitter.submitter_id, now=now)
-        batch_id = await writer.add_batch(
-            _new_batch(spec, size, app=app, standing=standing, ordering=ordering, now=now)
-        )
-        await _Jobs(writer, batch_id, inputs).write(spec, size.jobs, progress)
+        standing = await writer.standing(batch.submitter.submitter_id, now=now)
+        batch_id = await writer.add_batch(_new_batch(batch, standing=standing, ordering=ordering, now=now))
+        await _Jobs(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs, progress)
     return batch_id
 
 
@@ -96,14 +135,9 @@ async def _inputs(wanted: tuple[InputSpec, ...], files: InputFiles) -> Mapping[I
 
 
 def _new_batch(
-    spec: BatchSpec,
-    size: BatchSize,
-    *,
-    app: App,
-    standing: SubmitterStanding,
-    ordering: OrderingSettings,
-    now: Instant,
+    batch: CheckedBatch, *, standing: SubmitterStanding, ordering: OrderingSettings, now: Instant
 ) -> NewBatch:
+    spec, size, app = batch.spec, batch.size, batch.app
     times = charge_batch(
         logical_at=standing.logical_at,
         now=now,

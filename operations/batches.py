@@ -8,19 +8,25 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import structlog
+
+from batch_estimator.build import build_previewer
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from domain.units import BatchId
 from jobs.spec import BatchSpec, parse_batch, with_rows
-from jobs.submission import Progress, SubmissionPorts, submit
+from jobs.submission import CheckedBatch, Progress, SubmissionPorts, checked, write
+from operations.forecasts.shown import preview_as_json, risk_of
 from operations.inputs import InputFolder
 from operations.show import batch_as_json
 from store.postgres import PostgresStore
 from transfer.download_folder import DownloadFolder
 
 DEFAULT_SUBMITTER = "default"
+
+log = structlog.get_logger()
 
 
 def read_batch_file(path: Path) -> dict[str, object]:
@@ -66,42 +72,78 @@ class Batches:
 
         Raises InvalidInputError, NotFoundError; nothing is written then.
         """
-        settings, _ = Settings.from_stored(await self._store.settings.settings())
+        settings = await self._settings()
+        return await self._write(await self._checked(values, folder, settings, keep=True), settings, progress)
+
+    async def submit_and_preview(
+        self, values: Mapping[str, object], *, folder: Path | None, progress: Progress | None = None
+    ) -> dict[str, object]:
+        """As `submit`: its id and its forecast, which is None when it failed; the batch is there all the same."""
+        settings = await self._settings()
+        batch = await self._checked(values, folder, settings, keep=True)
+        batch_id = await self._write(batch, settings, progress)
+        try:
+            forecast = await self._preview(batch)
+        except Exception:
+            log.exception("no preview", batch_id=batch_id)
+            forecast = None
+        return {"batch_id": batch_id, "forecast": forecast}
+
+    async def preview(self, values: Mapping[str, object], *, folder: Path | None) -> dict[str, object]:
+        """When the batch would be done if it was submitted now. Checked as by `submit`; nothing is written."""
+        return await self._preview(await self._checked(values, folder, await self._settings(), keep=False))
+
+    async def _settings(self) -> Settings:
+        return Settings.from_stored(await self._store.settings.settings())[0]
+
+    async def _checked(
+        self, values: Mapping[str, object], folder: Path | None, settings: Settings, *, keep: bool
+    ) -> CheckedBatch:
         spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
         ports = SubmissionPorts(
             self._store.submissions,
             self._store.people,
             self._store.applications,
-            InputFolder(self._downloads, self._store.applications, self._clock, folder),
+            InputFolder(self._downloads, self._store.applications, self._clock, folder, keep=keep),
         )
-        return await submit(
-            _with_csv(spec, folder, settings),
-            ports=ports,
-            ordering=settings.ordering,
-            clock=self._clock,
-            progress=progress,
-        )
+        return await checked(_with_csv(spec, folder, settings), ports=ports)
+
+    async def _write(self, batch: CheckedBatch, settings: Settings, progress: Progress | None) -> BatchId:
+        submissions, ordering = self._store.submissions, settings.ordering
+        return await write(batch, submissions=submissions, ordering=ordering, clock=self._clock, progress=progress)
+
+    async def _preview(self, batch: CheckedBatch) -> dict[str, object]:
+        planned = batch.planned(self._clock.now())
+        previewer = build_previewer(self._store.forecasting, self._store.forecasts, self._clock)
+        return preview_as_json(await previewer.preview(planned), planned)
 
     async def show(self, batch_id: BatchId) -> dict[str, object]:
         """A batch as JSON. Raises NotFoundError."""
-        return await self._as_json(await self._store.views.batch(batch_id))
+        [shown] = await self._as_json([await self._store.views.batch(batch_id)])
+        return shown
 
     async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[dict[str, object]]:
         """Batches as JSON, newest first."""
-        return [await self._as_json(batch) for batch in await self._store.views.batches(limit=limit, before=before)]
+        return await self._as_json(await self._store.views.batches(limit=limit, before=before))
 
     async def abort(self, batch_id: BatchId) -> None:
         """End a batch. Raises NotFoundError."""
         await self._store.submissions.abort_batch(batch_id, now=self._clock.now())
 
-    async def _as_json(self, batch: Batch) -> dict[str, object]:
+    async def _as_json(self, batches: Sequence[Batch]) -> list[dict[str, object]]:
         views = self._store.views
-        return batch_as_json(
-            batch,
-            app=await views.app_name(batch.app_id),
-            submitter=await views.submitter_name(batch.submitter_id),
-            account=await views.account_name(batch.account_id),
-        )
+        dated = [batch.batch_id for batch in batches if batch.deadline_at is not None and batch.ended_at is None]
+        last = await self._store.forecasts.last(dated) if dated else {}
+        return [
+            batch_as_json(
+                batch,
+                app=await views.app_name(batch.app_id),
+                submitter=await views.submitter_name(batch.submitter_id),
+                account=await views.account_name(batch.account_id),
+                at_risk=risk_of(batch, last.get(batch.batch_id)),
+            )
+            for batch in batches
+        ]
 
 
 def _with_csv(spec: BatchSpec, folder: Path | None, settings: Settings) -> BatchSpec:

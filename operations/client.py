@@ -53,6 +53,20 @@ class Client:
         """Submit a batch: the keys of a batch file, inputs by the name of a registered file."""
         return int((await self._call("POST", "batches", batch))["batch_id"])
 
+    async def preview(self, batch: Mapping[str, object]) -> dict[str, Any]:
+        """When the batch would be done if it was submitted now: `q50_at`, `q90_at`, …. Nothing is written."""
+        found: dict[str, Any] = (await self._call("POST", "batches?preview=true", batch))["forecast"]
+        return found
+
+    async def forecasts(self, batch_id: int, *, limit: int = 100) -> dict[str, Any]:
+        """What is published of a batch, its `forecasts` in order of time, and how good its app's are (`accuracy`)."""
+        return await self._call("GET", f"batches/{batch_id}/forecasts?limit={limit}")
+
+    async def forecast_health(self) -> list[dict[str, Any]]:
+        """How forecasting goes, app by app: ages of the last forecasts, coverage and error."""
+        found: list[dict[str, Any]] = (await self._call("GET", "forecasts"))["apps"]
+        return found
+
     async def batch(self, batch_id: int) -> dict[str, Any]:
         """A batch with its counters."""
         return await self._call("GET", f"batches/{batch_id}")

@@ -31,14 +31,17 @@ class InputFolder:
     """Satisfies the submission's InputFiles. `base` is what relative paths start from; None: no paths at all.
 
     A submitter over the network names files that are registered already; only who works on the server
-    itself may name paths.
+    itself may name paths. With `keep` False files are looked at and nothing is put anywhere.
     """
 
-    def __init__(self, folder: DownloadFolder, applications: Applications, clock: Clock, base: Path | None) -> None:
+    def __init__(
+        self, folder: DownloadFolder, applications: Applications, clock: Clock, base: Path | None, *, keep: bool = True
+    ) -> None:
         self._folder = folder
         self._applications = applications
         self._clock = clock
         self._base = base
+        self._keep = keep
 
     async def input_files(self, wanted: Sequence[InputSpec]) -> Sequence[Input]:
         """The inputs in the same order. Raises NotFoundError, InvalidInputError."""
@@ -57,6 +60,9 @@ class InputFolder:
         source = self._base / wanted.path
         if not await asyncio.to_thread(source.is_file):
             raise InvalidInputError("inputs.path", "a readable file", str(source))
+        if not self._keep:
+            content = await asyncio.to_thread(content_of, source)
+            return _input(wanted, input_file_name(source, content.md5), content)
         name, content = await asyncio.to_thread(self._register, source)
         await self._applications.add_file(
             name, nbytes=content.nbytes, md5=content.md5, signature="", now=self._clock.now()

@@ -12,8 +12,13 @@ from domain.populations import HostStatisticsRun
 from operations.ports import InstanceRow, JobRow
 
 
-def batch_as_json(batch: Batch, *, app: str, submitter: str, account: str) -> dict[str, object]:
-    """A batch with its counters. Instants are seconds since the epoch, None = not yet."""
+def batch_as_json(
+    batch: Batch, *, app: str, submitter: str, account: str, at_risk: str | None = None
+) -> dict[str, object]:
+    """A batch with its counters. Instants are seconds since the epoch, None = not yet.
+
+    `at_risk`: why its deadline will hardly be kept; None where all is well, or nothing is known.
+    """
     counts = batch.counts
     return {
         "batch_id": batch.batch_id,
@@ -39,6 +44,7 @@ def batch_as_json(batch: Batch, *, app: str, submitter: str, account: str) -> di
         "completion_at": batch.completion_at,
         "completion_q50_at": batch.completion_q50_at,
         "completion_q90_at": batch.completion_q90_at,
+        "at_risk": at_risk,
         "order_tier": batch.order_tier,
         "order_key": batch.order_key,
         "user_priority": batch.user_priority,

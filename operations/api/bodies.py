@@ -90,6 +90,14 @@ def limit_of(request: web.Request, *, default: int = 100, most: int = 1000) -> i
     return whole_number(request.query.get("limit", str(default)), "limit", 1, most)
 
 
+def flag_of(request: web.Request, name: str) -> bool:
+    """Whether `name` in the address says true; it is false when it is not there. Raises InvalidInputError."""
+    text = request.query.get(name, "false")
+    if text not in ("true", "false"):
+        raise InvalidInputError(name, "true or false", text)
+    return text == "true"
+
+
 def whole_number(text: str, field: str, low: int, high: int) -> int:
     """A whole number in a range. Raises InvalidInputError.
 

@@ -17,6 +17,7 @@ from operations.api.bodies import (
     NewVolunteerBody,
     SettingBody,
     batch_id_of,
+    flag_of,
     job_id_of,
     limit_of,
     read_body,
@@ -28,6 +29,7 @@ from operations.api.files import Files
 from operations.api.replies import reply
 from operations.api.tokens import require_token
 from operations.batches import Batches
+from operations.forecasts.service import ForecastViews
 from operations.names import checked_app_name, checked_name, checked_text
 from operations.shares import checked_shares
 from operations.show import account_as_json, app_as_json, job_as_json, submitter_as_json
@@ -45,6 +47,7 @@ class Api:
         self._keys = keys
         self._clock = clock
         self._explaining = Explaining(store, clock)
+        self._forecasts = ForecastViews(store, clock)
 
     def application(self) -> web.Application:
         """The sub-application to mount at /api/v1."""
@@ -65,6 +68,8 @@ class Api:
                 web.get("/batches", self.list_batches),
                 web.post("/batches", self.submit_batch),
                 web.get("/batches/{batch_id}", self.show_batch),
+                web.get("/batches/{batch_id}/forecasts", self.list_forecasts),
+                web.get("/forecasts", self.forecast_health),
                 web.post("/batches/{batch_id}/abort", self.abort_batch),
                 web.get("/batches/{batch_id}/jobs", self.list_jobs),
                 web.get("/jobs/{job_id}", self.show_job),
@@ -149,12 +154,21 @@ class Api:
         return reply({"batches": rows})
 
     async def submit_batch(self, request: web.Request) -> web.Response:
+        """POST /batches; the reply says when it will be done. With ?preview=true it only says so."""
         mapping = await read_body(request, dict[str, object])
-        batch_id = await self._batches.submit(mapping, folder=None)
-        return reply({"batch_id": batch_id}, status=201)
+        if flag_of(request, "preview"):
+            return reply({"forecast": await self._batches.preview(mapping, folder=None)})
+        return reply(await self._batches.submit_and_preview(mapping, folder=None), status=201)
 
     async def show_batch(self, request: web.Request) -> web.Response:
         return reply(await self._batches.show(batch_id_of(request)))
+
+    async def list_forecasts(self, request: web.Request) -> web.Response:
+        limit = limit_of(request)
+        return reply(await self._forecasts.of_batch(batch_id_of(request), limit=limit))
+
+    async def forecast_health(self, request: web.Request) -> web.Response:
+        return reply({"apps": await self._forecasts.health()})
 
     async def abort_batch(self, request: web.Request) -> web.Response:
         batch_id = batch_id_of(request)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -13,6 +15,8 @@ from domain.settings import Settings
 from domain.units import BatchId, JobId
 from operations.batches import Batches, read_batch_file
 from operations.cli.context import Run, as_text, command
+from operations.forecasts.words import preview_in_words
+from operations.logs import configure_logs
 from operations.show import job_as_json
 from store.postgres import PostgresStore
 from transfer.download_folder import DownloadFolder
@@ -34,10 +38,17 @@ def batch() -> None:
 
 @batch.command("submit")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--preview", is_flag=True, help="Only say when it would be done; nothing is written.")
 @command
-async def submit(run: Run, file: Path) -> None:
-    """Submit the batch a TOML or JSON file describes: all of its jobs, or none."""
+async def submit(run: Run, file: Path, preview: bool) -> None:
+    """Submit the batch a TOML or JSON file describes: all of its jobs, or none; and say when it will be done."""
+    configure_logs("error")
     values = await asyncio.to_thread(read_batch_file, file)
+    if preview:
+        async with run.store() as store:
+            shown = await batches_of(run, store).preview(values, folder=file.parent)
+        run.show({"forecast": shown}, preview_in_words(shown))
+        return
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("jobs written"),
@@ -55,8 +66,15 @@ async def submit(run: Run, file: Path) -> None:
 
     with bar:
         async with run.store() as store:
-            batch_id = await batches_of(run, store).submit(values, folder=file.parent, progress=progress)
-    run.show({"batch_id": batch_id}, f"batch {batch_id} submitted: muster batch show {batch_id}")
+            done = await batches_of(run, store).submit_and_preview(values, folder=file.parent, progress=progress)
+    run.show(done, _submitted(done))
+
+
+def _submitted(done: Mapping[str, Any]) -> str:
+    lines = [f"batch {done['batch_id']} submitted: muster batch show {done['batch_id']}"]
+    if done["forecast"] is not None:
+        lines.append(preview_in_words(done["forecast"]))
+    return "\n".join(lines)
 
 
 @batch.command("show")
@@ -77,6 +95,9 @@ async def list_batches(run: Run, limit: int) -> None:
     async with run.store() as store:
         rows = await batches_of(run, store).listed(limit=limit)
     run.show_table(list(rows), COLUMNS, "No batches yet: muster batch submit FILE.toml")
+    for row in rows:
+        if row["at_risk"] is not None and not run.as_json:
+            click.echo(f"batch {row['batch_id']} is AT RISK: {row['at_risk']}")
 
 
 @batch.command("abort")

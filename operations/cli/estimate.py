@@ -9,6 +9,8 @@ from domain.forecasts import Change, ForecastRecord
 from domain.units import DAY_S, BatchId, Instant
 from operations.cli.context import Run, command
 from operations.compose import estimator
+from operations.forecasts.service import ForecastViews
+from operations.forecasts.words import forecasts_in_words, health_in_words
 from operations.logs import configure_logs
 from operations.show import forecast_as_json
 
@@ -38,6 +40,25 @@ async def run_estimates(run: Run, batch_id: int | None) -> None:
         else:
             made = await forecasts.run_one(BatchId(batch_id), report)
     _show(run, made)
+
+
+@estimate.command("show")
+@click.argument("batch_id", type=click.IntRange(min=1, max=2**62), required=False)
+@click.option("--limit", type=click.IntRange(1, 1000), default=500, show_default=True, help="Of its last forecasts.")
+@command
+async def show_estimates(run: Run, batch_id: int | None, limit: int) -> None:
+    """Show when a batch will be done and why then: jobs done, the forecasts and what became of them.
+
+    Without a batch: how old every app's forecasts are, and how good they were.
+    """
+    async with run.store() as store:
+        views = ForecastViews(store, run.clock)
+        if batch_id is not None:
+            shown = await views.of_batch(BatchId(batch_id), limit=limit)
+            run.show(shown, forecasts_in_words(shown))
+            return
+        apps = await views.health()
+    run.show(apps, "\n".join(health_in_words(apps)))
 
 
 def _show(run: Run, made: Pass) -> None:

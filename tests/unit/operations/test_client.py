@@ -108,3 +108,18 @@ async def test_an_answer_that_is_no_problem_document_is_shown_as_it_came(body: b
 
 def test_users_import_the_client_from_muster() -> None:
     assert muster.Client is Client
+
+
+async def test_a_preview_and_forecasts_ask_their_own_paths() -> None:
+    recorder = Recorder(lambda: reply({"forecast": {"q50_at": 5.0}, "forecasts": [], "apps": [{"app": "pi"}]}))
+
+    async with connected(recorder) as client:
+        assert await client.preview({"app": "pi"}) == {"q50_at": 5.0}
+        assert (await client.forecasts(7, limit=5))["forecasts"] == []
+        assert await client.forecast_health() == [{"app": "pi"}]
+
+    assert [(method, path, body) for method, path, _, body in recorder.asked] == [
+        ("POST", "/api/v1/batches?preview=true", b'{"app":"pi"}'),
+        ("GET", "/api/v1/batches/7/forecasts?limit=5", b""),
+        ("GET", "/api/v1/forecasts", b""),
+    ]

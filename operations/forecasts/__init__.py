@@ -1,0 +1,1 @@
+"""When will it be done? Forecasts for people: series, charts, sentences, previews."""

@@ -1,0 +1,190 @@
+"""When will it be done? What submitters are told, by the API, its client and the command line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from domain.units import BatchId
+from operations.accounts import AccountKeys
+from operations.client import ApiError, Client
+from tests.acceptance.server import LiveServer, a_batch
+from tests.acceptance.test_command_line import CommandLine, Done
+from transfer.keys import load_keys
+
+SHORT: Mapping[str, object] = {"qos": "short_deadline", "deadline_s": 60}
+
+
+@pytest.fixture
+async def pi(server: LiveServer) -> LiveServer:
+    """A project with an app and a host that has called."""
+    await server.add_app()
+    host = await server.add_host()
+    await host.call()
+    return server
+
+
+async def forecast(server: LiveServer) -> None:
+    """A round of the duty, as `muster up` runs it."""
+    assert server.background is not None
+    await server.background.catalogue.refresh_once()
+    [duty] = [one for one in server.background.duties if one.name == "estimator"]
+    await duty.step()
+    assert duty.failures == 0
+
+
+def client_of(server: LiveServer) -> Client:
+    return Client(server.url, AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token())
+
+
+async def command(server: LiveServer, *arguments: str) -> Done:
+    return await asyncio.to_thread(CommandLine(server.project.data_dir).run, *arguments)
+
+
+async def json_of(server: LiveServer, *arguments: str) -> Any:
+    return await asyncio.to_thread(CommandLine(server.project.data_dir).json, *arguments)
+
+
+async def test_a_preview_says_when_and_writes_nothing(pi: LiveServer) -> None:
+    async with client_of(pi) as client:
+        preview = await client.preview(a_batch(jobs={"count": 40}))
+
+        assert await client.batches() == []
+    assert preview["computed_at"] < preview["q50_at"] <= preview["q90_at"] == preview["completion_at"]
+    assert (preview["jobs_total"], preview["method"], preview["at_risk"]) == (40, "a_priori", None)
+    assert [hold["kind"] for hold in preview["holds"]] == ["not_sent"]
+    assert (await pi.store.people.submitter("default")).logical_at == 0.0
+
+
+async def test_a_preview_refuses_what_a_submission_refuses(pi: LiveServer) -> None:
+    async with client_of(pi) as client:
+        for batch, problem in (
+            (a_batch(jobs={"fpops_est": -1}), "fpops_est"),
+            (a_batch(app="nobody"), "nobody"),
+            (a_batch(jobs={"inputs": [{"name": "missing.txt", "open_name": "in"}]}), "missing.txt"),
+        ):
+            with pytest.raises(ApiError, match=problem):
+                await client.preview(batch)
+    status, refused = await pi.api("POST", "/batches", params={"preview": "perhaps"}, json=a_batch())
+    assert (status, refused["field"], refused["expected"]) == (422, "preview", "true or false")
+
+
+async def test_the_reply_to_a_submission_says_what_the_first_forecast_says(pi: LiveServer) -> None:
+    submitted = await pi.create("POST", "/batches", json=a_batch(jobs={"count": 40}))
+    told = submitted["forecast"]
+
+    await forecast(pi)
+    batch = await pi.batch(submitted["batch_id"])
+
+    def left_s(at: float, since: float) -> float:
+        return at - since
+
+    [made] = (await pi.create("GET", f"/batches/{submitted['batch_id']}/forecasts"))["forecasts"]
+    for key in ("q10_at", "q50_at", "q90_at"):
+        assert left_s(made[key], made["made_at"]) == pytest.approx(left_s(told[key], told["computed_at"]), rel=0.01)
+    assert (batch["completion_q50_at"], batch["completion_q90_at"]) == (made["q50_at"], made["q90_at"])
+    assert batch["completion_at"] == made["completion_at"]
+
+
+async def test_the_series_grows_with_what_the_daemon_does(pi: LiveServer) -> None:
+    batch_id = await pi.submit(jobs={"count": 3})
+    await forecast(pi)
+    await pi.forward(901.0)
+    await forecast(pi)
+
+    async with client_of(pi) as client:
+        shown = await client.forecasts(batch_id)
+        last = await client.forecasts(batch_id, limit=1)
+        [app] = await client.forecast_health()
+
+    assert [one["trigger"] for one in shown["forecasts"]] == ["submission", "timer"]
+    assert shown["forecasts"][0]["made_at"] < shown["forecasts"][1]["made_at"]
+    assert shown["forecasts"][0]["terms"]["jobs_open"] == 3 and shown["accuracy"] is None
+    assert last["forecasts"] == shown["forecasts"][1:]
+    assert (app["app"], app["active_batches"], app["never_forecast"], app["accuracy"]) == ("pi", 1, 0, None)
+    assert 0 <= app["latest_age_s"] == app["oldest_age_s"] < 60
+
+
+async def test_the_forecasts_of_no_batch_are_not_found(pi: LiveServer) -> None:
+    assert (await pi.api("GET", "/batches/99/forecasts"))[0] == 404
+    done = await command(pi, "estimate", "show", "99")
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", "muster: no batch 99\n")
+
+
+async def test_a_deadline_at_risk_is_flagged_with_its_reason_in_every_face(pi: LiveServer) -> None:
+    submitted = await pi.create("POST", "/batches", json=a_batch(**SHORT))
+    calm = await pi.submit()
+    assert "after the deadline" in submitted["forecast"]["at_risk"]
+    assert (await pi.batch(submitted["batch_id"]))["at_risk"] is None  # no forecast is published yet
+
+    await forecast(pi)
+
+    batch_id = submitted["batch_id"]
+    risk = (await pi.batch(batch_id))["at_risk"]
+    assert "after the deadline" in risk
+    listed = (await pi.create("GET", "/batches"))["batches"]
+    assert {one["batch_id"]: one["at_risk"] for one in listed} == {batch_id: risk, calm: None}
+    assert f"AT RISK: {risk}" in (await command(pi, "estimate", "show", str(batch_id))).stdout
+    assert f"batch {batch_id} is AT RISK: {risk}\n" in (await command(pi, "batch", "list")).stdout
+    await pi.store.submissions.abort_batch(BatchId(batch_id), now=pi.clock.now())
+    assert (await pi.batch(batch_id))["at_risk"] is None
+
+
+async def test_the_command_line_previews_and_submits_with_the_same_words(pi: LiveServer) -> None:
+    path = pi.project.data_dir / "batch.toml"
+    path.write_text('app = "pi"\nqos = "afap"\n[jobs]\ncount = 4\nfpops_est = 1e12\ndelay_bound_s = 86400\n')
+
+    preview = await command(pi, "batch", "submit", str(path), "--preview")
+    as_json = await json_of(pi, "batch", "submit", str(path), "--preview")
+    assert (await pi.create("GET", "/batches"))["batches"] == []
+    submitted = await command(pi, "batch", "submit", str(path))
+
+    assert preview.exit_code == submitted.exit_code == 0, (preview, submitted)
+    first = preview.stdout.splitlines()[0]
+    assert first.startswith("would be done about ") and ", at latest " in first and " UTC (in " in first
+    assert as_json["forecast"]["q50_at"] <= as_json["forecast"]["q90_at"]
+    assert submitted.stdout.splitlines()[0] == "batch 1 submitted: muster batch show 1"
+    assert submitted.stdout.splitlines()[1].startswith("would be done about ")
+
+
+async def test_the_command_line_draws_and_explains_a_batch(pi: LiveServer) -> None:
+    batch_id = await pi.submit(jobs={"count": 4})
+    assert "It was never forecast" in (await command(pi, "estimate", "show", str(batch_id))).stdout
+    await forecast(pi)
+
+    done = await command(pi, "estimate", "show", str(batch_id))
+    shown = await json_of(pi, "estimate", "show", str(batch_id))
+    health = await command(pi, "estimate", "show")
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "batch 1 (pi, throughput) is active: 0 of 4 jobs over" in done.stdout
+    assert "100% |" in done.stdout and "░" in done.stdout
+    assert "100% of the doubt: 4 first instances are not sent yet" in done.stdout
+    assert "0/4 over, by submission, a_priori: about " in done.stdout
+    assert "C(B) first: first estimate: " in done.stdout
+    assert "No batch of pi that was forecast has been completed" in done.stdout
+    assert shown["completion_q50_at"] == shown["forecasts"][0]["q50_at"]
+    assert "pi: 1 active batches, 0 never forecast, the last forecasts of the others made 0 s to 0 s ago" in (
+        " ".join(health.stdout.split())
+    )
+
+
+async def test_an_ended_batch_shows_its_end_and_its_apps_scores(pi: LiveServer) -> None:
+    batch_id = await pi.submit(jobs={"count": 4})
+    host = await pi.add_host("grace")
+    for _ in range(4):
+        await forecast(pi)
+        await pi.forward(1000.0)
+        [task] = await host.ask()
+        await host.work(task)
+        await pi.validate()
+    await forecast(pi)
+
+    done = await command(pi, "estimate", "show", str(batch_id))
+
+    assert "is complete: 4 of 4 jobs over" in done.stdout
+    assert "E end" in done.stdout
+    assert "Forecasts of pi, over the last 1 batches: " in done.stdout
