@@ -101,6 +101,7 @@ def _ends(picture: Picture, comparison: Comparison, ends: Ends) -> Picture:
         at, share = curve_of(ends_s, jobs)
         axes.step(at, share, where="post", label=rule, color=COLOURS[place % len(COLOURS)])
     axes.set_xscale("symlog", linthresh=1.0)
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("hours since submission")
     axes.set_ylabel("share of jobs that are over")
     axes.set_title(f"{comparison.scenario}: the end of an urgent batch")
