@@ -133,15 +133,23 @@ def _job(job: StoredJob) -> tuple[object, ...]:
 
 
 def _instance(row: StoredInstance, batch: StoredBatch) -> tuple[object, ...]:
-    """The fields of INSTANCE_FIELDS."""
+    """The fields of INSTANCE_FIELDS. Spelled out: a batch may have a hundred thousand."""
+    created_at = row.created_at
+    if row.host_id is None:
+        created = batch.new.created_at if created_at is None else created_at
+        counted = counted_as(row.state, has_sample=row.turnaround_sample is not None)
+        return (row.job.job_id, -1, -1, STANDINGS[row.state], counted, created, NAN, NAN, NAN, NAN)
     return (
         row.job.job_id,
-        -1 if row.host_id is None else row.host_id,
+        row.host_id,
         -1 if row.app_version_id is None else row.app_version_id,
         STANDINGS[row.state],
         counted_as(row.state, has_sample=row.turnaround_sample is not None),
-        batch.new.created_at if row.created_at is None else row.created_at,
-        *(_or_nan(at) for at in (row.sent_at, row.due_at, row.timeout_at, row.reported_at)),
+        batch.new.created_at if created_at is None else created_at,
+        NAN if row.sent_at is None else row.sent_at,
+        NAN if row.due_at is None else row.due_at,
+        NAN if row.timeout_at is None else row.timeout_at,
+        NAN if row.reported_at is None else row.reported_at,
     )
 
 
