@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from domain.ordering import BatchFacts, Breakdown, total_of
@@ -103,23 +103,40 @@ class Order:
         totals = self._sums
         for parts in self._shared_parts():  # term by term: the sum has the order of the breakdown
             totals = [total + part for total, part in zip(totals, map(parts.__getitem__, self._group_of), strict=True)]
-        ranks = [0.0 - (self._moment.standing_of(facts).fairshare_rank or 0.0) for facts in self._firsts]
-        by_row = list(
-            zip(
-                self._tiers,
-                [0.0 - total for total in totals],
-                map(ranks.__getitem__, self._group_of),
-                self._effective,
-                self._ids,
-                range(len(totals)),
-                strict=True,
-            )
-        )
-        order = [by_row[row] for row in self._standing]  # nearly sorted already, when one submitter was charged
-        order.sort()
         self._totals = totals
-        self._standing = [one[5] for one in order]
-        self._keys = _keys(order)
+        keys = [0.0 - total for total in totals]
+        # Stable sorts by one number each, of rows nearly sorted already when one submitter was charged.
+        standing = sorted(self._standing, key=keys.__getitem__)
+        standing.sort(key=self._tiers.__getitem__)
+        tied = [place for place, (one, other) in enumerate(pairwise(standing)) if keys[one] == keys[other]]
+        self._standing = self._untied(standing, keys, tied) if tied else standing
+        self._keys = self._stepped(keys) if tied else keys
+
+    def _untied(self, standing: list[int], keys: Sequence[float], tied: Sequence[int]) -> list[int]:
+        """The same order with ties broken: by rank, effective submission and id, within tier and key."""
+        ranks = [0.0 - (self._moment.standing_of(facts).fairshare_rank or 0.0) for facts in self._firsts]
+
+        def place_of(row: int) -> tuple[int, float, float, float, BatchId]:
+            rank = ranks[self._group_of[row]]
+            return self._tiers[row], keys[row], rank, self._effective[row], self._ids[row]
+
+        places = sorted({place for one in tied for place in (one, one + 1)})
+        for place, row in zip(places, sorted((standing[place] for place in places), key=place_of), strict=True):
+            standing[place] = row
+        return standing
+
+    def _stepped(self, keys: Sequence[float]) -> list[float]:
+        """Keys by row, so that (tier, key, id) sorts as they stand: a tie the id would decide otherwise gets a step."""
+        stepped = list(keys)
+        last_tier, last_key, last_id = 0, -math.inf, BatchId(0)
+        for row in self._standing:
+            tier, key, batch_id = self._tiers[row], keys[row], self._ids[row]
+            if tier == last_tier and key <= last_key:
+                step = max(math.nextafter(last_key, math.inf), last_key + LEAST_STEP)
+                key = last_key if batch_id > last_id else step
+            stepped[row] = key
+            last_tier, last_key, last_id = tier, key, batch_id
+        return stepped
 
     def _shared_parts(self) -> Iterable[tuple[float, ...]]:
         """Of every shared term, the points of each group."""
@@ -130,21 +147,6 @@ class Order:
     def _at(self, rows: Sequence[int]) -> list[Place]:
         columns = (self._ids, self._tiers, self._keys, self._totals)
         return list(map(Place, *(map(column.__getitem__, rows) for column in columns)))
-
-
-def _keys(order: Sequence[tuple[int, float, float, float, BatchId, int]]) -> list[float]:
-    """Keys by row, so that (tier, key, id) sorts as `order` stands: a tie the id would decide otherwise gets a step."""
-    keys = [0.0] * len(order)
-    last_tier, last_key, last_id = 0, -math.inf, BatchId(0)
-    for tier, key, _, _, batch_id, row in order:
-        if key > last_key or tier != last_tier:
-            keys[row] = last_key = key
-        elif batch_id > last_id:
-            keys[row] = last_key
-        else:
-            keys[row] = last_key = max(math.nextafter(last_key, math.inf), last_key + LEAST_STEP)
-        last_tier, last_id = tier, batch_id
-    return keys
 
 
 def _effective_at(facts: BatchFacts, now: Instant) -> float:

@@ -48,7 +48,7 @@ facts = st.builds(
     bypassed=st.integers(0, 1000),
     soft_limits=st.sampled_from([(), ("over",)]),
 )
-standing = st.builds(Standing, maybe, st.none() | st.floats(0, 1), maybe, maybe, maybe, maybe, amounts)  # type: ignore[arg-type]
+standing = st.builds(Standing, maybe, st.none() | st.floats(0, 1), maybe, maybe, maybe, maybe, amounts)
 moments = st.builds(
     Moment,
     st.just(NOW),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -87,7 +87,8 @@ def test_a_user_may_only_sort_his_batches_down_by_a_negative_number() -> None:
 
 def test_without_weights_the_multifactor_policy_has_no_opinion() -> None:
     weights = ("wait_weight", "fairshare_weight", "level_weight", "queue_weight", "user_weight")
-    off = policy_of(replace(OrderingSettings(policy="multifactor"), **dict.fromkeys(weights, 0.0)))
+    chosen: dict[str, Any] = {"policy": "multifactor", **dict.fromkeys(weights, 0.0)}
+    off = policy_of(OrderingSettings(**chosen))
 
     assert [order_key(off, batch, MOMENT).key for batch in (EARLY_AND_LONG, LATE_AND_SHORT)] == [0.0, 0.0]
 
