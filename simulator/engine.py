@@ -54,15 +54,15 @@ class Engine:
         self._to_come = len(self._submissions)
         self._outages = list(scenario.outages)
         self._validator_waits = False
-        self._services: Services
+        self.services: Services  # from `run` on
 
     async def run(self) -> None:
         await create_project(self.store, self.scenario, self.volunteers, self._settings, self.clock)
         catalogue = CatalogueOfTheMoment(
             self.store.applications, self.clock, await self.store.applications.load_catalogue()
         )
-        self._services = Services(self.store, catalogue, self.clock, self.record)
-        self._enter_everybody([*self._services.duties(), *self._more_duties(self.store, catalogue, self.clock)])
+        self.services = Services(self.store, catalogue, self.clock, self.record)
+        self._enter_everybody([*self.services.duties(), *self._more_duties(self.store, catalogue, self.clock)])
         calendar, clock = self._calendar, self.clock
         while len(calendar) and calendar.next_at() <= self._horizon_at and not self._is_over():
             at, event = calendar.take()
@@ -95,7 +95,7 @@ class Engine:
             self._calendar.put(outage.end_at, partial(self._submit, submission))
             return
         self._to_come -= 1
-        batch_id = await self._services.submit(submission)
+        batch_id = await self.services.submit(submission)
         batch = await self.store.views.batch(batch_id)
         classes: Sequence[JobClass] = await self.store.views.classes_of_batch(batch_id)
         submitter = await self.store.views.submitter_name(batch.submitter_id)
@@ -114,21 +114,21 @@ class Engine:
         while getattr(report, "more", False):
             report = await duty.run_once()
         if duty.tells is not None and duty.tells(report):
-            await self._services.catalogue.refresh_once()
+            await self.services.catalogue.refresh_once()
         self._validate_soon()
         self._calendar.put(later(self.clock.now(), duty.interval_s()), partial(self._do, duty))
 
     def _validate_soon(self) -> None:
         if not self._validator_waits:
             self._validator_waits = True
-            at = later(self.clock.now(), validate_after_s(self._services.catalogue))
+            at = later(self.clock.now(), validate_after_s(self.services.catalogue))
             self._calendar.put(at, self._validate)
 
     async def _validate(self) -> None:
         self._validator_waits = False
         outage = self._outage()
         if outage is None:
-            while (await self._services.validator.run_once()).more:
+            while (await self.services.validator.run_once()).more:
                 pass
         while self.record.half_done:
             batch = self.record.half_done.pop()
@@ -142,7 +142,7 @@ class Engine:
         if self._outage() is not None:
             volunteer.unanswered(now)
             return
-        reply = await self._services.answer(request, now)
+        reply = await self.services.answer(request, now)
         self._validate_soon()
         volunteer.receive(reply, now)
 
