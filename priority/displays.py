@@ -39,6 +39,8 @@ def printed(points: Sequence[float], total: float) -> tuple[list[str], str]:
 
     >>> printed([1.004, 1.004, 1.004], 3.012)
     (['1.01', '1.00', '1.00'], '3.01')
+    >>> printed([1e22, 0.5, -1e22], 0.0)[1]
+    '0.00'
     >>> printed([5.0, -2.0], 3.0)
     (['5', '-2'], '3')
     """
@@ -48,8 +50,10 @@ def printed(points: Sequence[float], total: float) -> tuple[list[str], str]:
     missing = whole - sum(parts)
     step = 1 if missing > 0 else -1
     by_error = sorted(range(len(parts)), key=lambda place: step * (parts[place] - points[place] * scale))
-    for count in range(abs(missing)):
-        parts[by_error[count % len(parts)]] += step
+    for place in by_error[: abs(missing)]:
+        parts[place] += step
+    if abs(missing) > len(parts) > 0:  # figures beyond what a double tells apart: the largest takes the rest
+        parts[max(range(len(parts)), key=lambda place: abs(parts[place]))] += missing - step * len(parts)
     return [f"{one / scale:.{decimals}f}" for one in parts], f"{whole / scale:.{decimals}f}"
 
 

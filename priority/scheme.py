@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from math import inf, isfinite
+from math import inf
 
 from domain.ordering import BatchFacts, Breakdown, Clamp, Contribution, total_of
 from priority.measures import capped
 from priority.moment import Moment
+
+LARGEST = 1e30  # no measure is greater: what is, or is no number, is not known
 
 Measure = Callable[[BatchFacts, Moment], float | None]
 
@@ -109,7 +111,7 @@ def evaluator(terms: Sequence[Term], scheme: Scheme) -> Points:
         found = list[float]()
         for measure, component_weight, weight, cap in parts:
             value = measure(facts, moment)
-            if value is None or not isfinite(value):
+            if value is None or not -LARGEST <= value <= LARGEST:
                 found.append(0.0)
             else:
                 found.append(component_weight * (weight * (cap if value > cap else value)))
@@ -134,7 +136,7 @@ def _capped_evaluator(active: Sequence[Term], scheme: Scheme) -> Points:
 
 def _points(term: Term, component_weight: float, facts: BatchFacts, moment: Moment) -> float:
     value = term.measure(facts, moment)
-    if value is None or not isfinite(value):
+    if value is None or not -LARGEST <= value <= LARGEST:
         return 0.0
     value = capped(value, term.cap)
     return component_weight * (term.weight * value)
@@ -185,7 +187,7 @@ def _contributions(scheme: Scheme, facts: BatchFacts, moment: Moment, *, all_ter
 
 def _contribution(term: Term, component_weight: float, facts: BatchFacts, moment: Moment) -> Contribution:
     value = term.measure(facts, moment)
-    if value is not None and not isfinite(value):
+    if value is not None and not -LARGEST <= value <= LARGEST:
         value = None
     raw = value if term.raw is None else term.raw(facts, moment)
     bites = value is not None and capped(value, term.cap) != value

@@ -10,7 +10,7 @@ from domain.errors import InvalidInputError
 from domain.ordering import BatchFacts, QueueClock
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
-from priority.displays import Format, figure, shown, sprio_weights, verbose
+from priority.displays import Format, figure, printed, shown, sprio_weights, verbose
 from priority.emulate import SYSTEMS, emulate
 from priority.moment import Moment, Standing
 from priority.order import Order
@@ -128,3 +128,10 @@ def test_each_system_answers_in_its_own_columns() -> None:
     jobs = [{"id": "a1", "owner": "ann"}, {"id": "a2", "owner": "ann"}, {"id": "b1", "owner": "bob"}]
     assert [job for job, _ in emulate("nci", {"jobs": jobs}).rows] == ["a1", "b1", "a2"]
     assert [job for job, _ in emulate("nci", {"jobs": jobs, "held": {"ann": 4}}).rows] == ["b1", "a1", "a2"]
+
+
+def test_figures_beyond_a_doubles_precision_are_printed_at_once() -> None:
+    parts, total = printed([1.7e23, 3.3e22 + 2e7, 0.25], 1.7e23 + (3.3e22 + 2e7) + 0.25)
+
+    assert len(parts) == 3
+    assert float(total) == pytest.approx(2.03e23)
