@@ -71,8 +71,9 @@ class PostgresForecasting:
             return await _Look(connection, self._populations, batch_id, now).tables()
 
     async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
-        """On a connection of its own: who asks seldom keeps none."""
+        """On a connection of its own, one at a time: who asks seldom keeps none."""
         async with (
+            self._turn,
             bulk_connection(self._database.dsn) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):

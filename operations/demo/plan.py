@@ -15,6 +15,8 @@ SETTINGS: dict[str, object] = {
     "lifecycle.sweep_interval_s": 0.5,
     "lifecycle.validate_interval_s": 0.2,
     "feeder.interval_s": 0.2,
+    "estimator.look_s": 1.0,
+    "estimator.pause_s": 5.0,
     "scheduler.request_delay_s": 1.0,
     "scheduler.no_work_delay_s": 2.0,
     "scheduler.jobs_per_request": 1,  # so that the crowd leaves something for the stock client

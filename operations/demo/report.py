@@ -18,6 +18,7 @@ from domain.jobs import InstanceState
 from domain.units import BatchId, Instant
 from operations.crowd.crowd import Crowd
 from operations.demo import plan
+from operations.demo.forecasts import AgainstFact, against_fact, forecast_table
 from operations.demo.primes import primes_between
 from operations.project import Project
 from store.postgres import PostgresStore
@@ -38,6 +39,7 @@ class Outcome:
     stock_client_jobs: int
     wrong_accepted: int
     seconds: float
+    forecasts: tuple[AgainstFact, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -59,6 +61,7 @@ class Outcome:
             "stock_client": self.stock_client,
             "stock_client_jobs": self.stock_client_jobs,
             "crowd": dict(self.crowd),
+            "forecasts": [one.as_json() for one in self.forecasts],
             "seconds": round(self.seconds, 1),
         }
 
@@ -98,6 +101,8 @@ class Screen:
         if self._quiet:
             return
         self._console.print(_table(outcome))
+        self._console.print("what was forecast, in seconds from submission:")
+        self._console.print(forecast_table(outcome.forecasts))
         crowd = ", ".join(f"{count} {what}" for what, count in sorted(outcome.crowd.items()))
         self._console.print(f"crowd: {crowd}; stock client {outcome.stock_client} ({outcome.stock_client_jobs} jobs)")
         if outcome.wrong_accepted:
@@ -163,7 +168,12 @@ async def outcome_of(
         left=sum(t.left for t in tallies),
     )
     batches = tuple([await store.views.batch(batch_id) for batch_id in ids])
-    return Outcome(batches, counted, stock, stock_jobs, wrong, seconds)
+    forecasts = [
+        one
+        for batch in batches
+        for one in against_fact(batch, await store.forecasts.series(batch.batch_id, limit=1000))
+    ]
+    return Outcome(batches, counted, stock, stock_jobs, wrong, seconds, tuple(forecasts))
 
 
 def _is_right(project: Project, upload: str) -> bool:

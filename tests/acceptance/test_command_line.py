@@ -98,7 +98,7 @@ def submitted(muster: CommandLine, text: str = BATCH) -> int:
     path = muster.data_dir.parent / "batch.toml"
     path.write_text(text)
     answer = muster.json("batch", "submit", str(path))
-    assert list(answer) == ["batch_id"]
+    assert list(answer) == ["batch_id", "forecast"]
     return int(answer["batch_id"])
 
 

@@ -15,7 +15,7 @@ from tests.acceptance.server import LiveServer, a_batch
 from tests.acceptance.test_command_line import CommandLine, Done
 from transfer.keys import load_keys
 
-SHORT: Mapping[str, object] = {"qos": "short_deadline", "deadline_s": 60}
+SHORT: Mapping[str, Any] = {"qos": "short_deadline", "deadline_s": 60}
 
 
 @pytest.fixture
