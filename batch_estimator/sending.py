@@ -10,6 +10,7 @@ from batch_estimator.snapshot import Floats, Snapshot, Standing
 
 LEAST_WINDOW_S = 6 * 3600.0
 WARM_UP_FRACTION, WARM_UP_S = 0.25, 6 * 3600.0  # the first hours fill the hosts' buffers: no steady rate
+BURST_S = 600.0  # what is sent sooner after submission counts as sent within this
 SUB_WINDOWS = 8
 ROUNDS = 4
 USUAL_BOUNDS, MOST_BOUNDS = 4.0, 40.0  # delay bounds in which a batch is sent
@@ -44,7 +45,8 @@ def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float) -> Sendi
     bounds = (rows.timeout_at - rows.sent_at)[urgent & sent]
     bounds = bounds[np.isfinite(bounds) & (bounds > 0)]
     bound_s = float(np.median(bounds)) if len(bounds) >= 5 else float(snapshot.delay_bound_s)
-    elapsed_s = max(snapshot.now - snapshot.submitted_at, 600.0)
+    least_s = BURST_S if sent.any() else 0.0
+    elapsed_s = max(snapshot.now - snapshot.submitted_at, least_s)
     ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
     bound = snapshot.delay_bound_s
     usual = max(USUAL_BUSY * snapshot.active_hosts / turnaround_s, to_send / (USUAL_BOUNDS * bound), 1.0 / bound)

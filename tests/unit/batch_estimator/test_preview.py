@@ -8,7 +8,9 @@ import pytest
 
 from batch_estimator.build import build_previewer
 from batch_estimator.preview import Preview
+from batch_estimator.sending import sending_of
 from batch_estimator.service import in_line
+from batch_estimator.snapshot import Standing
 from domain.batches import QoS
 from domain.errors import NotFoundError
 from domain.forecasting import PlannedBatch
@@ -17,6 +19,8 @@ from domain.units import DAY_S, HOUR_S, AppId, Flop, Seconds, later
 from store.memory import MemoryStore
 from tests.builders import NOW, a_job_class
 from tests.unit.batch_estimator.projects import an_estimator, validate_one
+from tests.unit.batch_estimator.snapshots import NOW as SNAPSHOT_NOW
+from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_registered_host, a_submitted_batch
 
@@ -90,3 +94,19 @@ async def test_a_quorum_of_two_takes_twice_the_instances() -> None:
 async def test_an_unknown_app_is_named() -> None:
     with pytest.raises(NotFoundError, match="app 99"):
         await previewed(await a_store(), replace(PLANNED, app_id=AppId(99)))
+
+
+def test_a_batch_submitted_this_moment_is_sent_at_the_usual_rate() -> None:
+    """That nothing of it was sent yet says nothing: one instance at a time for every second of 1000 hosts."""
+    snapshot = a_snapshot([Sent(0, Standing.UNSENT, created_h=0.0)], submitted_at=SNAPSHOT_NOW, active_hosts=1000)
+
+    sending = sending_of(snapshot, to_send=5000.0, turnaround_s=10 * HOUR_S)
+
+    assert sending.rate_per_s == pytest.approx(500 / (10 * HOUR_S))
+
+
+def test_what_fills_the_hosts_in_the_first_minutes_is_no_rate() -> None:
+    sent = [Sent(job, Standing.IN_PROGRESS, job + 1, sent_h=0.001, created_h=0.01) for job in range(200)]
+    snapshot = a_snapshot(sent, submitted_at=later(SNAPSHOT_NOW, -36.0), active_hosts=1000)
+
+    assert sending_of(snapshot, to_send=5000.0, turnaround_s=10 * HOUR_S).rate_per_s < 200 / 360.0
