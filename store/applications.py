@@ -111,16 +111,19 @@ class PostgresApplications:
         return list({file.name: file for file in found}.values())
 
     async def load_catalogue(self) -> Catalogue:
-        async with self._database.transaction() as connection:
-            apps = [rows.app(row) for row in await connection.fetch(load("list_apps"))]
-            self._versions = versions = await _changed_versions(connection, self._versions)
-            cuts = [rows.cut_points(row) for row in await connection.fetch(load("current_cut_points"))]
-            changed = {row["key"]: rows.decoded(row["value"]) for row in await connection.fetch(load("list_settings"))}
-            settings, unfit = Settings.from_stored(changed)
-            relaxed = await read_relaxed(connection)
-            acceleration = await read_acceleration(connection) if is_accelerated(settings) else None
-        self._noted(settings)
-        return Catalogue(
+        catalogue, self._versions = await self._database.in_transaction(self._read_catalogue)
+        self._noted(catalogue.settings)
+        return catalogue
+
+    async def _read_catalogue(self, connection: Connection) -> tuple[Catalogue, _Versions]:
+        apps = [rows.app(row) for row in await connection.fetch(load("list_apps"))]
+        versions = await _changed_versions(connection, self._versions)
+        cuts = [rows.cut_points(row) for row in await connection.fetch(load("current_cut_points"))]
+        changed = {row["key"]: rows.decoded(row["value"]) for row in await connection.fetch(load("list_settings"))}
+        settings, unfit = Settings.from_stored(changed)
+        relaxed = await read_relaxed(connection)
+        acceleration = await read_acceleration(connection) if is_accelerated(settings) else None
+        catalogue = Catalogue(
             apps={app.app_id: app for app in apps},
             versions=versions.by_id,
             current=versions.current,
@@ -129,6 +132,7 @@ class PostgresApplications:
             unfit_settings=unfit,
             acceleration=acceleration,
         )
+        return catalogue, versions
 
 
 async def _add_files(connection: Connection, files: Sequence[tuple[str, int, str]], now: Instant) -> None:

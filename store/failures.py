@@ -15,7 +15,7 @@ class Failure(StrEnum):
     """What to do about an exception."""
 
     GONE = "the connection no longer serves: let go of it"
-    FULL = "the server serves, but has no room for anybody now"
+    FULL = "the server is there, but its disk is full or fails, or a limit is reached: nobody is served now"
     MET = "another transaction was in the way: the same may pass when it is done again"
     TOO_MUCH = "the server could not do so much at once: less may pass"
     ITS_OWN = "this can never be done"
@@ -32,6 +32,7 @@ _BY_STATE = {
     "53300": Failure.GONE,  # too many connections: met while connecting
     "57P": Failure.GONE,  # shut down, crashed, starting up, the database dropped, idle for too long
     "53": Failure.FULL,  # the disk, a limit of the configuration
+    "58": Failure.FULL,  # the disk cannot be read or written
     "40": Failure.MET,  # a deadlock, a serialisation failure
     "55P03": Failure.MET,  # a lock was not to be had in time
     "23505": Failure.MET,  # a unique key that another transaction has just used: who looks again sees its row
@@ -50,6 +51,8 @@ def failure_of(error: BaseException) -> Failure:
     >>> failure_of(TimeoutError()).name, failure_of(ZeroDivisionError()).name
     ('GONE', 'ITS_OWN')
     """
+    if isinstance(error, asyncpg.InvalidCachedStatementError):  # of the state of what is not supported at all
+        return Failure.MET  # a table was altered: asyncpg has forgotten the statement, and will prepare it anew
     if isinstance(error, asyncpg.PostgresError):
         state = getattr(error, "sqlstate", None) or ""
         for length in (5, 3, 2):

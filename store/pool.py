@@ -28,8 +28,15 @@ REQUEST_TIMEOUT_S = 10.0  # the same while clients wait
 CLOSE_S = 5.0  # a connection that does not end by then is dropped
 TRIES = 4  # of a transaction that met another one
 
-CONFLICTS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
-LOST = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)  # may be; see failures
+CONFLICTS = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.InvalidCachedStatementError,
+)
+_SAID = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+LOST = (OSError, *_SAID)  # may be; see failures
+LOST_INSIDE = (ConnectionError, TimeoutError, *_SAID)  # the same where whoever uses it may be reading files
 
 
 @contextmanager
@@ -113,12 +120,13 @@ class Database:
     async def transaction(self) -> AsyncIterator[Connection]:
         """One transaction: committed when left normally, rolled back when left by an exception.
 
-        An OSError of the caller's own, who may be reading files inside, stays what it is.
+        An OSError of the caller's own, who may be reading files inside, stays what it is; a connection that is lost
+        and a command that takes too long are UnavailableError.
         """
         with lost_means_unavailable():
             connection = await self._pool.acquire()
         try:
-            with lost_means_unavailable(LOST[1:]):
+            with lost_means_unavailable(LOST_INSIDE):
                 async with connection.transaction():
                     yield connection
         finally:

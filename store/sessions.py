@@ -24,6 +24,7 @@ SESSION = {
     "application_name": "muster",
     "jit": "off",
     "synchronous_commit": "on",
+    "default_transaction_isolation": "read committed",  # what follows a lock sees what was committed before it
     "timezone": "UTC",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",

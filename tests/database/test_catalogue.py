@@ -57,6 +57,22 @@ async def test_what_changes_of_them_is_read_at_once(store: PostgresStore, change
     assert second.versions != first.versions
 
 
+async def test_a_table_that_is_altered_meanwhile_is_read_as_it_is_now() -> None:
+    """As by a migration while nodes serve."""
+    async with database() as dsn:
+        store = await open_store(dsn, min_size=1, max_size=1)
+        version = await the_version(store)
+        await store.applications.load_catalogue()
+        other = await asyncpg.connect(dsn)
+        await other.execute("UPDATE app_version SET deprecated = true; ALTER TABLE app ALTER adaptive_copies TYPE bigint")
+
+        found = (await store.applications.load_catalogue()).versions
+
+        assert found[version.app_version_id].deprecated
+        await other.close()
+        await store.close()
+
+
 async def test_a_change_that_is_not_committed_is_read_when_it_is() -> None:
     async with database() as dsn:
         store = await open_store(dsn, min_size=1, max_size=1)

@@ -78,3 +78,46 @@ async def test_servers_none_of_which_takes_writes_are_unavailable(dsn: str) -> N
 
     with pytest.raises(UnavailableError, match="read-write"):
         await connect(twice)
+
+
+async def test_a_command_that_takes_too_long_in_a_transaction_is_unavailable(dsn: str) -> None:
+    """As when a migration holds the table, or the server is silent; a file of the caller's that is missing is not."""
+    database = await Database.open(dsn, min_size=1, max_size=1)
+
+    with pytest.raises(UnavailableError, match="TimeoutError"):
+        async with database.transaction() as connection:
+            await connection.execute("SELECT pg_sleep(30)", timeout=0.05)
+
+    await database.close()
+
+
+async def test_a_statement_whose_table_was_altered_meanwhile_is_done_again_as_it_is_now(dsn: str) -> None:
+    database = await Database.open(dsn, min_size=1, max_size=1)
+    other = await asyncpg.connect(dsn)
+    await other.execute("CREATE TABLE altered (number int); INSERT INTO altered VALUES (7)")
+    tries = 0
+
+    async def read(connection: Connection) -> object:
+        nonlocal tries
+        tries += 1
+        return await connection.fetchval("SELECT * FROM altered")
+
+    assert await database.in_transaction(read) == 7
+    await other.execute("ALTER TABLE altered ALTER number TYPE text")
+
+    assert await database.in_transaction(read) == "7"
+    assert tries == 3
+    await other.close()
+    await database.close()
+
+
+async def test_a_database_made_for_stricter_transactions_changes_nothing_for_ours(dsn: str) -> None:
+    """Marks of waiting batches are taken off behind a lock: the statement must see what was committed before it."""
+    other = await asyncpg.connect(dsn)
+    name = await other.fetchval("SELECT current_database()")
+    await other.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
+    await other.close()
+    session = await connect(dsn)
+
+    assert await session.fetchval("SHOW transaction_isolation") == "read committed"
+    await session.close()

@@ -32,12 +32,15 @@ FULL = (
     asyncpg.InsufficientResourcesError("said so"),
     asyncpg.DiskFullError("said so"),
     asyncpg.ConfigurationLimitExceededError("said so"),
+    asyncpg.PostgresIOError("said so"),
+    asyncpg.UndefinedFileError("said so"),
 )
 MET = (
     asyncpg.SerializationError("said so"),
     asyncpg.DeadlockDetectedError("said so"),
     asyncpg.LockNotAvailableError("said so"),
     asyncpg.UniqueViolationError("said so"),
+    asyncpg.InvalidCachedStatementError("cached plan must not change result type"),
 )
 TOO_MUCH = (asyncpg.OutOfMemoryError("said so"), asyncpg.QueryCanceledError("said so"))
 ITS_OWN = (
@@ -50,7 +53,7 @@ ITS_OWN = (
     asyncpg.UndefinedTableError("said so"),
     asyncpg.InFailedSQLTransactionError("said so"),
     asyncpg.InternalServerError("said so"),
-    asyncpg.PostgresIOError("said so"),
+    asyncpg.FeatureNotSupportedError("said so"),
     asyncpg.ProgramLimitExceededError("said so"),  # a text too long for an index
     asyncpg.PostgresError("of no class"),
     ZeroDivisionError(),
