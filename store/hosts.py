@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from domain.dispatch import RequestWrites
 from domain.hosts import Host
-from domain.units import HostId
+from domain.units import HostId, Instant
 from store.rows import encoded
 
 NEWS_FRACTION = 0.01  # a measured number has changed when it differs by more than this share
+OVERTAKEN_S = 60.0  # a request that another of its host overtakes is no older than this; else a clock was wrong
 
 
 def said(host: Host) -> tuple[object, ...]:
@@ -75,12 +76,23 @@ def is_news(host: Host, known: Host | None) -> bool:
     )
 
 
+def is_overtaken(at: Instant, last_at: Instant) -> bool:
+    """Whether what a host said at one instant is old news beside what it said at another.
+
+    What lies far ahead was noted while a clock was wrong, and must not keep the host's record as it was then.
+
+    >>> is_overtaken(Instant(100.0), Instant(101.0)), is_overtaken(Instant(100.0), Instant(161.0))
+    (True, False)
+    """
+    return at < last_at <= at + OVERTAKEN_S
+
+
 def host_columns(writes: Sequence[RequestWrites]) -> list[list[object]]:
     """The array arguments of sql/update_hosts.sql, one entry per host: of several requests the latest one's."""
     latest: dict[HostId, RequestWrites] = {}
     for write in writes:
         before = latest.get(write.host.host_id)
-        if before is None or before.host.last_rpc_at <= write.host.last_rpc_at:
+        if before is None or not is_overtaken(write.host.last_rpc_at, before.host.last_rpc_at):
             latest[write.host.host_id] = write
     return [list(column) for column in zip(*map(_line, latest.values()), strict=True)]
 

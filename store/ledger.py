@@ -81,7 +81,7 @@ async def write_many(
     statistics. Instances to be sent are never waited for.
     """
     counts, statistics = CountChanges(), StatisticsChanges()
-    await connection.execute(load("update_hosts"), *hosts.host_columns(writes))
+    await connection.execute(load("update_hosts"), *hosts.host_columns(writes), hosts.OVERTAKEN_S)
     marked = await record_ends(connection, writes, counts, statistics)
     first: dict[InstanceId, Assignment] = {}
     for write in writes:

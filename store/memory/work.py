@@ -33,6 +33,7 @@ from domain.units import (
     shard_of,
 )
 from store.counting import added, change_counts, job_counts
+from store.hosts import is_overtaken
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 
@@ -87,14 +88,14 @@ class Work:
     # ------------------------------------------------------------ hosts
 
     def put_host(self, host: Host) -> StoredHost:
-        """Insert the host, or write its new description, if it is not older; its volunteer and creation stay."""
+        """Insert the host, or write its new description unless it is overtaken; its volunteer and creation stay."""
         stored = self.hosts.get(host.host_id)
         if stored is None:
             stored = self.hosts[host.host_id] = StoredHost(host)
             self._hosts_by_cpid.setdefault((host.volunteer_id, host.host_cpid), []).append(host.host_id)
             return stored
         old = stored.host
-        if host.last_rpc_at < old.last_rpc_at:
+        if is_overtaken(host.last_rpc_at, old.last_rpc_at):
             return stored
         if (old.volunteer_id, old.created_at) != (host.volunteer_id, host.created_at):
             host = replace(host, volunteer_id=old.volunteer_id, created_at=old.created_at)

@@ -1,10 +1,11 @@
 -- Purpose: what hosts said of themselves, in key order. rpc_interval_s moves a tenth of the way to the time since the last
---   request. What was said before the last request that is written changes nothing: two requests of one host may be
---   written in the other order.
+--   request. What was said shortly before the last request that is written changes nothing: two requests of one host may
+--   be written in the other order. A last request that lies further ahead was noted while a clock was wrong.
 -- Arguments: $1 host_ids, $2 rpc_seqnos, $3 last_rpc_at, then the description, all null when it is as before: $4 host_cpids,
 --   $5 domain_names, $6 ncpus, $7 flop_per_s, $8 ram_bytes, $9 disk_free_bytes, $10 on_fractions, $11 active_fractions,
 --   $12 gpu_active_fractions, $13 platforms (JSON arrays), $14 os_names, $15 os_versions, $16 cpu_vendors, $17 cpu_models,
---   $18 client_versions, $19 coprocessors (JSON) (arrays, the host_ids distinct).
+--   $18 client_versions, $19 coprocessors (JSON) (arrays, the host_ids distinct),
+--   $20 by how much a request may be overtaken, s.
 -- Result: none.
 UPDATE host SET
     rpc_seqno = said.rpc_seqno,
@@ -46,4 +47,5 @@ FROM (
     )
     ORDER BY said.host_id
 ) AS said
-WHERE host.host_id = said.host_id AND host.last_rpc_at <= said.last_rpc_at;
+WHERE host.host_id = said.host_id
+    AND (host.last_rpc_at <= said.last_rpc_at OR host.last_rpc_at > said.last_rpc_at + $20::double precision);

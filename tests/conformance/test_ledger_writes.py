@@ -63,6 +63,34 @@ async def test_of_two_requests_of_a_host_in_one_group_the_later_one_is_written(s
     assert found.rpc_seqno == 8
 
 
+async def test_a_host_that_called_while_a_clock_was_wrong_is_not_kept_from_calling_now(store: Store) -> None:
+    """A request that is a minute or more older than the last one is no request that was overtaken."""
+    host = await a_registered_host(store, last_rpc_at=NOW)
+    ahead = replace(host.host, rpc_seqno=7, last_rpc_at=later(NOW, 86400.0 * 365))
+    now = replace(host.host, rpc_seqno=8, last_rpc_at=later(NOW, 60.0), ncpus=16)
+
+    await store.ledger.write(RequestWrites(ahead))
+    await store.ledger.write(RequestWrites(now))
+
+    found = (await read(store, host)).host
+    assert found is not None
+    assert (found.rpc_seqno, found.last_rpc_at, found.ncpus) == (8, later(NOW, 60.0), 16)
+
+
+async def test_of_two_requests_in_one_group_the_last_is_written_where_a_clock_was_wrong(store: Store) -> None:
+    host = await a_registered_host(store, last_rpc_at=NOW)
+    said = [
+        replace(host.host, rpc_seqno=seqno, last_rpc_at=later(NOW, at_s))
+        for seqno, at_s in ((7, 86400.0 * 365), (8, 60.0))
+    ]
+
+    await asyncio.gather(*(store.ledger.write(RequestWrites(one)) for one in said))
+
+    found = (await read(store, host)).host
+    assert found is not None
+    assert (found.rpc_seqno, found.last_rpc_at) == (8, later(NOW, 60.0))
+
+
 async def test_a_sent_assignment_is_written_whole(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)

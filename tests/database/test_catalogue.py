@@ -64,7 +64,9 @@ async def test_a_table_that_is_altered_meanwhile_is_read_as_it_is_now() -> None:
         version = await the_version(store)
         await store.applications.load_catalogue()
         other = await asyncpg.connect(dsn)
-        await other.execute("UPDATE app_version SET deprecated = true; ALTER TABLE app ALTER adaptive_copies TYPE bigint")
+        await other.execute(
+            "UPDATE app_version SET deprecated = true; ALTER TABLE app ALTER adaptive_copies TYPE bigint"
+        )
 
         found = (await store.applications.load_catalogue()).versions
 
