@@ -15,6 +15,9 @@ now + D:
     3    x <= C - T_retry         none          max(x, min(C - T_retry, now + D))
     4    x <= C                   P >= p_late   C
     5    x > C                    P >= p_tight  x, tight
+
+Relaxed work is computed in its turn: rows 3 and 4, too, ask for now + queue + R <= due_at (POLICY D3,
+docs/decisions/0033).
 """
 
 from __future__ import annotations
@@ -179,6 +182,8 @@ def muster(
     else:
         tight = (complete_at - now, shown_p, settings.p_tight, end_at - now)
         due = Due(end_at, True, Gate.TIGHT, settings.p_tight, 5, ROW_5, tight)
+    if not due.tight and Instant(now + moment.queue_s + runtime_s) > due.due_at:
+        return Refusal(RefusalCode.TOO_SLOW, QUEUE_TOO_LONG, (moment.queue_s, runtime_s, due.due_at - now))
     return _gated(due, moment.percentile, retry=retry, settings=settings)
 
 
@@ -277,6 +282,9 @@ def accelerated(moment: Moment, *, runtime_s: Seconds, bound_s: Seconds, low_tur
 
 
 TOO_SLOW = "host needs {0:.0f} s ({1} {2:.0f} s, {3} {4:.0f} s), job allows {5:.0f} s"
+QUEUE_TOO_LONG = (
+    "the host's queue of work is too long: {0:.0f} s, and {1:.0f} s for the job, which would be due in {2:.0f} s"
+)
 BELOW_GATE = "{0}: percentile {1:.3f} ({2}), {3} asks for {4:g}"
 WITHOUT_PERCENTILE = "{0}: percentile none ({2}), {3} asks for {4:g}"
 

@@ -17,6 +17,7 @@ from domain.ranking import Gate, RelaxedGate
 from domain.settings import DeadlineRule
 from domain.units import AppId, AppVersionId, BatchId, FlopPerSecond, HostId, Instant, Seconds
 from scheduler.asking import Asking
+from scheduler.busy import busy_of, held_work
 from scheduler.choice import Choice
 from scheduler.dispatch import choose
 from scheduler.gates import percentile_of, reachable
@@ -82,7 +83,10 @@ def askings(draw: st.DrawFn) -> Asking:
         ),
         disk_bytes=5e9,
         havs=havs,
-        held=tuple(a_held(instance_id=9000 + i, job_id=9000 + i) for i in range(draw(st.integers(0, 3)))),
+        held=tuple(
+            a_held(instance_id=9000 + i, job_id=9000 + i, sent_at=NOW, tight=draw(st.booleans()))
+            for i in range(draw(st.integers(0, 3)))
+        ),
         seed=draw(st.integers(0, 9)),
     )
 
@@ -131,6 +135,51 @@ def test_every_due_date_lies_ahead_and_within_the_delay_bound(asking: Asking, ar
         assert NOW + one.assignment.est_runtime_s <= one.assignment.due_at
         assert one.assignment.due_at <= NOW + bounds[one.assignment.batch_id]
         assert one.assignment.timeout_at > one.assignment.due_at
+
+
+def is_due_in_its_turn(asking: Asking, choice: Choice) -> None:
+    """A tight job is due behind endangered work, a relaxed one behind all work: what is held, and this reply so far."""
+    busy = busy_of(asking.wants, asking.host, held_work(asking.held, asking.catalogue.versions, now=asking.now))
+    for one in choice.chosen:
+        plan, told = one.version.plan_class, one.assignment
+        before_s = busy.start_s(plan) if told.tight else busy.queue_s(plan)
+        assert told.due_at >= asking.now + before_s + told.est_runtime_s - 1e-6
+        busy = busy.with_job(plan, told.est_runtime_s, tight=told.tight)
+
+
+@settings(max_examples=150)
+@given(askings(), arrays())
+def test_every_job_of_a_reply_is_due_when_what_comes_before_it_is_done(asking: Asking, array: ListArray) -> None:
+    is_due_in_its_turn(asking, choose(asking, array))
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.sampled_from([0.5, 2.0, 4.0, 6.0, 9.0, 30.0]), min_size=1, max_size=4),
+    st.lists(st.booleans(), max_size=4),
+    st.floats(0.0, 1.0),
+    st.integers(1, 3),
+)
+def test_a_full_queue_never_makes_relaxed_jobs_due_before_they_can_be_done(
+    hours: list[float], held_tight: list[bool], p: float, ncpus: int
+) -> None:
+    """Batches that end within hours, jobs of an hour, and a host that wants twenty of them."""
+    deadlines = [Instant(NOW + 3600.0 * one) for one in hours]
+    array = ListArray(
+        [a_group(i + 1, 20, qos=QoS.SHORT_DEADLINE, deadline_at=at, disk_bytes=0.0) for i, at in enumerate(deadlines)]
+    )
+    relaxed = DecayedSums(1e6, 1e6 * (1.0 - p), 1e6, NOW)
+    asking = an_asking(
+        host=a_host(ncpus=ncpus),
+        wants=(a_want(count=ncpus, req_s=Seconds(72_000.0 * ncpus)),),
+        catalogue=a_catalogue(cuts=(some_cuts(retry_turnaround_s=3600.0),), scheduler__jobs_per_request=20),
+        havs={AppVersionId(1): a_hav(consecutive_valid=12, relaxed=relaxed)},
+        held=tuple(
+            a_held(instance_id=9000 + i, job_id=9000 + i, sent_at=NOW, tight=tight)
+            for i, tight in enumerate(held_tight)
+        ),
+    )
+    is_due_in_its_turn(asking, choose(asking, array))
 
 
 @settings(max_examples=150)

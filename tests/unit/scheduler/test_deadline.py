@@ -108,6 +108,29 @@ def test_row_3_ends_where_the_host_is_done_just_in_time_for_a_retry() -> None:
     assert (found.row, found.due_at) == (3, NOW + 5 * HOUR_S)
 
 
+def test_row_3_refuses_a_queue_that_ends_after_the_due_date() -> None:
+    assert due(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S).row == 3
+    found = refusal(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S + 1.0)
+    assert found.code is RefusalCode.TOO_SLOW
+    assert found.detail == (
+        "the host's queue of work is too long: 165601 s, and 7200 s for the job, which would be due in 172800 s"
+    )
+
+
+def test_row_4_refuses_a_queue_that_ends_after_the_due_date() -> None:
+    assert due(complete_in_s=6 * HOUR_S, queue_s=4 * HOUR_S).row == 4
+    assert refusal(complete_in_s=6 * HOUR_S, queue_s=4 * HOUR_S + 1.0).code is RefusalCode.TOO_SLOW
+
+
+def test_tight_rows_look_at_endangered_work_only() -> None:
+    assert due(QoS.AFAP, queue_s=30 * DAY_S).row == 2
+    assert due(complete_in_s=4 * HOUR_S, queue_s=30 * DAY_S).row == 5
+
+
+def test_a_retry_too_is_refused_behind_a_queue_that_ends_after_its_due_date() -> None:
+    assert refusal(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S + 1.0, retry=True).code is RefusalCode.TOO_SLOW
+
+
 def test_row_4_is_due_at_completion_and_asks_for_p_late() -> None:
     found = due(complete_in_s=T_RETRY + 5 * HOUR_S - 1.0, p=0.5)
     assert (found.row, found.due_at, found.tight) == (4, NOW + T_RETRY + 5 * HOUR_S - 1.0, False)
