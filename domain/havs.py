@@ -17,6 +17,7 @@ from domain.units import AppVersionId, HostId, Instant
 
 QUOTA_FACTOR_MOST = 2.0**16  # of one delta; more doublings change no quota, and its figures fit a database column
 QUOTA_ADDED_LEAST = -(2**30)
+INT_MOST = 2**31 - 1  # of a database column
 
 
 class HavEventKind(StrEnum):
@@ -37,6 +38,8 @@ class HavEvent:
     `replaces` is the censored sample an earlier time-out of the same instance left at `replaces_at`, taken
     back now with the weight it still has; without `replaces_at` with its whole weight. The instance knows when it was
     due to be given up, not when a sweep did so: a minute later, by which the weight is 0.00003 too small.
+    Only a valid result or another time-out takes it back: an error or an invalid result that comes late says nothing
+    better about the turnaround, so the sample stays and the instance merely counts as no longer silent (`n_timeout`).
     `ln_turnaround` is ln of the turnaround in seconds, valid results only. `speed_s_per_flop` is elapsed
     seconds per estimated flop.
     """
@@ -57,13 +60,19 @@ class HavEvent:
     def missed(self) -> bool:
         return self.late or self.kind is HavEventKind.TIMED_OUT
 
+    @property
+    def takes_back(self) -> float | None:
+        """The sample that no longer counts."""
+        return self.replaces if self.kind in (HavEventKind.VALID, HavEventKind.TIMED_OUT) else None
+
 
 @quick_dataclass(frozen=True, slots=True)
 class HavDelta:
     """The sum of some events of one (host, app version), ready to be added to its row.
 
     `valid_reset`: a failure is among them, so consecutive_valid starts again from 0 before
-    `valid_added` is added. The quota is multiplied by `quota_factor`, then `quota_added` is added.
+    `valid_added` is added. The quota is multiplied by `quota_factor`, then `quota_added` is added; the result is kept
+    within `quota_least` and `quota_most`, the quotas that the least and the greatest one before would have come to.
     """
 
     host_id: HostId
@@ -83,22 +92,24 @@ class HavDelta:
     n_error: int = 0
     n_timeout: int = 0
     tight_missed_n: float = 0.0
+    quota_least: int = 1
+    quota_most: int = INT_MOST
 
 
-def combine(events: Iterable[HavEvent]) -> list[HavDelta]:
+def combine(events: Iterable[HavEvent], *, quota_most: int) -> list[HavDelta]:
     """One delta per (host, app version), in key order; events of a row in the order they came.
 
     Its sums are as of the latest event: samples of earlier ones have lost weight until then.
 
     A valid result adds 1 to consecutive_valid and doubles the quota; an error, an invalid result or a
-    time-out starts it again from 0 and takes 1 off the quota.
+    time-out starts it again from 0 and takes 1 off the quota, which stays from 1 to `quota_most` after each of them.
     """
     gathered: dict[tuple[HostId, AppVersionId], _Gathered] = {}
     for event in events:
         key = (event.host_id, event.app_version_id)
         found = gathered.get(key)
         if found is None:
-            found = gathered[key] = _Gathered(event.at)
+            found = gathered[key] = _Gathered(event.at, quota_most)
         found.add(event)
     return [gathered[key].delta(key) for key in sorted(gathered)]
 
@@ -128,8 +139,10 @@ class _Sums:
 class _Gathered:
     """A delta in the making: many are made in a second, so nothing is copied on the way."""
 
-    def __init__(self, at: Instant) -> None:
+    def __init__(self, at: Instant, quota_most: int) -> None:
         self.at = at
+        self._limit = quota_most
+        self.quota_least, self.quota_most = 0, INT_MOST
         self.valid_reset = False
         self.valid_added = self.quota_added = self.n_valid = self.n_error = self.n_timeout = 0
         self.quota_factor = 1.0
@@ -155,18 +168,26 @@ class _Gathered:
             self.valid_added += 1
             self.quota_factor *= times
             self.quota_added = max(QUOTA_ADDED_LEAST, self.quota_added * times)
+            self._bound_quota(2, 0)
             self.n_valid += 1
         else:
             self.valid_reset, self.valid_added = True, 0
             self.quota_added = max(QUOTA_ADDED_LEAST, self.quota_added - 1)
+            self._bound_quota(1, -1)
         self.n_error += event.kind in (HavEventKind.ERROR, HavEventKind.INVALID)
         self.n_timeout += (event.kind is HavEventKind.TIMED_OUT) - (event.replaces is not None)
 
+    def _bound_quota(self, factor: int, added: int) -> None:
+        """What the least and the greatest quota become: a step keeps the order of quotas, so all others lie between."""
+        self.quota_least, self.quota_most = (
+            min(self._limit, max(1, quota * factor + added)) for quota in (self.quota_least, self.quota_most)
+        )
+
     def _sample(self, event: HavEvent) -> None:
-        sums = self.tight if event.tight else self.relaxed
-        if event.replaces is not None:
+        sums, taken_back = self.tight if event.tight else self.relaxed, event.takes_back
+        if taken_back is not None:
             weight = _kept_fraction(event.replaces_at or event.at, event.at)
-            sums.add(event.replaces, -weight)
+            sums.add(taken_back, -weight)
             self.tight_missed_n -= weight * event.tight
         if event.ln_turnaround_ratio is not None:
             sums.add(event.ln_turnaround_ratio)
@@ -194,17 +215,19 @@ class _Gathered:
             self.n_error,
             self.n_timeout,
             self.tight_missed_n,
+            self.quota_least,
+            self.quota_most,
         )
 
 
-def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int, quota_most: int) -> HostAppVersion:
+def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int) -> HostAppVersion:
     """The row after the delta. Sums are brought forward to `delta.at` first.
 
-    quota' = min(most, max(1, (quota or start) * factor + added)).
+    quota' = min(delta's most, max(delta's least, (quota or start) * factor + added)).
 
     >>> row = HostAppVersion(HostId(1), AppVersionId(1), consecutive_valid=4, quota_per_day=50)
     >>> event = HavEvent(HostId(1), AppVersionId(1), HavEventKind.ERROR, Instant(0.0))
-    >>> after = applied(row, combine([event])[0], quota_start=50, quota_most=500)
+    >>> after = applied(row, combine([event], quota_most=500)[0], quota_start=50)
     >>> after.consecutive_valid, after.quota_per_day, after.n_error
     (0, 49, 1)
     """
@@ -214,7 +237,7 @@ def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int, quota_mos
     return replace(
         row,
         consecutive_valid=(0 if delta.valid_reset else row.consecutive_valid) + delta.valid_added,
-        quota_per_day=int(min(float(quota_most), max(1.0, quota))),
+        quota_per_day=int(min(delta.quota_most, max(delta.quota_least, quota))),
         speed=_summed(row.speed, delta.speed, weight, at),
         tight=_summed(row.tight, delta.tight, weight, at),
         relaxed=_summed(row.relaxed, delta.relaxed, weight, at),

@@ -81,7 +81,7 @@ def _step(instance: InstanceFacts, event: Event, fpops_est_flop: Flop, now: Inst
 
 
 def _hav_event(instance: InstanceFacts, kind: HavEventKind, fpops_est_flop: Flop, now: Instant) -> HavEvent | None:
-    """What the host's statistics are told. A verdict takes back the sample an earlier time-out left."""
+    """What the host's statistics are told. A valid result takes back what an earlier time-out left."""
     if instance.host_id is None or instance.app_version_id is None:
         return None
     late, ratio, ln_turnaround, speed = False, None, None, None

@@ -109,8 +109,8 @@ def _facts(result: ReportedResult, known: Reported) -> ReportFacts:
 def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
     """What the host's statistics are told now; a success is told once it is validated.
 
-    An error takes back the censored sample a time-out left. A job given up unstarted is a time-out the
-    client noticed before we did, and leaves such a sample.
+    An error leaves the censored sample of a time-out: all that is known of the turnaround is still that it is longer.
+    A job given up unstarted is a time-out the client noticed before we did, and leaves such a sample.
     """
     held = known.held
     sample = None
@@ -134,9 +134,11 @@ def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
 def _sample_left(known: Reported, event: HavEvent | None) -> float | None:
     """The sample that stays on the instance.
 
-    A late success keeps the time-out's, for the validation that will replace it.
+    A late success keeps the time-out's, for the validation that will replace it, and a late error keeps it for good.
     """
-    return known.turnaround_sample if event is None else event.ln_turnaround_ratio
+    if event is None or event.ln_turnaround_ratio is None:
+        return known.turnaround_sample
+    return event.ln_turnaround_ratio
 
 
 def is_dead(state: InstanceState) -> bool:

@@ -35,15 +35,17 @@ class StatisticsChanges:
     async def write(self, connection: Connection, settings: SchedulerSettings) -> None:
         """Add everything gathered to the rows; rows seen for the first time are made."""
         if self._events:
-            quotas = (settings.daily_quota_start, settings.daily_quota)
-            await _change(connection, "change_statistics", self._columns(), quotas)
+            columns = self._columns(settings.daily_quota)
+            await _change(connection, "change_statistics", columns, (settings.daily_quota_start,))
         elif self._sent:
             lines = [(*key, *self._sent[key]) for key in sorted(self._sent)]
             await _change(connection, "count_sent", [list(column) for column in zip(*lines, strict=True)], ())
 
-    def _columns(self) -> list[list[object]]:
+    def _columns(self, quota_most: int) -> list[list[object]]:
         """The array arguments of sql/change_statistics.sql, keys in order."""
-        deltas = {(delta.host_id, delta.app_version_id): delta for delta in combine(self._events)}
+        deltas = {
+            (delta.host_id, delta.app_version_id): delta for delta in combine(self._events, quota_most=quota_most)
+        }
         keys = sorted({*deltas, *self._sent})
         lines = [self._line(key, deltas.get(key)) for key in keys]
         return [list(column) for column in zip(*lines, strict=True)]
@@ -68,6 +70,8 @@ class StatisticsChanges:
             change.n_timeout,
             change.tight_missed_n,
             *self._sent.get(key, (0, 0)),
+            change.quota_least,
+            change.quota_most,
         )
 
 

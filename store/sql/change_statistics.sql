@@ -3,15 +3,15 @@
 -- Arguments: $1 host_ids, $2 app_version_ids, $3 at, $4 judged (whether there were events), $5 valid_reset, $6 valid_added,
 --   $7 quota_factor, $8 quota_added, $9 to $11 speed, $12 to $14 tight, $15 to $17 relaxed (n, sum, sum_sq),
 --   $18 to $20 log (n, sum, sum_sq), $21 n_valid, $22 n_error, $23 n_timeout, $24 tight_missed_n, $25 day,
---   $26 sent (arrays, keys distinct), $27 quota_start, $28 quota_most.
+--   $26 sent, $27 quota_least, $28 quota_most (arrays, keys distinct), $29 quota_start.
 -- Result: host_id and app_version_id of the rows that were there.
 UPDATE host_app_version SET
     consecutive_valid
         = CASE WHEN delta.valid_reset THEN 0 ELSE host_app_version.consecutive_valid END + delta.valid_added,
     quota_per_day = CASE
-        WHEN delta.judged THEN trunc(least($28::double precision, greatest(
-            1,
-            coalesce(nullif(host_app_version.quota_per_day, 0), $27::int) * delta.quota_factor + delta.quota_added
+        WHEN delta.judged THEN trunc(least(delta.quota_most, greatest(
+            delta.quota_least,
+            coalesce(nullif(host_app_version.quota_per_day, 0), $29::int) * delta.quota_factor + delta.quota_added
         )))::int
         ELSE host_app_version.quota_per_day
     END,
@@ -60,11 +60,12 @@ FROM (
         $8::int[], $9::double precision[], $10::double precision[], $11::double precision[], $12::double precision[],
         $13::double precision[], $14::double precision[], $15::double precision[], $16::double precision[],
         $17::double precision[], $18::bigint[], $19::double precision[], $20::double precision[], $21::bigint[],
-        $22::bigint[], $23::bigint[], $24::double precision[], $25::int[], $26::int[]
+        $22::bigint[], $23::bigint[], $24::double precision[], $25::int[], $26::int[], $27::int[],
+        $28::int[]
     ) AS delta (
         host_id, app_version_id, at, judged, valid_reset, valid_added, quota_factor, quota_added, speed_n, speed_sum,
         speed_sum_sq, tight_n, tight_sum, tight_sum_sq, relaxed_n, relaxed_sum, relaxed_sum_sq, log_n, log_sum,
-        log_sum_sq, n_valid, n_error, n_timeout, tight_missed_n, day, sent
+        log_sum_sq, n_valid, n_error, n_timeout, tight_missed_n, day, sent, quota_least, quota_most
     )
     ORDER BY delta.host_id, delta.app_version_id
 ) AS delta

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from domain.havs import HavDelta, HavEvent, HavEventKind, applied, combine
@@ -26,8 +26,8 @@ def an_event(kind: HavEventKind = KINDS.VALID, **changes: Any) -> HavEvent:
 
 def after(row: HostAppVersion, *events: HavEvent, most: int = MOST) -> HostAppVersion:
     """The row after the events, combined in one delta."""
-    [delta] = combine(events)
-    return applied(row, delta, quota_start=START, quota_most=most)
+    [delta] = combine(events, quota_most=most)
+    return applied(row, delta, quota_start=START)
 
 
 def after_each(row: HostAppVersion, *events: HavEvent, most: int = MOST) -> HostAppVersion:
@@ -118,9 +118,24 @@ def test_no_count_and_no_number_of_samples_is_ever_negative(row: HostAppVersion,
     assert min(changed.tight.n, changed.relaxed.n, changed.speed.n) >= 0
 
 
+@given(
+    st.integers(1, 700),
+    st.lists(st.sampled_from([KINDS.VALID, KINDS.ERROR, KINDS.TIMED_OUT]), min_size=1, max_size=40),
+    st.sampled_from([1, 7, 500]),
+)
+@example(500, [KINDS.VALID, *[KINDS.ERROR] * 20], 500)
+@example(5, [*[KINDS.ERROR] * 20, KINDS.VALID], 500)
+def test_a_quota_is_the_same_whether_events_come_together_or_one_by_one(
+    quota: int, kinds: list[HavEventKind], most: int
+) -> None:
+    row, events = a_hav(quota_per_day=quota), [an_event(kind) for kind in kinds]
+
+    assert after(row, *events, most=most).quota_per_day == after_each(row, *events, most=most).quota_per_day
+
+
 @given(st.lists(st.sampled_from(KINDS), min_size=1, max_size=2000))
 def test_a_delta_fits_the_database_however_many_events_it_sums(kinds: list[HavEventKind]) -> None:
-    [delta] = combine(an_event(kind) for kind in kinds)
+    [delta] = combine((an_event(kind) for kind in kinds), quota_most=MOST)
 
     assert abs(delta.quota_added) <= INT4_MOST
     assert math.isfinite(delta.quota_factor)
@@ -134,7 +149,7 @@ def test_one_error_before_many_valid_results_leaves_a_full_quota(valid: int) -> 
     changed = after(row, *events)
 
     assert (changed.quota_per_day, changed.consecutive_valid) == (MOST, valid)
-    assert abs(combine(events)[0].quota_added) <= INT4_MOST
+    assert abs(combine(events, quota_most=MOST)[0].quota_added) <= INT4_MOST
 
 
 def test_a_valid_result_adds_one_in_a_row_and_doubles_the_quota() -> None:
@@ -197,7 +212,8 @@ def test_tight_and_relaxed_samples_are_kept_apart() -> None:
 
 
 def test_speed_and_undecayed_sums_take_their_own_samples() -> None:
-    [delta] = combine([an_event(speed_s_per_flop=2e-9, ln_turnaround=8.0), an_event(ln_turnaround=6.0)])
+    events = [an_event(speed_s_per_flop=2e-9, ln_turnaround=8.0), an_event(ln_turnaround=6.0)]
+    [delta] = combine(events, quota_most=MOST)
 
     assert (delta.speed.n, delta.speed.total) == (1.0, 2e-9)
     assert (delta.log_n, delta.log_sum, delta.log_sum_sq) == (2, 14.0, 100.0)
@@ -235,19 +251,21 @@ def test_whatever_is_taken_back_leaves_no_trace_however_late(
         assert (ours.n, ours.total, ours.total_sq) == pytest.approx(sums, rel=1e-9, abs=1e-6)
 
 
-def test_a_late_failure_takes_its_time_out_back_too() -> None:
-    timed_out = an_event(KINDS.TIMED_OUT, ln_turnaround_ratio=1.5)
+@pytest.mark.parametrize("kind", [KINDS.ERROR, KINDS.INVALID])
+def test_a_late_failure_leaves_the_sample_of_its_time_out_and_is_no_longer_silent(kind: HavEventKind) -> None:
+    timed_out = an_event(KINDS.TIMED_OUT, tight=True, ln_turnaround_ratio=1.5)
 
-    changed = after_each(a_hav(), timed_out, an_event(KINDS.ERROR, replaces=1.5))
+    changed = after_each(a_hav(), timed_out, an_event(kind, tight=True, replaces=1.5))
 
-    assert (changed.relaxed.n, changed.relaxed.total, changed.n_timeout, changed.n_error) == (0.0, 0.0, 0, 1)
+    assert (changed.tight.n, changed.tight.total, changed.tight_missed_n) == (1.0, 1.5, 1.0)
+    assert (changed.n_timeout, changed.n_error) == (0, 1)
 
 
 def test_deltas_come_one_per_host_and_version_in_key_order() -> None:
     keys = [(2, 1), (1, 2), (1, 1), (2, 1), (1, 2)]
     events = [an_event(host_id=HostId(host), app_version_id=AppVersionId(version)) for host, version in keys]
 
-    deltas = combine(events)
+    deltas = combine(events, quota_most=MOST)
 
     assert [(delta.host_id, delta.app_version_id, delta.n_valid) for delta in deltas] == [
         (1, 1, 1),
@@ -257,19 +275,19 @@ def test_deltas_come_one_per_host_and_version_in_key_order() -> None:
 
 
 def test_a_delta_is_of_the_latest_of_its_events() -> None:
-    [delta] = combine(an_event(at=Instant(at)) for at in (100.0, 300.0, 200.0))
+    [delta] = combine((an_event(at=Instant(at)) for at in (100.0, 300.0, 200.0)), quota_most=MOST)
 
     assert delta.at == 300.0
 
 
 def test_no_events_are_no_deltas() -> None:
-    assert combine([]) == []
+    assert combine([], quota_most=MOST) == []
 
 
 def test_an_empty_delta_only_brings_the_sums_forward() -> None:
     row = a_hav(consecutive_valid=3, quota_per_day=70, relaxed=DecayedSums(1.0, 2.0, 4.0, NOW), clean_since_at=NOW)
 
-    assert applied(row, HavDelta(HostId(1), AppVersionId(1), NOW), quota_start=START, quota_most=MOST) == replace(
+    assert applied(row, HavDelta(HostId(1), AppVersionId(1), NOW), quota_start=START) == replace(
         row, speed=DecayedSums(at=NOW), tight=DecayedSums(at=NOW)
     )
 

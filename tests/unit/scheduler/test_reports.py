@@ -94,12 +94,12 @@ def test_a_late_success_keeps_the_sample_of_its_time_out_for_the_validation_that
     assert report.hav_event is None and report.turnaround_sample == 2.5
 
 
-def test_a_late_error_takes_the_sample_of_its_time_out_back() -> None:
+def test_a_late_error_leaves_the_sample_of_its_time_out() -> None:
     at = Instant(NOW - 86_400.0)
     report = the_report(ReportedResult(NAME, 3, 1), state=InstanceState.TIMED_OUT, turnaround_sample=2.5, timeout_at=at)
     assert report.hav_event is not None
     assert (report.hav_event.replaces, report.hav_event.replaces_at) == (2.5, at)
-    assert report.turnaround_sample is None
+    assert report.hav_event.takes_back is None and report.turnaround_sample == 2.5
 
 
 def test_a_late_abort_leaves_the_time_out_as_it_is() -> None:
