@@ -112,12 +112,10 @@ class Work:
     def apply_events(self, events: Iterable[HavEvent]) -> None:
         """Change the statistics of hosts as domain.havs says."""
         scheduler = self._registry.settings.scheduler
-        for delta in combine(events):
+        for delta in combine(events, quota_most=scheduler.daily_quota):
             havs = self.hosts[delta.host_id].havs
             row = havs.get(delta.app_version_id) or HostAppVersion(delta.host_id, delta.app_version_id)
-            havs[delta.app_version_id] = applied(
-                row, delta, quota_start=scheduler.daily_quota_start, quota_most=scheduler.daily_quota
-            )
+            havs[delta.app_version_id] = applied(row, delta, quota_start=scheduler.daily_quota_start)
 
     def _count_sent_today(self, host: StoredHost, app_version_id: AppVersionId, sent_at: Instant) -> None:
         day = int(sent_at // DAY_S)
