@@ -50,7 +50,10 @@ def emulate(system: str, document: object) -> Table:
         raise InvalidInputError("system", "one of " + ", ".join(SYSTEMS), system)
     if not isinstance(document, Mapping):
         raise InvalidInputError("document", "a JSON object", document)
-    return SYSTEMS[system](document)
+    table = SYSTEMS[system](document)
+    if not table.rows:
+        raise InvalidInputError("document", NEEDS[system], "none")
+    return table
 
 
 def _flux(document: Mapping[str, object]) -> Table:
@@ -84,6 +87,10 @@ def _maui(document: Mapping[str, object]) -> Table:
     totals = numbers_of("total_per_window", document.get("total_per_window", ()))
     decay = number_of("decay", document.get("decay", 1.0))
     credentials = maui_rows_of(document.get("rows", ()))
+    for number, one in enumerate(credentials):
+        if len(one.windows) != len(totals):
+            expected = f"{len(totals)} windows, one for each of total_per_window"
+            raise InvalidInputError(f"rows[{number}].windows", expected, len(one.windows))
     found = maui.fair_share_table(credentials, totals, decay=decay)
     rows = []
     for one in credentials:
@@ -121,6 +128,15 @@ def _nci(document: Mapping[str, object]) -> Table:
     return Table(("job", "owner"), tuple(rows))
 
 
+NEEDS: Mapping[str, str] = MappingProxyType(
+    {
+        "flux": "users below `children`",
+        "slurm": "users below `children`, or `associations`",
+        "pbs": "users in `root_children`",
+        "maui": "credentials in `rows`",
+        "nci": "jobs in `jobs`",
+    }
+)
 SYSTEMS: Mapping[str, Callable[[Mapping[str, object]], Table]] = MappingProxyType(
     {"flux": _flux, "slurm": _slurm, "pbs": _pbs, "maui": _maui, "nci": _nci}
 )

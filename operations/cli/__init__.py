@@ -13,6 +13,7 @@ from operations.cli.apps import app
 from operations.cli.batches import batch, job
 from operations.cli.estimate import estimate
 from operations.cli.explain import explain
+from operations.cli.fairshare import fairshare
 from operations.cli.hoststats import hoststats
 from operations.cli.node import demo, init, migrate, up
 from operations.cli.purge import purge
@@ -46,6 +47,7 @@ for command in (
     setting,
     thresholds,
     explain,
+    fairshare,
     simulate,
     sign,
     token,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from domain.errors import InvalidInputError
+from priority.systems.naming import shown_names
 from priority.tree_rank import Weighed, user_ranks
 
 LARGEST_WEIGHT = 2.0**64  # of whoever used nothing
@@ -50,6 +51,7 @@ class FluxShares:
 def fair_shares(root: FluxNode) -> FluxShares:
     """Rank / N of every user. Raises InvalidInputError for a tree without users.
 
+    A user of two accounts is two users, named by their paths.
     weight = (shares / shares of the siblings) / (usage / usage of the siblings); 0 shares weigh 0, else no
     usage weighs 2^64. Weights within the machine's epsilon times max(|a|, |b|, 1) are equal.
 
@@ -58,11 +60,12 @@ def fair_shares(root: FluxNode) -> FluxShares:
     {'bob': 1.0, 'ann': 0.5}
     """
     weights = _made_equal(dict(_weights_below(root)))
-    ranks = user_ranks(_weighed(child, weights) for child in root.children)
+    names = shown_names(root.children, lambda node: node.is_user)
+    ranks = user_ranks(_weighed(child, weights, names) for child in root.children)
     if not ranks:
         raise InvalidInputError("tree", "at least one user (no users found in input)", root.name)
-    shown = {node.name: float(weights[id(node)]) for node in _below(root) if node.is_user}
-    accounts = {node.name: float(weights[id(node)]) for node in _below(root) if not node.is_user}
+    shown = {names[id(node)]: float(weights[id(node)]) for node in _below(root) if node.is_user}
+    accounts = {names[id(node)]: float(weights[id(node)]) for node in _below(root) if not node.is_user}
     return FluxShares({str(name): rank / len(ranks) for name, rank in ranks.items()}, shown, accounts)
 
 
@@ -100,9 +103,9 @@ def _made_equal(weights: Mapping[int, Fraction]) -> Mapping[int, Fraction]:
     return made
 
 
-def _weighed(node: FluxNode, weights: Mapping[int, Fraction]) -> Weighed:
-    children = tuple(_weighed(child, weights) for child in node.children)
-    return Weighed(node.name, weights[id(node)], node.is_user, children)
+def _weighed(node: FluxNode, weights: Mapping[int, Fraction], names: Mapping[int, str]) -> Weighed:
+    children = tuple(_weighed(child, weights, names) for child in node.children)
+    return Weighed(names[id(node)], weights[id(node)], node.is_user, children)
 
 
 def priority(

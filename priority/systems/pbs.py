@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from priority.fair_share import ratio_factor
+from priority.systems.naming import shown_names
 
 MIN_USAGE = 1.0  # of every vertex, the root too
 DECAY_FACTOR = 0.5  # every 24 hours
@@ -51,6 +52,7 @@ def fair_shares(top: Sequence[PbsNode], *, min_usage: float = MIN_USAGE) -> Mapp
     (0.3, 0.659754)
     """
     whole = PbsNode("root", children=tuple(top)).used(min_usage)
+    names = shown_names(top)
     found: dict[str, PbsShare] = {}
     waiting: list[tuple[Sequence[PbsNode], PbsShare | None]] = [(top, None)]
     while waiting:
@@ -61,7 +63,7 @@ def fair_shares(top: Sequence[PbsNode], *, min_usage: float = MIN_USAGE) -> Mapp
             used = node.used(min_usage) / whole if whole > 0 else 0.0
             perc = fraction if above is None else above.fairshare_perc * fraction
             tree = used if above is None else used + (above.fairshare_tree_usage - used) * fraction
-            found[node.name] = share = PbsShare(perc, tree, ratio_factor(tree, perc))
+            found[names[id(node)]] = share = PbsShare(perc, tree, ratio_factor(tree, perc))
             waiting.append((node.children, share))
     return found
 
@@ -84,6 +86,12 @@ def decayed(usage: float, *, factor: float = DECAY_FACTOR, min_usage: float = MI
     return max(min_usage, usage * factor)
 
 
-def users(top: Iterable[PbsNode]) -> list[str]:
+def users(top: Sequence[PbsNode]) -> list[str]:
     """Names of the vertices without children, depth first."""
-    return list(chain.from_iterable([node.name] if not node.children else users(node.children) for node in top))
+    names = shown_names(top)
+
+    def below(siblings: Iterable[PbsNode]) -> list[str]:
+        own = ([names[id(node)]] if not node.children else below(node.children) for node in siblings)
+        return list(chain.from_iterable(own))
+
+    return below(top)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from priority.fair_share import ratio_factor
+from priority.systems.naming import shown_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ def classic(root: SlurmNode, *, damping: float = 1.0) -> Mapping[str, ClassicRow
     """
     rows: dict[str, ClassicRow] = {}
     whole = root.used()
+    names = shown_names(root.children)
     waiting: list[tuple[SlurmNode, ClassicRow | None]] = [(root, None)]
     while waiting:
         node, above = waiting.pop()
@@ -51,7 +53,7 @@ def classic(root: SlurmNode, *, damping: float = 1.0) -> Mapping[str, ClassicRow
         for child in node.children:
             fraction = child.shares / siblings if siblings > 0 else 0.0
             row = _row(fraction, child.used() / whole if whole > 0 else 0.0, above, damping)
-            rows[child.name] = row
+            rows[names[id(child)]] = row
             waiting.append((child, row))
     return rows
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from domain.errors import InvalidInputError
@@ -14,6 +13,7 @@ from priority.systems.slurm import SlurmNode
 from priority.targets import Target, TargetMode, parse_target
 
 DEEPEST = 100  # levels of a tree
+LARGEST = 1e100  # figure that is taken: sums and products stay finite
 MODES = {
     "target": TargetMode.PLAIN,
     "plain": TargetMode.PLAIN,
@@ -32,7 +32,7 @@ def flux_tree_of(document: object, depth: int = 0) -> FluxNode:
     name, fields = _vertex(document, depth)
     children = tuple(flux_tree_of(child, depth + 1) for child in _list(f"{name}.children", fields.get("children", ())))
     kind = fields.get("kind", "account" if "children" in fields or depth == 0 else "user")
-    if kind not in {"account", "user"}:
+    if kind not in ("account", "user"):
         raise InvalidInputError(f"{name}.kind", "account or user", kind)
     usage = fields.get("usage")
     shares = _number(f"{name}.shares", fields.get("shares", 1.0))
@@ -112,16 +112,19 @@ def target_of(amount: object, mode: object = None) -> Target | None:
         return None
     if isinstance(amount, str):
         return parse_target(amount)
-    if mode is not None and mode not in MODES and mode not in list(TargetMode):
+    return Target(_number("target", amount), TargetMode.PLAIN if mode is None else _mode_of(mode))
+
+
+def _mode_of(mode: object) -> TargetMode:
+    """A target's meaning by its name or by Maui's sign."""
+    signs = {sign.value: sign for sign in TargetMode}
+    if not isinstance(mode, str) or mode not in {**MODES, **signs}:
         raise InvalidInputError("mode", "one of " + ", ".join(MODES), mode)
-    named = (
-        TargetMode.PLAIN if mode is None else MODES.get(str(mode)) or TargetMode(str(mode) if mode not in MODES else "")
-    )
-    return Target(_number("target", amount), named)
+    return {**signs, **MODES}[mode]
 
 
 def number_of(where: str, value: object) -> float:
-    """A number of at least 0. Raises InvalidInputError."""
+    """A number from 0 to 1e100. Raises InvalidInputError."""
     return _number(where, value)
 
 
@@ -158,8 +161,8 @@ def _list(where: str, document: object) -> Sequence[object]:
 
 
 def _number(where: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise InvalidInputError(where, "a number of at least 0", value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= LARGEST:
+        raise InvalidInputError(where, f"a number from 0 to {LARGEST:g}", value)
     return float(value)
 
 

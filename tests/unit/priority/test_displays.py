@@ -99,9 +99,6 @@ def test_weights_are_those_the_priorities_were_made_with() -> None:
     "document", [None, [], 3, {"tree": 3}, {"root_children": 1, "rows": 2, "jobs": 3, "children": 4}]
 )
 def test_a_document_that_is_no_tree_is_refused_by_field(system: str, document: object) -> None:
-    if system in {"maui", "nci"} and document == {"tree": 3}:
-        assert emulate(system, document).rows == ()
-        return
     if system == "maui" and isinstance(document, dict):
         document = {"rows": 2}
     with pytest.raises(InvalidInputError):
@@ -135,3 +132,53 @@ def test_figures_beyond_a_doubles_precision_are_printed_at_once() -> None:
 
     assert len(parts) == 3
     assert float(total) == pytest.approx(2.03e23)
+
+
+def test_a_user_of_two_accounts_is_two_users_named_by_their_paths() -> None:
+    accounts = [
+        {
+            "name": name,
+            "shares": shares,
+            "children": [{"name": "ann", "usage": 5}, {"name": f"only-{name}", "usage": 1}],
+        }
+        for name, shares in (("a", 1), ("b", 3))
+    ]
+    tree = {"name": "root", "children": accounts}
+
+    flux = {row[0]: row[1] for row in emulate("flux", tree).rows}
+    classic = {row[0]: row[4] for row in emulate("slurm", tree).rows}
+    pbs = {row[0]: row[3] for row in emulate("pbs", {"root_children": accounts}).rows}
+
+    # Usage is equal in both accounts and b has three times the shares: all of b before all of a.
+    assert flux == {"only-b": "1", "b/ann": "0.75", "only-a": "0.5", "a/ann": "0.25"}
+    assert set(classic) == set(pbs) == {"a", "b", "a/ann", "b/ann", "only-a", "only-b"}
+    assert float(classic["b/ann"]) > float(classic["a/ann"])
+
+
+def test_two_children_of_one_account_with_one_name_are_refused() -> None:
+    tree = {"name": "root", "children": [{"name": "ann"}, {"name": "ann"}]}
+    for system in ("flux", "slurm", "pbs"):
+        with pytest.raises(InvalidInputError, match=r"tree\.name: .*'ann'"):
+            emulate(system, tree)
+
+
+@pytest.mark.parametrize(
+    ("system", "document", "field"),
+    [
+        ("flux", {"name": "root", "children": [{"name": "ann", "usage": 10**400}]}, "ann.usage"),
+        ("flux", {"name": "root", "children": [{"name": "ann", "kind": ["user"]}]}, "ann.kind"),
+        ("flux", {"name": "root", "children": [{"name": "ann", "shares": -1}]}, "ann.shares"),
+        ("flux", {"name": "root", "children": []}, "tree"),
+        ("slurm", {"associations": [{"id": "a"}, {"id": "a"}]}, "associations"),
+        ("slurm", {"associations": [{"id": "a", "shares": "some"}]}, r"associations\[0\].shares"),
+        ("pbs", {"root_children": [{"name": "ann", "usage": "3"}]}, "ann.usage"),
+        ("maui", {"total_per_window": [1, 2], "rows": [{"name": "ann", "windows": [1]}]}, r"rows\[0\].windows"),
+        ("maui", {"rows": [{"name": "ann", "target": 3, "mode": ["floor"]}]}, "mode"),
+        ("maui", {}, "rows"),
+        ("nci", {"jobs": [{"id": 1, "cpus": float("nan")}]}, r"jobs\[0\].cpus"),
+        ("nci", {"jobs": []}, "jobs"),
+    ],
+)
+def test_what_is_wrong_in_a_document_is_named(system: str, document: object, field: str) -> None:
+    with pytest.raises(InvalidInputError, match=field):
+        emulate(system, document)
