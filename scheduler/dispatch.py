@@ -260,7 +260,7 @@ class Walk:
         if code is not None:
             return Refusal(code, "job {0} already has an instance there", (slot.job_id,))
         if not verdict.gated and self._deadline.rule is DeadlineRule.MUSTER:
-            return newcomer_refusal(verdict.usable.percentile, slot, self._scheduler.newcomer_fraction)
+            return newcomer_refusal(verdict.standing, slot, self._scheduler.newcomer_fraction)
         return None
 
     def _give(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> None:

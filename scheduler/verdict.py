@@ -13,7 +13,7 @@ from domain.acceleration import Acceleration
 from domain.apps import ProcessorType
 from domain.jobs import JobClass
 from domain.quick import quick_dataclass
-from domain.ranking import Gate
+from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
 from domain.units import AppId, AppVersionId, Seconds
@@ -30,11 +30,16 @@ Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the 
 
 @quick_dataclass(frozen=True, slots=True)
 class Verdict:
-    """Yes: with this version, by this due date. `runtime_s` is R."""
+    """Yes: with this version, by this due date. `runtime_s` is R.
+
+    `standing` is the host's with the version it is trusted with, also where this job tries another one: a host
+    with a record is no newcomer for being curious.
+    """
 
     usable: Usable
     due: Due
     runtime_s: Seconds
+    standing: Percentile
 
     @property
     def gated(self) -> bool:
@@ -128,13 +133,16 @@ class Judge:
             refusal = check(job_class, asking, disk_bytes)
             if refusal is not None:
                 return refusal
-        decided = self._with_version(best.for_gated, group, retry=retry)
+        standing = best.for_gated.percentile
+        decided = self._with_version(best.for_gated, standing, group, retry=retry)
         if best.for_relaxed is best.for_gated or (isinstance(decided, Verdict) and decided.gated):
             return decided
-        explored = self._with_version(best.for_relaxed, group, retry=retry)
+        explored = self._with_version(best.for_relaxed, standing, group, retry=retry)
         return explored if isinstance(explored, Verdict) and not explored.gated else decided
 
-    def _with_version(self, usable: Usable, group: SlotGroup, *, retry: bool) -> Verdict | Refusal:
+    def _with_version(
+        self, usable: Usable, standing: Percentile, group: SlotGroup, *, retry: bool
+    ) -> Verdict | Refusal:
         job_class, speed = group.job_class, usable.speed
         runtime_s = speed.runtime_s(job_class.fpops_est_flop)
         due = assign_due_at(
@@ -148,7 +156,7 @@ class Judge:
             settings=self.gates(usable),
             low_turnaround=None if self._acceleration is None else self._low_turnaround(self._acceleration, group),
         )
-        return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s)
+        return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s, standing)
 
     def _low_turnaround(self, acceleration: Acceleration, group: SlotGroup) -> bool | None:
         return has_low_turnaround(self._asking) if is_accelerated(acceleration, group) else None

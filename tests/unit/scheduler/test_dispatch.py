@@ -316,6 +316,25 @@ def test_newcomers_get_their_share_only() -> None:
     assert ready.noted == [(ready.held[0], RefusalCode.NEWCOMER_SHARE)]
 
 
+def test_a_host_with_a_record_is_no_newcomer_for_trying_another_version() -> None:
+    new = an_app_version(app_version_id=2, plan_class=a_plan_class(name="avx", ncpus=1.0, cpu_speed_fraction=1.0))
+    catalogue = a_catalogue(an_app_version(), new, cuts=[some_cuts()])
+    speed = DecayedSums(20.0, 20 / 1e9, 20 / 1e18, NOW)
+    tried = set()
+    for seed in range(40):
+        asking = an_asking(
+            host=a_host(ncpus=8),
+            wants=(a_want(count=8, req_s=Seconds(8 * JOB_S), req_instances=8.0),),
+            catalogue=catalogue,
+            havs=ranked(0.8, speed=speed),
+            seed=seed,
+        )
+        choice = choose(asking, array(a_group(1, 200)))
+        assert len(choice.chosen) == 8
+        tried |= {one.assignment.app_version_id for one in choice.chosen}
+    assert tried == {1, 2}
+
+
 # ------------------------------------------------------------------ refusals
 
 
