@@ -169,7 +169,7 @@ def _ages(one: Document) -> str:
     if one["oldest_age_s"] is None:
         return ""
     oldest, latest = (length_of(max(one[key], 0.0)) for key in ("oldest_age_s", "latest_age_s"))
-    return f", the last forecasts of the others made {latest} to {oldest} ago"
+    return f", last forecasts {latest} to {oldest} old"
 
 
 def preview_in_words(preview: Document) -> str:

@@ -167,9 +167,7 @@ async def test_the_command_line_draws_and_explains_a_batch(pi: LiveServer) -> No
     assert "C(B) first: first estimate: " in done.stdout
     assert "No batch of pi that was forecast has been completed" in done.stdout
     assert shown["completion_q50_at"] == shown["forecasts"][0]["q50_at"]
-    assert "pi: 1 active batches, 0 never forecast, the last forecasts of the others made 0 s to 0 s ago" in (
-        " ".join(health.stdout.split())
-    )
+    assert health.stdout.startswith("pi: 1 active batches, 0 never forecast, last forecasts ")
 
 
 async def test_an_ended_batch_shows_its_end_and_its_apps_scores(pi: LiveServer) -> None:
