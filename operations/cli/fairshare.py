@@ -40,7 +40,8 @@ def document_in(file: Path) -> object:
     """The JSON a file holds. Raises InvalidInputError."""
     where = "standard input" if str(file) == "-" else str(file)
     try:
-        raw = click.open_file(str(file), "rb").read(LARGEST_BYTES + 1)
+        with click.open_file(str(file), "rb") as content:
+            raw = content.read(LARGEST_BYTES + 1)
     except OSError as error:
         raise InvalidInputError(where, "a file that can be read", error.strerror or str(error)) from None
     if len(raw) > LARGEST_BYTES:
