@@ -69,9 +69,7 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
         await connection.execute(load("hasten_instances"), hastened)
     await connection.execute(load("unmark_jobs"), [s.job_id for s in current])
     ended = _count_jobs(current, jobs, counts)
-    if ended:
-        await connection.execute(load("lock_batches"), sorted(ended))
-    await counts.write(connection)
+    await counts.write(connection, ended=ended)
     if ended:
         await connection.execute(load("complete_batches"), list(ended), list(ended.values()))
     await statistics.write(connection, settings)

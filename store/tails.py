@@ -51,7 +51,7 @@ class PostgresTails:
         distinct = {copy.job_id: copy for copy in copies}
 
         async def write(connection: Connection) -> int:
-            """Rows are locked in the order of the ledger: instances, jobs, counters."""
+            """Rows are locked in the order of the ledger: instances, jobs, batches, counters."""
             await connection.execute(load("lock_instances_of_jobs"), sorted(distinct))
             await connection.fetch(load("lock_jobs"), sorted(distinct))
             return await _add(connection, distinct, now)

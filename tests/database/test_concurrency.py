@@ -19,6 +19,7 @@ from store.counters import CountChanges
 from store.dispatching import Dispatched, send
 from store.pool import connect
 from store.postgres import PostgresStore, open_store
+from store.sessions import Session
 from store.statistics import StatisticsChanges
 from tests.builders import NOW
 from tests.worlds import (
@@ -133,6 +134,44 @@ async def test_a_batch_settled_by_two_validators_at_once_is_complete(store: Post
 
     ended = await store.views.batch(batch.batch_id)
     assert (ended.state, ended.ended_at, ended.counts.jobs_validated) == (BatchState.COMPLETE, LATER, 2)
+
+
+async def test_two_that_each_end_a_job_of_a_batch_and_retry_one_of_the_others_do_not_wait_in_a_circle(
+    store: PostgresStore,
+) -> None:
+    """Either batch has nothing unsent, so that the retry marks it; both transactions come to its row at once."""
+    one, two = [(await a_submitted_batch(store, jobs=1)).batch_id for _ in range(2)]
+    first, second, other = [await connect(store.ledger.writes.dsn) for _ in range(3)]
+    nothing_left = CountChanges()
+    for batch_id in (one, two):
+        nothing_left.add(batch_id, BatchCounts(unsent=-1, sent=1))
+    await nothing_left.write(other)
+    assert await store.waiting.ready_batches(9) == []
+
+    async def count(connection: Session, *, ended: BatchId, retried: BatchId) -> None:
+        changes = CountChanges()
+        changes.add(ended, BatchCounts(jobs_failed=1))
+        changes.add(retried, BatchCounts(unsent=1))
+        async with connection.transaction():
+            await changes.write(connection, ended=[ended])
+
+    async with other.transaction():
+        await other.execute("SELECT 1 FROM batch FOR UPDATE")
+        counting = [
+            asyncio.create_task(count(first, ended=one, retried=two)),
+            asyncio.create_task(count(second, ended=two, retried=one)),
+        ]
+        while await other.fetchval("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") < 2:
+            assert not any(task.done() for task in counting)
+    await asyncio.gather(*counting)
+
+    assert [batch.batch_id for batch in await store.waiting.ready_batches(9)] == [one, two]
+    for batch_id in (one, two):  # as the rows have it
+        back = CountChanges()
+        back.add(batch_id, BatchCounts(jobs_failed=-1, sent=-1))
+        await back.write(other)
+    for session in (first, second, other):
+        await session.close()
 
 
 async def test_sixteen_transactions_count_at_once_and_the_next_waits_for_one_of_them(store: PostgresStore) -> None:
