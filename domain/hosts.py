@@ -133,3 +133,15 @@ class HostAppVersion:
     log_sum_sq: float = 0.0
     tight_missed_n: float = 0.0
     clean_since_at: Instant | None = None
+
+    @property
+    def failed_last(self) -> bool:
+        """Whether its last result failed, or timed out.
+
+        With no valid result in a row, a first event was a failure; of rows older than `clean_since_at` the counts tell,
+        which a new version does not inherit.
+
+        >>> HostAppVersion(1, 1).failed_last, HostAppVersion(1, 1, clean_since_at=Instant(0.0)).failed_last
+        (False, True)
+        """
+        return self.consecutive_valid == 0 and (self.clean_since_at is not None or self.n_error + self.n_timeout > 0)

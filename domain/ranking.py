@@ -223,7 +223,7 @@ def percentile(
 
 
 def _bootstrap(row: HostAppVersion | None, cuts: CutPoints | None, *, enough: bool, now: Instant) -> Percentile:
-    if row is not None and row.consecutive_valid == 0 and row.n_error + row.n_timeout > 0:
+    if row is not None and row.failed_last:
         return Percentile(0.0, reason="bootstrap: its last result failed")
     if row is not None and enough and cuts is not None and cuts.turnaround:
         score = turnaround_score(row, now, cuts.score_mean)

@@ -107,7 +107,7 @@ def _record(row: HostAppVersion, rate: float) -> tuple[object, ...]:
         row.host_id,
         row.app_version_id,
         row.consecutive_valid,
-        row.consecutive_valid == 0 and row.n_error + row.n_timeout > 0,
+        row.failed_last,
         row.relaxed.at,
         row.relaxed.n,
         row.relaxed.total,

@@ -90,7 +90,7 @@ def _record(row: HostAppVersion, version: AppVersion, host: Host, since: Since) 
         row.app_version_id,
         FORGIVEN if forgiven else row.consecutive_valid,
         host.last_rpc_at >= since.called_at and row.relaxed.at >= since.used_at,
-        row.consecutive_valid == 0 and row.n_error + row.n_timeout > 0,
+        row.failed_last,
         row.relaxed.at,
         row.relaxed.n,
         row.relaxed.total,

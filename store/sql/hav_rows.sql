@@ -9,7 +9,7 @@ SELECT
         WHEN consecutive_valid >= 3 AND clean_since_at <= $2::double precision THEN 1073741824
         ELSE consecutive_valid
     END AS consecutive_valid,
-    consecutive_valid = 0 AND n_error + n_timeout > 0 AS failed,
+    consecutive_valid = 0 AND (clean_since_at IS NOT NULL OR n_error + n_timeout > 0) AS failed,
     stats_at, relaxed_n, relaxed_sum, tight_n, tight_sum, tight_sum_sq, tight_missed_n, log_n, log_sum, log_sum_sq,
     coalesce(speed_sum / nullif(speed_n, 0), 'NaN') AS s_per_flop
 FROM host_app_version

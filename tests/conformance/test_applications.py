@@ -291,3 +291,4 @@ async def test_a_host_whose_last_result_failed_inherits_no_valid_ones(store: Sto
 
     after = (await read(store, host)).havs[new.app_version_id]
     assert (after.consecutive_valid, after.quota_per_day, after.n_error) == (0, 49, 0)
+    assert after.failed_last

@@ -190,7 +190,7 @@ def test_below_twenty_rows_a_newcomer_passes_the_median(row: HostAppVersion | No
     assert percentile(row, None, now=NOW, settings=BY_DESIGN).p == 0.5
 
 
-@pytest.mark.parametrize("row", [a_hav(n_error=1), a_hav(n_timeout=1)])
+@pytest.mark.parametrize("row", [a_hav(n_error=1), a_hav(n_timeout=1), a_hav(clean_since_at=NOW)])
 def test_below_twenty_rows_a_host_whose_last_result_failed_passes_nothing_above_zero(row: HostAppVersion) -> None:
     found = percentile(row, None, now=NOW, settings=BY_DESIGN)
 

@@ -46,7 +46,7 @@ CUTS = st.none() | st.builds(
 
 
 def record(row: HostAppVersion) -> tuple[object, ...]:
-    failed = row.consecutive_valid == 0 and row.n_error + row.n_timeout > 0
+    failed = row.failed_last
     sums, clean_at = row.relaxed, math.nan if row.clean_since_at is None else row.clean_since_at
     return (
         row.host_id, row.app_version_id, row.consecutive_valid, failed, sums.at, sums.n, sums.total, row.tight.n,
