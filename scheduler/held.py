@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterable, Mapping
 
 from domain.catalogue import Catalogue
 from domain.dispatch import Report, Reported
+from domain.havs import HavEventKind
 from domain.hosts import Host
 from domain.jobs import Held, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
 from domain.units import AppVersionId, InstanceId, Instant
-from lifecycle.machine import advance
+from lifecycle.machine import advance, host_record
 from lifecycle.states import Event
-from scheduler.reports import is_dead
+from scheduler.reports import is_dead, timed_out
 
 MOST_STRAYS = 1000  # looked up per request; a client lists more only when something is badly wrong
 
@@ -63,7 +64,9 @@ def review_held(
 
     A lost job is resent while it is needed, the host can still run it (`runnable`) and now + R <= due_at;
     else it ends at once, so that a retry is made now and not when it times out. `strays` are the instances
-    of `stray_ids` as we know them, None for what this host was never given. A client that wants no
+    of `stray_ids` as we know them, None for what this host was never given. Lost too late for that, it is a time-out
+    noticed early, which the host's statistics are told: else one that keeps losing jobs would look as if it never had
+    them. A loss that is of no use to anybody is nobody's fault. A client that wants no
     work (`wants_no_work`) is not sent it again either. `hold_back`: nothing may be sent now for reasons
     of our own, so lost jobs wait for the next request.
     """
@@ -76,8 +79,10 @@ def review_held(
             continue
         if entry.name in listed or hold_back:
             kept.append(entry)
-        elif wants_no_work or not _worth_resending(entry, runnable, now):
-            ended.append(_lost(entry, now))
+        elif wants_no_work or entry.no_longer_needed or entry.app_version_id not in runnable:
+            ended.append(_lost(entry, Event.DETACHED, "the client no longer has it", now))
+        elif now + entry.est_runtime_s > entry.due_at:
+            ended.append(_lost(entry, Event.UNSTARTED, "the client no longer has it, too late to send it again", now))
         else:
             resend.append(entry)
             kept.append(entry)
@@ -86,21 +91,18 @@ def review_held(
     return HeldReview(tuple(resend), tuple(ended), abort, (*useless, *late), tuple(kept))
 
 
-def _worth_resending(entry: Held, runnable: Collection[AppVersionId], now: Instant) -> bool:
-    if entry.no_longer_needed or entry.app_version_id not in runnable:
-        return False
-    return now + entry.est_runtime_s <= entry.due_at
-
-
-def _lost(entry: Held, now: Instant) -> Report:
-    step = advance(InstanceState.IN_PROGRESS, Event.DETACHED, instance_id=entry.instance_id)
+def _lost(entry: Held, event: Event, reason: str, now: Instant) -> Report:
+    step = advance(InstanceState.IN_PROGRESS, event, instance_id=entry.instance_id)
+    told = timed_out(entry, now) if host_record(step.instructions) is HavEventKind.TIMED_OUT else None
     return Report(
         entry.instance_id,
         entry.job_id,
         from_state=InstanceState.IN_PROGRESS,
         to_state=step.state,
         reported_at=now,
-        reason="the client no longer has it",
+        reason=reason,
+        turnaround_sample=None if told is None else told.ln_turnaround_ratio,
+        hav_event=told,
     )
 
 

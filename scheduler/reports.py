@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from domain.dispatch import Report, Reported
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
-from domain.jobs import InstanceState, instance_id_of
+from domain.jobs import Held, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
 from domain.units import InstanceId, Instant
 from lifecycle.machine import advance, allows, host_record
@@ -113,21 +113,32 @@ def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
     A job given up unstarted is a time-out the client noticed before we did, and leaves such a sample.
     """
     held = known.held
-    sample = None
     if kind is HavEventKind.TIMED_OUT:
-        usual_s = yardstick_s(
-            tight=held.tight, est_runtime_s=held.est_runtime_s, median_turnaround_s=held.median_turnaround_s
-        )
-        sample = censored_sample(sent_at=held.sent_at, due_at=held.due_at, now=now, yardstick_s=usual_s)
+        return timed_out(held, now)
     return HavEvent(
         held.host_id,
         held.app_version_id,
         kind,
         now,
         tight=held.tight,
-        ln_turnaround_ratio=sample,
         replaces=known.turnaround_sample,
         replaces_at=None if known.turnaround_sample is None else known.timeout_at,
+    )
+
+
+def timed_out(held: Held, now: Instant) -> HavEvent:
+    """What the host's statistics are told of a job that will not come back, before its time-out: a censored sample."""
+    usual_s = yardstick_s(
+        tight=held.tight, est_runtime_s=held.est_runtime_s, median_turnaround_s=held.median_turnaround_s
+    )
+    sample = censored_sample(sent_at=held.sent_at, due_at=held.due_at, now=now, yardstick_s=usual_s)
+    return HavEvent(
+        held.host_id,
+        held.app_version_id,
+        HavEventKind.TIMED_OUT,
+        now,
+        tight=held.tight,
+        ln_turnaround_ratio=sample,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from domain.apps import AppVersion
 from domain.catalogue import Catalogue
 from domain.dispatch import Reported
+from domain.havs import HavEventKind
 from domain.jobs import Held, InstanceState
 from domain.units import AppVersionId, InstanceId, Instant, JobId, Seconds
 from scheduler.held import MOST_STRAYS, HeldReview, review_held, runnable_versions, stray_ids
@@ -52,6 +54,15 @@ def test_a_lost_job_is_resent_while_the_host_can_be_in_time(due_in_s: float, res
     found = review([lost])
     assert (found.resend == (lost,)) is resent
     assert (len(found.ended) == 1) is not resent
+
+
+def test_a_job_lost_too_late_to_be_sent_again_is_a_time_out_noticed_early() -> None:
+    given = {"sent_at": Instant(NOW - 3600.0), "due_at": Instant(NOW + 3599.0), "est_runtime_s": Seconds(3600.0)}
+    [ended] = review([a_held(**given, tight=True)]).ended
+
+    assert ended.to_state is InstanceState.ABORTED and ended.hav_event is not None
+    assert (ended.hav_event.kind, ended.hav_event.tight) == (HavEventKind.TIMED_OUT, True)
+    assert ended.hav_event.ln_turnaround_ratio == ended.turnaround_sample == math.log(10.0)
 
 
 @pytest.mark.parametrize(
