@@ -13,6 +13,9 @@ from domain.settings import FeederSettings
 from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, later, shard_of
 from feeder.groups import GroupKey, group_key
 
+# The work fits such a host; it waits for a better one, or for the host's turn. Out of the array nobody would find it.
+WAITS_FOR_ANOTHER = frozenset({RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE})
+
 
 @dataclass(frozen=True, slots=True)
 class Unrunnable:
@@ -34,14 +37,18 @@ class Unrunnable:
 
 @dataclass(slots=True)
 class _Refused:
-    """A group since a host last took one of its slots. `row` are the refusals since it last rotated out."""
+    """A group since a host last took one of its slots. `row` are the refusals since it last rotated out.
+
+    `waits` are those that rotate nothing out. A host is in one of the two, by its latest reason.
+    """
 
     since_at: Instant
     row: dict[HostId, RefusalCode] = field(default_factory=dict)
+    waits: dict[HostId, RefusalCode] = field(default_factory=dict)
     before: Mapping[HostId, RefusalCode] = field(default_factory=dict)  # the row that rotated it out
 
     def latest(self) -> Mapping[HostId, RefusalCode]:
-        return {**self.before, **self.row}
+        return {**self.before, **self.waits, **self.row}
 
 
 @dataclass(slots=True)
@@ -64,7 +71,7 @@ class Returning:
 class Rotation:
     """Counts refusals per group and keeps those out that everybody refuses.
 
-    Memory: at most `refusals_to_rotate` hosts twice per group that is refused.
+    Memory: at most `refusals_to_rotate` hosts three times per group that is refused.
     """
 
     def __init__(self, settings: Callable[[], FeederSettings]) -> None:
@@ -76,7 +83,8 @@ class Rotation:
     def note_refusal(self, key: GroupKey, host_id: HostId, code: RefusalCode, *, now: Instant) -> None:
         """A host could not take the group. The same host counts once in a row.
 
-        Refusals of slots a search brought back during the cool-off start no new row.
+        Refusals of slots a search brought back during the cool-off start no new row. Those that say that the work
+        waits for another host are reported, and never keep it from that host.
         """
         if key in self._cooling:
             return
@@ -84,10 +92,16 @@ class Rotation:
         if refused is None:
             refused = self._refused[key] = _Refused(since_at=now)
         enough = self._settings().refusals_to_rotate
-        if len(refused.row) < enough or host_id in refused.row:
-            refused.row[host_id] = code
+        row, other = refused.row, refused.waits
+        if code in WAITS_FOR_ANOTHER:
+            row, other = other, row
+        if len(row) < enough or host_id in row:
+            row[host_id] = code
+            other.pop(host_id, None)
         if len(refused.row) >= enough:
             self._full.add(key)
+        else:
+            self._full.discard(key)
 
     def note_taken(self, key: GroupKey) -> None:
         """A host took a slot of the group: the row is broken, and a cool-off ends with the next refill."""

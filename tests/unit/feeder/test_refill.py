@@ -306,6 +306,31 @@ async def test_the_report_says_what_nobody_can_run_and_why() -> None:
     assert (row.since_at, row.rotated_out) == (since_at, True)
 
 
+@pytest.mark.parametrize("code", [RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE])
+async def test_work_that_waits_for_a_better_host_stays_and_is_reported(code: RefusalCode) -> None:
+    rig = Rig()
+    rig.catalogue.change("feeder.refusals_to_rotate", 3)
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 40)
+    await rig.refill()
+    group = rig.array.groups()[0]
+    for host in range(9):
+        rig.array.note_refusal(group, HostId(host), code)
+    assert (await rig.refill()).rotated_out == 0
+    assert len(rig.array) == 40
+    rig.clock.advance(301.0)
+    (row,) = rig.feeder.report()
+    assert (dict(row.codes), row.hosts, row.rotated_out) == ({code: 3}, 3, False)
+    for host in range(3):
+        rig.array.note_refusal(group, HostId(host), RefusalCode.MEMORY)
+    (row,) = rig.feeder.report()
+    assert dict(row.codes) == {RefusalCode.MEMORY: 3}
+    rig.array.note_refusal(group, HostId(2), code)
+    assert (await rig.refill()).rotated_out == 0
+    rig.array.note_refusal(group, HostId(2), RefusalCode.MEMORY)
+    assert (await rig.refill()).rotated_out == 40
+
+
 async def test_few_hosts_refusing_for_a_long_time_are_reported_too() -> None:
     rig = Rig()
     rig.database.add_batch(1)
