@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import structlog
 
+from batch_estimator.aside import TRY_AGAIN_S, Aside
 from batch_estimator.ports import Forecasts
 from batch_estimator.selfcheck import CHECKPOINTS, MOST_BATCHES, accuracy, adapted_spread, scores_of
 from domain.clock import Clock
@@ -21,19 +22,31 @@ class SelfCheck:
     def __init__(self, forecasts: Forecasts, clock: Clock) -> None:
         self._forecasts = forecasts
         self._clock = clock
+        self._aside = Aside(forecasts, clock)
 
     async def run_once(self) -> int:
         """Score up to 100 batches; returns how many ended."""
-        ended = await self._forecasts.ended(LIMIT)
+        found = await self._forecasts.ended(LIMIT + len(self._aside))
+        ended = [one for one in found if not self._aside.has(one.batch.batch_id)][:LIMIT]
         for one in ended:
             try:
-                await self._finish(one)
-            except UnavailableError:
-                raise
-            except Exception:
-                log.exception("batch not scored", batch_id=one.batch.batch_id)
-                await self._forecasts.finish(one, [], None)
+                await self._finished(one)
+            except Exception as error:
+                await self._aside.failed(one.batch.batch_id, error)
+                log.exception("batch not let go of", batch_id=one.batch.batch_id, try_again_in_s=TRY_AGAIN_S)
+            else:
+                self._aside.passed(one.batch.batch_id)
         return len(ended)
+
+    async def _finished(self, one: EndedBatch) -> None:
+        """Scored, or at least not met again."""
+        try:
+            await self._finish(one)
+        except UnavailableError:
+            raise
+        except Exception:
+            log.exception("batch not scored", batch_id=one.batch.batch_id)
+            await self._forecasts.finish(one, [], None)
 
     async def _finish(self, ended: EndedBatch) -> None:
         scores = scores_of(ended)

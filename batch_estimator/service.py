@@ -14,6 +14,7 @@ from enum import StrEnum
 
 import structlog
 
+from batch_estimator.aside import TRY_AGAIN_S, Aside
 from batch_estimator.estimate import NoForecastError, estimate
 from batch_estimator.forecast import Forecast, fallback
 from batch_estimator.ports import Ports
@@ -22,12 +23,11 @@ from batch_estimator.refit import refit_at, trigger_of
 from batch_estimator.scoring import SelfCheck
 from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
-from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastStanding, Method, Trigger
+from domain.forecasts import Change, ForecastRecord, ForecastStanding, Method, Trigger
 from domain.settings import EstimatorSettings
-from domain.units import BatchId, Instant, Seconds, later
+from domain.units import BatchId, Instant, later
 
 MOST_AT_ONCE = 100  # batches in one step; then the duty looks whether it is still this process's
-TRY_AGAIN_S = Seconds(900.0)  # after a forecast that could not even be kept
 ANY_TIME = Instant(math.inf)
 
 log = structlog.get_logger("batch_estimator")
@@ -98,23 +98,26 @@ class Estimator:
         self._clock = clock
         self._run_fit = run_fit
         self._self_check = SelfCheck(ports.forecasts, clock)
-        self._failed: dict[BatchId, float] = {}  # until when they are left alone, by the monotonic clock
+        self._aside = Aside(ports.forecasts, clock)
 
     async def run_once(self) -> Pass:
-        """Score what ended; forecast what is due, longest ago first."""
-        ended = await self._self_check.run_once()
+        """Forecast what is due, longest ago first; score what ended."""
         settings, now = self._settings(), self._clock.now()
         soonest_s = min(settings.pause_s, settings.timer_s)
         ages = await self._forecasts.ages(made_before=later(now, -soonest_s))
-        due = [age for age in ages if refit_at(age, now=now, settings=settings) <= now and self._is_wanted(age)]
+        due = [
+            age
+            for age in ages
+            if refit_at(age, now=now, settings=settings) <= now and not self._aside.has(age.batch_id)
+        ]
         done = [await self._forecast(age.batch_id, trigger_of(age)) for age in due[:MOST_AT_ONCE]]
-        return Pass(tuple(done), ended, more=len(due) > MOST_AT_ONCE)
+        return Pass(tuple(done), await self._self_check.run_once(), more=len(due) > MOST_AT_ONCE)
 
     async def run_all(self, report: Progress = in_silence) -> Pass:
-        """Score what ended; forecast every active batch now, due or not."""
-        ended = await self._self_check.run_once()
+        """Forecast every active batch now, due or not; score what ended."""
         ages = await self._forecasts.ages(made_before=ANY_TIME)
-        return Pass(tuple(await self._each([age.batch_id for age in ages], report)), ended)
+        done = await self._each([age.batch_id for age in ages], report)
+        return Pass(tuple(done), await self._self_check.run_once())
 
     async def run_one(self, batch_id: BatchId, report: Progress = in_silence) -> Pass:
         """Forecast one batch now. Raises NotFoundError unless it is active."""
@@ -129,21 +132,16 @@ class Estimator:
             report(done[-1], len(done), len(batch_ids))
         return done
 
-    def _is_wanted(self, age: ForecastAge) -> bool:
-        return self._failed.get(age.batch_id, -math.inf) <= self._clock.monotonic()
-
     async def _forecast(self, batch_id: BatchId, trigger: Trigger) -> Done:
         """Whatever one batch runs into, the others go on; only a database that is away ends the pass."""
         try:
             async with self._forecasts.claim(batch_id) as mine:
                 done = await self._claimed(batch_id, trigger) if mine else Done(batch_id, Outcome.ELSEWHERE)
-        except UnavailableError:
-            raise
-        except Exception:
+        except Exception as error:
+            await self._aside.failed(batch_id, error)
             log.exception("no forecast kept", batch_id=batch_id, try_again_in_s=TRY_AGAIN_S)
-            self._failed[batch_id] = self._clock.monotonic() + TRY_AGAIN_S
             return Done(batch_id, Outcome.FAILED)
-        self._failed.pop(batch_id, None)
+        self._aside.passed(batch_id)
         return done
 
     async def _claimed(self, batch_id: BatchId, trigger: Trigger) -> Done:
@@ -168,8 +166,9 @@ class Estimator:
             filled = snapshot
             forecast = await self._run_fit(lambda: estimate(filled, spread=standing.spread))
             return recorded(forecast, standing, trigger, most_instances=most_instances_of(filled))
-        except UnavailableError:
-            raise
+        except UnavailableError as error:
+            await self._aside.answers()  # only this batch could not be read
+            because = str(error)
         except NoForecastError as error:
             because = str(error)
         except Exception as error:

@@ -48,6 +48,7 @@ class PostgresForecasts:
         thin_to = record.made_at - THIN_AFTER_S
 
         async def write(connection: Connection) -> bool:
+            await connection.execute(load("wait_briefly"))
             if await connection.fetchval(load("publish_completion"), *published) is None:
                 return False
             thinned = (record.batch_id, record.made_at, thin_to - PART_S, thin_to, PART_S)
@@ -70,6 +71,7 @@ class PostgresForecasts:
 
     async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
         async def write(connection: Connection) -> bool:
+            await connection.execute(load("wait_briefly"))
             if await connection.fetchval(load("forget_forecast_age"), ended.batch.batch_id) is None:
                 return False
             await _finish(connection, ended, scores)

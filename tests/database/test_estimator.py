@@ -87,6 +87,22 @@ async def test_two_processes_share_a_pass_and_forecast_each_batch_once() -> None
         await other.close()
 
 
+async def test_a_batch_somebody_has_locked_stops_no_other(store: PostgresStore) -> None:
+    clock = HandClock()
+    locked, free = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
+    connection = await asyncpg.connect(store._database.dsn)
+    async with connection.transaction():
+        await connection.execute("SELECT FROM batch WHERE batch_id = $1 FOR UPDATE", locked.batch_id)
+
+        made = await an_estimator(store, clock).run_once()
+
+    await connection.close()
+    assert [(done.batch_id, done.outcome) for done in made.done] == [
+        (locked.batch_id, Outcome.FAILED),
+        (free.batch_id, Outcome.CHANGED),
+    ]
+
+
 async def test_a_claim_is_gone_with_its_process(dsn: str) -> None:
     one, other = BatchClaims(dsn), BatchClaims(dsn)
     claimed = one.claim(BatchId(7))

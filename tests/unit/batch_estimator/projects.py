@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from batch_estimator.build import build
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import Forecasts, Ports, Snapshots
 from batch_estimator.service import Estimator, in_line
 from batch_estimator.snapshot import Snapshot
-from domain.forecasts import ForecastRecord
+from domain.errors import UnavailableError
+from domain.forecasts import AppAccuracy, EndedBatch, ForecastRecord, Score
 from domain.settings import EstimatorSettings
-from domain.units import BatchId, Instant
+from domain.units import AppId, BatchId, Instant
 from store.memory import MemoryStore
 from store.memory.forecasts import MemoryForecasts
 from tests.conformance.test_history import settle
@@ -34,9 +37,10 @@ class FailingSnapshots:
 
 
 class FailingForecasts(MemoryForecasts):
-    """Forecasts of a memory store; those of some batches cannot be kept."""
+    """Forecasts of a memory store; those of some batches cannot be kept, and then all may be away."""
 
     failing: dict[BatchId, Exception]
+    away = False
 
     @classmethod
     def of(cls, store: MemoryStore, failing: dict[BatchId, Exception]) -> FailingForecasts:
@@ -48,6 +52,16 @@ class FailingForecasts(MemoryForecasts):
         if record.batch_id in self.failing:
             raise self.failing[record.batch_id]
         return await super().publish(record)
+
+    async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
+        if ended.batch.batch_id in self.failing:
+            raise self.failing[ended.batch.batch_id]
+        return await super().finish(ended, scores, accuracy)
+
+    async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
+        if self.away:
+            raise UnavailableError("away")
+        return await super().accuracies()
 
 
 def an_estimator(

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
+from batch_estimator.aside import TRY_AGAIN_S
 from batch_estimator.scoring import SelfCheck
 from batch_estimator.selfcheck import LEAST_BATCHES
 from domain.batches import Batch
+from domain.errors import UnavailableError
 from domain.forecasts import ForecastRecord, Method, Score
 from domain.units import AppId, later
 from store.memory import MemoryStore
 from store.memory.forecasts import MemoryForecasts
 from tests.builders import NOW
 from tests.conformance.test_forecasts import a_record
-from tests.unit.batch_estimator.projects import an_estimator, validate_one
+from tests.unit.batch_estimator.projects import FailingForecasts, an_estimator, validate_one
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_submitted_batch
 
@@ -117,3 +119,22 @@ async def test_what_cannot_be_scored_is_told_and_stops_no_other() -> None:
         ("batch not scored", first.batch_id),
         ("forecasts scored", second.batch_id),
     ]
+
+
+@pytest.mark.parametrize("error", [ValueError("no such column"), UnavailableError("its row is locked")])
+async def test_a_batch_that_cannot_be_let_go_of_stops_no_score_and_no_forecast(error: Exception) -> None:
+    store, clock = MemoryStore(), HandClock()
+    stuck, scored = [await an_ended_batch(store, clock, lasts_s=2000.0) for _ in range(2)]
+    active = await a_submitted_batch(store, jobs=2)
+    forecasts = FailingForecasts.of(store, {stuck.batch_id: error})
+    forecasts._last, forecasts._scores = store.forecasts._last, store.forecasts._scores
+    estimator = an_estimator(store, clock, forecasts=forecasts)
+
+    made = [await estimator.run_once() for _ in range(2)]
+
+    assert [one.ended for one in made] == [2, 0]
+    assert [score.batch_id for score in await forecasts.scores(scored.app_id, 9)] == [scored.batch_id]
+    assert [done.batch_id for done in made[0].done] == [active.batch_id]
+    forecasts.failing.clear()
+    clock.time = later(clock.time, TRY_AGAIN_S)
+    assert (await estimator.run_once()).ended == 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
+from batch_estimator.aside import TRY_AGAIN_S
 from batch_estimator.estimate import NoForecastError
-from batch_estimator.service import MOST_AT_ONCE, TRY_AGAIN_S, Done, Outcome, Pass
+from batch_estimator.service import MOST_AT_ONCE, Done, Outcome, Pass
 from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
 from domain.forecasts import Change, ForecastRecord, Method, Trigger
@@ -166,11 +167,52 @@ async def test_a_database_that_is_away_ends_the_pass() -> None:
     store, clock = MemoryStore(), HandClock()
     batch = await a_submitted_batch(store, jobs=2)
     away = FailingSnapshots(store, {batch.batch_id: UnavailableError("away")})
+    forecasts = FailingForecasts.of(store, {})
+    forecasts.away = True
 
     with pytest.raises(UnavailableError, match="away"):
-        await an_estimator(store, clock, snapshots=away).run_once()
+        await an_estimator(store, clock, snapshots=away, forecasts=forecasts).run_once()
 
     assert (await an_estimator(store, clock).run_once()).count(Outcome.CHANGED) == 1
+
+
+async def test_a_batch_that_takes_too_long_to_read_falls_back_and_stops_no_other() -> None:
+    store, clock = MemoryStore(), HandClock()
+    bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
+    failing = {bad.batch_id: UnavailableError("the database does not serve: COPY took 60 s")}
+    estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, failing))
+
+    made = await estimator.run_once()
+
+    assert (made.fallbacks, made.count(Outcome.CHANGED)) == (1, 2)
+    assert (await the_last(store, bad.batch_id)).method_because == "the database does not serve: COPY took 60 s"
+    assert (await the_last(store, good.batch_id)).method is Method.APRIORI
+
+
+async def test_a_batch_the_database_does_not_serve_is_laid_aside() -> None:
+    store, clock = MemoryStore(), HandClock()
+    bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
+    forecasts = FailingForecasts.of(store, {bad.batch_id: UnavailableError("its row is locked")})
+    estimator = an_estimator(store, clock, forecasts=forecasts)
+
+    first, second = await estimator.run_once(), await estimator.run_once()
+
+    assert outcomes(first) == [(bad.batch_id, Outcome.FAILED), (good.batch_id, Outcome.CHANGED)]
+    assert outcomes(second) == []
+
+
+async def test_two_batches_in_a_row_that_are_not_served_end_the_pass_and_the_next_one_begins_behind_them() -> None:
+    store, clock = MemoryStore(), HandClock()
+    one, other, good = [await a_submitted_batch(store, jobs=2) for _ in range(3)]
+    full = UnavailableError("the disk is full")
+    forecasts = FailingForecasts.of(store, {one.batch_id: full, other.batch_id: full})
+    estimator = an_estimator(store, clock, forecasts=forecasts)
+
+    with pytest.raises(UnavailableError, match="the disk is full"):
+        await estimator.run_once()
+    following = await estimator.run_once()
+
+    assert outcomes(following) == [(good.batch_id, Outcome.CHANGED)]
 
 
 async def test_a_batch_another_process_has_is_left_to_it() -> None:
