@@ -318,7 +318,7 @@ async def test_work_that_waits_for_a_better_host_stays_and_is_reported(code: Ref
         rig.array.note_refusal(group, HostId(host), code)
     assert (await rig.refill()).rotated_out == 0
     assert len(rig.array) == 40
-    rig.clock.advance(301.0)
+    rig.clock.pass_s(300.0)
     (row,) = rig.feeder.report()
     assert (dict(row.codes), row.hosts, row.rotated_out) == ({code: 3}, 3, False)
     for host in range(3):
