@@ -16,6 +16,7 @@ TOP_QUANTILE_Z = 1.2816  # of the normal distribution: 90 %
 LEAST_TOP_ROWS = 20  # rows with P >= p_tight before their turnaround is believed
 POPULATION_SAMPLES = 10.0  # POLICY D1: the app's slack weighs as much as this many of the host's own
 LEAST_POPULATION_SAMPLES = 50.0  # POLICY D1: until then the app's slack is the setting's
+MOST_SLACK = 10.0  # R_q over R, if the setting is not greater
 ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured (POLICY 9)
 
 
@@ -76,7 +77,8 @@ def slack_factors(
     """R_q / R of each row, as scheduler/runtime.py gives it to a host that asks (POLICY D1).
 
     `app` are the samples, mean and standard deviation M, S of the app's tight instances. The host's own samples
-    are pooled with 10 pseudo-samples distributed like those, or around the setting while there are fewer than 50.
+    are pooled with 10 pseudo-samples distributed like those, or around the setting while there are fewer than 50. At
+    most 10, or the setting.
 
     >>> app = (100.0, 0.3, 0.2)
     >>> tight = np.array([30.0]), np.array([9.0]), np.array([2.7])  # always 1.35 R
@@ -91,7 +93,8 @@ def slack_factors(
     weight = n + POPULATION_SAMPLES
     own_mean = (total + POPULATION_SAMPLES * mean) / weight
     own_square = (total_sq + POPULATION_SAMPLES * (sd * sd + mean * mean)) / weight
-    return np.exp(own_mean + z * np.sqrt(np.maximum(0.0, own_square - own_mean**2)))
+    ln_slack = own_mean + z * np.sqrt(np.maximum(0.0, own_square - own_mean**2))
+    return np.exp(np.minimum(ln_slack, math.log(max(MOST_SLACK, settings.slack_factor))))
 
 
 def median_safe_runtime_s(

@@ -22,7 +22,7 @@ class Event(StrEnum):
     FAILED = "failed"  # reported an error, or an output is missing
     USER_ABORTED = "user_aborted"
     SERVER_ABORTED = "server_aborted"  # the client confirms an abort we asked for
-    UNSTARTED = "unstarted"  # the client gave it up at its due date, never started, or lost it and has no time for it now
+    UNSTARTED = "unstarted"  # the client gave it up at its due date, never started; or lost it, and it is too late
     DETACHED = "detached"  # the host lost everything it held
     TIMED_OUT = "timed_out"  # due date and grace passed in silence
     VALIDATED = "validated"  # agrees with the canonical result, or is it

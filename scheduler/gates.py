@@ -13,6 +13,7 @@ from domain.ranking import BOOTSTRAP_P, CutPoints, Gate, Percentile, RelaxedGate
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import HOUR_S, AppVersionId, InstanceId, Instant, Seconds
+from scheduler.runtime import runtime_behind_s
 
 
 def percentile_of(
@@ -103,14 +104,17 @@ def affordable(
 def longest_wait_s(cuts: CutPoints | None, settings: DeadlineSettings) -> Seconds:
     """How long jobs may wait behind a gate before it is lowered: max(fraction of the hosts' median R, least).
 
-    R is R_q over the slack factor; the least alone while no median is known.
+    R is that of a host with the median R_q and the slack of its app; the least alone while no median is known.
 
     >>> cuts = CutPoints(1, "cpu", 0.0, 40, (), (), median_safe_runtime_s=Seconds(20 * 3600.0))
     >>> longest_wait_s(cuts, DeadlineSettings()), longest_wait_s(None, DeadlineSettings())
     (7200.0, 1800.0)
+    >>> punctual = replace(cuts, tight_n=100.0)  # whose hosts return tight work within R: R is 19 h, R_q an hour more
+    >>> longest_wait_s(punctual, DeadlineSettings())
+    17100.0
     """
     median_s = cuts.median_safe_runtime_s if cuts is not None else None
-    runtime_s = (median_s or 0.0) / settings.slack_factor
+    runtime_s = 0.0 if median_s is None else runtime_behind_s(median_s, cuts, settings)
     return Seconds(max(settings.gate_wait_fraction * runtime_s, settings.min_gate_wait_s))
 
 

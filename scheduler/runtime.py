@@ -17,6 +17,7 @@ MOST_MEASURED_OVER_A_PRIORI = 250.0  # POLICY 3: a faster measurement is not bel
 A_PRIORI_SAMPLES = 1.0  # the a-priori speed weighs as much as this many measurements
 POPULATION_SAMPLES = 10.0  # POLICY D1: the app's slack weighs as much as this many of the host's own
 LEAST_POPULATION_SAMPLES = 50.0  # POLICY D1: until then the app's slack is the setting's
+MOST_SLACK = 10.0  # R_q over R, if the setting is not greater: a time-out's sample grows with the time given
 ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured (POLICY 9)
 
 
@@ -124,7 +125,9 @@ def slack_factor(tight: DecayedSums, cuts: CutPoints | None, *, settings: Deadli
 
     The host's n samples are pooled with 10 pseudo-samples that are distributed as the app's tight
     instances, or, while there are fewer than 50 of those, around the setting (POLICY D1, DESIGN
-    section 5): mean = (sum + 10 M) / (n + 10), mean square = (sum_sq + 10 (S^2 + M^2)) / (n + 10).
+    section 5): mean = (sum + 10 M) / (n + 10), mean square = (sum_sq + 10 (S^2 + M^2)) / (n + 10). At most 10, or the
+    setting: what a time-out leaves is ln of what the host was given over R, which follows from this factor. Where half
+    of all instances are lost the two would drive each other up without end.
 
     >>> round(slack_factor(DecayedSums(), None, settings=DeadlineSettings()), 6)
     2.5
@@ -132,6 +135,9 @@ def slack_factor(tight: DecayedSums, cuts: CutPoints | None, *, settings: Deadli
     >>> app = CutPoints(1, "cpu", 0.0, 60, (), (), tight_n=100.0, tight_mean=0.3, tight_sd=0.2)
     >>> round(slack_factor(host, app, settings=DeadlineSettings()), 3)  # sd = 0.1: exp(0.3 + 0.12816)
     1.534
+    >>> lost = DecayedSums(n=30.0, total=30 * math.log(40.0), total_sq=30 * math.log(40.0) ** 2)
+    >>> slack_factor(lost, app, settings=DeadlineSettings())
+    10.0
     """
     z = settings.reliability_quantile_z
     if cuts is not None and cuts.tight_n >= LEAST_POPULATION_SAMPLES:
@@ -142,4 +148,20 @@ def slack_factor(tight: DecayedSums, cuts: CutPoints | None, *, settings: Deadli
     n = tight.n + POPULATION_SAMPLES
     pooled_mean = (tight.total + POPULATION_SAMPLES * mean) / n
     pooled_square = (tight.total_sq + POPULATION_SAMPLES * (sd * sd + mean * mean)) / n
-    return math.exp(pooled_mean + z * math.sqrt(max(0.0, pooled_square - pooled_mean**2)))
+    ln_slack = pooled_mean + z * math.sqrt(max(0.0, pooled_square - pooled_mean**2))
+    most = max(MOST_SLACK, settings.slack_factor)
+    return most if ln_slack > math.log(most) else math.exp(ln_slack)
+
+
+def runtime_behind_s(safe_runtime_s: Seconds, cuts: CutPoints | None, settings: DeadlineSettings) -> Seconds:
+    """R of a host with the app's slack whose R_q is `safe_runtime_s` = max(R slack, R + min_slack).
+
+    >>> day = Seconds(86_400.0)
+    >>> [runtime_behind_s(one, None, DeadlineSettings()) for one in (day, Seconds(3660.0))]
+    [34560.0, 60.0]
+    >>> app = CutPoints(1, "cpu", 0.0, 60, (), (), tight_n=100.0, tight_mean=math.log(1.25))
+    >>> round(runtime_behind_s(day, app, DeadlineSettings()))  # the app's hosts keep to 1.25 R
+    69120
+    """
+    slack = slack_factor(DecayedSums(), cuts, settings=settings)
+    return Seconds(max(0.0, min(safe_runtime_s / slack, safe_runtime_s - settings.min_slack_s)))

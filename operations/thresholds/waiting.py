@@ -19,6 +19,7 @@ from domain.settings import DeadlineSettings
 from domain.units import AppId, Flop, Instant, JobClassId, Seconds
 from scheduler.deadline import Due, Moment, assign_due_at
 from scheduler.gates import reachable
+from scheduler.runtime import runtime_behind_s
 
 BEST = Percentile(float("inf"))  # opens every gate, so that the gate is what is found out
 TypeOf = tuple[AppId, ProcessorType]
@@ -87,7 +88,7 @@ def _typical(
         Moment(now, Seconds(0.0), Seconds(0.0), BEST),
         one.batch,
         _job_class(one),
-        runtime_s=Seconds(safe_s / settings.slack_factor),
+        runtime_s=runtime_behind_s(safe_s, cuts, settings),
         safe_runtime_s=safe_s,
         retry=retry,
         cuts=cuts,

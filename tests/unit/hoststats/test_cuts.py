@@ -98,16 +98,20 @@ def test_pooled_samples_are_those_of_all_rows() -> None:
     assert (n, mean, sd) == pytest.approx((6.0, np.mean(together), np.std(together)))
 
 
-TIGHT = st.tuples(st.floats(0.0, 300.0), st.floats(-2.0, 2.0), st.floats(0.0, 1.0))
+TIGHT = st.tuples(st.floats(0.0, 300.0), st.floats(-2.0, 8.0), st.floats(0.0, 1.0))
+
+SLACKS = st.sampled_from([2.5, 20.0])
 
 
-@given(st.lists(TIGHT, min_size=1, max_size=10), st.floats(0.0, 200.0), st.floats(-1.0, 1.0), st.floats(0.0, 1.0))
+@given(
+    st.lists(TIGHT, min_size=1, max_size=10), st.floats(0.0, 200.0), st.floats(-1.0, 1.0), st.floats(0.0, 1.0), SLACKS
+)
 def test_the_slack_is_the_one_a_request_reckons_with(
-    rows: list[tuple[float, float, float]], app_n: float, app_mean: float, app_sd: float
+    rows: list[tuple[float, float, float]], app_n: float, app_mean: float, app_sd: float, slack: float
 ) -> None:
     sums = [DecayedSums(n, n * mean, n * (mean * mean + sd * sd), NOW) for n, mean, sd in rows]
     columns = (np.array([getattr(one, name) for one in sums]) for name in ("n", "total", "total_sq"))
-    settings = DeadlineSettings()
+    settings = DeadlineSettings(slack_factor=slack)
     cuts = replace(the_part([Line(0.0, 0)]).cuts, tight_n=app_n, tight_mean=app_mean, tight_sd=app_sd)
 
     found = slack_factors(*columns, app=(app_n, app_mean, app_sd), settings=settings)

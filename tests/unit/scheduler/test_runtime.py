@@ -10,11 +10,13 @@ from domain.apps import NVIDIA
 from domain.hosts import Coprocessor, DecayedSums
 from domain.settings import DeadlineSettings
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
+from lifecycle.samples import censored_sample
 from scheduler.runtime import a_priori_flop_per_s, projected_flop_per_s, slack_factor, speed_of
 from tests.builders import NOW, a_hav, a_host, a_plan_class, an_app_version
 from tests.unit.scheduler.arrays import some_cuts
 
 SETTINGS = DeadlineSettings()
+R = Seconds(1.0)
 
 
 def same_ratio(ratio: float, n: float) -> DecayedSums:
@@ -88,6 +90,21 @@ def test_slack_moves_to_the_hosts_own_record() -> None:
     factors = [slack_factor(same_ratio(1.5, n), cuts, settings=SETTINGS) for n in (0.0, 10.0, 1e6)]
     assert factors[0] < factors[1] < 2.0  # two means apart make the spread wider at first
     assert factors[2] == pytest.approx(1.5, rel=1e-2)
+
+
+def test_time_outs_do_not_drive_the_slack_up_without_end() -> None:
+    """Half of all tight instances are lost; what each leaves is ln of what it was given over R."""
+    slack = 2.5
+    for _ in range(20):
+        lost = censored_sample(sent_at=NOW, due_at=Instant(NOW + slack), now=Instant(NOW + 1.1 * slack), yardstick_s=R)
+        spread = some_cuts(tight_n=100.0, tight_mean=lost / 2, tight_sd=lost / 2)
+        half = DecayedSums(50.0, 25 * lost, 25 * lost**2, NOW)
+        slack = slack_factor(half, spread, settings=SETTINGS)
+
+    assert slack == pytest.approx(10.0)
+    assert slack_factor(same_ratio(90.0, 1e6), None, settings=DeadlineSettings(slack_factor=20.0)) == pytest.approx(
+        20.0
+    )
 
 
 def test_a_median_instead_of_a_quantile_leaves_out_the_spread() -> None:
