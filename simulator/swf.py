@@ -28,13 +28,16 @@ GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True)
 class LoggedJob:
-    """A job of a log. Seconds count from the log's own zero."""
+    """A job of a log. Seconds count from the log's own zero; None is not known. `asked_s`: the run time asked for."""
 
     number: int
     submitted_s: float
     run_s: float
     processors: int
     user: int
+    group: int = -1
+    waited_s: float | None = None
+    asked_s: float | None = None
 
 
 def read_swf(path: Path) -> Iterator[LoggedJob]:
@@ -42,11 +45,15 @@ def read_swf(path: Path) -> Iterator[LoggedJob]:
 
     Raises InvalidInputError naming the line.
     """
+    yield from parse_swf(_lines(path), str(path))
+
+
+def _lines(path: Path) -> Iterator[str]:
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == GZIP
         with gzip.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8") as lines:
-            yield from parse_swf(lines, str(path))
+            yield from lines
     except (OSError, EOFError, UnicodeDecodeError) as error:  # a damaged gzip file is an OSError or EOFError
         raise InvalidInputError(str(path), "a readable log in Standard Workload Format", str(error)) from error
 
@@ -55,7 +62,7 @@ def parse_swf(lines: Iterable[str], where: str) -> Iterator[LoggedJob]:
     """The jobs of these lines.
 
     >>> list(parse_swf(["; comment", "1 10 0 3600 2 -1 -1 2 7200 -1 1 5 1 1 1 1 -1 -1"], "log"))
-    [LoggedJob(number=1, submitted_s=10.0, run_s=3600.0, processors=2, user=5)]
+    [LoggedJob(number=1, submitted_s=10.0, run_s=3600.0, processors=2, user=5, group=1, waited_s=0.0, asked_s=7200.0)]
     """
     for number, line in enumerate(lines, start=1):
         text = line.partition(";")[0].strip()
@@ -80,7 +87,29 @@ def _job(cells: list[str], where: str) -> LoggedJob | None:
         run_s,
         int(processors),
         int(_number(cells, 11, where)),
+        int(_number(cells, 12, where)),
+        _known(_number(cells, 2, where)),
+        _known(_number(cells, 8, where)),
     )
+
+
+def _known(value: float) -> float | None:
+    return value if value >= 0 else None
+
+
+def processors_of(path: Path) -> int | None:
+    """How many processors the log's heading says the computer had (MaxProcs, else MaxNodes); None: it does not say.
+
+    Raises InvalidInputError for a file that cannot be read.
+    """
+    found = dict[str, int]()
+    for line in _lines(path):
+        if not line.startswith(";"):
+            break
+        name, _, value = line.lstrip("; ").partition(":")
+        if name in ("MaxProcs", "MaxNodes") and value.strip().isascii() and value.strip().isdigit():
+            found[name] = int(value)
+    return found.get("MaxProcs", found.get("MaxNodes")) or None
 
 
 def _number(cells: list[str], place: int, where: str, *, low: float = -math.inf) -> float:

@@ -9,7 +9,7 @@ import pytest
 from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.units import Seconds
-from simulator.swf import LoggedJob, Replay, parse_swf, plans_of, read_swf
+from simulator.swf import LoggedJob, Replay, parse_swf, plans_of, processors_of, read_swf
 
 LOG = """\
 ; Version: 2.2
@@ -31,10 +31,10 @@ def jobs_of(text: str) -> list[LoggedJob]:
 
 def test_jobs_that_ran_are_read_and_comments_are_not() -> None:
     assert jobs_of(LOG) == [
-        LoggedJob(1, 100.0, 3600.0, 4, 8),
-        LoggedJob(2, 160.0, 3500.0, 2, 8),
-        LoggedJob(4, 300.0, 7200.0, 8, 9),
-        LoggedJob(5, 90000.0, 3600.0, 1, 8),
+        LoggedJob(1, 100.0, 3600.0, 4, 8, 1, 0.0, 7200.0),
+        LoggedJob(2, 160.0, 3500.0, 2, 8, 1, 5.0, 7200.0),
+        LoggedJob(4, 300.0, 7200.0, 8, 9, 1, 0.0, 7200.0),
+        LoggedJob(5, 90000.0, 3600.0, 1, 8, 1, 0.0, 7200.0),
     ]
 
 
@@ -107,3 +107,20 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
         list(read_swf(tmp_path / "broken.swf.gz"))
     with pytest.raises(InvalidInputError, match="a readable log in Standard Workload Format"):
         list(read_swf(tmp_path / "missing.swf"))
+
+
+@pytest.mark.parametrize(
+    ("heading", "processors"),
+    [
+        ("; MaxNodes: 64\n; MaxProcs: 240\n", 240),
+        ("; MaxNodes: 64\n", 64),
+        ("; Computer: various\n", None),
+        ("; MaxProcs: many\n", None),
+        ("", None),
+    ],
+)
+def test_the_heading_says_how_many_processors_there_were(tmp_path: Path, heading: str, processors: int | None) -> None:
+    file = tmp_path / "log.swf"
+    file.write_text(heading + "1 0 0 1 1 -1 -1 1 1 -1 1 8 1 1 1 1 -1 -1\n; MaxProcs: 7\n")
+
+    assert processors_of(file) == processors

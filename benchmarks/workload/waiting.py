@@ -1,0 +1,250 @@
+"""The real ordering code over the batches that wait: standings, order, charges, limits."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from benchmarks.workload.submitted import Submitted, Workload
+from domain.limits import Asked, Holds, Limit, Quantity, Scope
+from domain.ordering import BatchFacts, QueueClock
+from domain.settings import Settings
+from domain.units import BatchId, Flop, FlopPerSecond, Instant, Seconds
+from domain.usage import Amounts, ChargeEvent, ChargeKind, DecayedUsage
+from priority.charging import charge
+from priority.equal_access import Claim, shuffled
+from priority.fair_share import Leaf, LeafId
+from priority.limits import holds
+from priority.logical_time import charge_batch, correct_charge
+from priority.measures import ACCURACY_JOBS
+from priority.moment import Moment
+from priority.order import Order
+from priority.parameters import usage_weights
+from priority.policies import order_key, policy_of
+from priority.standings import Submitting, standings
+from priority.targets import window_of
+from simulator.swf import FLOP_PER_S
+
+ONE_JOB_PE = 1.0
+SHARES = 1.0  # of everybody
+NOTHING_HOLDS = Holds()
+
+
+@dataclass(slots=True)
+class _Account:
+    """What the ordering keeps of one submitter in one account."""
+
+    usage: DecayedUsage = field(default_factory=DecayedUsage)
+    windows: dict[int, float] = field(default_factory=dict)
+    jobs: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=ACCURACY_JOBS))
+    held_pe: float = 0.0
+    logical_at: Instant = Instant(0.0)
+
+
+@dataclass(slots=True)
+class _Batch:
+    submitted: Submitted
+    facts: BatchFacts
+    charged_s: Seconds
+    unfinished: int
+
+
+class Waiting:
+    """The batches with unsent jobs, in an order at most `interval_s` old."""
+
+    def __init__(self, workload: Workload, settings: Settings, *, processors: int, limits: Sequence[Limit]) -> None:
+        self._settings = settings.ordering
+        self._policy = policy_of(self._settings)
+        self._workload = workload
+        self._pool = FlopPerSecond(processors * FLOP_PER_S)
+        self._limits = limits
+        self._books: dict[LeafId, _Account] = {leaf: _Account() for leaf in workload.leaves}
+        self._weights = usage_weights(self._settings.usage_weights)
+        self._batches: dict[BatchId, _Batch] = {}
+        self._unsent: dict[BatchId, int] = {}
+        self._moment = Moment(Instant(0.0), pool_flop_per_s=self._pool)
+        self._ordered_at: float | None = None
+        self._queue: list[tuple[int, float, BatchId]] = []
+        self._turns: deque[BatchId] = deque()
+        self._held: list[tuple[int, float, BatchId]] = []
+        self.orderings = 0
+        self.unsent_jobs = 0
+
+    def submit(self, one: Submitted) -> None:
+        """A batch comes: its place in logical time, and among those that wait until the next ordering."""
+        book = self._books[one.leaf]
+        times = charge_batch(
+            logical_at=book.logical_at,
+            now=one.at,
+            batch_flop=Flop(one.jobs * one.job_flop),
+            pool_flop_per_s=self._pool,
+            share_fraction=SHARES / len(self._books),
+            rule=self._settings.let_rule,
+        )
+        book.logical_at = times.submitter_logical_at
+        facts = BatchFacts(
+            one.batch_id,
+            *one.leaf,
+            one.at,
+            logical_end_at=times.logical_end_at,
+            clock=QueueClock(Seconds(0.0), one.at),
+            job_runtime_s=one.estimate_s,
+            batch_flop=Flop(one.jobs * one.job_flop),
+            unsent=one.jobs,
+        )
+        self._batches[one.batch_id] = _Batch(one, facts, times.charged_s, one.jobs)
+        self._unsent[one.batch_id] = one.jobs
+        self.unsent_jobs += one.jobs
+        key = order_key(self._policy, facts, replace(self._moment, now=one.at))
+        heapq.heappush(self._queue, (key.tier, key.key, one.batch_id))
+
+    def send(self, now: Instant) -> Submitted | None:
+        """One job for a processor that asks; None when nothing may be sent."""
+        if self._ordered_at is None or now - self._ordered_at >= self._settings.interval_s:
+            self._reorder(now)
+        one = self._next_turn() if self._policy.name == "equal_access" else self._first()
+        if one is None and self._policy.name == "equal_access" and self.unsent_jobs and now != self._ordered_at:
+            self._reorder(now)  # every turn of the last ordering is taken
+            one = self._next_turn()
+        if one is None:
+            return None
+        batch_id = one.batch_id
+        self._unsent[batch_id] -= 1
+        self.unsent_jobs -= 1
+        if self._unsent[batch_id] == 0:
+            del self._unsent[batch_id]
+        self._charge(ChargeKind.DISPATCH, one, now)
+        return one
+
+    def finished(self, one: Submitted, *, sent_at: Instant) -> None:
+        """A job came back after its run time; the batch's last one corrects its submitter's logical time."""
+        used = Amounts(flop=one.run_s * FLOP_PER_S, cpu_s=one.run_s)
+        self._charge(ChargeKind.REPORT, one, sent_at, used)
+        book, batch = self._books[one.leaf], self._batches[one.batch_id]
+        book.jobs.appendleft((one.estimate_s, one.run_s))
+        batch.unfinished -= 1
+        if batch.unfinished == 0:
+            correction = correct_charge(
+                charged_s=batch.charged_s,
+                used_flop=Flop(one.jobs * one.run_s * FLOP_PER_S),
+                left_flop=Flop(0.0),
+                pool_flop_per_s=self._pool,
+                share_fraction=SHARES / len(self._books),
+            )
+            book.logical_at = Instant(book.logical_at + correction.moved_s)
+            del self._batches[one.batch_id]
+        for held in self._held:
+            heapq.heappush(self._queue, held)
+        self._held.clear()
+
+    def waiting_jobs(self) -> Mapping[LeafId, int]:
+        """Unsent jobs of each submitter who has any."""
+        found: dict[LeafId, int] = {}
+        for batch_id, unsent in self._unsent.items():
+            leaf = self._batches[batch_id].submitted.leaf
+            found[leaf] = found.get(leaf, 0) + unsent
+        return found
+
+    # ------------------------------------------------------------------ order
+
+    def _reorder(self, now: Instant) -> None:
+        self._ordered_at = now
+        self.orderings += 1
+        self._moment = self._moment_at(now)
+        waiting = [self._with_limits(self._batches[batch_id], now) for batch_id in self._unsent]
+        if self._policy.name == "equal_access":
+            self._turns = deque(self._shuffled(waiting))
+            return
+        self._held.clear()
+        places = Order(self._policy, waiting, self._moment).places
+        self._queue = [(place.tier, place.key, place.batch_id) for place in places]  # sorted, and so a heap
+
+    def _moment_at(self, now: Instant) -> Moment:
+        half_life_s = self._settings.half_life_s
+        submitting = [
+            Submitting(
+                Leaf(*leaf, SHARES, max(0.0, book.usage.read(now, half_life_s).weighed(self._weights))),
+                f"user{leaf[0]}",
+                {number: max(0.0, flop) for number, flop in book.windows.items()},
+                book.jobs,
+                book.held_pe,
+            )
+            for leaf, book in self._books.items()
+        ]
+        found = standings(self._workload.accounts, submitting, self._settings, now=now)
+        return Moment(now, found.leaves, pool_flop_per_s=self._pool, held_by_account=found.held_by_account)
+
+    def _with_limits(self, batch: _Batch, now: Instant) -> BatchFacts:
+        """The batch as it stands: a clock that pauses while a hard limit holds it, and the soft limits it is over."""
+        facts = replace(batch.facts, unsent=self._unsent[batch.submitted.batch_id])
+        if self._limits:
+            found = self._holds(batch.submitted)
+            clock = facts.clock.pauses(now) if found.hard else facts.clock.runs(now)
+            facts = replace(facts, clock=clock, soft_limits=tuple(hold.sentence() for hold in found.soft))
+        batch.facts = facts
+        return facts
+
+    def _asked(self, one: Submitted) -> Asked:
+        names = {Scope.SUBMITTER: f"user{one.leaf[0]}"}
+        return Asked(names, {Quantity.JOBS: 1.0, Quantity.PE: ONE_JOB_PE, Quantity.PE_SECONDS: one.estimate_s})
+
+    def _counts(self, leaf: LeafId) -> Mapping[tuple[Scope, str, Quantity], float]:
+        name, held = f"user{leaf[0]}", self._books[leaf].held_pe
+        return {(Scope.SUBMITTER, name, Quantity.JOBS): held, (Scope.SUBMITTER, name, Quantity.PE): held}
+
+    def _holds(self, one: Submitted) -> Holds:
+        return holds(self._asked(one), self._limits, self._counts(one.leaf)) if self._limits else NOTHING_HOLDS
+
+    def _shuffled(self, waiting: Iterable[BatchFacts]) -> list[BatchId]:
+        claims = [
+            Claim(
+                facts.batch_id,
+                facts.submitter_id,
+                1 if facts.soft_limits else 0,
+                ONE_JOB_PE,
+                facts.unsent,
+                facts.submitted_at,
+            )
+            for facts in waiting
+        ]
+        held: dict[int, float] = {}
+        for (submitter_id, _), book in self._books.items():
+            held[submitter_id] = held.get(submitter_id, 0.0) + book.held_pe
+        return shuffled(claims, held_pe=held, slots=int(self._pool / FLOP_PER_S))
+
+    def _next_turn(self) -> Submitted | None:
+        while self._turns:
+            batch_id = self._turns.popleft()
+            if batch_id in self._unsent and not self._holds(self._batches[batch_id].submitted).hard:
+                return self._batches[batch_id].submitted
+        return None
+
+    def _first(self) -> Submitted | None:
+        while self._queue:
+            entry = self._queue[0]
+            if entry[2] not in self._unsent:
+                heapq.heappop(self._queue)
+                continue
+            one = self._batches[entry[2]].submitted
+            found = self._holds(one)
+            if found.hard:
+                self._held.append(heapq.heappop(self._queue))
+            elif found.soft and entry[0] % 2 == 0:  # came over it since the last ordering
+                heapq.heapreplace(self._queue, (entry[0] + 1, *entry[1:]))
+            else:
+                return one
+        return None
+
+    # ------------------------------------------------------------------ charges
+
+    def _charge(self, kind: ChargeKind, one: Submitted, sent_at: Instant, used: Amounts | None = None) -> None:
+        estimate = Amounts(flop=one.job_flop, cpu_s=one.estimate_s)
+        event = ChargeEvent(kind, *one.leaf, one.batch_id, sent_at, estimate, used=used, pe=ONE_JOB_PE)
+        made = charge(event)
+        book = self._books[one.leaf]
+        book.usage = book.usage.charged(made.usage, since=made.since, half_life_s=self._settings.half_life_s)
+        book.held_pe += made.in_flight_pe
+        window = window_of(made.since, self._settings.window_s)
+        book.windows[window] = book.windows.get(window, 0.0) + made.usage.flop
