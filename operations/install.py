@@ -27,8 +27,8 @@ async def install(
         await migrate(dsn, now=clock.now())
         store = await open_store(dsn, clock=clock)
         try:
-            for key in settings:
-                await store.settings.set_setting(key, checked[key], now=clock.now(), who=who, why="installation")
+            chosen = {key: checked[key] for key in settings}
+            await store.settings.set_settings(chosen, now=clock.now(), who=who, why="installation")
         finally:
             await store.close()
     finally:

@@ -128,6 +128,10 @@ class SettingStore(Protocol):
         """Write and audit in one transaction; None takes the default back."""
         ...
 
+    async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
+        """The same for several, all or none."""
+        ...
+
     async def setting_changes(self, limit: int) -> Sequence[SettingChange]: ...
 
 

@@ -21,15 +21,19 @@ class PostgresSettings:
         return {row["key"]: rows.decoded(row["value"]) for row in await self._database.fetch("list_settings")}
 
     async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
-        new = None if value is None else rows.encoded(value)
+        await self.set_settings({key: value}, now=now, who=who, why=why)
+
+    async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
+        encoded = {key: None if value is None else rows.encoded(value) for key, value in values.items()}
 
         async def write(connection: Connection) -> None:
-            old = await connection.fetchval(load("lock_setting"), key)
-            if new is None:
-                await connection.execute(load("delete_setting"), key)
-            else:
-                await connection.execute(load("upsert_setting"), key, new)
-            await connection.execute(load("insert_setting_change"), key, old, new, now, who, why)
+            for key, new in sorted(encoded.items()):  # in key order, so that two who change the same do not deadlock
+                old = await connection.fetchval(load("lock_setting"), key)
+                if new is None:
+                    await connection.execute(load("delete_setting"), key)
+                else:
+                    await connection.execute(load("upsert_setting"), key, new)
+                await connection.execute(load("insert_setting_change"), key, old, new, now, who, why)
 
         await self._database.in_transaction(write)
 

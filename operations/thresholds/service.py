@@ -65,17 +65,16 @@ class Thresholds:
         return thresholds_as_json(settings, await self._store.settings.setting_changes(MOST_CHANGES))
 
     async def set(self, changes: Changes, *, who: str, why: str) -> list[dict[str, object]]:
-        """Write the changes, each with who and why in the audit trail; what was written, as JSON.
+        """Write the changes, all or none, each with who and why in the audit trail; what was written, as JSON.
 
         Raises InvalidInputError without a reason.
         """
         if not why.strip():
             raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
         checked_text(why, "why")
+        checked_text(who, "by")
         before = Settings.from_stored(await self._store.settings.settings())[0].as_mapping()
-        now = self._clock.now()
-        for key, value in changes.items():
-            await self._store.settings.set_setting(key, value, now=now, who=checked_text(who, "by"), why=why)
+        await self._store.settings.set_settings(changes, now=self._clock.now(), who=who, why=why)
         return [{"key": key, "from": before[key], "to": value, "by": who, "why": why} for key, value in changes.items()]
 
     async def preview(self, changes: Changes) -> Preview:

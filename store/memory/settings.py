@@ -17,11 +17,15 @@ class MemorySettings:
         return dict(sorted(self._registry.changed_settings.items()))
 
     async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
+        await self.set_settings({key: value}, now=now, who=who, why=why)
+
+    async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
         registry = self._registry
-        old = registry.changed_settings.pop(key, None)
-        if value is not None:
-            registry.changed_settings[key] = value
-        registry.setting_changes.append(SettingChange(key, old, value, now, who, why))
+        for key, value in sorted(values.items()):
+            old = registry.changed_settings.pop(key, None)
+            if value is not None:
+                registry.changed_settings[key] = value
+            registry.setting_changes.append(SettingChange(key, old, value, now, who, why))
 
     async def setting_changes(self, limit: int) -> Sequence[SettingChange]:
         """Newest first."""

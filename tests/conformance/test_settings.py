@@ -53,3 +53,15 @@ async def test_none_takes_the_default_back(store: Store) -> None:
 
     assert await store.settings.settings() == {"deadline.p_tight": 0.8}
     assert (await store.applications.load_catalogue()).settings.feeder.slots == 1000
+
+
+async def test_several_settings_change_together(store: Store) -> None:
+    await change(store, "feeder.slots", 2000)
+
+    await store.settings.set_settings(
+        {"feeder.slots": None, "deadline.p_tight": 0.8}, now=later(NOW, 1.0), who="ops", why="both"
+    )
+
+    assert await store.settings.settings() == {"deadline.p_tight": 0.8}
+    noted = [(one.key, one.to_value, one.why) for one in await store.settings.setting_changes(2)]
+    assert sorted(noted) == [("deadline.p_tight", 0.8, "both"), ("feeder.slots", None, "both")]
