@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
+from domain.ordering import ServiceLevel
 from domain.units import AccountId, AppId, BatchId, Instant, Seconds, SubmitterId
 
 LEAST_VALIDATED_JOBS = 5  # an AFAP batch has no estimate before this many validated jobs,
@@ -29,12 +30,13 @@ class BatchState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A node of the tree that shares are divided in."""
+    """A node of the tree that shares are divided in. `permissions` hold for all who submit in it or below it."""
 
     account_id: AccountId
     name: str
     parent_id: AccountId | None = None
     shares: float = 1.0
+    permissions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Submitter:
     account_id: AccountId
     shares: float = 1.0
     logical_at: Instant = Instant(0.0)
+    permissions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ class Batch:
 
     `order_tier` and `order_key` are the place in the queue, smaller first. `logical_end_at` is the
     batch's virtual finish; `completion_at` the published forecast C(B), None until there is one, and
-    `completion_q50_at` and `completion_q90_at` what people are told of it ("about", "at latest").
+    `completion_q50_at` and `completion_q90_at` what people are told of it ("about", "at latest"). `hold` names the
+    limits that hold it, None for none; its counter `sent` may come to `sent_most` until the next ordering.
     """
 
     batch_id: BatchId
@@ -100,6 +104,10 @@ class Batch:
     counts: BatchCounts = BatchCounts()
     completion_q50_at: Instant | None = None
     completion_q90_at: Instant | None = None
+    queue: str = "normal"
+    level: ServiceLevel = ServiceLevel.NORMAL
+    hold: str | None = None
+    sent_most: int | None = None
 
 
 def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from domain.batches import BatchState, QoS
 from domain.jobs import Input
+from domain.ordering import ServiceLevel
 from domain.units import AccountId, AppId, Flop, Instant, JobClassId, Seconds, SubmitterId
 
 MAX_JOBS = 1_000_000  # of one batch
@@ -31,6 +32,8 @@ class NewBatch:
     deadline_at: Instant | None = None
     user_priority: int = 0
     state: BatchState = BatchState.ACTIVE
+    queue: str = "normal"
+    level: ServiceLevel = ServiceLevel.NORMAL
 
 
 @dataclass(frozen=True, slots=True)

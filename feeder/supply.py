@@ -45,9 +45,21 @@ class BatchSupply:
         """Its urgent and its other instances."""
         batch = self.batch
         gated = self.standing.gate is not Gate.NONE
-        urgent = Supply(batch.batch_id, batch.app_id, True, True, self.held_urgent + self.urgent_read)
-        other = Supply(batch.batch_id, batch.app_id, False, gated, self.held_other + self.unread(len(owned)))
-        return urgent, other
+        urgent, other = self._within_room(
+            self.held_urgent + self.urgent_read, self.held_other + self.unread(len(owned))
+        )
+        return (
+            Supply(batch.batch_id, batch.app_id, True, True, urgent),
+            Supply(batch.batch_id, batch.app_id, False, gated, other),
+        )
+
+    def _within_room(self, urgent: int, other: int) -> tuple[int, int]:
+        """At most as many as limits let it send until batches are ordered again, urgent ones first."""
+        most = self.batch.sent_most
+        if most is None:
+            return urgent, other
+        room = max(0, most - self.batch.counts.sent - self.taken)
+        return min(urgent, room), min(other, max(0, room - urgent))
 
     def unread(self, owned: int) -> int:
         """First instances this worker could still read; an estimate, for the database counts whole batches.

@@ -10,6 +10,8 @@ from domain.clock import Clock
 from domain.settings import LifecycleSettings
 from jobs.acceleration import Accelerator
 from jobs.history import HistoryMover
+from jobs.ordering.orderer import Orderer
+from jobs.ordering.ports import OrderedWork
 from jobs.outage import OutageWatch
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OutputReader, OverdueWork, TailWork, UnsettledJobs
 from jobs.sweeper import Sweeper
@@ -53,3 +55,8 @@ def build(ports: JobsPorts, catalogue: Callable[[], Catalogue], clock: Clock) ->
         TailCopier(ports.tails, catalogue, clock),
         Accelerator(ports.tails, ports.notes, catalogue, clock),
     )
+
+
+def build_orderer(work: OrderedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> Orderer:
+    """The ordering of batches. Once per cluster."""
+    return Orderer(work, catalogue, clock)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
 from domain.history import JobPlace, MovedJobs
 from domain.jobs import Input, JobClass
+from domain.ordered_work import SubmissionOrder
 from domain.settlement import (
     ExtraCopy,
     InstanceFacts,
@@ -23,7 +24,7 @@ from domain.settlement import (
     TailJob,
 )
 from domain.submission import NewBatch, NewJob, SubmitterStanding
-from domain.units import BatchId, Instant, JobClassId, JobId, Seconds, SubmitterId
+from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, JobId, Seconds, SubmitterId
 from jobs.requirements import InputSpec
 
 __all__ = [
@@ -57,8 +58,18 @@ class BatchWriter(Protocol):
         """The submitter's standing, its row locked until the transaction ends."""
         ...
 
+    async def order(
+        self, submitter_id: SubmitterId, account_id: AccountId, *, app_id: AppId, queue: str
+    ) -> SubmissionOrder:
+        """What else the batch's place and the right to submit it depend on."""
+        ...
+
     async def add_batch(self, batch: NewBatch) -> BatchId:
         """Write the batch row and advance the submitter's logical time to logical_start + charged."""
+        ...
+
+    async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
+        """Keep why the batch stands where it stands."""
         ...
 
     async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
@@ -89,6 +100,10 @@ class Submitters(Protocol):
         ...
 
     async def accounts(self) -> Sequence[Account]: ...
+
+    async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]:
+        """The submitter's shares in further accounts, besides its own."""
+        ...
 
 
 class Apps(Protocol):

@@ -1,7 +1,7 @@
 """What is a batch made of, as its submitter asks for it? Checked, nothing looked up. Pure.
 
-A batch is a table with `app`, `qos`, `name`, `submitter`, `account`, `deadline_s`, `user_priority`, and its
-jobs in one of three forms:
+A batch is a table with `app`, `qos`, `name`, `submitter`, `account`, `queue`, `level`, `deadline_s`, `user_priority`,
+and its jobs in one of three forms:
 
     [jobs]        count jobs alike
     [[job]]       each table one kind of jobs, `count` of it (1 unless said otherwise)
@@ -14,10 +14,12 @@ job's index in the batch, from 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from domain.batches import QoS
 from domain.errors import InvalidInputError
+from domain.jobs import JobClass
+from domain.ordering import Request, ServiceLevel
 from domain.settings import FileSettings
 from domain.submission import MAX_JOBS
 from domain.units import Flop, Seconds
@@ -25,6 +27,7 @@ from jobs.fields import Fields
 from jobs.requirements import COLUMNS, JOB_FIELDS, InputSpec, JobSpec, parse_command_line, parse_count, parse_job
 
 MAX_NAME_CHARS = 200
+MAX_QUEUE_CHARS = 32
 LOWEST_PRIORITY = -1024
 HIGHEST_PRIORITY = 1023
 
@@ -34,6 +37,8 @@ _BATCH_FIELDS = (
     "name",
     "submitter",
     "account",
+    "queue",
+    "level",
     "deadline_s",
     "user_priority",
     "jobs",
@@ -60,6 +65,8 @@ class BatchSpec:
     submitter: str
     name: str = ""
     account: str = ""
+    queue: str = "normal"
+    level: ServiceLevel = ServiceLevel.NORMAL
     deadline_s: Seconds | None = None
     user_priority: int = 0
     jobs: Iterable[JobSpec] = ()
@@ -71,7 +78,8 @@ class BatchSpec:
 class BatchSize:
     """What a batch adds up to: its jobs, their work with every instance of the quorum, the files they read.
 
-    `delay_bound_s` and `quorum` are the greatest of its jobs'; `jobs_of_flop` is how many jobs there are of each size.
+    `delay_bound_s`, `quorum` and `request` are the greatest of its jobs'; `jobs_of_flop` is how many jobs there are of
+    each size.
     """
 
     jobs: int
@@ -80,6 +88,12 @@ class BatchSize:
     quorum: int
     jobs_of_flop: Mapping[Flop, int]
     inputs: tuple[InputSpec, ...] = ()  # each once
+    request: Request = field(default=Request())
+
+    @property
+    def job_flop(self) -> Flop:
+        """The mean of its jobs."""
+        return Flop(sum(flop * count for flop, count in self.jobs_of_flop.items()) / self.jobs)
 
 
 def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSettings()) -> BatchSpec:
@@ -97,6 +111,8 @@ def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSetti
         submitter=_name(fields, "submitter"),
         name=fields.text("name", most=MAX_NAME_CHARS, default=""),
         account=fields.text("account", most=MAX_NAME_CHARS, default=""),
+        queue=fields.text("queue", most=MAX_QUEUE_CHARS, default="normal"),
+        level=ServiceLevel(fields.choice("level", list(ServiceLevel), default=ServiceLevel.NORMAL)),
         deadline_s=_deadline_s(fields, qos),
         user_priority=_user_priority(fields),
     )
@@ -124,6 +140,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
     """
     jobs, flop, delay_bound_s, quorum = 0, 0.0, Seconds(0.0), 1
     jobs_of_flop: dict[Flop, int] = {}
+    request = Request(0.0)
     inputs: dict[InputSpec, None] = {}
     for job in spec.jobs:
         jobs += job.count
@@ -131,6 +148,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
         jobs_of_flop[of_flop] = jobs_of_flop.get(of_flop, 0) + job.count
         delay_bound_s = max(delay_bound_s, job.job_class.delay_bound_s)
         quorum = max(quorum, job.job_class.quorum)
+        request = _most(request, job.job_class)
         flop += job.count * of_flop * job.job_class.quorum
         inputs.update(dict.fromkeys((*job.shared_inputs, *job.own_inputs)))
         if jobs > MAX_JOBS:
@@ -139,7 +157,16 @@ def size_of(spec: BatchSpec) -> BatchSize:
         raise InvalidInputError(spec.jobs_csv or "jobs", "at least one job", 0)
     if flop == float("inf"):
         raise InvalidInputError("jobs.fpops_est", "a batch whose work can be added up", flop)
-    return BatchSize(jobs, Flop(flop), delay_bound_s, quorum, jobs_of_flop, tuple(inputs))
+    return BatchSize(jobs, Flop(flop), delay_bound_s, quorum, jobs_of_flop, tuple(inputs), request)
+
+
+def _most(request: Request, job_class: JobClass) -> Request:
+    """The greater of each resource."""
+    asked = (job_class.ncpus, job_class.memory_bytes, job_class.disk_bytes)
+    if asked[0] <= request.cores and asked[1] <= request.memory_bytes and asked[2] <= request.disk_bytes:
+        return request
+    cores, memory_bytes, disk_bytes = map(max, asked, (request.cores, request.memory_bytes, request.disk_bytes))
+    return Request(cores, memory_bytes, disk_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +238,5 @@ def _deadline_s(fields: Fields, qos: QoS) -> Seconds | None:
 
 
 def _user_priority(fields: Fields) -> int:
-    value = fields.whole("user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY, default=0)
-    if value > 0:
-        expected = f"a whole number from {LOWEST_PRIORITY} to 0: above 0 needs a permission that nobody has"
-        raise InvalidInputError("user_priority", expected, value)
-    return value
+    """Above 0 needs a permission, which is looked for when it is known whose batch it is."""
+    return fields.whole("user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY, default=0)

@@ -11,22 +11,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from domain.apps import App
-from domain.batches import Submitter
+from domain.apps import App, ProcessorType
+from domain.batches import Account, Submitter
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.forecasting import PlannedBatch
 from domain.jobs import Input, JobClass
-from domain.ordering import BatchFacts
+from domain.limits import Scope
+from domain.ordered_work import Reference, SubmissionOrder
+from domain.ordering import BatchFacts, QueueClock
 from domain.ordering_settings import OrderingSettings
 from domain.submission import NewBatch, NewJob, SubmitterStanding
 from domain.units import BatchId, Instant, JobClassId, later
+from jobs.ordering.admission import Place, check_rights, permissions_of, place
+from jobs.ordering.look import record_of
+from jobs.ordering.sizing import gpu_of, job_size
 from jobs.ports import Apps, BatchWriter, InputFiles, Submissions, Submitters
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import BatchSize, BatchSpec, size_of
 from priority.logical_time import charge_batch
-from priority.moment import Moment
-from priority.policies import order_key, policy_of
 
 CHUNK_JOBS = 5_000  # jobs per round trip
 CHUNK_FILES = 200
@@ -51,7 +54,9 @@ class CheckedBatch:
     size: BatchSize
     app: App
     submitter: Submitter
+    account: Account
     inputs: Mapping[InputSpec, Input]
+    gpu: ProcessorType | None = None  # that its jobs need
 
     def planned(self, now: Instant) -> PlannedBatch:
         """What it asks of its app's hosts, submitted now."""
@@ -85,9 +90,9 @@ async def submit(
 async def checked(spec: BatchSpec, *, ports: SubmissionPorts) -> CheckedBatch:
     """Everything that comes before a batch is written. Raises as `submit` does."""
     size = await asyncio.to_thread(size_of, spec)
-    app = await _app(spec, ports.apps)
-    submitter = await _submitter(spec, ports.submitters)
-    return CheckedBatch(spec, size, app, submitter, await _inputs(size.inputs, ports.files))
+    app, gpu = await _app(spec, ports.apps)
+    submitter, account = await _submitter(spec, ports.submitters)
+    return CheckedBatch(spec, size, app, submitter, account, await _inputs(size.inputs, ports.files), gpu)
 
 
 async def write(
@@ -102,28 +107,46 @@ async def write(
     async with submissions.submission() as writer:
         now = clock.now()
         standing = await writer.standing(batch.submitter.submitter_id, now=now)
-        batch_id = await writer.add_batch(_new_batch(batch, standing=standing, ordering=ordering, now=now))
+        leaf = (standing.submitter_id, batch.account.account_id)
+        known = await writer.order(*leaf, app_id=batch.app.app_id, queue=batch.spec.queue)
+        new, found = _new_batch(batch, standing=standing, known=known, ordering=ordering, now=now)
+        batch_id = await writer.add_batch(new)
+        breakdown = replace(found.order.breakdown, batch_id=batch_id)
+        await writer.explain(batch_id, record_of(breakdown, queue=found.queue_because, hold=None), now=now)
         await _Jobs(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs, progress)
     return batch_id
 
 
-async def _app(spec: BatchSpec, apps: Apps) -> App:
+async def _app(spec: BatchSpec, apps: Apps) -> tuple[App, ProcessorType | None]:
+    """The app, and the GPU type its jobs need.
+
+    Raises InvalidInputError, NotFoundError.
+    """
     app = await apps.app(spec.app)
     if app.deprecated:
         raise InvalidInputError("app", "an app that is not deprecated", spec.app)
     catalogue = await apps.load_catalogue()
     if not catalogue.current.get(app.app_id):
         raise InvalidInputError("app", "an app with a version (see `muster app version add`)", spec.app)
-    return app
+    return app, gpu_of(catalogue, app.app_id)
 
 
-async def _submitter(spec: BatchSpec, submitters: Submitters) -> Submitter:
+async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter, Account]:
+    """Who submits, and in which of its accounts: the one it names, else its own.
+
+    Raises InvalidInputError, NotFoundError.
+    """
     submitter = await submitters.submitter(spec.submitter)
-    if spec.account:
-        own = [account.name for account in await submitters.accounts() if account.account_id == submitter.account_id]
-        if spec.account not in own:
-            raise InvalidInputError("account", f"the account of submitter {spec.submitter} ({own[0]})", spec.account)
-    return submitter
+    accounts = await submitters.accounts()
+    further = await submitters.memberships(submitter.submitter_id)
+    mine = [account for account in accounts if account.account_id in {submitter.account_id, *further}]
+    mine.sort(key=lambda account: account.account_id != submitter.account_id)
+    chosen = [account for account in mine if spec.account in ("", account.name)]
+    if not chosen:
+        expected = f"an account of submitter {spec.submitter} ({', '.join(account.name for account in mine)})"
+        raise InvalidInputError("account", expected, spec.account)
+    check_rights(spec.level, spec.user_priority, permissions_of(submitter, chosen[0].account_id, accounts))
+    return submitter, chosen[0]
 
 
 async def _inputs(wanted: tuple[InputSpec, ...], files: InputFiles) -> Mapping[InputSpec, Input]:
@@ -135,8 +158,13 @@ async def _inputs(wanted: tuple[InputSpec, ...], files: InputFiles) -> Mapping[I
 
 
 def _new_batch(
-    batch: CheckedBatch, *, standing: SubmitterStanding, ordering: OrderingSettings, now: Instant
-) -> NewBatch:
+    batch: CheckedBatch,
+    *,
+    standing: SubmitterStanding,
+    known: SubmissionOrder,
+    ordering: OrderingSettings,
+    now: Instant,
+) -> tuple[NewBatch, Place]:
     spec, size, app = batch.spec, batch.size, batch.app
     times = charge_batch(
         logical_at=standing.logical_at,
@@ -146,34 +174,60 @@ def _new_batch(
         share_fraction=standing.share_fraction,
         rule=ordering.let_rule,
     )
+    deadline_at = None if spec.deadline_s is None else later(now, spec.deadline_s)
     facts = BatchFacts(
         UNNUMBERED,
         standing.submitter_id,
-        standing.account_id,
+        batch.account.account_id,
         now,
         logical_end_at=times.logical_end_at,
         app_id=app.app_id,
+        queue=spec.queue,
+        level=spec.level,
         user_priority=spec.user_priority,
+        clock=QueueClock(since=now),
+        deadline_at=deadline_at,
         batch_flop=size.flop,
+        unsent=size.jobs,
     )
-    order = order_key(policy_of(ordering), facts, Moment(now, pool_flop_per_s=standing.pool_flop_per_s))
-    return NewBatch(
+    found = place(
+        facts,
+        job_size(size.request, size.job_flop, known.reference or Reference(now), batch.gpu),
+        known=known,
+        names=_names(batch),
+        settings=ordering,
+        pool_flop_per_s=standing.pool_flop_per_s,
+    )
+    new = NewBatch(
         standing.submitter_id,
-        standing.account_id,
+        batch.account.account_id,
         app.app_id,
         spec.name,
         spec.qos,
         size.jobs,
         created_at=now,
-        order_tier=order.tier,
-        order_key=order.key,
+        order_tier=found.order.tier,
+        order_key=found.order.key,
         logical_start_at=times.logical_start_at,
         logical_end_at=times.logical_end_at,
         charged_s=times.charged_s,
         batch_flop=size.flop,
-        deadline_at=None if spec.deadline_s is None else later(now, spec.deadline_s),
+        deadline_at=deadline_at,
         user_priority=spec.user_priority,
+        queue=spec.queue,
+        level=spec.level,
     )
+    return new, found
+
+
+def _names(batch: CheckedBatch) -> Mapping[Scope, str]:
+    """Whose limits apply."""
+    return {
+        Scope.SUBMITTER: batch.submitter.name,
+        Scope.ACCOUNT: batch.account.name,
+        Scope.APP: batch.app.name,
+        Scope.QUEUE: batch.spec.queue,
+    }
 
 
 class _Jobs:

@@ -190,6 +190,7 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
             store.unsettled, files.outputs, store.overdue, store.outages, store.history, store.tails, store.notes
         )
         services = jobs.build.build(ports, catalogue.catalogue, clock)
+        orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings.estimator, clock)
@@ -198,6 +199,7 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
             for name, run_once, interval_s in (
                 ("validator", services.validator.run_once, lifecycle("validate_interval_s")),
                 ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),
+                ("ordering", orderer.run_once, lambda: catalogue.catalogue().settings.ordering.interval_s),
                 ("host statistics", ranking.timer.run_once, lambda: LOOK_EVERY_S),
                 ("estimator", forecaster.run_once, lambda: catalogue.catalogue().settings.estimator.look_s),
                 ("history", services.mover.run_once, lambda: INTERVAL_S),

@@ -12,6 +12,7 @@ from domain.history import FinishedMonth, OutputPage
 from domain.hosts import Host, HostAppVersion
 from domain.insight import Caller, Newcomers, SentTerms, WaitingBatch, WorkAhead
 from domain.jobs import JobClass
+from domain.ordered_work import Permission
 from domain.units import (
     AccountId,
     AppId,
@@ -60,6 +61,20 @@ class People(Protocol):
     async def submitter(self, name: str) -> Submitter: ...
 
     async def set_submitter(self, name: str, *, shares: float) -> Submitter: ...
+
+    async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]:
+        """The submitter's shares in further accounts, besides its own."""
+        ...
+
+    async def put_membership(self, submitter: str, *, account: str, shares: float) -> None:
+        """Let a submitter submit in a further account, with these shares."""
+        ...
+
+    async def permit_account(self, name: str, permissions: Sequence[Permission]) -> None:
+        """What all who submit in the account or below it may do, instead of what they might."""
+        ...
+
+    async def permit_submitter(self, name: str, permissions: Sequence[Permission]) -> None: ...
 
 
 class Volunteers(Protocol):

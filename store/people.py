@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import asyncpg
 
 from domain.apps import Volunteer
 from domain.batches import Account, Submitter
 from domain.errors import AlreadyExistsError, NotFoundError
-from domain.units import Instant, VolunteerId
+from domain.ordered_work import Permission
+from domain.units import AccountId, Instant, SubmitterId, VolunteerId
 from domain.volunteers import Credentials, VolunteerRecord
 from store import rows
 from store.pool import Database
@@ -54,6 +55,22 @@ class PostgresPeople:
     async def set_submitter(self, name: str, *, shares: float) -> Submitter:
         row = await self._database.fetch_one("update_submitter_shares", name, shares)
         return rows.submitter(_present(row, "submitter", name))
+
+    async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]:
+        found = await self._database.fetch("memberships_of", submitter_id)
+        return {row["account_id"]: row["shares"] for row in found}
+
+    async def put_membership(self, submitter: str, *, account: str, shares: float) -> None:
+        who, where = await self.submitter(submitter), await self._account(account)
+        await self._database.fetch("put_membership", who.submitter_id, where.account_id, shares)
+
+    async def permit_account(self, name: str, permissions: Sequence[Permission]) -> None:
+        row = await self._database.fetch_one("permit_account", name, sorted(permissions))
+        _present(row, "account", name)
+
+    async def permit_submitter(self, name: str, permissions: Sequence[Permission]) -> None:
+        row = await self._database.fetch_one("permit_submitter", name, sorted(permissions))
+        _present(row, "submitter", name)
 
     async def _account(self, name: str) -> Account:
         return rows.account(_present(await self._database.fetch_one("account_by_name", name), "account", name))

@@ -14,6 +14,8 @@ from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
 from store.migrate import check_version
 from store.notes import PostgresNotes
+from store.ordering import PostgresOrdering
+from store.ordering_rules import PostgresOrderingRules
 from store.people import PostgresPeople, PostgresVolunteers
 from store.percentiles import PostgresGenerations
 from store.pool import Database, connect
@@ -55,6 +57,8 @@ class PostgresStore:
         self.notes = PostgresNotes(database)
         self.forecasting = PostgresForecasting(database)
         self.forecasts = PostgresForecasts(database)
+        self.ordering = PostgresOrdering(database)
+        self.ordering_rules = PostgresOrderingRules(database)
         self.clock = DatabaseClock(database)
 
     def shards(self) -> PostgresShards:

@@ -14,6 +14,7 @@ import msgspec
 from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType, Volunteer
 from domain.batches import Account, Batch, BatchCounts, BatchState, QoS, Submitter
 from domain.hosts import Coprocessor, DecayedSums, Host, HostAppVersion
+from domain.ordering import ServiceLevel
 from domain.ranking import CutPoints
 from domain.units import Instant
 from domain.views import SettingChange
@@ -28,11 +29,18 @@ class Row(Protocol):
 
 
 def account(row: Row) -> Account:
-    return Account(row["account_id"], row["name"], row["parent_id"], row["shares"])
+    return Account(row["account_id"], row["name"], row["parent_id"], row["shares"], tuple(row["permissions"]))
 
 
 def submitter(row: Row) -> Submitter:
-    return Submitter(row["submitter_id"], row["name"], row["account_id"], row["shares"], row["logical_at"])
+    return Submitter(
+        row["submitter_id"],
+        row["name"],
+        row["account_id"],
+        row["shares"],
+        row["logical_at"],
+        tuple(row["permissions"]),
+    )
 
 
 def volunteer(row: Row, prefix: str = "") -> Volunteer:
@@ -162,6 +170,10 @@ def batch(row: Row) -> Batch:
         ),
         completion_q50_at=row["completion_q50_at"],
         completion_q90_at=row["completion_q90_at"],
+        queue=row["queue"],
+        level=ServiceLevel(row["level"]),
+        hold=row["hold"],
+        sent_most=row["sent_most"],
     )
 
 
@@ -243,3 +255,12 @@ def decoded(text: str | None) -> object:
     ('fifo', None)
     """
     return None if text is None else msgspec.json.decode(text)
+
+
+def decoded_object(text: str) -> dict[str, object]:
+    """What a jsonb column holds that is an object.
+
+    >>> decoded_object('{"tier": 0}')
+    {'tier': 0}
+    """
+    return msgspec.json.decode(text, type=dict[str, object])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
 from domain.batches import Batch, BatchCounts
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState, JobClass
+from domain.limits import Quantity, Scope
+from domain.ordered_work import SubmissionOrder
 from domain.submission import NewBatch, NewJob, SubmitterStanding
-from domain.units import DAY_S, BatchId, Instant, JobClassId, JobId, SubmitterId, later, shard_of
-from store import rows
+from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId, later, shard_of
+from store import order_rows, rows
 from store.counters import CountChanges
 from store.counting import Counted, change_counts
 from store.pool import Connection, Database
@@ -63,6 +65,26 @@ class PostgresBatchWriter:
             pool_flop_per_s=speed,
         )
 
+    async def order(
+        self, submitter_id: SubmitterId, account_id: AccountId, *, app_id: AppId, queue: str
+    ) -> SubmissionOrder:
+        row = await self._connection.fetchrow(load("standing_of_leaf"), submitter_id, account_id)
+        assert row is not None
+        found = await self._connection.fetch(load("list_limits"))
+        limits = [order_rows.limit(one) for one in found]
+        active: Mapping[Scope, int] = {}
+        if any(one.quantity is Quantity.BATCHES for one in limits):
+            counts = await self._connection.fetchrow(load("count_active"), submitter_id, account_id, app_id, queue)
+            assert counts is not None
+            active = {scope: counts[scope] for scope in Scope}
+        return SubmissionOrder(
+            order_rows.standing(row["standing"]),
+            order_rows.reference(row["reference"]),
+            None if row["granted_su"] is None else order_rows.grant({**row, "account_id": account_id}),
+            limits,
+            active,
+        )
+
     async def add_batch(self, batch: NewBatch) -> BatchId:
         batch_id = await self._connection.fetchval(
             load("insert_batch"),
@@ -82,10 +104,16 @@ class PostgresBatchWriter:
             batch.batch_flop,
             batch.deadline_at,
             batch.user_priority,
+            batch.queue,
+            batch.level,
         )
+        await self._connection.execute(load("add_batch_order"), batch_id, batch.created_at)
         logical_at = later(batch.logical_start_at, batch.charged_s)
         await self._connection.execute(load("advance_submitter"), batch.submitter_id, logical_at)
         return BatchId(batch_id)
+
+    async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
+        await self._connection.execute(load("write_breakdowns"), [batch_id], [now], [rows.encoded(record)])
 
     async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
         found = await self._connection.fetch(load("take_job_class_ids"), len(job_classes))

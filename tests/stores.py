@@ -8,7 +8,9 @@ from typing import Protocol
 from batch_estimator.ports import Forecasts, ForecastTables
 from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
+from jobs.ordering.ports import OrderedWork
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
+from operations.ordering.ports import OrderingRules
 from operations.ports import Applications, History, Insight, People, SettingStore, Views, Volunteers
 from operations.relaxing import GateNotes
 from scheduler.ports import Ledger
@@ -74,5 +76,9 @@ class Store(Protocol):
     def forecasting(self) -> ForecastTables: ...
     @property
     def forecasts(self) -> Forecasts: ...
+    @property
+    def ordering(self) -> OrderedWork: ...
+    @property
+    def ordering_rules(self) -> OrderingRules: ...
 
     async def close(self) -> None: ...

@@ -9,6 +9,8 @@ from store.memory.history import MemoryHistory
 from store.memory.insight import MemoryInsight
 from store.memory.ledger import MemoryLedger
 from store.memory.notes import MemoryNotes
+from store.memory.order_book import OrderBook
+from store.memory.ordering import MemoryOrdering, MemoryOrderingRules
 from store.memory.people import MemoryPeople, MemoryVolunteers
 from store.memory.percentiles import MemoryGenerations, MemoryHavTables
 from store.memory.registry import Registry
@@ -30,11 +32,12 @@ class MemoryStore:
     def __init__(self) -> None:
         registry = Registry()
         work = Work(registry)
+        book = OrderBook()
         self.people = MemoryPeople(registry)
         self.volunteers = MemoryVolunteers(registry)
         self.applications = MemoryApplications(registry, work)
         self.settings = MemorySettings(registry)
-        self.submissions = MemorySubmissions(registry, work)
+        self.submissions = MemorySubmissions(registry, work, book)
         self.waiting = MemoryWaiting(work)
         self.ledger = MemoryLedger(registry, work)
         self.unsettled = MemoryUnsettled(work)
@@ -50,6 +53,8 @@ class MemoryStore:
         self.notes = MemoryNotes(registry)
         self.forecasting = MemoryForecasting(registry, work)
         self.forecasts = MemoryForecasts(registry, work)
+        self.ordering = MemoryOrdering(registry, work, book)
+        self.ordering_rules = MemoryOrderingRules(work, book)
 
     def shards(self) -> AllShards:
         return AllShards()

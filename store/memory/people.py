@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from domain.apps import Volunteer
 from domain.batches import Account, Submitter
 from domain.errors import AlreadyExistsError, NotFoundError
+from domain.ordered_work import Permission
 from domain.units import AccountId, Instant, SubmitterId, VolunteerId
 from domain.volunteers import Credentials, VolunteerRecord
 from store.memory.registry import Registry
@@ -58,6 +59,24 @@ class MemoryPeople:
         submitter = replace(self._registry.submitter(name), shares=shares)
         self._registry.submitters[submitter.submitter_id] = submitter
         return submitter
+
+    async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]:
+        return dict(sorted(self._registry.memberships.get(submitter_id, {}).items()))
+
+    async def put_membership(self, submitter: str, *, account: str, shares: float) -> None:
+        registry = self._registry
+        submitter_id, account_id = registry.submitter(submitter).submitter_id, registry.account(account).account_id
+        registry.memberships.setdefault(submitter_id, {})[account_id] = shares
+
+    async def permit_account(self, name: str, permissions: Sequence[Permission]) -> None:
+        account = self._registry.account(name)
+        changed = replace(account, permissions=tuple(sorted(permissions)))
+        self._registry.accounts[account.account_id] = changed
+
+    async def permit_submitter(self, name: str, permissions: Sequence[Permission]) -> None:
+        submitter = self._registry.submitter(name)
+        changed = replace(submitter, permissions=tuple(sorted(permissions)))
+        self._registry.submitters[submitter.submitter_id] = changed
 
 
 class MemoryVolunteers:

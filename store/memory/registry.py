@@ -35,6 +35,7 @@ class Registry:
         self.account_ids: dict[str, AccountId] = {account.name: account.account_id}
         self.submitters: dict[SubmitterId, Submitter] = {submitter.submitter_id: submitter}
         self.submitter_ids: dict[str, SubmitterId] = {submitter.name: submitter.submitter_id}
+        self.memberships: dict[SubmitterId, dict[AccountId, float]] = {}  # shares in further accounts
         self.last_submission_at: dict[SubmitterId, Instant] = {}
         self.volunteers: dict[VolunteerId, VolunteerRecord] = {}
         self.volunteer_ids_by_email: dict[str, VolunteerId] = {}

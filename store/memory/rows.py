@@ -60,11 +60,18 @@ class StoredBatch:
     completion_q90_at: Instant | None = None
     median_turnaround_s: Seconds | None = None
     turnaround_s_per_flop: Mapping[AppId, float] = field(default_factory=dict)  # of every app, as it is now
+    hold: str | None = None  # the limits that hold it
+    sent_most: int | None = None
     tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was looked at last
 
     @property
     def order(self) -> tuple[int, float, BatchId]:
         return (self.new.order_tier, self.new.order_key, self.batch_id)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the feeder may draw from it."""
+        return self.state is BatchState.ACTIVE and self.counts.unsent > 0 and self.hold is None
 
     def as_batch(self) -> Batch:
         new = self.new
@@ -89,6 +96,10 @@ class StoredBatch:
             counts=self.counts,
             completion_q50_at=self.completion_q50_at,
             completion_q90_at=self.completion_q90_at,
+            queue=new.queue,
+            level=new.level,
+            hold=self.hold,
+            sent_most=self.sent_most,
         )
 
 

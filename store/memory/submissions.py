@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from domain.batches import Batch, BatchCounts, BatchState, Submitter
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState, JobClass, JobState
+from domain.limits import Quantity, Scope
+from domain.ordered_work import OrderNotes, SubmissionOrder
+from domain.ordering import QueueClock
 from domain.submission import NewBatch, NewJob, SubmitterStanding
-from domain.units import DAY_S, BatchId, Instant, JobClassId, JobId, SubmitterId
+from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId
+from store.memory.order_book import OrderBook
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredJob
 from store.memory.work import Work
@@ -28,6 +33,7 @@ class _Draft:
     new: NewBatch
     classes: list[JobClass] = field(default_factory=list)
     jobs: list[NewJob] = field(default_factory=list)
+    record: Mapping[str, object] | None = None  # why it stands where it stands
 
 
 class MemoryBatchWriter:
@@ -57,6 +63,11 @@ class MemoryBatchWriter:
             pool_flop_per_s=self._submissions.pool_flop_per_s(now),
         )
 
+    async def order(
+        self, submitter_id: SubmitterId, account_id: AccountId, *, app_id: AppId, queue: str
+    ) -> SubmissionOrder:
+        return self._submissions.order(submitter_id, account_id, app_id, queue)
+
     async def add_batch(self, batch: NewBatch) -> BatchId:
         if batch.submitter_id not in self._registry.submitters:
             raise NotFoundError("submitter", batch.submitter_id)
@@ -66,6 +77,10 @@ class MemoryBatchWriter:
         self._drafts[batch_id] = _Draft(batch)
         self._logical_at[batch.submitter_id] = Instant(batch.logical_start_at + batch.charged_s)
         return batch_id
+
+    async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
+        del now  # it is in the record, too
+        self._draft(batch_id).record = json.loads(json.dumps(record))
 
     async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
         ids = [self._submissions.next_class_id() for _ in job_classes]
@@ -96,9 +111,10 @@ class MemoryBatchWriter:
 
 
 class MemorySubmissions:
-    def __init__(self, registry: Registry, work: Work) -> None:
+    def __init__(self, registry: Registry, work: Work, book: OrderBook) -> None:
         self.registry = registry
         self._work = work
+        self._book = book
         self._locks: dict[SubmitterId, asyncio.Lock] = {}
         self._last_batch_id = 0
         self._last_class_id = 0
@@ -132,6 +148,21 @@ class MemorySubmissions:
         return batch.as_batch()
 
     # ------------------------------------------------------------ for the writer
+
+    def order(self, submitter_id: SubmitterId, account_id: AccountId, app_id: AppId, queue: str) -> SubmissionOrder:
+        book, leaf = self._book, (submitter_id, account_id)
+        active: dict[Scope, int] = {}
+        if any(limit.quantity is Quantity.BATCHES for limit in book.limits.values()):
+            new = [batch.new for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE]
+            active = {
+                Scope.SUBMITTER: sum(one.submitter_id == submitter_id for one in new),
+                Scope.ACCOUNT: sum(one.account_id == account_id for one in new),
+                Scope.APP: sum(one.app_id == app_id for one in new),
+                Scope.QUEUE: sum(one.queue == queue for one in new),
+            }
+        limits = [book.limits[key] for key in sorted(book.limits)]
+        grant = book.grants.get(account_id)
+        return SubmissionOrder(book.standings.get(leaf), book.reference, grant, limits, active)
 
     def lock(self, submitter_id: SubmitterId) -> asyncio.Lock:
         return self._locks.setdefault(submitter_id, asyncio.Lock())
@@ -175,7 +206,10 @@ class MemorySubmissions:
             turnaround_s_per_flop=work.turnaround_s_per_flop,
         )
         work.batches[batch_id] = batch
+        self._book.notes[batch_id] = OrderNotes(QueueClock(since=new.created_at))
         batch.classes.extend(draft.classes)
+        if draft.record is not None:
+            self._book.breakdowns[batch_id] = draft.record
         classes = {job_class.job_class_id: job_class for job_class in draft.classes}
         work.classes.update(classes)
         first_job = len(work.jobs) + 1

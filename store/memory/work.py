@@ -18,6 +18,7 @@ from domain.forecasts import ForecastRecord
 from domain.havs import HavEvent, applied, combine
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobClass, JobState
+from domain.ordered_work import BatchPlace
 from domain.units import (
     DAY_S,
     AppId,
@@ -126,21 +127,30 @@ class Work:
     # ------------------------------------------------------------ batches and jobs
 
     def count(self, batch: StoredBatch, change: BatchCounts) -> None:
-        """Change a batch's counters; it is among the ready ones while it is active with unsent instances."""
-        had_unsent = batch.counts.unsent > 0
+        """Change a batch's counters; it is among the ready ones while it has unsent instances and no limit holds it."""
+        was_ready = batch.is_ready
         batch.counts = added(batch.counts, change)
-        has_unsent = batch.counts.unsent > 0
-        if had_unsent != has_unsent and batch.state is BatchState.ACTIVE:
-            if has_unsent:
-                insort(self.ready, batch.order)
-            else:
-                self._drop_ready(batch)
+        self._note_ready(batch, was_ready)
+
+    def move_batch(self, batch: StoredBatch, place: BatchPlace) -> None:
+        """Give a batch its place in the order."""
+        if batch.is_ready:
+            self._drop_ready(batch)
+        batch.new = replace(batch.new, order_tier=place.tier, order_key=place.key)
+        batch.hold, batch.sent_most = place.hold, place.sent_most
+        self._note_ready(batch, was_ready=False)
+
+    def _note_ready(self, batch: StoredBatch, was_ready: bool) -> None:
+        if batch.is_ready and not was_ready:
+            insort(self.ready, batch.order)
+        elif was_ready and not batch.is_ready:
+            self._drop_ready(batch)
 
     def _drop_ready(self, batch: StoredBatch) -> None:
         del self.ready[bisect_left(self.ready, batch.order)]
 
     def end_batch(self, batch: StoredBatch, state: BatchState, *, now: Instant) -> None:
-        if batch.counts.unsent > 0:
+        if batch.is_ready:
             self._drop_ready(batch)
         batch.state = state
         batch.ended_at = now

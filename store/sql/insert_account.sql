@@ -2,4 +2,4 @@
 -- Arguments: $1 name, $2 parent_id or null, $3 shares.
 -- Result: the account.
 INSERT INTO account (name, parent_id, shares) VALUES ($1, $2, $3)
-RETURNING account_id, name, parent_id, shares;
+RETURNING account_id, name, parent_id, shares, permissions;

@@ -1,4 +1,4 @@
--- Purpose: the first active batches that have unsent instances, with how many of those are retries.
+-- Purpose: the first active batches that no limit holds and that have unsent instances, with how many of those are retries.
 -- Arguments: $1 limit.
 -- Result: rows of batch_with_counts by (order_tier, order_key, batch_id), with retries_unsent and the least delay_bound_s.
 SELECT batch_with_counts.*, retry.retries_unsent, class.delay_bound_s
@@ -7,6 +7,7 @@ FROM (
     FROM batch
     WHERE state = 'active'
         AND waiting
+        AND hold IS NULL
         AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
     ORDER BY order_tier, order_key, batch_id
     LIMIT $1

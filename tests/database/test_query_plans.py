@@ -38,6 +38,8 @@ LARGE = {
     "forecast",
     "forecast_score",
     "batch_forecast",
+    "batch_order",
+    "batch_breakdown",
 }
 
 BY_KEY = {  # query -> the indexes it must use
@@ -59,7 +61,7 @@ BY_KEY = {  # query -> the indexes it must use
     "count_sent": {"host_app_version_pkey"},
     "job_classes": {"job_class_pkey"},
     # refill
-    "ready_batches": {"batch_waiting", "batch_pkey", "batch_count_pkey"},
+    "ready_batches": {"batch_to_send", "batch_pkey", "batch_count_pkey"},
     "lock_drained": {"batch_pkey"},
     "unmark_drained": {"batch_pkey", "batch_count_pkey"},
     "fresh_instances": {"instance_fresh", "instance_job_volunteer", "job_pkey"},
@@ -115,8 +117,8 @@ BY_KEY = {  # query -> the indexes it must use
     "finished_instances_of_job": {"finished_instance_2027_01_job_id_idx"},
     "list_finished_jobs": {"finished_job_2027_01_batch_id_job_id_idx"},
     "caller_of_host": {"host_pkey", "volunteer_pkey"},
-    "waiting_batches": {"batch_waiting", "batch_count_pkey", "instance_urgent", "job_class_by_batch"},
-    "work_ahead": {"batch_waiting", "batch_count_pkey"},
+    "waiting_batches": {"batch_to_send", "batch_count_pkey", "instance_urgent", "job_class_by_batch"},
+    "work_ahead": {"batch_to_send", "batch_count_pkey"},
     "instance_terms": {"instance_pkey"},
     "finished_instance_terms": {"finished_instance_2027_01_pkey"},
     "finished_outputs": {"finished_instance_2027_01_pkey"},
@@ -130,6 +132,16 @@ BY_KEY = {  # query -> the indexes it must use
     "forecast_havs_sampled": {"host_pkey"},
     "forecast_hosts": set(),
     "forecast_sent": {"job_class_pkey"},
+    # the order of batches
+    "batches_to_order": {"batch_pkey", "batch_count_pkey", "job_class_by_batch"},
+    "used_of_estimates": {"job_by_batch", "instance_job_volunteer", "host_pkey"},
+    "lock_places": {"batch_pkey"},
+    "move_batches": {"batch_pkey"},
+    "drop_batch_orders": {"batch_order_pkey"},
+    "drop_breakdowns": {"batch_breakdown_pkey"},
+    "list_breakdowns": {"batch_breakdown_pkey"},
+    "batches_in_order": {"batch_in_order"},
+    "set_user_priority": {"batch_pkey"},
     # forecasts that were made
     "forecast_health": {"batch_in_order", "batch_forecast_pkey"},
     "forecast_ages": {"batch_in_order", "batch_forecast_pkey", "batch_count_pkey"},
@@ -154,6 +166,8 @@ BY_KEY = {  # query -> the indexes it must use
 }
 
 READS_ALL = {  # query -> why it may read a large table whole
+    "count_active": "once for each submission where batches are limited: counts the active ones",
+    "reference_host": "once an hour: medians over the hosts",
     "counters_that_differ": "a recount, for tests",
     "end_batch_as_aborted": "an operator's act: may look at the active batches",
     "inherit_statistics": "once for each new app version: reads its predecessor's rows",
@@ -174,6 +188,30 @@ READS_ALL = {  # query -> why it may read a large table whole
 }
 
 SMALL = {  # looks at no large table
+    "add_batch_order",
+    "add_usage_windows",
+    "count_ordering",
+    "drop_grant",
+    "drop_limit",
+    "drop_usage_windows",
+    "last_ordering",
+    "list_grants",
+    "list_limits",
+    "list_usage",
+    "list_usage_windows",
+    "memberships_of",
+    "ordering_members",
+    "permit_account",
+    "permit_submitter",
+    "put_grant",
+    "put_limit",
+    "put_membership",
+    "standing_of_leaf",
+    "write_batch_orders",
+    "write_breakdowns",
+    "write_grants",
+    "write_standings",
+    "write_usage",
     "account_by_name",
     "account_name",
     "add_counts",

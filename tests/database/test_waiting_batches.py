@@ -158,6 +158,6 @@ async def test_active_batches_that_wait_for_nothing_are_not_looked_at(
 
     plan = (await explained(connection, load("ready_batches").replace("$1", "64")))["Plan"]
 
-    assert {node["Actual Rows"] for node in walk(plan) if node.get("Index Name") == "batch_waiting"} == {1}
+    assert {node["Actual Rows"] for node in walk(plan) if node.get("Index Name") == "batch_to_send"} == {1}
     assert blocks(plan) < 100
     assert await ready(store) == [batch_id]

@@ -11,9 +11,10 @@ import pytest
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import Input, JobClass
+from domain.ordered_work import SubmissionOrder
 from domain.ordering_settings import OrderingSettings
 from domain.submission import NewBatch, NewJob, SubmitterStanding
-from domain.units import BatchId, Instant, JobClassId, SubmitterId
+from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, SubmitterId
 from jobs.ports import BatchWriter, Submissions
 from jobs.spec import BatchSpec, parse_batch, with_rows
 from jobs.submission import SubmissionPorts, submit
@@ -93,6 +94,14 @@ class Counted:
 
     async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
         return await self._open().standing(submitter_id, now=now)
+
+    async def order(
+        self, submitter_id: SubmitterId, account_id: AccountId, *, app_id: AppId, queue: str
+    ) -> SubmissionOrder:
+        return await self._open().order(submitter_id, account_id, app_id=app_id, queue=queue)
+
+    async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
+        await self._open().explain(batch_id, record, now=now)
 
     async def add_batch(self, batch: NewBatch) -> BatchId:
         return await self._open().add_batch(batch)
@@ -185,8 +194,8 @@ async def test_the_ordering_settings_hold(store: MemoryStore) -> None:
         ({"app": "bare"}, InvalidInputError, "app: expected an app with a version"),
         ({"app": "old"}, InvalidInputError, "app: expected an app that is not deprecated, got 'old'"),
         ({"submitter": "eve"}, NotFoundError, "no submitter eve"),
-        ({"account": "other lab"}, InvalidInputError, "account: expected the account of submitter ada (lab), got"),
-        ({"account": "nowhere"}, InvalidInputError, "account: expected the account of submitter ada (lab), got"),
+        ({"account": "other lab"}, InvalidInputError, "account: expected an account of submitter ada (lab), got"),
+        ({"account": "nowhere"}, InvalidInputError, "account: expected an account of submitter ada (lab), got"),
     ],
 )
 async def test_what_does_not_exist_is_refused(

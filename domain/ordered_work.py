@@ -1,0 +1,187 @@
+"""What the ordering of batches reads, what it remembers of them, and what one ordering changes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from domain.batches import Account, Batch
+from domain.limits import Limit, Scope
+from domain.ordering import QueueClock, Request, ServiceLevel
+from domain.units import AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds, SubmitterId
+from domain.usage import DecayedUsage
+
+LeafId = tuple[SubmitterId, AccountId]  # a submitter in one of its accounts
+
+
+class Permission(StrEnum):
+    """What a submitter needs to be allowed. Given to a submitter, or to an account for all in it and below it."""
+
+    EXPEDITE = "expedite"  # the service level
+    RAISE = "raise"  # a user priority above 0
+
+
+@dataclass(frozen=True, slots=True)
+class OrderNotes:
+    """What the ordering remembers of a batch.
+
+    `sent` is its counter at the last ordering; `charged` instances count as usage, since `charged_at` in the mean,
+    `used` of them are back. An instance takes `used_fraction` of its estimate, looked for when `sampled` jobs were
+    valid. `bypassed`: orderings in a row in which later batches were sent and nothing of this one.
+    """
+
+    clock: QueueClock = field(default=QueueClock())
+    bypassed: int = 0
+    sent: int = 0
+    charged: int = 0
+    used: int = 0
+    charged_at: Instant = Instant(0.0)
+    used_fraction: float = 1.0
+    sampled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedBatch:
+    """One batch as the ordering sees it. `request` is the most that any of its jobs asks for, GPUs left out.
+
+    `job_flop` is the mean estimate of its jobs. `notes` None: the ordering has not seen it yet.
+    `explained`: there is a breakdown of it.
+    """
+
+    batch: Batch
+    batch_flop: Flop
+    request: Request
+    job_flop: Flop
+    max_errors: int = 1
+    notes: OrderNotes | None = None
+    explained: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A submitter in one of its accounts, with its shares there."""
+
+    submitter_id: SubmitterId
+    name: str
+    account_id: AccountId
+    shares: float = 1.0
+
+    @property
+    def leaf(self) -> LeafId:
+        return self.submitter_id, self.account_id
+
+
+@dataclass(frozen=True, slots=True)
+class LeafUsage:
+    """What a submitter used in an account; `accuracies` are actual / estimate of its last jobs, newest first."""
+
+    leaf: LeafId
+    usage: DecayedUsage = field(default=DecayedUsage())
+    accuracies: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowUsage:
+    """What was used in one window of time, without decay."""
+
+    leaf: LeafId
+    level: ServiceLevel
+    starts_at: Instant
+    length_s: Seconds
+    flop: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGrant:
+    """An account's service units per period, and how many of this period's are used and reserved."""
+
+    account_id: AccountId
+    granted_su: float
+    period_start_at: Instant
+    period_s: Seconds
+    used_su: float = 0.0
+    reserved_su: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A host as hosts are: the median of each resource over those that called within 7 days. Looked for at `at`.
+
+    `most` is what the largest has of each, `pool_flop_per_s` the speed of all together; 0 hosts: one core at 1e9.
+    """
+
+    at: Instant
+    host: Request = field(default=Request())
+    most: Request = field(default=Request())
+    flop_per_s: FlopPerSecond = FlopPerSecond(1e9)
+    pool_flop_per_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeafStanding:
+    """How a submitter in an account stood at the last ordering (fields as in priority.moment.Standing)."""
+
+    fairshare_ratio: float | None = None
+    fairshare_rank: float | None = None
+    user_delta: float = 0.0
+    group_delta: float = 0.0
+    account_delta: float = 0.0
+    accuracy: float | None = None
+    held_pe: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingView:
+    """Everything one ordering goes by. `serial` is the last ordering's."""
+
+    serial: int
+    batches: Sequence[OrderedBatch] = ()
+    accounts: Sequence[Account] = ()
+    members: Sequence[Member] = ()
+    usage: Sequence[LeafUsage] = ()
+    windows: Sequence[WindowUsage] = ()
+    grants: Sequence[StoredGrant] = ()
+    limits: Sequence[Limit] = ()
+    reference: Reference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlace:
+    """A batch's place in the order, the limits that hold it (None: none), and what its counter `sent` may come to."""
+
+    batch_id: BatchId
+    tier: int
+    key: float
+    hold: str | None = None
+    sent_most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingCharges:
+    """What one ordering charges and notes, written whole or not at all. `windows` hold what is added to them."""
+
+    serial: int  # it goes by
+    now: Instant
+    reference: Reference
+    notes: Mapping[BatchId, OrderNotes] = field(default_factory=dict)
+    forgotten: Sequence[BatchId] = ()
+    usage: Sequence[LeafUsage] = ()
+    windows: Sequence[WindowUsage] = ()
+    windows_from: Instant = Instant(0.0)  # those that ended before are forgotten
+    grants: Sequence[StoredGrant] = ()
+    standings: Mapping[LeafId, LeafStanding] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionOrder:
+    """What a new batch's place and the right to submit it depend on besides logical time, as of the last ordering.
+
+    `active` counts the active batches of its submitter, account, app and queue.
+    """
+
+    standing: LeafStanding | None = None
+    reference: Reference | None = None
+    grant: StoredGrant | None = None
+    limits: Sequence[Limit] = ()
+    active: Mapping[Scope, int] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""The ordering of batches: a background duty."""

@@ -1,0 +1,113 @@
+"""May this batch be submitted, and where does it stand until the next ordering? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+
+from domain.batches import Account, Submitter
+from domain.errors import InvalidInputError
+from domain.limits import Asked, Counts, Quantity, Scope
+from domain.ordered_work import Permission, SubmissionOrder
+from domain.ordering import BatchFacts, ServiceLevel
+from domain.ordering_settings import OrderingSettings
+from domain.units import AccountId, Instant
+from jobs.ordering.grants import grant_of
+from jobs.ordering.sizing import JobSize
+from priority.grants import Queue, queue_of
+from priority.limits import holds
+from priority.moment import Moment, Standing, request_pe
+from priority.parameters import queues
+from priority.policies import OrderKey, order_key, policy_of
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A new batch's place, the queue it is really in, and why."""
+
+    order: OrderKey
+    queue: str
+    queue_because: str
+
+
+def permissions_of(submitter: Submitter, account_id: AccountId, accounts: Iterable[Account]) -> frozenset[str]:
+    """What the submitter may do in this account: its own permissions, the account's, and those of all above it.
+
+    >>> lab = Account(AccountId(1), "lab", permissions=("expedite",))
+    >>> ada = Submitter(1, "ada", AccountId(2), permissions=("raise",))
+    >>> sorted(permissions_of(ada, AccountId(2), [lab, Account(AccountId(2), "group", AccountId(1))]))
+    ['expedite', 'raise']
+    """
+    by_id = {account.account_id: account for account in accounts}
+    found = set(submitter.permissions)
+    above: AccountId | None = account_id
+    seen = set[AccountId]()
+    while above is not None and above in by_id and above not in seen:
+        seen.add(above)
+        found.update(by_id[above].permissions)
+        above = by_id[above].parent_id
+    return frozenset(found)
+
+
+def check_rights(level: ServiceLevel, user_priority: int, permissions: Iterable[str]) -> None:
+    """Raises InvalidInputError for a service level or a user priority that needs a permission nobody gave.
+
+    >>> check_rights(ServiceLevel.STANDBY, -5, ())
+    """
+    needs = "needs the permission {} of the submitter, of its account or of one above that"
+    if level is ServiceLevel.EXPEDITE and Permission.EXPEDITE not in permissions:
+        raise InvalidInputError("level", "normal or standby: expedite " + needs.format(Permission.EXPEDITE), level)
+    if user_priority > 0 and Permission.RAISE not in permissions:
+        expected = "a whole number from -1024 to 0: above 0 " + needs.format(Permission.RAISE)
+        raise InvalidInputError("user_priority", expected, user_priority)
+
+
+def place(
+    facts: BatchFacts,
+    size: JobSize,
+    *,
+    known: SubmissionOrder,
+    names: Mapping[Scope, str],
+    settings: OrderingSettings,
+    pool_flop_per_s: float,
+) -> Place:
+    """Where a new batch stands by what the last ordering knew, if no hard limit bars it.
+
+    `facts.queue` is the queue it asks for. Raises InvalidInputError naming the queue, or every limit it is over.
+    """
+    by_name, now = queues(settings.queues), facts.submitted_at
+    grant = None if known.grant is None else grant_of(known.grant).at(now)
+    queue, because = queue_of(facts.queue, grant, by_name)
+    _check_limits(facts, size, known, names)
+    facts = replace(facts, queue=queue.name, request=size.request, job_runtime_s=size.runtime_s)
+    moment = _moment(facts, known, by_name, pool_flop_per_s, now)
+    return Place(order_key(policy_of(settings), facts, moment), queue.name, because)
+
+
+def _check_limits(facts: BatchFacts, size: JobSize, known: SubmissionOrder, names: Mapping[Scope, str]) -> None:
+    counts: Counts = {(scope, names[scope], Quantity.BATCHES): float(count) for scope, count in known.active.items()}
+    asked = Asked(
+        names,
+        {Quantity.BATCHES: 1.0, Quantity.JOB_PE: size.pe, Quantity.JOB_RUNTIME_S: size.runtime_s},
+        standby=facts.level is ServiceLevel.STANDBY,
+    )
+    over = holds(asked, known.limits, counts).hard
+    if over:
+        said = "; ".join(hold.sentence() for hold in over)
+        raise InvalidInputError("batch", "a batch within its hard limits", said)
+
+
+def _moment(
+    facts: BatchFacts, known: SubmissionOrder, by_name: Mapping[str, Queue], pool_flop_per_s: float, now: Instant
+) -> Moment:
+    moment = Moment(
+        now,
+        {} if known.standing is None else {facts.leaf: Standing(**asdict(known.standing))},
+        pool_flop_per_s=pool_flop_per_s,
+        queue_tiers={queue.name: queue.tier for queue in by_name.values()},
+        queue_numbers={queue.name: queue.priority for queue in by_name.values()},
+    )
+    if known.reference is None:
+        return moment
+    host, most = known.reference.host, known.reference.most
+    return replace(moment, reference=host, largest_pe=request_pe(most, host))

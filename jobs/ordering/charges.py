@@ -1,0 +1,146 @@
+"""What happened to a batch since the last ordering, and what does it cost? Pure.
+
+Jobs of a batch are alike, and its counters say how many instances were sent, are back, and were lost: a charge is their
+difference times the estimate of one. No request pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from domain.ordered_work import OrderedBatch, OrderNotes
+from domain.ordering import QueueClock
+from domain.units import Instant
+from domain.usage import Charge, ChargeEvent, ChargeKind
+from jobs.ordering.sizing import JobSize
+from priority.charging import charge
+
+MOST_FRACTION = 10.0  # of an estimate that a job is taken to use: what volunteers claim is bounded
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Instances of a batch that count as usage, and those of them that are back."""
+
+    charged: int
+    used: int
+
+
+def counted(one: OrderedBatch) -> Counted:
+    """What its counters come to. What volunteers lost does not count; the errors of jobs that failed do.
+
+    A job fails after `max_errors` errors: those are taken for the submitter's fault.
+    """
+    counts = one.batch.counts
+    faults = min(counts.retries, counts.jobs_failed * one.max_errors)
+    charged = max(0, counts.sent - counts.retries + faults)
+    return Counted(charged, max(0, charged - counts.in_progress))
+
+
+def charges_of(
+    one: OrderedBatch, notes: OrderNotes, size: JobSize, *, rate: float, fraction: float, now: Instant
+) -> tuple[OrderNotes, Sequence[Charge]]:
+    """The charges since `notes` were taken, and the notes with them; an instance takes `fraction` of its estimate.
+
+    What was sent since is charged by estimate from now on. What was lost is refunded since the mean instant of what was
+    charged, at most what that was; what is back is corrected since then.
+    """
+    found = counted(one)
+    sent = one.batch.counts.sent - notes.sent
+    lost = notes.charged + sent - found.charged
+    charges = list(_charges(one, notes, size, found, sent=sent, lost=lost, rate=rate, fraction=fraction, now=now))
+    since = now
+    if notes.charged:
+        before = max(0, notes.charged - max(0, lost))
+        whole = before + max(0, sent)
+        since = Instant((before * notes.charged_at + max(0, sent) * now) / whole) if whole else notes.charged_at
+    changed = found.charged != notes.charged or sent
+    return (
+        replace(
+            notes,
+            sent=one.batch.counts.sent,
+            charged=found.charged,
+            used=found.used,
+            charged_at=since if changed else notes.charged_at,
+            used_fraction=fraction,
+        ),
+        charges,
+    )
+
+
+def _charges(
+    one: OrderedBatch,
+    notes: OrderNotes,
+    size: JobSize,
+    found: Counted,
+    *,
+    sent: int,
+    lost: int,
+    rate: float,
+    fraction: float,
+    now: Instant,
+) -> Iterator[Charge]:
+    units = size.units(rate)
+    before = notes.charged_at if notes.charged else now
+
+    def event(kind: ChargeKind, instances: float, since: Instant) -> ChargeEvent:
+        batch = one.batch
+        return ChargeEvent(
+            kind,
+            batch.submitter_id,
+            batch.account_id,
+            batch.batch_id,
+            since,
+            size.amounts.times(instances),
+            estimate_su=units * instances,
+            pe=size.pe,
+        )
+
+    if sent:
+        yield charge(event(ChargeKind.DISPATCH, sent, now))
+    if lost:
+        yield charge(event(ChargeKind.LOST, lost, before))
+    estimated = (found.used - notes.used) + notes.used * notes.used_fraction
+    used = found.used * fraction
+    if estimated != used or found.used != notes.used:
+        taken = event(ChargeKind.REPORT, estimated, before)
+        su = units * (used - notes.used * notes.used_fraction)
+        yield charge(replace(taken, used=size.amounts.times(used), used_su=su))
+
+
+def fraction_of(sampled: Sequence[float], old: float) -> float:
+    """What an instance takes of its estimate: the median of a sample, so that no single host can move it far.
+
+    >>> fraction_of([0.5, 0.7, 900.0], 1.0), fraction_of([], 1.0)
+    (0.7, 1.0)
+    """
+    if not sampled:
+        return old
+    ranked = sorted(min(one, MOST_FRACTION) for one in sampled)
+    return ranked[len(ranked) // 2]
+
+
+def wants_sample(one: OrderedBatch, notes: OrderNotes) -> bool:
+    """Whether to look what jobs take: after 5 valid ones, and whenever there are half as many again."""
+    valid = one.batch.counts.jobs_validated
+    return valid >= 5 and valid >= 1.5 * notes.sampled
+
+
+def noted(notes: OrderNotes, one: OrderedBatch, *, later_sent: bool, sent: int) -> OrderNotes:
+    """The notes with how often the batch was passed over: later batches were sent, and nothing of this one."""
+    waits = one.batch.counts.unsent > 0 and notes.clock.since is not None
+    if sent > 0:
+        return replace(notes, bypassed=0)
+    return replace(notes, bypassed=notes.bypassed + 1) if later_sent and waits else notes
+
+
+def clocked(clock: QueueClock, *, eligible: bool, now: Instant) -> QueueClock:
+    """The queue clock: it goes on while something of the batch could be sent, and stands still else.
+
+    >>> clocked(QueueClock(since=Instant(10.0)), eligible=False, now=Instant(70.0))
+    QueueClock(accrued_s=60.0, since=None)
+    """
+    if eligible:
+        return clock.runs(now)
+    return clock.pauses(now) if clock.since is not None else clock

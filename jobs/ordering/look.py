@@ -1,0 +1,327 @@
+"""One ordering of all batches: from what the database says to places, holds, charges and breakdowns. Pure.
+
+1 size every batch's jobs and charge what happened since the last ordering; 2 see how everybody stands; 3 order;
+4 hold what limits hold, in that order; 5 note it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+from domain.batches import BatchState
+from domain.catalogue import Catalogue
+from domain.limits import Scope
+from domain.ordered_work import (
+    BatchPlace,
+    LeafId,
+    LeafStanding,
+    OrderedBatch,
+    OrderingCharges,
+    OrderingView,
+    OrderNotes,
+    Reference,
+    StoredGrant,
+)
+from domain.ordering import BatchFacts, Breakdown, QueueClock
+from domain.units import AppId, BatchId, Instant
+from domain.usage import Charge
+from jobs.ordering.books import Books
+from jobs.ordering.caps import Caps, Waiting
+from jobs.ordering.charges import charges_of, clocked, fraction_of, noted
+from jobs.ordering.grants import Grants
+from jobs.ordering.rooms import Claim, Room, idle_holds, in_progress, rooms, soft_sentences
+from jobs.ordering.sizing import JobSize, gpu_of, job_size
+from priority.grants import Queue
+from priority.moment import Moment, request_pe
+from priority.order import Order
+from priority.parameters import queues
+from priority.policies import policy_of
+from priority.standings import Standings, standings
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A batch under way through an ordering. `sent`: instances since the last one."""
+
+    one: OrderedBatch
+    size: JobSize
+    queue: Queue
+    queue_because: str
+    notes: OrderNotes
+    charges: Sequence[Charge]
+    sent: int
+
+    @property
+    def batch_id(self) -> BatchId:
+        return self.one.batch.batch_id
+
+    @property
+    def leaf(self) -> LeafId:
+        return self.one.batch.submitter_id, self.one.batch.account_id
+
+    @property
+    def is_active(self) -> bool:
+        return self.one.batch.state is BatchState.ACTIVE
+
+    @property
+    def waits(self) -> bool:
+        return self.is_active and self.one.batch.counts.unsent > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one ordering found: what it charges, the places that changed, and whose breakdowns are to be kept."""
+
+    charges: OrderingCharges
+    places: Sequence[BatchPlace]
+    explained: Sequence[BatchId]
+    batches: int
+    held: int
+    order: Order = field(repr=False)
+    rows: Mapping[BatchId, Row] = field(repr=False)
+    found: Mapping[BatchId, Room] = field(repr=False)
+
+    def records(self, batch_ids: Sequence[BatchId]) -> dict[BatchId, dict[str, object]]:
+        """Why these batches stand where they stand, as it is stored."""
+        return {batch_id: self._record(batch_id) for batch_id in batch_ids}
+
+    def _record(self, batch_id: BatchId) -> dict[str, object]:
+        row, room = self.rows[batch_id], self.found[batch_id]
+        return record_of(self.order.breakdown(batch_id), queue=row.queue_because, hold=room.hold)
+
+
+def record_of(breakdown: Breakdown, *, queue: str, hold: str | None) -> dict[str, object]:
+    """A breakdown as it is stored, with the queue its batch is really in, and why, and what holds it."""
+    return {**breakdown.as_record(), "queue": queue, "hold": hold}
+
+
+def look(
+    view: OrderingView,
+    *,
+    reference: Reference,
+    catalogue: Catalogue,
+    sampled: Mapping[BatchId, Sequence[float]],
+    now: Instant,
+) -> Look:
+    """Order everything. `sampled` is what jobs of some batches took of their estimates.
+
+    Raises InvalidInputError for settings that make no sense.
+    """
+    return _Ordering(view, reference, catalogue, sampled, now).look()
+
+
+class _Ordering:
+    """The steps, each with what the ones before it found."""
+
+    def __init__(
+        self,
+        view: OrderingView,
+        reference: Reference,
+        catalogue: Catalogue,
+        sampled: Mapping[BatchId, Sequence[float]],
+        now: Instant,
+    ) -> None:
+        self._view = view
+        self._reference = reference
+        self._catalogue = catalogue
+        self._settings = catalogue.settings.ordering
+        self._sampled = sampled
+        self._now = now
+        self._queues = queues(self._settings.queues)
+        self._grants = Grants(view.accounts, view.grants, now)
+        self._names = _names(view, catalogue)
+        self._rows = _passed_over([self._row(one) for one in view.batches])
+        self._claims = {row.batch_id: self._claim(row) for row in self._rows}
+        self._totals = in_progress(self._claims.values())
+
+    def look(self) -> Look:
+        books = Books(self._view, self._settings, self._now)
+        for row in self._rows:
+            books.take(row.one.batch.level, row.charges, self._sampled.get(row.batch_id, ()))
+        submitting, levels = books.submitting(self._held_pe()), books.level_windows()
+        standing = standings(self._view.accounts, submitting, self._settings, now=self._now, level_windows=levels)
+        active = {row.batch_id: row for row in self._rows if row.is_active}
+        order = Order(policy_of(self._settings), [self._facts(row) for row in active.values()], self._moment(standing))
+        caps = Caps(self._view.accounts, submitting, levels, self._settings, self._now)
+        in_order = [active[place.batch_id] for place in order.places]
+        found = self._rooms(in_order, caps)
+        places = [_place(place.tier, place.key, active[place.batch_id], found) for place in order.places]
+        moved = [place for place in places if _differs(place, active[place.batch_id].one)]
+        fresh = {place.batch_id for place in moved}
+        explained = [one.batch_id for one in in_order if one.batch_id in fresh or not one.one.explained]
+        return Look(
+            self._charges(books, standing, self._notes(in_order, found)),
+            moved,
+            explained,
+            len(active),
+            sum(room.hold is not None for room in found.values()),
+            order,
+            active,
+            found,
+        )
+
+    # ------------------------------------------------------------ every batch by itself
+
+    def _row(self, one: OrderedBatch) -> Row:
+        gpu = gpu_of(self._catalogue, one.batch.app_id)
+        size = job_size(one.request, one.job_flop, self._reference, gpu)
+        queue, because = self._grants.queue_of(one.batch.queue, one.batch.account_id, self._queues)
+        notes = one.notes or OrderNotes(QueueClock(since=one.batch.created_at))
+        sampled = self._sampled.get(one.batch.batch_id)
+        if sampled is not None:
+            notes = replace(notes, sampled=one.batch.counts.jobs_validated)
+        fraction = fraction_of(sampled or (), notes.used_fraction)
+        sent = one.batch.counts.sent - notes.sent
+        after, charges = charges_of(one, notes, size, rate=queue.rate, fraction=fraction, now=self._now)
+        return Row(one, size, queue, because, after, charges, sent)
+
+    def _claim(self, row: Row) -> Claim:
+        batch = row.one.batch
+        ids = ((Scope.SUBMITTER, batch.submitter_id), (Scope.ACCOUNT, batch.account_id), (Scope.APP, batch.app_id))
+        names = {scope: self._names[scope].get(number, "") for scope, number in ids} | {Scope.QUEUE: row.queue.name}
+        counts = batch.counts
+        return Claim(batch.batch_id, names, row.size, batch.level, counts.unsent, counts.in_progress)
+
+    def _held_pe(self) -> dict[LeafId, float]:
+        """Processor equivalents under way, by leaf."""
+        held: dict[LeafId, float] = {}
+        for row in self._rows:
+            held[row.leaf] = held.get(row.leaf, 0.0) + max(0, row.one.batch.counts.in_progress) * row.size.pe
+        return held
+
+    # ------------------------------------------------------------ order
+
+    def _facts(self, row: Row) -> BatchFacts:
+        batch = row.one.batch
+        return BatchFacts(
+            batch.batch_id,
+            batch.submitter_id,
+            batch.account_id,
+            batch.created_at,
+            batch.logical_end_at,
+            batch.app_id,
+            row.queue.name,
+            batch.level,
+            batch.user_priority,
+            row.notes.clock,
+            batch.deadline_at,
+            row.size.request,
+            row.size.runtime_s,
+            row.one.batch_flop,
+            batch.counts.unsent,
+            row.notes.bypassed,
+            soft_sentences(self._claims[row.batch_id], self._view.limits, self._totals),
+        )
+
+    def _moment(self, standing: Standings) -> Moment:
+        reference = self._reference
+        return Moment(
+            self._now,
+            standing.leaves,
+            reference.host,
+            request_pe(reference.most, reference.host),
+            reference.pool_flop_per_s,
+            {queue.name: queue.tier for queue in self._queues.values()},
+            {queue.name: queue.priority for queue in self._queues.values()},
+            standing.levels,
+            standing.held_by_account,
+            self._view.serial + 1,
+        )
+
+    # ------------------------------------------------------------ hold
+
+    def _rooms(self, in_order: Sequence[Row], caps: Caps) -> dict[BatchId, Room]:
+        waiting = [row for row in in_order if row.waits]
+        leaves = {row.leaf for row in waiting}
+        claims = []
+        for row in waiting:
+            others_wait = len(leaves) > 1
+            batch = Waiting(row.leaf, row.one.batch.level, row.size.amounts.flop)
+            claims.append(replace(self._claims[row.batch_id], others=caps.barred(batch, others_wait=others_wait)))
+        nothing = Room(None, None)
+        return {row.batch_id: nothing for row in in_order} | rooms(claims, self._view.limits, self._totals)
+
+    # ------------------------------------------------------------ note
+
+    def _notes(self, in_order: Sequence[Row], found: Mapping[BatchId, Room]) -> dict[BatchId, OrderNotes]:
+        """What is remembered of each batch: its clock runs on while it could be sent."""
+        free = [row for row in in_order if row.waits and found[row.batch_id].hold is None]
+        idle = idle_holds(
+            [self._claims[row.batch_id] for row in free],
+            slots=self._catalogue.settings.feeder.slots,
+            fraction=self._settings.idle_fraction,
+            least=self._settings.idle_jobs,
+        )
+        eligible = {row.batch_id for row in free} - idle
+        return {
+            row.batch_id: replace(
+                row.notes, clock=clocked(row.notes.clock, eligible=row.batch_id in eligible, now=self._now)
+            )
+            for row in self._rows
+        }
+
+    def _charges(self, books: Books, standing: Standings, notes: Mapping[BatchId, OrderNotes]) -> OrderingCharges:
+        over = [row.batch_id for row in self._rows if not row.is_active and row.one.batch.counts.in_progress <= 0]
+        return OrderingCharges(
+            self._view.serial,
+            self._now,
+            self._reference,
+            {row.batch_id: notes[row.batch_id] for row in self._rows if notes[row.batch_id] != row.one.notes},
+            over,
+            books.changed_usage(),
+            books.changed_windows(),
+            books.windows_from,
+            self._charged_grants(),
+            {leaf: LeafStanding(**asdict(one)) for leaf, one in standing.leaves.items()},
+        )
+
+    def _charged_grants(self) -> Sequence[StoredGrant]:
+        for row in self._rows:
+            account_id, in_progress = row.one.batch.account_id, max(0, row.one.batch.counts.in_progress)
+            reserved_su = in_progress * row.size.units(row.queue.rate)
+            self._grants.take(account_id, used_su=sum(one.used_su for one in row.charges), reserved_su=reserved_su)
+        return self._grants.charged()
+
+
+def _names(view: OrderingView, catalogue: Catalogue) -> Mapping[Scope, Mapping[int, str]]:
+    """Names by scope and id."""
+    return {
+        Scope.SUBMITTER: {member.submitter_id: member.name for member in view.members},
+        Scope.ACCOUNT: {account.account_id: account.name for account in view.accounts},
+        Scope.APP: {app_id: app.name for app_id, app in catalogue.apps.items()},
+    }
+
+
+def _place(tier: int, key: float, row: Row, found: Mapping[BatchId, Room]) -> BatchPlace:
+    room, counts = found[row.batch_id], row.one.batch.counts
+    bounded = room.jobs is not None and room.hold is None and room.jobs < counts.unsent
+    sent_most = counts.sent + room.jobs if bounded and room.jobs is not None else None
+    return BatchPlace(row.batch_id, tier, key, room.hold, sent_most)
+
+
+def _differs(place: BatchPlace, one: OrderedBatch) -> bool:
+    batch = one.batch
+    return (place.tier, place.key, place.hold, place.sent_most) != (
+        batch.order_tier,
+        batch.order_key,
+        batch.hold,
+        batch.sent_most,
+    )
+
+
+def _passed_over(rows: Sequence[Row]) -> list[Row]:
+    """The rows with how often each was passed over, in the order they stood in: later ones of its app were sent."""
+    made: dict[BatchId, Row] = {}
+    served = set[AppId]()
+    for row in sorted(rows, key=_stood, reverse=True):
+        app_id = row.one.batch.app_id
+        notes = noted(row.notes, row.one, later_sent=app_id in served, sent=row.sent)
+        made[row.batch_id] = replace(row, notes=notes)
+        if row.sent > 0:
+            served.add(app_id)
+    return [made[row.batch_id] for row in rows]
+
+
+def _stood(row: Row) -> tuple[int, float, BatchId]:
+    return row.one.batch.order_tier, row.one.batch.order_key, row.batch_id

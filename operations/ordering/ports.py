@@ -1,0 +1,50 @@
+"""What looking at and changing the order of batches needs from the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from domain.limits import Limit, Quantity, Scope
+from domain.ordered_work import LeafUsage, StoredGrant, WindowUsage
+from domain.units import AccountId, BatchId, Instant, Seconds
+
+
+class OrderingRules(Protocol):
+    """Grants and limits, usage, and why batches stand where they stand."""
+
+    async def grants(self) -> Sequence[StoredGrant]: ...
+
+    async def put_grant(
+        self, account_id: AccountId, *, granted_su: float, starts_at: Instant, period_s: Seconds
+    ) -> None:
+        """Instead of the one the account has; what it used stays used."""
+        ...
+
+    async def drop_grant(self, account_id: AccountId) -> None: ...
+
+    async def limits(self) -> Sequence[Limit]: ...
+
+    async def put_limit(self, limit: Limit) -> None:
+        """Instead of the one of the same scope, quantity and name."""
+        ...
+
+    async def drop_limit(self, scope: Scope, quantity: Quantity, name: str | None) -> None:
+        """Raises NotFoundError."""
+        ...
+
+    async def usage(self) -> Sequence[LeafUsage]: ...
+
+    async def windows(self) -> Sequence[WindowUsage]: ...
+
+    async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
+        """From the next ordering on. Raises NotFoundError where there is no such active batch."""
+        ...
+
+    async def in_order(self, limit: int) -> Sequence[BatchId]:
+        """The first active batches in their order."""
+        ...
+
+    async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
+        """As they were stored; no entry for a batch without one."""
+        ...

@@ -1,0 +1,198 @@
+"""The order of batches over dictionaries: read whole, charged, noted and moved at once."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from domain.batches import BatchState
+from domain.errors import NotFoundError
+from domain.jobs import InstanceState
+from domain.limits import Limit, Quantity, Scope
+from domain.ordered_work import (
+    BatchPlace,
+    LeafUsage,
+    Member,
+    OrderedBatch,
+    OrderingCharges,
+    OrderingView,
+    Reference,
+    StoredGrant,
+    WindowUsage,
+)
+from domain.ordering import Request
+from domain.units import AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds
+from domain.usage import DecayedUsage
+from store.memory.order_book import OrderBook, limit_key
+from store.memory.registry import Registry
+from store.memory.rows import StoredBatch
+from store.memory.work import Work
+
+SAMPLED_JOBS = 100
+
+
+class MemoryOrdering:
+    def __init__(self, registry: Registry, work: Work, book: OrderBook) -> None:
+        self._registry = registry
+        self._work = work
+        self._book = book
+
+    async def view(self) -> OrderingView:
+        book, batches = self._book, self._work.batches
+        wanted = [one for one in batches.values() if one.state is BatchState.ACTIVE or one.batch_id in book.notes]
+        return OrderingView(
+            book.serial,
+            [self._ordered(batch) for batch in wanted],
+            list(self._registry.accounts.values()),
+            self._members(),
+            [book.usage[leaf] for leaf in sorted(book.usage)],
+            [book.windows[key] for key in sorted(book.windows)],
+            [book.grants[account_id] for account_id in sorted(book.grants)],
+            [book.limits[key] for key in sorted(book.limits)],
+            book.reference,
+        )
+
+    async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
+        hosts = [stored.host for stored in self._work.hosts.values() if stored.host.last_rpc_at >= active_since]
+        if not hosts:
+            return Reference(now)
+        columns = list(zip(*((float(host.ncpus), host.ram_bytes, host.disk_free_bytes) for host in hosts), strict=True))
+        return Reference(
+            now,
+            Request(*(statistics.median(column) for column in columns)),
+            Request(*(max(column) for column in columns)),
+            FlopPerSecond(statistics.median(host.flop_per_s for host in hosts)),
+            sum(host.ncpus * host.flop_per_s * host.cpu_availability_fraction for host in hosts),
+        )
+
+    async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:
+        found = {batch_id: self._used_fractions(self._work.batches[batch_id]) for batch_id in batch_ids}
+        return {batch_id: used for batch_id, used in found.items() if used}
+
+    async def charge(self, charges: OrderingCharges) -> int | None:
+        book = self._book
+        if charges.serial != book.serial:
+            return None
+        book.serial += 1
+        book.reference = charges.reference
+        book.notes.update(charges.notes)
+        for batch_id in charges.forgotten:
+            book.notes.pop(batch_id, None)
+            book.breakdowns.pop(batch_id, None)
+        book.usage.update({one.leaf: one for one in charges.usage})
+        for window in charges.windows:
+            key = (window.leaf, str(window.level), window.starts_at, window.length_s)
+            old = book.windows.get(key)
+            book.windows[key] = window if old is None else replace(old, flop=old.flop + window.flop)
+        if charges.windows:
+            kept = book.windows.items()
+            book.windows = {k: one for k, one in kept if one.starts_at + one.length_s >= charges.windows_from}
+        for leaf, standing in charges.standings.items():
+            book.standings[leaf] = standing
+            book.usage.setdefault(leaf, LeafUsage(leaf, DecayedUsage(at=charges.now)))
+        for grant in charges.grants:
+            known = book.grants.get(grant.account_id)
+            if known is not None:
+                book.grants[grant.account_id] = replace(grant, granted_su=known.granted_su, period_s=known.period_s)
+        return book.serial
+
+    async def move(self, places: Sequence[BatchPlace]) -> int:
+        active = [one for one in places if self._work.batches[one.batch_id].state is BatchState.ACTIVE]
+        for place in active:
+            self._work.move_batch(self._work.batches[place.batch_id], place)
+        return len(active)
+
+    async def explain(self, records: Mapping[BatchId, Mapping[str, object]], *, now: Instant) -> None:
+        del now  # it is in the records, too
+        self._book.breakdowns.update({batch_id: json.loads(json.dumps(record)) for batch_id, record in records.items()})
+
+    def _ordered(self, batch: StoredBatch) -> OrderedBatch:
+        classes = batch.classes
+        return OrderedBatch(
+            batch.as_batch(),
+            batch.new.batch_flop,
+            Request(
+                max(one.ncpus for one in classes),
+                max(one.memory_bytes for one in classes),
+                max(one.disk_bytes for one in classes),
+            ),
+            Flop(statistics.fmean(one.fpops_est_flop for one in classes)),
+            min(one.max_errors for one in classes),
+            self._book.notes.get(batch.batch_id),
+            batch.batch_id in self._book.breakdowns,
+        )
+
+    def _members(self) -> list[Member]:
+        members = []
+        for submitter_id, submitter in sorted(self._registry.submitters.items()):
+            members.append(Member(submitter_id, submitter.name, submitter.account_id, submitter.shares))
+            further = sorted(self._registry.memberships.get(submitter_id, {}).items())
+            members += [Member(submitter_id, submitter.name, account_id, shares) for account_id, shares in further]
+        return members
+
+    def _used_fractions(self, batch: StoredBatch) -> list[float]:
+        found = []
+        for job_id in islice(batch.job_ids, SAMPLED_JOBS):
+            job = self._work.jobs[job_id - 1]
+            for row in job.instances:
+                if row.state is InstanceState.VALID and row.elapsed_s and row.host_id is not None:
+                    assert row.app_version_id is not None and row.reported_at is not None
+                    if self._registry.versions[row.app_version_id].plan_class.gpu_type is None:
+                        speed = self._work.hosts[row.host_id].host.flop_per_s
+                        used = row.elapsed_s * job.job_class.ncpus * speed / job.job_class.fpops_est_flop
+                        found.append((-row.reported_at, row.instance_id, used))
+        return [used for _, _, used in sorted(found)]
+
+
+class MemoryOrderingRules:
+    def __init__(self, work: Work, book: OrderBook) -> None:
+        self._work = work
+        self._book = book
+
+    async def grants(self) -> Sequence[StoredGrant]:
+        return [self._book.grants[account_id] for account_id in sorted(self._book.grants)]
+
+    async def put_grant(
+        self, account_id: AccountId, *, granted_su: float, starts_at: Instant, period_s: Seconds
+    ) -> None:
+        old = self._book.grants.get(account_id, StoredGrant(account_id, granted_su, starts_at, period_s))
+        new = replace(old, granted_su=granted_su, period_start_at=starts_at, period_s=period_s)
+        self._book.grants[account_id] = new
+
+    async def drop_grant(self, account_id: AccountId) -> None:
+        self._book.grants.pop(account_id, None)
+
+    async def limits(self) -> Sequence[Limit]:
+        return [self._book.limits[key] for key in sorted(self._book.limits)]
+
+    async def put_limit(self, limit: Limit) -> None:
+        self._book.limits[limit_key(limit.scope, limit.quantity, limit.name)] = limit
+
+    async def drop_limit(self, scope: Scope, quantity: Quantity, name: str | None) -> None:
+        key = limit_key(scope, quantity, name)
+        if key not in self._book.limits:
+            raise NotFoundError("limit", " ".join(key).strip())
+        del self._book.limits[key]
+
+    async def usage(self) -> Sequence[LeafUsage]:
+        return [self._book.usage[leaf] for leaf in sorted(self._book.usage)]
+
+    async def windows(self) -> Sequence[WindowUsage]:
+        return [self._book.windows[key] for key in sorted(self._book.windows)]
+
+    async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE:
+            raise NotFoundError("active batch", batch_id)
+        batch.new = replace(batch.new, user_priority=priority)
+
+    async def in_order(self, limit: int) -> Sequence[BatchId]:
+        active = [batch for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE]
+        return [batch.batch_id for batch in sorted(active, key=lambda one: one.order)[:limit]]
+
+    async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
+        known = self._book.breakdowns
+        return {batch_id: known[batch_id] for batch_id in sorted(batch_ids) if batch_id in known}

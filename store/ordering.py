@@ -1,0 +1,133 @@
+"""The order of batches in PostgreSQL: read whole, charged and noted in one transaction, moved a thousand at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from domain.ordered_work import BatchPlace, LeafId, LeafStanding, OrderingCharges, OrderingView, Reference, StoredGrant
+from domain.ordering import Request
+from domain.units import BatchId, FlopPerSecond, Instant
+from store import order_rows, rows
+from store.pool import Connection, Database
+from store.queries import load
+
+CHUNK: Final = 1_000  # batches moved or explained per transaction
+
+
+class PostgresOrdering:
+    """Satisfies jobs' OrderedWork."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def view(self) -> OrderingView:
+        """The counters are read in one look, after the serial: what changes in between is seen by the next ordering."""
+        last = await self._database.fetch_one("last_ordering")
+        assert last is not None
+        fetch = self._database.fetch
+        return OrderingView(
+            last["serial"],
+            [order_rows.ordered_batch(row) for row in await fetch("batches_to_order")],
+            [rows.account(row) for row in await fetch("list_accounts")],
+            [order_rows.member(row) for row in await fetch("ordering_members")],
+            [order_rows.leaf_usage(row) for row in await fetch("list_usage")],
+            [order_rows.window_usage(row) for row in await fetch("list_usage_windows")],
+            [order_rows.grant(row) for row in await fetch("list_grants")],
+            [order_rows.limit(row) for row in await fetch("list_limits")],
+            order_rows.reference(last["reference"]),
+        )
+
+    async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
+        row = await self._database.fetch_one("reference_host", active_since)
+        assert row is not None
+        if not row["hosts"]:
+            return Reference(now)
+        return Reference(
+            now,
+            Request(row["cores"], row["memory_bytes"], row["disk_bytes"]),
+            Request(row["most_cores"], row["most_memory_bytes"], row["most_disk_bytes"]),
+            FlopPerSecond(row["flop_per_s"]),
+            row["pool_flop_per_s"],
+        )
+
+    async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:
+        found: dict[BatchId, list[float]] = {}
+        for row in await self._database.fetch("used_of_estimates", list(batch_ids)):
+            found.setdefault(row["batch_id"], []).append(row["used_fraction"])
+        return found
+
+    async def charge(self, charges: OrderingCharges) -> int | None:
+        async def write(connection: Connection) -> int | None:
+            told = (charges.serial, charges.now, rows.encoded(charges.reference))
+            serial = await connection.fetchval(load("count_ordering"), *told)
+            if serial is not None:
+                await _write(connection, charges)
+            return None if serial is None else int(serial)
+
+        return await self._database.in_transaction(write)
+
+    async def move(self, places: Sequence[BatchPlace]) -> int:
+        by_id = {place.batch_id: place for place in sorted(places, key=lambda place: place.batch_id)}
+        moved = 0
+        ids = list(by_id)
+        for start in range(0, len(ids), CHUNK):
+            moved += await self._move(ids[start : start + CHUNK], by_id)
+        return moved
+
+    async def _move(self, ids: Sequence[BatchId], by_id: Mapping[BatchId, BatchPlace]) -> int:
+        async def write(connection: Connection) -> int:
+            locked = await connection.fetch(load("lock_places"), ids)
+            lines = [_place_columns(by_id[row["batch_id"]]) for row in locked]
+            await connection.execute(load("move_batches"), *order_rows.columns(lines, 5))
+            return len(lines)
+
+        return await self._database.in_transaction(write)
+
+    async def explain(self, records: Mapping[BatchId, Mapping[str, object]], *, now: Instant) -> None:
+        ids = sorted(records)
+        for start in range(0, len(ids), CHUNK):
+            some = ids[start : start + CHUNK]
+            texts = [rows.encoded(records[batch_id]) for batch_id in some]
+
+            async def write(connection: Connection, some: list[BatchId] = some, texts: list[str] = texts) -> None:
+                await connection.execute(load("write_breakdowns"), some, [now] * len(some), texts)
+
+            await self._database.in_transaction(write)
+
+
+async def _write(connection: Connection, charges: OrderingCharges) -> None:
+    """Everything in key order. What is empty is left out: most orderings charge few."""
+    notes = [order_rows.notes_columns(batch_id, charges.notes[batch_id]) for batch_id in sorted(charges.notes)]
+    if notes:
+        await connection.execute(load("write_batch_orders"), *order_rows.columns(notes, 10))
+    if charges.forgotten:
+        await connection.execute(load("drop_batch_orders"), list(charges.forgotten))
+        await connection.execute(load("drop_breakdowns"), list(charges.forgotten))
+    if charges.usage:
+        used = [order_rows.usage_columns(one) for one in charges.usage]
+        await connection.execute(load("write_usage"), *order_rows.columns(used, 8))
+    if charges.windows:
+        windows = [order_rows.window_columns(one) for one in charges.windows]
+        await connection.execute(load("add_usage_windows"), *order_rows.columns(windows, 6))
+        await connection.execute(load("drop_usage_windows"), charges.windows_from)
+    if charges.standings:
+        await _write_standings(connection, charges.standings, charges.now)
+    if charges.grants:
+        grants = [_grant_columns(one) for one in charges.grants]
+        await connection.execute(load("write_grants"), *order_rows.columns(grants, 4))
+
+
+async def _write_standings(connection: Connection, standings: Mapping[LeafId, LeafStanding], now: Instant) -> None:
+    leaves = sorted(standings)
+    texts = [rows.encoded(standings[leaf]) for leaf in leaves]
+    ids = ([submitter_id for submitter_id, _ in leaves], [account_id for _, account_id in leaves])
+    await connection.execute(load("write_standings"), *ids, now, texts)
+
+
+def _grant_columns(one: StoredGrant) -> tuple[object, ...]:
+    return one.account_id, one.period_start_at, one.used_su, one.reserved_su
+
+
+def _place_columns(place: BatchPlace) -> tuple[object, ...]:
+    return place.batch_id, place.tier, place.key, place.hold, place.sent_most

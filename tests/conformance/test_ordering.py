@@ -1,0 +1,271 @@
+"""The order of batches: everything is seen in one look, charged once, and moved where it is told to be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from domain.batches import BatchState
+from domain.errors import NotFoundError
+from domain.limits import Limit, Quantity, Scope
+from domain.ordered_work import (
+    BatchPlace,
+    LeafStanding,
+    LeafUsage,
+    Member,
+    OrderingCharges,
+    OrderNotes,
+    Permission,
+    Reference,
+    StoredGrant,
+    WindowUsage,
+)
+from domain.ordering import QueueClock, Request, ServiceLevel
+from domain.units import AccountId, AppId, BatchId, Instant, Seconds, SubmitterId, later
+from domain.usage import Amounts, DecayedUsage
+from tests.builders import NOW, a_job_class
+from tests.conformance.to_settle import a_reported_job, valid
+from tests.stores import Store
+from tests.worlds import a_registered_host, a_submitted_batch
+
+MINE = (SubmitterId(1), AccountId(1))
+NOTES = OrderNotes(QueueClock(Seconds(60.0), NOW), 2, 5, 4, 3, Instant(NOW - 9.0), 0.5, 20)
+
+
+def charges(**changes: object) -> OrderingCharges:
+    return replace(OrderingCharges(0, NOW, Reference(NOW)), **changes)  # type: ignore[arg-type]  # any field
+
+
+async def test_a_new_batch_is_seen_with_what_its_jobs_ask_for(store: Store) -> None:
+    job_class = a_job_class(ncpus=2.0, memory_bytes=1e9, disk_bytes=2e9, fpops_est_flop=5e12, max_errors=3)
+    batch = await a_submitted_batch(store, jobs=4, job_class=job_class)
+
+    view = await store.ordering.view()
+
+    [one] = view.batches
+    assert one.batch == batch
+    assert (one.request, one.job_flop, one.max_errors) == (Request(2.0, 1e9, 2e9), 5e12, 3)
+    assert one.notes == OrderNotes(QueueClock(Seconds(0.0), NOW))
+    assert not one.explained
+    assert [account.name for account in view.accounts] == ["default"]
+    assert view.members == [Member(SubmitterId(1), "default", AccountId(1))]
+    assert (view.serial, view.reference) == (0, None)
+
+
+async def test_what_is_charged_is_seen_by_the_next_look(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    usage = LeafUsage(MINE, DecayedUsage(Amounts(1.0, 2.0, 3.0, 4.0), NOW), (0.5, 2.0))
+    window = WindowUsage(MINE, ServiceLevel.EXPEDITE, Instant(0.0), Seconds(100.0), 7.0)
+    reference = Reference(NOW, Request(4.0, 8e9, 1e11), Request(64.0, 1e12, 1e13))
+
+    serial = await store.ordering.charge(
+        charges(
+            reference=reference,
+            notes={batch.batch_id: NOTES},
+            usage=[usage],
+            windows=[window, replace(window, level=ServiceLevel.NORMAL)],
+            standings={MINE: LeafStanding(0.25, 1.0, held_pe=3.0)},
+        )
+    )
+
+    view = await store.ordering.view()
+    assert (serial, view.serial, view.reference) == (1, 1, reference)
+    assert view.batches[0].notes == NOTES
+    assert list(view.usage) == [usage]
+    assert list(view.windows) == [window, replace(window, level=ServiceLevel.NORMAL)]
+
+
+async def test_of_two_orderings_at_once_only_the_first_charges(store: Store) -> None:
+    first = LeafUsage(MINE, DecayedUsage(Amounts(flop=1.0), NOW))
+    assert await store.ordering.charge(charges(usage=[first])) == 1
+
+    second = LeafUsage(MINE, DecayedUsage(Amounts(flop=2.0), NOW))
+    assert await store.ordering.charge(charges(usage=[second])) is None
+
+    assert list((await store.ordering.view()).usage) == [first]
+
+
+async def test_windows_add_up_and_old_ones_are_forgotten(store: Store) -> None:
+    window = WindowUsage(MINE, ServiceLevel.NORMAL, Instant(NOW), Seconds(100.0), 7.0)
+    old = replace(window, starts_at=Instant(NOW - 1000.0))
+    await store.ordering.charge(charges(windows=[old, window]))
+
+    await store.ordering.charge(charges(serial=1, windows=[replace(window, flop=-2.0)], windows_from=NOW))
+
+    assert list((await store.ordering.view()).windows) == [replace(window, flop=5.0)]
+
+
+async def test_a_submission_sees_how_its_submitter_stood_and_what_limits_it(store: Store) -> None:
+    await a_submitted_batch(store)
+    standing = LeafStanding(0.25, 1.0, user_delta=-3.0, accuracy=0.9, held_pe=3.0)
+    await store.ordering.charge(charges(standings={MINE: standing}))
+    grant = StoredGrant(AccountId(1), 10.0, NOW, Seconds(100.0))
+    await store.ordering_rules.put_grant(AccountId(1), granted_su=10.0, starts_at=NOW, period_s=Seconds(100.0))
+    limit = Limit(Scope.SUBMITTER, Quantity.BATCHES, hard=2.0)
+    await store.ordering_rules.put_limit(limit)
+
+    async with store.submissions.submission() as writer:
+        known = await writer.order(*MINE, app_id=AppId(9), queue="normal")
+
+    assert (known.standing, known.reference, known.grant) == (standing, Reference(NOW), grant)
+    assert list(known.limits) == [limit]
+    assert known.active == {Scope.SUBMITTER: 1, Scope.ACCOUNT: 1, Scope.APP: 0, Scope.QUEUE: 1}
+
+
+async def test_nothing_is_known_of_a_submitter_before_the_first_ordering(store: Store) -> None:
+    async with store.submissions.submission() as writer:
+        known = await writer.order(*MINE, app_id=AppId(1), queue="normal")
+
+    assert (known.standing, known.reference, known.grant, list(known.limits)) == (None, None, None, [])
+
+
+async def test_batches_move_where_they_are_told(store: Store) -> None:
+    first, second = await a_submitted_batch(store), await a_submitted_batch(store)
+
+    moved = await store.ordering.move(
+        [BatchPlace(first.batch_id, 1, 5.0), BatchPlace(second.batch_id, 1, -5.0, sent_most=7)]
+    )
+
+    assert moved == 2
+    ready = await store.waiting.ready_batches(10)
+    assert [(one.batch_id, one.order_tier, one.order_key, one.sent_most) for one in ready] == [
+        (second.batch_id, 1, -5.0, 7),
+        (first.batch_id, 1, 5.0, None),
+    ]
+    assert list(await store.ordering_rules.in_order(1)) == [second.batch_id]
+
+
+async def test_a_held_batch_is_not_drawn_from_until_it_is_let_go(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+
+    await store.ordering.move([BatchPlace(batch.batch_id, 0, 0.0, hold="2 of at most 2 jobs")])
+    assert list(await store.waiting.ready_batches(10)) == []
+    assert (await store.views.batch(batch.batch_id)).hold == "2 of at most 2 jobs"
+
+    await store.ordering.move([BatchPlace(batch.batch_id, 0, 0.0)])
+    assert [one.batch_id for one in await store.waiting.ready_batches(10)] == [batch.batch_id]
+
+
+async def test_a_held_batch_can_be_aborted(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    await store.ordering.move([BatchPlace(batch.batch_id, 0, 0.0, hold="a limit")])
+
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+
+    assert await store.ordering.move([BatchPlace(batch.batch_id, 0, 9.0)]) == 0
+    assert list(await store.waiting.ready_batches(10)) == []
+
+
+async def test_an_ended_batch_is_seen_until_it_is_forgotten(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+    [one] = (await store.ordering.view()).batches
+    assert one.batch.state is BatchState.ABORTED
+
+    await store.ordering.charge(charges(forgotten=[batch.batch_id]))
+
+    assert list((await store.ordering.view()).batches) == []
+
+
+async def test_why_a_batch_stands_where_it_stands_is_kept_until_it_has_ended(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    await store.ordering.explain({batch.batch_id: {"total": 1.5, "limits": ["a", "b"], "clamp": None}}, now=NOW)
+    await store.ordering.explain({batch.batch_id: {"total": 2.5}}, now=later(NOW, 60.0))
+
+    assert await store.ordering_rules.breakdowns([batch.batch_id, BatchId(99)]) == {batch.batch_id: {"total": 2.5}}
+    assert (await store.ordering.view()).batches[0].explained
+    await store.ordering.charge(charges(forgotten=[batch.batch_id]))
+    assert await store.ordering_rules.breakdowns([batch.batch_id]) == {}
+
+
+async def test_what_jobs_took_of_their_estimates_is_found_of_valid_results(store: Store) -> None:
+    host = await a_registered_host(store, flop_per_s=1e9)
+    facts = await a_reported_job(store, host)  # 3,000 s on one core, estimated at 3,600
+    assert await store.ordering.used_fractions([facts.batch_id]) == {}  # it is not valid yet
+
+    await store.unsettled.settle([valid(facts)])
+
+    [used] = (await store.ordering.used_fractions([facts.batch_id]))[facts.batch_id]
+    assert used == pytest.approx(3000.0 / 3600.0)
+
+
+async def test_the_reference_is_the_median_of_hosts_that_called_lately(store: Store) -> None:
+    for ncpus in (2, 4, 64):
+        await a_registered_host(store, ncpus=ncpus, ram_bytes=ncpus * 1e9, disk_free_bytes=1e10, last_rpc_at=NOW)
+    await a_registered_host(store, ncpus=1000, last_rpc_at=later(NOW, -1e6))
+
+    found = await store.ordering.reference(active_since=later(NOW, -100.0), now=NOW)
+
+    assert (found.at, found.flop_per_s) == (NOW, 1e9)
+    assert found.host == Request(4.0, 4e9, 1e10)
+    assert found.most == Request(64.0, 64e9, 1e10)
+    assert found.pool_flop_per_s == pytest.approx(70e9)
+
+
+async def test_without_hosts_the_reference_is_one_core(store: Store) -> None:
+    assert await store.ordering.reference(active_since=NOW, now=NOW) == Reference(NOW)
+
+
+async def test_a_submitter_may_be_in_further_accounts_with_shares_of_its_own(store: Store) -> None:
+    lab = await store.people.add_account("lab", parent=None, shares=1.0)
+    await store.people.put_membership("default", account="lab", shares=2.0)
+    await store.people.put_membership("default", account="lab", shares=3.0)
+
+    assert await store.people.memberships(SubmitterId(1)) == {lab.account_id: 3.0}
+    members = (await store.ordering.view()).members
+    assert [(one.account_id, one.shares) for one in members] == [(AccountId(1), 1.0), (lab.account_id, 3.0)]
+    with pytest.raises(NotFoundError, match="no account"):
+        await store.people.put_membership("default", account="attic", shares=1.0)
+
+
+async def test_permissions_are_given_and_taken(store: Store) -> None:
+    await store.people.permit_account("default", [Permission.RAISE, Permission.EXPEDITE])
+    await store.people.permit_submitter("default", [Permission.EXPEDITE])
+
+    assert [account.permissions for account in await store.people.accounts()] == [("expedite", "raise")]
+    assert (await store.people.submitter("default")).permissions == ("expedite",)
+    await store.people.permit_submitter("default", [])
+    assert (await store.people.submitter("default")).permissions == ()
+    with pytest.raises(NotFoundError, match="no submitter"):
+        await store.people.permit_submitter("nobody", [])
+
+
+async def test_a_grant_keeps_what_was_used_when_it_is_changed(store: Store) -> None:
+    rules = store.ordering_rules
+    await rules.put_grant(AccountId(1), granted_su=10.0, starts_at=NOW, period_s=Seconds(100.0))
+    used = StoredGrant(AccountId(1), 10.0, later(NOW, 100.0), Seconds(100.0), used_su=4.0, reserved_su=1.0)
+    await store.ordering.charge(charges(grants=[used]))
+    assert list(await rules.grants()) == [used]
+
+    await rules.put_grant(AccountId(1), granted_su=20.0, starts_at=NOW, period_s=Seconds(50.0))
+
+    changed = replace(used, granted_su=20.0, period_start_at=NOW, period_s=Seconds(50.0))
+    assert list(await rules.grants()) == [changed]
+    await rules.drop_grant(AccountId(1))
+    assert list(await rules.grants()) == []
+
+
+async def test_there_is_one_limit_of_each_kind_and_name(store: Store) -> None:
+    rules = store.ordering_rules
+    everybodys = Limit(Scope.SUBMITTER, Quantity.JOBS, soft=5.0)
+    adas = Limit(Scope.SUBMITTER, Quantity.JOBS, "ada", hard=9.0)
+    for limit in (adas, everybodys, replace(adas, hard=10.0)):
+        await rules.put_limit(limit)
+
+    assert list(await rules.limits()) == [everybodys, replace(adas, hard=10.0)]
+    await rules.drop_limit(Scope.SUBMITTER, Quantity.JOBS, None)
+    assert list(await rules.limits()) == [replace(adas, hard=10.0)]
+    with pytest.raises(NotFoundError, match="submitter jobs"):
+        await rules.drop_limit(Scope.SUBMITTER, Quantity.JOBS, None)
+
+
+async def test_the_user_priority_of_an_active_batch_can_be_changed(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+
+    await store.ordering_rules.set_user_priority(batch.batch_id, -512)
+
+    assert (await store.views.batch(batch.batch_id)).user_priority == -512
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+    with pytest.raises(NotFoundError, match="active batch"):
+        await store.ordering_rules.set_user_priority(batch.batch_id, 0)
