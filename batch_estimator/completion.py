@@ -9,6 +9,7 @@ import numpy as np
 from batch_estimator.chain import Chain, FreshLaw, RetryRules, retry_chain
 from batch_estimator.outstanding import Outstanding, late_by, served_by
 from batch_estimator.replies import logit_moved
+from batch_estimator.sending import Sending
 from batch_estimator.snapshot import Floats
 
 NODES = (-1.7320508, 0.0, 1.7320508)  # three-point Gauss-Hermite rule: standard deviations,
@@ -42,12 +43,11 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """Standard deviations of what all slots share: the batch's shift, log-odds of loss and error, ln sending rate."""
+    """Standard deviations of what all slots share: the batch's shift, log-odds of loss and error."""
 
     shift: float
     lost: float
     error: float
-    rate: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ class LogServed:
 
 
 def completion(
-    waiting: Waiting, fresh: FreshLaw, rules: RetryRules, unsure: Unsure, *, rate_per_s: float, x: Floats
+    waiting: Waiting, fresh: FreshLaw, rules: RetryRules, unsure: Unsure, *, sending: Sending, x: Floats
 ) -> tuple[Floats, list[LogServed]]:
     """P(x) on the grid, and its parts at each node of the shared uncertainty.
 
@@ -71,7 +71,7 @@ def completion(
     total = np.zeros(len(x))
     parts = []
     for node, weight in zip(NODES, NODE_WEIGHTS, strict=True):
-        part = _at_node(waiting, fresh, rules, unsure, node=node, rate_per_s=rate_per_s, x=x)
+        part = _at_node(waiting, fresh, rules, unsure, node=node, sending=sending, x=x)
         common = part.alone.sum(axis=0) + part.helped.sum(axis=0) + part.retries
         for row, rate_weight in zip(part.first, NODE_WEIGHTS, strict=True):
             total += weight * rate_weight * np.exp(common + row)
@@ -80,7 +80,7 @@ def completion(
 
 
 def _at_node(
-    waiting: Waiting, fresh: FreshLaw, rules: RetryRules, unsure: Unsure, *, node: float, rate_per_s: float, x: Floats
+    waiting: Waiting, fresh: FreshLaw, rules: RetryRules, unsure: Unsure, *, node: float, sending: Sending, x: Floats
 ) -> LogServed:
     moved_rules = RetryRules(
         rules.bound_s,
@@ -106,19 +106,19 @@ def _at_node(
         waiting.alone_weight[:, None] * _ln(alone),
         waiting.helped_weight[:, None] * _ln(1.0 - (1.0 - main) * (1.0 - help_comes)),
         waiting.retries * _ln(retry_sent) + helped_retries,
-        _first_sendings(chain, waiting.first_unsent, rate_per_s, unsure.rate, x),
+        _first_sendings(chain, waiting.first_unsent, sending, x),
     )
 
 
-def _first_sendings(chain: Chain, unsent: float, rate_per_s: float, log_sd: float, x: Floats) -> Floats:
-    """sum over 24 positions n of U/24 ln G(x - n / rate), one row per rate: slow is a high node."""
+def _first_sendings(chain: Chain, unsent: float, sending: Sending, x: Floats) -> Floats:
+    """sum over 24 positions n of U/24 ln G(x - start - n / rate), one row per rate: slow and late is a high node."""
     if unsent <= 0:
         return np.zeros((len(NODES), len(x)))
     count = int(min(SEND_POSITIONS, np.ceil(unsent)))
     positions = (np.arange(count) + 0.5) / count * unsent
     rows = []
     for node in NODES:
-        sent_after = positions * np.exp(node * log_sd) / rate_per_s
+        sent_after = (sending.starts_s + positions / sending.rate_per_s) * np.exp(node * sending.log_sd)
         served = chain.by(x[None, :] - sent_after[:, None])
         rows.append(unsent / count * _ln(served).sum(axis=0))
     return np.stack(rows)

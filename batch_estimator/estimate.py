@@ -45,11 +45,11 @@ def estimate(snapshot: Snapshot, *, spread: float = 1.0) -> Forecast:
         return Forecast(now, now, now, now, Method.COMPLETE, "nothing is open")
     fit, open_ = fitted(snapshot), open_slots(snapshot)
     sending = sending_of(snapshot, open_.first_unsent, _turnaround_s(fit))
-    x = time_grid(snapshot.delay_bound_s, open_.first_unsent / sending.rate_per_s)
+    x = time_grid(snapshot.delay_bound_s, sending.starts_s + open_.first_unsent / sending.rate_per_s)
     board = board_of(snapshot, fit, open_, x)
     rules = RetryRules(sending.retry_bound_s, sending.retry_wait_s, fit.failures.fraction, fit.failures.turnaround_s)
-    unsure = Unsure(fit.shift.sd, fit.loss.logit_sd, fit.failures.logit_sd, sending.log_sd)
-    share, parts = completion(board.waiting, fit.fresh, rules, unsure, rate_per_s=sending.rate_per_s, x=x)
+    unsure = Unsure(fit.shift.sd, fit.loss.logit_sd, fit.failures.logit_sd)
+    share, parts = completion(board.waiting, fit.fresh, rules, unsure, sending=sending, x=x)
     q10_at, q50_at, q90_at = _quantiles(now, CompletionLaw(x, share), spread)
     method = _method(fit)
     return Forecast(
@@ -87,7 +87,7 @@ def _terms(snapshot: Snapshot, fit: Fit, open_: Open, *, sending: Sending, board
     return Terms(
         jobs_open=open_.jobs,
         jobs_with_success=open_.jobs_with_success,
-        sending_s=Seconds(open_.first_unsent / sending.rate_per_s),
+        sending_s=Seconds(sending.starts_s + open_.first_unsent / sending.rate_per_s),
         loss_fraction=fit.loss.fraction,
         error_fraction=fit.failures.fraction,
         retries_expected=_retries_expected(board, rules),

@@ -61,10 +61,11 @@ class Forecasts(Protocol):
         """None unless such a batch is active."""
         ...
 
-    async def publish(self, record: ForecastRecord) -> bool:
+    async def publish(self, record: ForecastRecord, *, told: bool = True) -> bool:
         """Keep the forecast and publish its C(B), q50 and q90 with the batch, in one transaction.
 
-        Older ones are thinned out (domain/forecasts.py). False, and nothing is written, unless the batch is active.
+        Unless `told` no q50 and q90 are published, and older ones are withdrawn. Older forecasts are thinned out
+        (domain/forecasts.py). False, and nothing is written, unless the batch is active.
         """
         ...
 

@@ -6,15 +6,15 @@ with a floor, held still until it is wrong by enough.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from batch_estimator.forecast import Forecast
-from domain.forecasts import Change
+from domain.forecasts import FAR_BOUNDS, Change
 from domain.units import DAY_S, Instant, Seconds
 
 HELD_REMAINING_FRACTION = 0.15  # of the time that was left
 HELD_BOUND_FRACTION = 0.05  # of the delay bound
-FLAG_BOUNDS = 10.0  # delay bounds ahead that are no forecast any more
 FLAG_INSTANCES_FRACTION = 0.5  # of a job's most instances
 
 
@@ -27,19 +27,15 @@ class Publication:
     because: str
 
 
-def floored_at(
-    q90_at: Instant, *, long_deadline: bool, delay_bound_s: Seconds, last_first_dispatch_at: Instant | None
-) -> Instant:
-    """q90, for a long-deadline batch not before D + the greatest dispatch time of a first instance.
+def floor_of(*, long_deadline: bool, delay_bound_s: Seconds, last_first_dispatch_at: Instant | None) -> Instant:
+    """For a long-deadline batch D + the greatest dispatch time of a first instance; C(B) is never before it.
 
-    >>> floored_at(
-    ...     Instant(500.0), long_deadline=True, delay_bound_s=Seconds(400.0), last_first_dispatch_at=Instant(200.0)
-    ... )
+    >>> floor_of(long_deadline=True, delay_bound_s=Seconds(400.0), last_first_dispatch_at=Instant(200.0))
     600.0
     """
     if not long_deadline or last_first_dispatch_at is None:
-        return q90_at
-    return Instant(max(q90_at, last_first_dispatch_at + delay_bound_s))
+        return Instant(-math.inf)
+    return Instant(last_first_dispatch_at + delay_bound_s)
 
 
 def publication(
@@ -52,8 +48,9 @@ def publication(
 ) -> Publication:
     """The new C(B), or the old one while it is near enough.
 
-    The old value is kept unless |new - old| > max(15 % of the time it leaves, 5 % of D), or it has
-    passed. Only new sendings use a changed C(B); due dates already given stay.
+    The old value is kept unless |new - old| > max(15 % of the time it leaves, 5 % of D), it lies before the floor, or
+    it has passed. Only new sendings use a changed C(B); due dates already given stay. A q90 more than 10 D ahead is no
+    number to go by: the old value is kept then, or 10 D ahead stands in.
 
     Ten days were left, D is a week: less than 1.5 days of change is no news.
 
@@ -64,12 +61,13 @@ def publication(
     >>> kept.completion_at, kept.change.value, kept.because
     (864000.0, 'held', '1.00 days earlier is within the 1.50 days that are held')
     """
-    new_at = floored_at(
-        forecast.q90_at,
-        long_deadline=long_deadline,
-        delay_bound_s=delay_bound_s,
-        last_first_dispatch_at=last_first_dispatch_at,
+    floor_at = floor_of(
+        long_deadline=long_deadline, delay_bound_s=delay_bound_s, last_first_dispatch_at=last_first_dispatch_at
     )
+    far_at = Instant(forecast.now + FAR_BOUNDS * delay_bound_s)
+    if forecast.q90_at > far_at:
+        return _far(far_at, floor_at, previous_at, forecast.now)
+    new_at = Instant(max(forecast.q90_at, floor_at))
     basis = "D after the last first dispatch" if new_at > forecast.q90_at else f"q90 {forecast.because}"
     if previous_at is None:
         return Publication(new_at, Change.FIRST, f"first estimate: {basis}")
@@ -78,9 +76,22 @@ def publication(
     held_s = max(HELD_REMAINING_FRACTION * (previous_at - forecast.now), HELD_BOUND_FRACTION * delay_bound_s)
     moved_s = abs(new_at - previous_at)
     way = f"{moved_s / DAY_S:.2f} days {'later' if new_at > previous_at else 'earlier'}"
-    if moved_s <= held_s:
+    if moved_s <= held_s and previous_at >= floor_at:
         return Publication(previous_at, Change.HELD, f"{way} is within the {held_s / DAY_S:.2f} days that are held")
+    if moved_s <= held_s:
+        return Publication(new_at, Change.MOVED, f"{way}, since the floor has risen: {basis}")
     return Publication(new_at, Change.MOVED, f"{way}, more than the {held_s / DAY_S:.2f} days that are held: {basis}")
+
+
+def _far(far_at: Instant, floor_at: Instant, previous_at: Instant | None, now: Instant) -> Publication:
+    """C(B) while the model sees the end nowhere near: the old one, not before the floor."""
+    seen = f"q90 is more than {FAR_BOUNDS:.0f} delay bounds ahead"
+    if previous_at is None or previous_at <= now:
+        change = Change.FIRST if previous_at is None else Change.PASSED
+        return Publication(Instant(max(far_at, floor_at)), change, f"{seen}: these stand in")
+    if previous_at < floor_at:
+        return Publication(floor_at, Change.MOVED, f"{seen}: D after the last first dispatch")
+    return Publication(previous_at, Change.HELD, f"{seen}: what was published is held")
 
 
 def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_instances_used_fraction: float) -> str | None:
@@ -94,8 +105,8 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_instances_
     'complete at latest in 12.0 delay bounds: more than 10'
     """
     ahead = (forecast.q90_at - forecast.now) / delay_bound_s
-    if ahead > FLAG_BOUNDS:
-        return f"complete at latest in {ahead:.1f} delay bounds: more than {FLAG_BOUNDS:.0f}"
+    if ahead > FAR_BOUNDS:
+        return f"complete at latest in {ahead:.1f} delay bounds: more than {FAR_BOUNDS:.0f}"
     if most_instances_used_fraction > FLAG_INSTANCES_FRACTION:
         return f"a job has used {most_instances_used_fraction:.0%} of its instances: more than half"
     return None

@@ -10,6 +10,7 @@ from batch_estimator.selfcheck import checkpoint_passed
 from batch_estimator.snapshot import Snapshot
 from domain.batches import QoS
 from domain.forecasts import ForecastRecord, ForecastStanding, Method, Trigger
+from domain.units import Instant
 
 
 def recorded(
@@ -46,7 +47,7 @@ def recorded(
         checkpoint_fraction=checkpoint_passed(
             standing.age.jobs_over_then, standing.age.jobs_over, jobs_total=counts.jobs_total
         ),
-        at_risk=None if batch.deadline_at is None else at_risk(forecast, batch.deadline_at),
+        at_risk=_risk(forecast, batch.deadline_at),
         flag=_flag(forecast, standing, most_instances),
         terms=forecast.terms,
         holds=forecast.holds,
@@ -60,6 +61,11 @@ def most_instances_of(snapshot: Snapshot) -> int:
     """
     of_job = np.bincount(snapshot.instances.job, minlength=len(snapshot.jobs.is_open))
     return int(of_job[snapshot.jobs.is_open].max(initial=0))
+
+
+def _risk(forecast: Forecast, deadline_at: Instant | None) -> str | None:
+    """What stands in for a forecast says nothing of a deadline."""
+    return None if deadline_at is None or forecast.method is Method.FALLBACK else at_risk(forecast, deadline_at)
 
 
 def _flag(forecast: Forecast, standing: ForecastStanding, most_instances: int) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from batch_estimator.queueing import USUAL_BUSY, WAITING_LOG_SD, is_waiting, turn_of
 from batch_estimator.snapshot import Floats, Snapshot, Standing
 
 LEAST_WINDOW_S = 6 * 3600.0
@@ -14,7 +15,6 @@ BURST_S = 600.0  # what is sent sooner after submission counts as sent within th
 SUB_WINDOWS = 8
 ROUNDS = 4
 USUAL_BOUNDS, MOST_BOUNDS = 4.0, 40.0  # delay bounds in which a batch is sent
-USUAL_BUSY = 0.5  # of the active hosts have an instance of the batch
 USUAL_WEIGHT = 3.0  # sendings that the usual rate counts as
 LEAST_RETRIES = 3
 USUAL_RETRY_WAIT_S = 1800.0
@@ -23,12 +23,15 @@ URGENT_AFTER_S = 60.0  # an instance created this much after the batch is a retr
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """First instances are sent at `rate_per_s` (ln known to `log_sd`); retries wait `retry_wait_s`."""
+    """First instances are sent from `starts_s` on, at `rate_per_s` (ln of both known to `log_sd`); retries wait
+    `retry_wait_s`.
+    """
 
     rate_per_s: float
     log_sd: float
     retry_wait_s: float
     retry_bound_s: float  # from a retry's sending to its time-out
+    starts_s: float = 0.0
 
 
 def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float) -> Sending:
@@ -45,14 +48,27 @@ def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float) -> Sendi
     bounds = (rows.timeout_at - rows.sent_at)[urgent & sent]
     bounds = bounds[np.isfinite(bounds) & (bounds > 0)]
     bound_s = float(np.median(bounds)) if len(bounds) >= 5 else float(snapshot.delay_bound_s)
-    least_s = BURST_S if sent.any() else 0.0
-    elapsed_s = max(snapshot.now - snapshot.submitted_at, least_s)
-    ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
     bound = snapshot.delay_bound_s
+    least_rate = to_send / (MOST_BOUNDS * bound)
+    if is_waiting(snapshot):
+        turn = turn_of(snapshot, turnaround_s)
+        rate = max(turn.rate_per_s, to_send / (USUAL_BOUNDS * bound))
+        return Sending(rate, WAITING_LOG_SD, min(wait_s, float(bound)), bound_s, turn.starts_s)
+    ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
+    elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
     usual = max(USUAL_BUSY * snapshot.active_hosts / turnaround_s, to_send / (USUAL_BOUNDS * bound), 1.0 / bound)
     rate, log_sd = rate_of(ages, elapsed_s, to_send, usual)
-    rate = max(rate, to_send / (MOST_BOUNDS * bound))
+    rate = max(rate, least_rate)
     return Sending(rate, log_sd, min(wait_s, float(snapshot.delay_bound_s)), bound_s)
+
+
+def _began_at(snapshot: Snapshot, ages_s: Floats) -> float:
+    """When sending began: at the submission, unless the batch had to wait for its turn.
+
+    A first sending within `LEAST_WINDOW_S` of the submission is no turn that was waited for.
+    """
+    waited_s = snapshot.now - float(ages_s.max(initial=0.0)) - snapshot.submitted_at
+    return snapshot.submitted_at + (waited_s if len(ages_s) and waited_s > LEAST_WINDOW_S else 0.0)
 
 
 def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from batch_estimator.refit import refit_at, trigger_of
 from batch_estimator.scoring import SelfCheck
 from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
-from domain.forecasts import Change, ForecastRecord, ForecastStanding, Method, Trigger
+from domain.forecasts import Change, ForecastRecord, ForecastStanding, Method, Trigger, tells
 from domain.settings import EstimatorSettings
 from domain.units import BatchId, Instant, later
 
@@ -151,10 +151,13 @@ class Estimator:
         if trigger is not Trigger.MANUAL and refit_at(standing.age, now=now, settings=self._settings()) > now:
             return Done(batch_id, Outcome.ELSEWHERE)
         record = await self._made(standing, trigger, now)
-        if record is None or not await self._forecasts.publish(record):
+        if record is None or not await self._publish(record, standing):
             return Done(batch_id, Outcome.OVER)
         _tell(record)
         return Done(batch_id, Outcome.HELD if record.change is Change.HELD else Outcome.CHANGED, record)
+
+    async def _publish(self, record: ForecastRecord, standing: ForecastStanding) -> bool:
+        return await self._forecasts.publish(record, told=tells(record, standing.delay_bound_s))
 
     async def _made(self, standing: ForecastStanding, trigger: Trigger, now: Instant) -> ForecastRecord | None:
         """The forecast, or what stands in for it; None when the batch has just ended."""

@@ -84,12 +84,22 @@ class SentRows:
     reported_at: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Where the batch's unsent instances stand: behind how many others, and whether a limit holds them."""
+
+    ahead: int = 0  # of the same app
+    ahead_of_others: int = 0  # of other apps
+    held: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """A batch at `now`. Raises InvalidInputError for columns that do not fit together.
 
     `delay_bound_s` is what a new instance would be given from sending to time-out. `mean_ln_fpops` is of
-    the jobs behind `havs`, NaN if there are none. `median_flop_per_s` is of an active host's version.
+    the jobs behind `havs`, NaN if there are none. `median_flop_per_s` is of an active host's version. Each row of
+    `sent` stands for `sent_weight`, NaN if that is not known.
     """
 
     now: Instant
@@ -103,6 +113,8 @@ class Snapshot:
     mean_ln_fpops: float
     active_hosts: int
     median_flop_per_s: float
+    queue: Queue = Queue()
+    sent_weight: float = float("nan")
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.now) and np.isfinite(self.submitted_at)):

@@ -10,6 +10,7 @@ from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds
 
 THIN_AFTER_S = DAY_S  # a forecast of an active batch is kept for this long at least,
 PART_S = Seconds(6 * HOUR_S)  # and then the changes, the checkpoints and the first in each of these
+FAR_BOUNDS = 10.0  # delay bounds ahead that are no forecast any more
 ENDED_PARTS = 100  # of an ended batch's life, if those are longer
 
 
@@ -109,6 +110,11 @@ class ForecastRecord:
     flag: str | None = None
     terms: Terms | None = None
     holds: tuple[Hold, ...] = ()
+
+
+def tells(record: ForecastRecord, delay_bound_s: Seconds) -> bool:
+    """Whether people are told its q50 and q90: not what a model gave no answer to, or only one in the far future."""
+    return record.method is not Method.FALLBACK and record.q90_at - record.made_at <= FAR_BOUNDS * delay_bound_s
 
 
 @dataclass(frozen=True, slots=True)

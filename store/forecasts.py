@@ -43,8 +43,9 @@ class PostgresForecasts:
         row = await self._database.fetch_one("forecast_standing", batch_id)
         return None if row is None else forecast_rows.standing(row)
 
-    async def publish(self, record: ForecastRecord) -> bool:
-        published = (record.batch_id, record.completion_at, record.q50_at, record.q90_at)
+    async def publish(self, record: ForecastRecord, *, told: bool = True) -> bool:
+        quantiles = (record.q50_at, record.q90_at) if told else (None, None)
+        published = (record.batch_id, record.completion_at, *quantiles)
         thin_to = record.made_at - THIN_AFTER_S
 
         async def write(connection: Connection) -> bool:

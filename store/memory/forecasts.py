@@ -75,13 +75,13 @@ class MemoryForecasts:
             1.0 if accuracy is None else accuracy.spread,
         )
 
-    async def publish(self, record: ForecastRecord) -> bool:
+    async def publish(self, record: ForecastRecord, *, told: bool = True) -> bool:
         batch = self._work.batches.get(record.batch_id)
         if batch is None or batch.state is not BatchState.ACTIVE:
             return False
         batch.completion_at = record.completion_at
-        batch.completion_q50_at = record.q50_at
-        batch.completion_q90_at = record.q90_at
+        batch.completion_q50_at = record.q50_at if told else None
+        batch.completion_q90_at = record.q90_at if told else None
         thin_to = record.made_at - THIN_AFTER_S
         before = self._work.forecasts.get(record.batch_id, [])
         kept = _thinned(before, PART_S, Instant(thin_to - PART_S), Instant(thin_to))

@@ -111,6 +111,17 @@ async def test_what_is_published_is_on_the_batch(store: Store) -> None:
     assert shown.completion_at == NOW + 5000.0
 
 
+async def test_where_people_are_told_nothing_only_the_completion_is_on_the_batch(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    made = a_record(batch)
+    await store.forecasts.publish(made)
+
+    assert await store.forecasts.publish(made, told=False)
+
+    shown = await store.views.batch(batch.batch_id)
+    assert (shown.completion_at, shown.completion_q50_at, shown.completion_q90_at) == (made.completion_at, None, None)
+
+
 async def test_the_feeder_sees_what_is_published(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     await store.forecasts.publish(a_record(batch))

@@ -48,10 +48,10 @@ class FailingForecasts(MemoryForecasts):
         made.failing = failing
         return made
 
-    async def publish(self, record: ForecastRecord) -> bool:
+    async def publish(self, record: ForecastRecord, *, told: bool = True) -> bool:
         if record.batch_id in self.failing:
             raise self.failing[record.batch_id]
-        return await super().publish(record)
+        return await super().publish(record, told=told)
 
     async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
         if ended.batch.batch_id in self.failing:

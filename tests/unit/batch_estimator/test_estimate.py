@@ -9,7 +9,8 @@ import pytest
 
 from batch_estimator.estimate import NoForecastError, estimate
 from batch_estimator.forecast import fallback
-from batch_estimator.snapshot import Standing
+from batch_estimator.queueing import turn_of
+from batch_estimator.snapshot import Queue, Standing
 from domain.forecasts import HoldKind, Method
 from domain.units import DAY_S, HOUR_S, Instant
 from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Record, Sent, a_snapshot, hosts
@@ -86,6 +87,64 @@ def test_a_slow_sender_makes_it_later() -> None:
     assert many.terms is not None
     assert many.terms.sending_s > 5 * DAY_S > few.terms.sending_s
     assert many.q50_at - few.q50_at > 4 * DAY_S
+
+
+@pytest.mark.parametrize("waited_h", [6.0, 24.0, 240.0])
+def test_waiting_in_the_queue_is_no_slow_sending(waited_h: float) -> None:
+    """Two hundred jobs of 8 h for 500 hosts: retries after the 7 days of the delay bound decide."""
+    jobs = [Sent(job, UNSENT, created_h=waited_h) for job in range(200)]
+    submitted_at = Instant(NOW - waited_h * HOUR_S)
+
+    forecast = estimate(a_snapshot(jobs, hosts(40, n=20), submitted_at=submitted_at, active_hosts=500))
+
+    assert forecast.q50_at - NOW < 10 * DAY_S
+    assert forecast.q90_at - NOW < 20 * DAY_S
+
+
+def test_what_comes_before_a_batch_makes_it_later_by_as_long_as_that_takes() -> None:
+    jobs, records = [Sent(job, UNSENT, created_h=1.0) for job in range(20)], hosts(40, n=20)
+    waiting = a_snapshot(jobs, records, submitted_at=Instant(NOW - HOUR_S), active_hosts=50)
+
+    first, own, others = [
+        estimate(replace(waiting, queue=queue)).q50_at
+        for queue in (Queue(), Queue(ahead=1000), Queue(ahead_of_others=1000))
+    ]
+
+    assert own == others
+    assert own - first == pytest.approx(1000 * 8 * HOUR_S / 25, rel=0.3)
+
+
+def test_the_rate_at_which_the_app_is_sent_says_how_soon_it_is_a_batchs_turn() -> None:
+    """Of the 600 an hour the sample has every tenth."""
+    jobs, records = [Sent(job, UNSENT, created_h=1.0) for job in range(20)], hosts(40, n=20)
+    sample = [Sent(0, RUNNING, 1 + number % 40, sent_h=number / 60) for number in range(360)]
+    waiting = a_snapshot(jobs, records, sample, active_hosts=50, sent_weight=10.0)
+
+    turn = turn_of(replace(waiting, queue=Queue(ahead=6000)), 8 * HOUR_S)
+
+    assert turn.starts_s == pytest.approx(10 * HOUR_S, rel=0.01)
+    assert turn.rate_per_s == pytest.approx(600 / HOUR_S, rel=0.01)
+
+
+def test_a_batch_whose_turn_has_come_is_judged_by_what_was_sent_since() -> None:
+    """Two days of waiting, then one job a minute for an hour: the rest takes another hour to send."""
+    sent = [Sent(job, RUNNING, 1 + job % 40, sent_h=job / 60, created_h=48.0) for job in range(60)]
+    rest = [Sent(job, UNSENT, created_h=48.0) for job in range(60, 120)]
+    snapshot = a_snapshot([*sent, *rest], hosts(40, n=20), active_hosts=0)
+
+    terms = estimate(snapshot).terms
+
+    assert terms is not None and 0.5 * HOUR_S < terms.sending_s < 3 * HOUR_S
+
+
+def test_a_batch_that_a_limit_holds_goes_on_at_the_usual_rate() -> None:
+    sent = [Sent(job, SUCCESS, 1 + job % 40, sent_h=40.0, back_h=32.0, created_h=48.0) for job in range(60)]
+    rest = [Sent(job, UNSENT, created_h=48.0) for job in range(60, 120)]
+    snapshot = a_snapshot([*sent, *rest], hosts(40, n=20), active_hosts=80, queue=Queue(held=True))
+
+    terms = estimate(snapshot).terms
+
+    assert terms is not None and terms.sending_s == pytest.approx(60 * 8 * HOUR_S / 40, rel=0.3)
 
 
 def test_what_holds_the_batch_is_named_with_its_hosts() -> None:

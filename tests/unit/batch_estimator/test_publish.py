@@ -77,6 +77,31 @@ def test_an_estimate_that_has_passed_is_replaced_however_near() -> None:
     assert published(0.01, previous=-0.01).change is Change.PASSED
 
 
+@pytest.mark.parametrize(("previous", "new"), [(9.0, 9.2), (9.0, 5.0)])
+def test_nothing_is_held_below_a_floor_that_has_risen(previous: float, new: float) -> None:
+    moved = published(new, previous=previous, long_deadline=True, dispatched=-0.5)
+
+    assert (moved.completion_at, moved.change) == (in_days(9.5), Change.MOVED)
+    assert moved.because == "0.50 days later, since the floor has risen: D after the last first dispatch"
+
+
+def test_a_forecast_without_end_is_no_number_to_go_by() -> None:
+    held = published(101.0, previous=12.0)
+    first = published(101.0)
+    passed = published(101.0, previous=-1.0)
+
+    assert (held.completion_at, held.change) == (in_days(12.0), Change.HELD)
+    assert held.because == "q90 is more than 10 delay bounds ahead: what was published is held"
+    assert (first.completion_at, first.change) == (in_days(100.0), Change.FIRST)
+    assert (passed.completion_at, passed.change) == (in_days(100.0), Change.PASSED)
+
+
+def test_a_forecast_without_end_is_not_held_below_the_floor_either() -> None:
+    moved = published(101.0, previous=5.0, long_deadline=True, dispatched=-1.0)
+
+    assert (moved.completion_at, moved.change) == (in_days(9.0), Change.MOVED)
+
+
 def test_a_forecast_without_end_is_flagged() -> None:
     flag = operator_flag(a_forecast(101.0), delay_bound_s=BOUND_S, most_instances_used_fraction=0.0)
 

@@ -25,12 +25,19 @@ async def the_last(store: Store, batch_id: BatchId) -> ForecastRecord:
     return (await store.forecasts.last([batch_id]))[batch_id]
 
 
+async def hosts_that_ask(store: Store) -> None:
+    """Without any a batch is not complete in any time worth telling."""
+    for _ in range(30):
+        await a_registered_host(store, last_rpc_at=NOW)
+
+
 def outcomes(made: Pass) -> list[tuple[BatchId, Outcome]]:
     return [(one.batch_id, one.outcome) for one in made.done]
 
 
 async def test_a_new_batch_is_forecast_at_once_and_then_left_alone() -> None:
     store, clock = MemoryStore(), HandClock()
+    await hosts_that_ask(store)
     batch = await a_submitted_batch(store, jobs=5)
     estimator = an_estimator(store, clock)
 
@@ -47,8 +54,7 @@ async def test_a_new_batch_is_forecast_at_once_and_then_left_alone() -> None:
 
 async def test_a_validation_counts_after_its_pause_and_not_before() -> None:
     store, clock = MemoryStore(), HandClock()
-    for _ in range(30):
-        await a_registered_host(store, last_rpc_at=NOW)
+    await hosts_that_ask(store)
     batch = await a_submitted_batch(store, jobs=5)
     estimator = an_estimator(store, clock, settings=EstimatorSettings(timer_s=Seconds(30 * DAY_S)))
     await estimator.run_once()
@@ -147,6 +153,24 @@ async def test_a_fallback_is_never_earlier_than_what_was_published() -> None:
     assert (instead.q90_at, instead.completion_at) == (published.completion_at, published.completion_at)
 
 
+async def test_a_fallback_withdraws_what_people_were_told() -> None:
+    store, clock = MemoryStore(), HandClock()
+    await hosts_that_ask(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    failing: dict[BatchId, Exception] = {}
+    estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, failing))
+    await estimator.run_once()
+    before = await store.views.batch(batch.batch_id)
+
+    failing[batch.batch_id] = NoForecastError("no")
+    clock.time = later(NOW, 900.0)
+    await estimator.run_once()
+
+    after = await store.views.batch(batch.batch_id)
+    assert before.completion_q50_at is not None and before.completion_q90_at is not None
+    assert (after.completion_at, after.completion_q50_at, after.completion_q90_at) == (before.completion_at, None, None)
+
+
 async def test_a_forecast_that_cannot_be_kept_stops_no_other_and_is_tried_again_later() -> None:
     store, clock = MemoryStore(), HandClock()
     bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
@@ -179,7 +203,7 @@ async def test_a_database_that_is_away_ends_the_pass() -> None:
 async def test_a_batch_that_takes_too_long_to_read_falls_back_and_stops_no_other() -> None:
     store, clock = MemoryStore(), HandClock()
     bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
-    failing = {bad.batch_id: UnavailableError("the database does not serve: COPY took 60 s")}
+    failing: dict[BatchId, Exception] = {bad.batch_id: UnavailableError("the database does not serve: COPY took 60 s")}
     estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, failing))
 
     made = await estimator.run_once()
@@ -290,6 +314,7 @@ async def test_only_an_active_batch_can_be_forecast_on_demand() -> None:
 
 async def test_a_change_is_told_with_its_reason_and_a_held_one_is_not_loud() -> None:
     store, clock = MemoryStore(), HandClock()
+    await hosts_that_ask(store)
     batch = await a_submitted_batch(store, jobs=2)
     estimator = an_estimator(store, clock)
 
@@ -335,6 +360,7 @@ async def test_what_is_published_never_becomes_the_bound_of_instances_to_come() 
 )
 async def test_each_kind_of_batch_is_scheduled_by_what_its_promise_says(qos: QoS, asked: str | None) -> None:
     store, clock = MemoryStore(), HandClock()
+    await hosts_that_ask(store)
     deadline_at = later(NOW, 60.0) if qos is QoS.SHORT_DEADLINE else None
     batch = await a_submitted_batch(store, jobs=100, qos=qos, deadline_at=deadline_at)
     await an_estimator(store, clock).run_once()
