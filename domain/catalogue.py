@@ -32,6 +32,7 @@ class Catalogue:
     settings: Settings = Settings()
     unfit_settings: tuple[InvalidInputError, ...] = ()  # stored ones this version refuses: their defaults hold
     acceleration: Acceleration | None = None  # of the rule accelerated; None: another rule, or nothing found yet
+    stale_since: Mapping[tuple[AppId, ProcessorType], Instant] = field(default_factory=dict)  # of cut points left out
 
     def processor_types(self, app_id: AppId) -> frozenset[ProcessorType]:
         """The processor types an app has current versions for."""
@@ -51,10 +52,16 @@ class CatalogueSource(Protocol):
 
 
 def without_stale(catalogue: Catalogue, now: Instant) -> Catalogue:
-    """Without cut points that are too old to judge by (POLICY 4.4): as if those hosts had never been ranked."""
-    ranking = catalogue.settings.ranking
-    fresh = {key: cuts for key, cuts in catalogue.cut_points.items() if not are_stale(cuts, now, ranking)}
-    return catalogue if len(fresh) == len(catalogue.cut_points) else replace(catalogue, cut_points=fresh)
+    """Without cut points that are too old to judge by (POLICY 4.4): as if those hosts had never been ranked.
+
+    `stale_since` of the result says which were left out, and when they were computed.
+    """
+    known, ranking = catalogue.cut_points, catalogue.settings.ranking
+    stale = {key: cuts.computed_at for key, cuts in known.items() if are_stale(cuts, now, ranking)}
+    if not stale:
+        return catalogue
+    fresh = {key: cuts for key, cuts in known.items() if key not in stale}
+    return replace(catalogue, cut_points=fresh, stale_since=stale)
 
 
 def _rows(cuts: CutPoints) -> tuple[int, str]:

@@ -22,6 +22,20 @@ class CatalogueLoader(Protocol):
     async def load_catalogue(self) -> Catalogue: ...
 
 
+async def fresh_catalogue(loader: CatalogueLoader, clock: Clock) -> Catalogue:
+    """The catalogue of the moment as every decision sees it: without cut points too old to judge by."""
+    return without_stale(await loader.load_catalogue(), clock.now())
+
+
+def stale_as_json(catalogue: Catalogue) -> list[dict[str, object]]:
+    """The cut points left out, so that the bootstrap rule holds there."""
+    return [
+        {"app": catalogue.apps[app_id].name, "processor_type": kind, "computed_at": computed_at}
+        for (app_id, kind), computed_at in sorted(catalogue.stale_since.items())
+        if app_id in catalogue.apps
+    ]
+
+
 def warn_of_stale(catalogue: Catalogue, keys: AbstractSet[tuple[AppId, ProcessorType]]) -> None:
     for key in sorted(keys & catalogue.cut_points.keys()):
         log.warning(

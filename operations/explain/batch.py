@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.batches import Batch, BatchState, complete_at
@@ -9,6 +10,7 @@ from domain.clock import Clock
 from domain.insight import WorkAhead
 from domain.units import BatchId, Instant, Seconds
 from feeder.gating import Standing, standing
+from operations.catalogue import fresh_catalogue, stale_as_json
 from operations.explain.arrays import array_of, private_feeder
 from operations.explain.ports import ExplainStore
 from operations.explain.sample import Sample, sample_as_json, sample_of
@@ -33,6 +35,7 @@ class BatchExplanation:
     slots: int
     slots_total: int
     sample: Sample | None
+    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
 
 
 class BatchExplainer:
@@ -45,7 +48,7 @@ class BatchExplainer:
     async def explain(self, batch_id: BatchId) -> BatchExplanation:
         """Raises NotFoundError."""
         batch = await self._store.views.batch(batch_id)
-        catalogue = await self._store.applications.load_catalogue()
+        catalogue = await fresh_catalogue(self._store.applications, self._clock)
         classes = {one.job_class_id: one for one in await self._store.views.classes_of_batch(batch_id)}
         sample = None
         if batch.state is BatchState.ACTIVE and batch.counts.unsent > 0:
@@ -71,6 +74,7 @@ class BatchExplainer:
             sum(count for (of_batch, _), count in held.slots_of_parts().items() if of_batch == batch_id),
             len(held),
             sample,
+            stale_as_json(catalogue),
         )
 
 
@@ -106,5 +110,6 @@ def batch_as_json(explanation: BatchExplanation) -> dict[str, object]:
         "in_every_worker": explanation.feeding.everywhere,
         "slots": explanation.slots,
         "slots_total": explanation.slots_total,
+        "stale_cut_points": list(explanation.stale_cut_points),
         "sample": None if explanation.sample is None else sample_as_json(explanation.sample),
     }

@@ -8,6 +8,7 @@ from domain.clock import Clock
 from domain.dispatch import RequestView
 from domain.refusals import Refusal
 from domain.units import HostId
+from operations.catalogue import fresh_catalogue
 from operations.explain.arrays import private_feeder
 from operations.explain.asking import refusal_of_all, supposed_asking
 from operations.explain.ports import ExplainStore
@@ -43,7 +44,7 @@ class HostExplainer:
     async def explain(self, host_id: HostId) -> HostExplanation:
         """Raises NotFoundError."""
         caller = await self._store.insight.caller(host_id)
-        catalogue = await self._store.applications.load_catalogue()
+        catalogue = await fresh_catalogue(self._store.applications, self._clock)
         view = await self._store.ledger.read(caller.key)
         now = self._clock.now()
         asking = supposed_asking(view, catalogue, now=now)

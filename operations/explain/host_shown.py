@@ -8,6 +8,7 @@ from domain.dispatch import RequestView
 from domain.hosts import Host
 from domain.refusals import Refusal
 from domain.units import AppId, Instant
+from operations.catalogue import stale_as_json
 from operations.explain.host import HostExplanation
 from scheduler.choice import Chosen, Refused
 from scheduler.ports import SlotGroup
@@ -36,6 +37,7 @@ def host_as_json(explanation: HostExplanation) -> dict[str, object]:
             }
             for want in asking.wants
         ],
+        "stale_cut_points": stale_as_json(catalogue),
         "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in found.bests],
         "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],
         "refused_at_large": [_at_large(one, catalogue) for one in found.choice.refused_at_large],

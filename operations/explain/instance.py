@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.batches import Batch, complete_at
@@ -15,6 +15,7 @@ from domain.refusals import Refusal
 from domain.units import AppVersionId, InstanceId, Instant, Seconds
 from domain.views import InstanceRow
 from lifecycle.grace import timeout_at
+from operations.catalogue import fresh_catalogue, stale_as_json
 from operations.explain.job import JobExplainer, JobExplanation
 from operations.explain.ports import ExplainStore
 from scheduler.deadline import Due, Moment, assign_due_at, retry_turnaround_s
@@ -41,6 +42,7 @@ class Terms:
     p: float | None
     p_because: str
     outcome: Due | Refusal
+    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class InstanceExplainer:
         row = next(one for one in of_job.job.instances if one.instance_id == instance_id)
         classes = await self._store.views.classes_of_batch(terms.batch_id)
         job_class = next(one for one in classes if one.job_class_id == of_job.job.job_class_id)
-        catalogue = await self._store.applications.load_catalogue()
+        catalogue = await fresh_catalogue(self._store.applications, self._clock)
         now = self._clock.now()
         today = None
         if row.host_id is not None:
@@ -82,6 +84,14 @@ class InstanceExplainer:
         if row.sent_at is not None and row.due_at is not None:
             given_up_at = timeout_at(row.sent_at, row.due_at, catalogue.settings.lifecycle)
         return InstanceExplanation(now, row, terms, of_job.batch, job_class, given_up_at, today, of_job)
+
+
+def low_turnaround(catalogue: Catalogue, batch: Batch, host: Host) -> bool | None:
+    """Whether a host has the low turnaround that an accelerated batch asks for; None of any other batch."""
+    found = catalogue.acceleration
+    if found is None or not found.covers(batch.batch_id, batch.app_id):
+        return None
+    return host.host_id in found.hosts
 
 
 def terms_today(
@@ -113,6 +123,7 @@ def terms_today(
         retry=row.retries > 0,
         cuts=cuts,
         settings=reachable(settings, cuts),
+        low_turnaround=low_turnaround(catalogue, batch, host),
     )
     return Terms(
         speed.flop_per_s,
@@ -127,4 +138,5 @@ def terms_today(
         standing.p,
         standing.because,
         due,
+        stale_as_json(catalogue),
     )

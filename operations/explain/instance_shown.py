@@ -79,6 +79,7 @@ def _today(terms: Terms, now: float) -> dict[str, object]:
         "retry_turnaround_s": terms.retry_s,
         "p": terms.p,
         "p_because": terms.p_because,
+        "stale_cut_points": list(terms.stale_cut_points),
         "idle_host_would_get": answer,
     }
 

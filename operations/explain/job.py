@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.batches import Batch
@@ -11,6 +12,7 @@ from domain.jobs import InstanceState
 from domain.units import InstanceId, Instant, JobId, shard_of
 from domain.views import InstanceRow, JobRow
 from domain.waiting import Candidate, FreshRange
+from operations.catalogue import fresh_catalogue, stale_as_json
 from operations.explain.arrays import array_of, private_feeder
 from operations.explain.ports import ExplainStore
 from operations.explain.sample import Sample, sample_as_json, sample_of
@@ -30,6 +32,7 @@ class Waiting:
     candidate: Candidate | None
     in_array: bool
     sample: Sample | None
+    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class JobExplainer:
         )
 
     async def _waiting(self, row: InstanceRow, batch: Batch) -> Waiting:
-        catalogue = await self._store.applications.load_catalogue()
+        catalogue = await fresh_catalogue(self._store.applications, self._clock)
         candidate = await self._candidate(row, batch)
         if candidate is None:
             return Waiting(row.instance_id, None, False, None)
@@ -67,7 +70,7 @@ class JobExplainer:
         array = array_of([candidate], batch, classes, catalogue, self._clock)
         held = (await private_feeder(self._store.waiting, catalogue, self._clock)).array
         sample = await sample_of(self._store, array, catalogue, self._clock)
-        return Waiting(row.instance_id, candidate, row.instance_id in held, sample)
+        return Waiting(row.instance_id, candidate, row.instance_id in held, sample, stale_as_json(catalogue))
 
     async def _candidate(self, row: InstanceRow, batch: Batch) -> Candidate | None:
         """The instance as the feeder would read it."""
@@ -106,5 +109,6 @@ def waiting_as_json(one: Waiting) -> dict[str, object]:
         "hr_class": ready.hr_class if ready is not None else None,
         "sibling_hosts": list(one.candidate.sibling_hosts) if one.candidate is not None else [],
         "in_array": one.in_array,
+        "stale_cut_points": list(one.stale_cut_points),
         "sample": None if one.sample is None else sample_as_json(one.sample),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from operations.thresholds.shown import length_of
+from operations.thresholds.shown import length_of, stale_in_words
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -28,6 +28,7 @@ def _host(shown: Document) -> Iterator[str]:
         yield f"it would be given nothing now: {shown['refused']['why']}"
     wants = ", ".join(f"{one['processor_type']} ({one['idle']:g} of {one['count']} idle)" for one in shown["wants"])
     yield f"supposed to want: {wants or 'nothing'}"
+    yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
     yield "how it stands:"
     for one in shown["standing"]:
         place = f"  {one['app']} {one['processor_type']}: "
@@ -101,6 +102,7 @@ def _batch(shown: Document) -> Iterator[str]:
         yield f"C: {length_of(-shown['complete_in_s'])} ago"
     gate = "any host may have its first instances" if shown["gate"] == "none" else f"behind {shown['gate']}"
     yield f"feeding: {gate}; {shown['slots']} of {shown['slots_total']} slots are its own when an array is filled now"
+    yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
     if shown["sample"] is None:
         yield "nothing of it waits to be sent"
     else:
@@ -134,6 +136,7 @@ def _job(shown: Document) -> Iterator[str]:
         yield f"  instance {one['instance_id']}: {one['state']}{where}{'; ' if why else ''}{why}"
     for one in shown["waiting"]:
         yield from _waiting(one, shown["batches_ahead"], shown["unsent_ahead"])
+        yield from stale_in_words(one["stale_cut_points"], shown["computed_at"])
 
 
 def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
@@ -167,6 +170,7 @@ def _instance(shown: Document) -> Iterator[str]:
         yield from _due(shown["due"], shown["host_id"])
     if shown["today"] is not None:
         yield from _today(shown["today"])
+        yield from stale_in_words(shown["today"]["stale_cut_points"], shown["computed_at"])
     outcome = shown["outcome"]
     if outcome["turnaround_s"] is not None:
         late = outcome["late_s"]

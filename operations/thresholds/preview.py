@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from domain.apps import ProcessorType
 from domain.insight import Newcomers
 from domain.ranking import BOOTSTRAP_P, CutPoints, Gate
 from domain.settings import DeadlineRule, DeadlineSettings, Settings
-from domain.units import AppId, Instant, Seconds
+from domain.units import AppId, HostId, Instant, Seconds
 from hoststats.ports import Table
 from hoststats.ranking import Floats
 from hoststats.standing import Passing, opens, passing, percentiles, time_to_send_s
@@ -83,8 +85,16 @@ class WaitPreview:
 class Population:
     """The hosts as one setting of the thresholds sees them."""
 
-    def __init__(self, standings: Mapping[TypeOf, Standing], settings: Settings, *, now: Instant) -> None:
+    def __init__(
+        self,
+        standings: Mapping[TypeOf, Standing],
+        settings: Settings,
+        *,
+        now: Instant,
+        low_turnaround: frozenset[HostId] = frozenset(),
+    ) -> None:
         self._standings = standings
+        self._low = np.fromiter(low_turnaround, np.int64, len(low_turnaround))
         self.settings = settings
         self._strict = settings.deadline.rule is DeadlineRule.PROPOSAL
         self._p: dict[TypeOf, Floats] = {
@@ -117,6 +127,11 @@ class Population:
         newcomers = [self._newcomers(of_type, threshold).calls_per_hour for of_type, threshold in thresholds.items()]
         return Passing(found.rows, found.calls_per_hour + max(newcomers, default=0.0))
 
+    def low_turnaround(self, types: Iterable[TypeOf]) -> Passing:
+        """Rows of the hosts that the jobs of accelerated batches are for, and the calls from them."""
+        tables = [self._standings[of_type].table for of_type in types]
+        return passing((table, np.isin(table["host_id"], self._low)) for table in tables)
+
     def _newcomers(self, of_type: TypeOf, threshold: float) -> Newcomers:
         """Hosts without a row pass where the bootstrap rule gives them 0.5 and that is enough."""
         enough = threshold < BOOTSTRAP_P if self._strict else threshold <= BOOTSTRAP_P
@@ -147,15 +162,16 @@ def waits_previewed(behind: Mapping[BehindGate, int], old: Population, new: Popu
             place.app_id,
             place.gate,
             jobs,
-            _wait(old, jobs, {(place.app_id, kind): before for kind, before, _ in place.thresholds}),
-            _wait(new, jobs, {(place.app_id, kind): after for kind, _, after in place.thresholds}),
+            _wait(old, place.gate, jobs, {(place.app_id, kind): before for kind, before, _ in place.thresholds}),
+            _wait(new, place.gate, jobs, {(place.app_id, kind): after for kind, _, after in place.thresholds}),
         )
         for place, jobs in sorted(behind.items(), key=lambda one: (one[0].app_id, one[0].gate, one[0].thresholds))
     )
 
 
-def _wait(population: Population, jobs: int, thresholds: Mapping[TypeOf, float]) -> Wait:
-    rate = population.passing(thresholds).calls_per_hour
+def _wait(population: Population, gate: Gate, jobs: int, thresholds: Mapping[TypeOf, float]) -> Wait:
+    passed = population.low_turnaround(thresholds) if gate is Gate.LOW_TURNAROUND else population.passing(thresholds)
+    rate = passed.calls_per_hour
     return Wait(min(thresholds.values()), rate, time_to_send_s(jobs, rate))
 
 

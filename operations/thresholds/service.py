@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +12,8 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from domain.units import Instant
+from domain.units import HostId, Instant
+from operations.catalogue import fresh_catalogue, stale_as_json
 from operations.names import checked_text
 from operations.ports import Applications, Insight, SettingStore
 from operations.thresholds.keys import Changes, thresholds_as_json, with_changes
@@ -50,6 +51,7 @@ class Preview:
     types: tuple[TypePreview, ...]
     waits: tuple[WaitPreview, ...]
     app_names: Mapping[int, str]
+    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
 
 
 class Thresholds:
@@ -79,16 +81,17 @@ class Thresholds:
 
     async def preview(self, changes: Changes) -> Preview:
         """What the changes would do, by the hosts that called lately and the work that waits now. Nothing changes."""
-        catalogue = await self._store.applications.load_catalogue()
+        catalogue = await fresh_catalogue(self._store.applications, self._clock)
         now = self._clock.now()
         settings = catalogue.settings
         changed = with_changes(settings, changes)
         standings = {of_type: await self._standing(of_type, catalogue, now) for of_type in types_of(catalogue)}
         waiting = await self._store.insight.waiting_batches(MOST_BATCHES)
+        low = catalogue.acceleration.hosts if catalogue.acceleration is not None else frozenset[HostId]()
         behind = behind_gates(waiting, catalogue, settings.deadline, changed.deadline, now=now)
 
         def counted() -> tuple[tuple[TypePreview, ...], tuple[WaitPreview, ...]]:
-            old, new = (Population(standings, one, now=now) for one in (settings, changed))
+            old, new = (Population(standings, one, now=now, low_turnaround=low) for one in (settings, changed))
             return types_previewed(standings, old, new), waits_previewed(behind, old, new)
 
         types, waits = await asyncio.to_thread(counted)  # a million rows take a second, and clients are served here
@@ -99,6 +102,7 @@ class Thresholds:
             types,
             waits,
             {app_id: app.name for app_id, app in catalogue.apps.items()},
+            stale_as_json(catalogue),
         )
 
     async def _standing(self, of_type: TypeOf, catalogue: Catalogue, now: Instant) -> Standing:

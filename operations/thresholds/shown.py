@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any  # a JSON document's values
 
 from operations.thresholds.preview import Side, TypePreview, Wait
 from operations.thresholds.service import Preview
@@ -12,6 +13,7 @@ def preview_as_json(preview: Preview) -> dict[str, object]:
     """One object: the changes, each gate of each (app, processor type) before and after, and what waits."""
     return {
         "computed_at": preview.computed_at,
+        "stale_cut_points": list(preview.stale_cut_points),
         "changes": [{"key": key, "from": before, "to": after} for key, before, after in preview.changes],
         "hosts": [_type(one, preview.app_names[one.app_id]) for one in preview.types],
         "waiting": [
@@ -93,6 +95,7 @@ def preview_as_text(preview: Preview) -> str:
 def _lines(preview: Preview) -> Iterator[str]:
     for key, before, after in preview.changes:
         yield f"{key}: {before:g} -> {after:g}" if _are_numbers(before, after) else f"{key}: {before} -> {after}"
+    yield from stale_in_words(preview.stale_cut_points, preview.computed_at)
     yield ""
     yield "Hosts that called lately, and calls an hour from those that pass:"
     if not preview.types:
@@ -130,6 +133,20 @@ def _of_wait(wait: Wait) -> str:
     if wait.send_s is None:
         return f">= {wait.threshold:g}: never, nobody who passes calls"
     return f">= {wait.threshold:g}: {length_of(wait.send_s)} ({wait.calls_per_hour:.1f} calls/h)"
+
+
+def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[str]:
+    """One line for each cut points too old to judge by.
+
+    >>> list(stale_in_words([{"app": "pi", "processor_type": "cpu", "computed_at": 0.0}], 260_000.0))
+    ['pi cpu: hosts were last ranked 3.0 d ago, too long to judge by it: the bootstrap rule holds']
+    """
+    for one in stale:
+        ago = length_of(now - one["computed_at"])
+        yield (
+            f"{one['app']} {one['processor_type']}: hosts were last ranked {ago} ago, too long to judge by it: "
+            "the bootstrap rule holds"
+        )
 
 
 def length_of(seconds: float) -> str:

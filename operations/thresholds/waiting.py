@@ -60,15 +60,24 @@ def _place(
     app_id = one.batch.app_id
     found = []
     gate = Gate.NONE
+    is_accelerated = catalogue.acceleration is not None and catalogue.acceleration.covers(one.batch.batch_id, app_id)
     for kind in sorted(catalogue.processor_types(app_id)):
         cuts = catalogue.cut_points.get((app_id, kind))
         before, after = (
-            _typical(one, cuts, catalogue.median_safe_runtime_s(app_id), settings, retry=retry, now=now)
+            _typical(
+                one,
+                cuts,
+                catalogue.median_safe_runtime_s(app_id),
+                settings,
+                retry=retry,
+                is_accelerated=is_accelerated,
+                now=now,
+            )
             for settings in (old, new)
         )
         if before is None or after is None or before.gate is Gate.NONE:
             continue
-        gate = Gate.RETRY if retry else before.gate
+        gate = Gate.RETRY if retry and before.gate is not Gate.LOW_TURNAROUND else before.gate
         found.append((kind, before.threshold, after.threshold))
     return BehindGate(app_id, gate, tuple(found)) if found else None
 
@@ -80,6 +89,7 @@ def _typical(
     settings: DeadlineSettings,
     *,
     retry: bool,
+    is_accelerated: bool,
     now: Instant,
 ) -> Due | None:
     """The due date an idle host of median speed would be given if it opened every gate."""
@@ -93,6 +103,7 @@ def _typical(
         retry=retry,
         cuts=cuts,
         settings=reachable(settings, cuts),
+        low_turnaround=True if is_accelerated else None,
     )
     return None if isinstance(due, Refusal) else due
 

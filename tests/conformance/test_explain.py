@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from domain.acceleration import Acceleration
 from domain.apps import NVIDIA
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
@@ -19,6 +20,7 @@ from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seco
 from operations.explain.service import Explain
 from operations.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
 from tests.builders import NOW, a_job_class
+from tests.conformance.test_thresholds import ranked_hosts
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import (
@@ -227,6 +229,46 @@ async def test_a_due_date_is_taken_apart(store: Store) -> None:
     assert today["idle_host_would_get"]["row"] == 1
     words = instance_in_words(shown)
     assert "because: row 1: throughput" in words and "it came back after 1.0 h" in words
+
+
+async def test_an_accelerated_job_is_explained_behind_its_gate(store: Store) -> None:
+    version = await a_registered_version(store)
+    batch, host = await a_submitted_batch(store), await a_calling_host(store)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await store.settings.set_setting("deadline.rule", "accelerated", now=NOW, who="ops", why="")
+    answers = []
+    for low in (frozenset[HostId](), frozenset({host.host_id})):
+        found = Acceleration(NOW, low, apps=frozenset({version.app_id}), batches=frozenset({batch.batch_id}))
+        await store.notes.note_acceleration(found)
+        shown = await explain(store).instance(sent.instance_id)
+        assert isinstance(shown["today"], dict)
+        answers.append(shown["today"]["idle_host_would_get"])
+
+    assert answers[0]["refused"] == "below_gate"
+    assert answers[1]["gate"] == "low_turnaround"
+
+
+async def test_cut_points_too_old_to_judge_by_are_left_out_and_named(store: Store) -> None:
+    version = await a_registered_version(store)
+    host = (await ranked_hosts(store, version))[-1]
+    batch = await a_submitted_batch(store, jobs=2)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    waiting = sent.instance_id + 1
+    told = []
+    for hours in (2.0, 60.0):
+        answer = Explain(store, HandClock(later(NOW, hours * 3600.0)))
+        shown_host, shown = await answer.host(host.host_id), await answer.instance(sent.instance_id)
+        shown_batch, shown_waiting = await answer.batch(batch.batch_id), await answer.instance(InstanceId(waiting))
+        assert isinstance(shown["today"], dict)
+        [standing] = listed(shown_host, "standing")
+        [unsent] = listed(shown_waiting, "waiting")
+        kept = (one["stale_cut_points"] for one in (shown_host, shown["today"], shown_batch, unsent))
+        words = (host_in_words(shown_host), instance_in_words(shown), batch_in_words(shown_batch))
+        told.append((standing["p"], [len(one) for one in kept], ["last ranked" in one for one in words]))
+
+    assert told[0][0] < 0.5
+    assert told[0][1:] == ([0, 0, 0, 0], [False, False, False])
+    assert told[1] == (0.5, [1, 1, 1, 1], [True, True, True])
 
 
 async def test_an_unsent_instance_says_why_it_waits(store: Store) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from domain.acceleration import Acceleration
 from domain.apps import CPU, AppVersion
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
@@ -17,6 +18,7 @@ from domain.units import HOUR_S, BatchId, Instant, later
 from operations.thresholds.keys import changes_of
 from operations.thresholds.preview import TypePreview, WaitPreview
 from operations.thresholds.service import Preview, Thresholds
+from operations.thresholds.shown import preview_as_text
 from scheduler.gates import percentile_of
 from tests.builders import NOW
 from tests.conformance.test_host_statistics import a_result, one_sample_is_enough, ranked
@@ -192,6 +194,36 @@ async def test_a_rule_without_gates_keeps_no_job_waiting(store: Store) -> None:
 
     assert found.waits == ()
     assert [one.gates for one in found.types] == [()]
+
+
+async def test_cut_points_too_old_to_judge_by_are_left_out_as_of_every_decision(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)
+    old = later(LATER, 49 * HOUR_S)
+
+    found, stale = await previewed(store, ("p_tight", 0.45)), await previewed(store, ("p_tight", 0.45), now=old)
+
+    assert [(one.small_population, one.rows) for one in (*found.types, *stale.types)] == [(False, 20), (True, 20)]
+    assert found.stale_cut_points == []
+    assert [(one["app"], one["processor_type"]) for one in stale.stale_cut_points] == [("pi", CPU)]
+    assert "pi cpu: hosts were last ranked" in preview_as_text(stale)
+
+
+async def test_jobs_of_an_accelerated_batch_wait_for_calls_of_low_turnaround_hosts(store: Store) -> None:
+    version = await a_registered_version(store)
+    hosts = await ranked_hosts(store, version)
+    batch = await a_submitted_batch(store, jobs=4)
+    await store.settings.set_setting("deadline.rule", "accelerated", now=NOW, who="ops", why="")
+    low = frozenset(host.host_id for host in hosts[:2])
+    await store.notes.note_acceleration(
+        Acceleration(NOW, low, apps=frozenset({version.app_id}), batches=frozenset({batch.batch_id}))
+    )
+
+    [wait] = (await previewed(store, ("p_tight", 0.45))).waits
+
+    assert (wait.gate, wait.jobs) == (Gate.LOW_TURNAROUND, 4)
+    assert wait.old.calls_per_hour == pytest.approx(2.0)
+    assert wait.old.send_s == pytest.approx(2 * HOUR_S)
 
 
 async def test_a_preview_changes_nothing(store: Store) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from domain.acceleration import Acceleration
 from domain.apps import CPU
 from domain.batches import BatchCounts, QoS
 from domain.errors import InvalidInputError
 from domain.insight import WaitingBatch
 from domain.ranking import Gate
 from domain.settings import DeadlineRule, DeadlineSettings
-from domain.units import AppId, Seconds, later
+from domain.units import AppId, HostId, Seconds, later
 from operations.thresholds.keys import changes_of, full_key
 from operations.thresholds.waiting import BehindGate, behind_gates
 from tests.builders import NOW, a_batch
@@ -73,6 +74,20 @@ def test_while_nobody_is_ranked_no_gate_is_higher_than_what_hosts_have() -> None
 def test_the_fixed_rule_has_no_gates_and_the_proposal_none_for_retries() -> None:
     assert behind(due_in(0.5), DeadlineSettings(rule=DeadlineRule.FIXED)) == {}
     assert behind(waiting(retries=3), DeadlineSettings(rule=DeadlineRule.PROPOSAL)) == {}
+
+
+def test_jobs_of_an_accelerated_batch_are_behind_its_gate_and_no_others() -> None:
+    rule = DeadlineSettings(rule=DeadlineRule.ACCELERATED)
+    one = waiting(retries=3)
+    found = Acceleration(NOW, frozenset({HostId(1)}), frozenset({AppId(1)}), frozenset({one.batch.batch_id}))
+    cuts = some_cuts(median_safe_runtime_s=Seconds(DAY_S))
+    catalogue = replace(a_catalogue(cuts=[cuts]), acceleration=found)
+
+    assert behind_gates([one], catalogue, rule, rule, now=NOW) == {
+        BehindGate(AppId(1), Gate.LOW_TURNAROUND, ((CPU, 0.0, 0.0),)): 10
+    }
+    other = replace(catalogue, acceleration=replace(found, batches=frozenset()))
+    assert behind_gates([one], other, rule, rule, now=NOW) == {}
 
 
 def test_thresholds_are_named_with_or_without_their_section_and_once() -> None:
