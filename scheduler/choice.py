@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from domain.apps import AppVersion, ProcessorType
 from domain.batches import Batch
@@ -81,6 +81,21 @@ class Choice:
 
     def _refusals(self) -> list[Refusal]:
         return [one.refusal for one in self.refused_at_large] + [refusal for _, _, refusal in self.not_given]
+
+
+def refused_by_all(refused: Mapping[tuple[int, ProcessorType], Refusal], kinds: int) -> Iterator[tuple[int, Refusal]]:
+    """Places that each of so many types of processors was refused, with the last reason.
+
+    >>> why = Refusal(RefusalCode.MEMORY, "too little")
+    >>> [place for place, _ in refused_by_all({(7, "cpu"): why, (8, "cpu"): why, (7, "gpu"): why}, 2)]
+    [7]
+    """
+    met: dict[int, int] = {}  # how many refusals of each place were passed
+    for (place, _), why in refused.items():
+        if kinds > 1:
+            met[place] = met.get(place, 0) + 1
+        if kinds <= 1 or met[place] == kinds:
+            yield place, why
 
 
 def _spelled_out(one: NotGiven) -> Refused:

@@ -10,17 +10,16 @@ Nothing but the array it is given is changed.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 from domain.apps import ANONYMOUS, ProcessorType
 from domain.jobs import Ready
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule
-from domain.units import AppId, JobId
+from domain.units import AppId, BatchId, JobId
 from scheduler.asking import Asking, Want
 from scheduler.assigning import assignment_of
-from scheduler.choice import Choice, Chosen, Refused
+from scheduler.choice import Choice, Chosen, Refused, refused_by_all
 from scheduler.feasibility import (
     AppCheck,
     ClassCheck,
@@ -29,8 +28,6 @@ from scheduler.feasibility import (
     fits_disk,
     fits_hr,
     fits_memory,
-    hr_class_of,
-    hr_refusal,
     is_beta_wanted,
     is_offered,
     is_selected,
@@ -39,14 +36,18 @@ from scheduler.gates import newcomer_refusal
 from scheduler.need import Need, need_of
 from scheduler.passes import PASSES, Pass, groups_in
 from scheduler.ports import JobArray, SlotGroup
-from scheduler.verdict import Judge, Verdict
+from scheduler.slots import after_retries, job_refusal, next_for_newcomers
+from scheduler.verdict import Judge, Verdict, is_gated_whole
 
 # The page to show a volunteer who asks "why do I get no work?". Cheapest first; the first refusal counts.
 APP_CHECKS: tuple[AppCheck, ...] = (is_offered, is_selected, is_beta_wanted)  # then: a version that runs here
 CLASS_CHECKS: tuple[ClassCheck, ...] = (fits_memory, fits_cpus, fits_disk, fits_hr)  # then: due date and gate
 
-GROUPS_LOOKED_AT = 256  # that give a host nothing, per pass and processor type, before the rest is left out
+# What is looked at in vain before the rest is left out:
+GROUPS_LOOKED_AT = 256  # that do not fit the host, per pass and processor type
+GATES_LOOKED_AT = 1024  # behind which the host may have no more, besides
 SLOTS_LOOKED_AT = 64  # of a group, which the host may not have one by one, before going on to the next
+DRAWS_LOOKED_AT = 1024  # slots that are not for newcomers, per request; SLOTS_LOOKED_AT of a group in any case
 
 
 def choose(asking: Asking, array: JobArray, walk: Walk | None = None) -> Choice:
@@ -74,9 +75,9 @@ class Walk:
         self._groups: Sequence[SlotGroup] = array.groups()
         self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS)
         self._scheduler = asking.catalogue.settings.scheduler
-        self._deadline = asking.catalogue.settings.deadline
-        is_capped = self._deadline.rule is DeadlineRule.MUSTER  # the other rules know no such cap
-        self._urgent_share = self._scheduler.urgent_share_fraction if is_capped else 1.0
+        # The other rules know neither a share of urgent jobs nor one of newcomers.
+        self._is_muster = asking.catalogue.settings.deadline.rule is DeadlineRule.MUSTER
+        self._urgent_share = self._scheduler.urgent_share_fraction if self._is_muster else 1.0
         self._chosen: list[Chosen] = []
         self._jobs: set[JobId] = set()
         self._served: set[ProcessorType] = set()
@@ -84,6 +85,9 @@ class Walk:
         self._closed: set[int] = set()  # of those, what these processors get nothing more of
         self._refused_urgent: set[int] = set()  # urgent groups these processors may have no slot of
         self._useless: dict[AppId, Refusal] = {}  # apps these processors get nothing of
+        self._gated: dict[BatchId, Refusal | None] = {}  # batches that are gated whole; None: no room for urgent jobs
+        self._at_gate = False  # the group looked at last is behind one
+        self._draws_left = DRAWS_LOOKED_AT
         self._share_used_up = False  # urgent jobs have their share of what these processors get
         self._given: set[int] = set()  # of those, what something was taken from
         self._refused: dict[tuple[int, ProcessorType], Refusal] = {}
@@ -102,6 +106,7 @@ class Walk:
         self._closed.clear()
         self._refused_urgent.clear()
         self._useless.clear()
+        self._gated.clear()
         self._share_used_up = False
         for one_pass in PASSES:
             if not need.open or (one_pass is Pass.LEFT_OVER and not self._share_used_up):
@@ -110,25 +115,37 @@ class Walk:
 
     def _walk(self, one_pass: Pass, kind: ProcessorType, need: Need) -> Need:
         """One pass over the groups that it looks at and that are not closed; what is still wanted."""
-        closed, useless, refused = self._closed, self._useless, self._refused_urgent
-        fruitless = 0
+        closed, useless, gated, refused = self._closed, self._useless, self._gated, self._refused_urgent
+        fruitless = gates = 0
         for place, group in groups_in(one_pass, self._groups, self._asking, self._judge, kind):
-            if place in closed:
+            if place in closed or place in refused:
+                continue
+            if gated and group.batch.batch_id in gated and self._left_behind(one_pass, place, group, kind):
                 continue
             if useless and group.batch.app_id in useless:
                 if self._passed_by(place, group, kind):
                     continue
                 return need
-            before = need
-            if place not in refused:
-                need = self._offer(one_pass, place, group, kind, need)
-                if not need.open or (self._share_used_up and one_pass is Pass.GATED):
-                    return need
-            fruitless += need is before and group.batch.app_id not in useless
-            if fruitless == GROUPS_LOOKED_AT:
-                self._cut_short(one_pass, kind)
+            before, self._at_gate = need, False
+            need = self._offer(one_pass, place, group, kind, need)
+            if not need.open or (self._share_used_up and one_pass is Pass.GATED):
                 return need
+            if need is before and group.batch.app_id not in useless:
+                fruitless, gates = fruitless + (not self._at_gate), gates + self._at_gate
+                if fruitless == GROUPS_LOOKED_AT or gates == GATES_LOOKED_AT:
+                    self._cut_short(one_pass, kind)
+                    return need
         return need
+
+    def _left_behind(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType) -> bool:
+        """Whether to pass by a group of a batch that is gated whole: it needs no look of its own."""
+        why = self._gated[group.batch.batch_id]
+        if why is None:
+            return one_pass is not Pass.LEFT_OVER and not group.urgent
+        self._looked_at.add(place)
+        self._closed.add(place)
+        self._refused[place, kind] = why
+        return True
 
     def _passed_by(self, place: int, group: SlotGroup, kind: ProcessorType) -> bool:
         """Whether to go on behind a group of an app the host gets nothing of: not when every app is such a one."""
@@ -164,15 +181,9 @@ class Walk:
 
     def _note_in_array(self) -> None:
         """Tell the array which groups were of no use to this host, on any of its processors."""
-        kinds, host_id, given = len(self._served), self._asking.host.host_id, self._given
-        met: dict[int, int] = {}  # how many refusals of each group were passed
-        for (place, _), why in self._refused.items():
-            if kinds > 1:
-                met[place] = met.get(place, 0) + 1
-                if met[place] < kinds:
-                    continue
-            if place not in given:
-                self._array.note_refusal(self._groups[place], host_id, why.code)
+        for place, why in refused_by_all(self._refused, len(self._served)):
+            if place not in self._given:
+                self._array.note_refusal(self._groups[place], self._asking.host.host_id, why.code)
 
     def _offer(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need) -> Need:
         """Take slots of one group while they are wanted and the host may have them; what is still wanted."""
@@ -184,39 +195,48 @@ class Walk:
             known = first
         slots = group.slots()
         taken: list[Ready] = []
-        passed_over: list[Refusal] = []
+        passed_over: Refusal | None = None
         refused = True  # every slot, by its class
-        at = 0
-        while at < len(slots) and len(passed_over) < SLOTS_LOOKED_AT and need.open:
+        at = looked_at = 0
+        while at < len(slots) and looked_at < SLOTS_LOOKED_AT and need.open:
             slot = slots[at]
             verdict = known or self._verdict(one_pass, place, group, kind, need, retry=slot.retries > 0)
             if not isinstance(verdict, Verdict):
                 refused = refused and verdict is not None
-                at = _after_retries(slots) if slot.retries > 0 else len(slots)
+                at = after_retries(slots) if slot.retries > 0 else len(slots)
+                continue
+            refused = False
+            place_after, why = self._passed_over(group, slots, at, verdict)
+            if why is not None:
+                passed_over, at = why, place_after
+                looked_at += why.code is not RefusalCode.NEWCOMER_SHARE
                 continue
             at += 1
-            refused = False
-            refusal = self._slot_refusal(group, slot, verdict)
-            if refusal is not None:
-                passed_over.append(refusal)
-                continue
             self._give(group, slot, verdict)
             known = None  # the host is busier now
             taken.append(slot)
             need = need.after(verdict.usable.usage, verdict.runtime_s, urgent=verdict.gated)
         if refused:
             self._refused_urgent.add(place)
-        self._take(place, taken)
-        if not taken and passed_over:
-            self._refused.setdefault((place, kind), passed_over[-1])
+        for slot in taken:
+            self._array.take(slot, self._asking.host.host_id, self._asking.volunteer.volunteer_id)
+        if taken:
+            self._given.add(place)
+        elif passed_over is not None:
+            self._refused.setdefault((place, kind), passed_over)
         return need
 
-    def _take(self, place: int, slots: Sequence[Ready]) -> None:
-        """Take these slots of one group out of the array."""
-        for slot in slots:
-            self._array.take(slot, self._asking.host.host_id, self._asking.volunteer.volunteer_id)
-        if slots:
-            self._given.add(place)
+    def _passed_over(
+        self, group: SlotGroup, slots: Sequence[Ready], at: int, verdict: Verdict
+    ) -> tuple[int, Refusal | None]:
+        """Where to go on after the slots from `at` that are not for this host, and why not; None: that one is."""
+        if self._is_muster and verdict.is_newcomers:
+            fraction = self._scheduler.newcomer_fraction
+            looked_at, place = next_for_newcomers(slots, at, fraction, most=max(self._draws_left, SLOTS_LOOKED_AT))
+            self._draws_left -= looked_at
+            if place > at:
+                return place, newcomer_refusal(verdict.standing, slots[at], fraction)
+        return at + 1, job_refusal(slots[at], group, self._asking, self._array, in_reply=self._jobs)
 
     def _verdict(
         self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need, *, retry: bool
@@ -226,6 +246,8 @@ class Walk:
         found = self._judge.verdict(place, group, kind, retry=retry)
         if isinstance(found, Refusal):
             self._note(place, group, kind, found)
+            if found.code is RefusalCode.BELOW_GATE:
+                self._behind_gate(group, found)
             return found
         if not found.gated:
             return None if one_pass is Pass.GATED or one_pass is Pass.LEFT_OVER else found
@@ -234,8 +256,15 @@ class Walk:
         )
         if not has_room:
             self._share_used_up = True
+            self._behind_gate(group, None)
             return None
         return found
+
+    def _behind_gate(self, group: SlotGroup, why: Refusal | None) -> None:
+        """Remember that the host may have no job of a group now; nor of its whole batch, where that is alike."""
+        self._at_gate = True
+        if not group.urgent and is_gated_whole(group.batch, self._asking):
+            self._gated[group.batch.batch_id] = why
 
     def _note(self, place: int, group: SlotGroup, kind: ProcessorType, why: Refusal) -> None:
         """Remember a class's refusal; one of the whole app is told once."""
@@ -246,22 +275,6 @@ class Walk:
         if self._judge.bests.get((app_id, kind)) is why:
             self._closed.add(place)
             self._refused_apps[app_id, kind] = self._useless[app_id] = why
-
-    def _slot_refusal(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> Refusal | None:
-        """The checks of a single job: one instance per host and volunteer, hosts alike, newcomers' share."""
-        asking = self._asking
-        if slot.job_id in self._jobs:
-            return Refusal(RefusalCode.SAME_HOST, "job {0} has another instance in this reply", (slot.job_id,))
-        if slot.hr_class:
-            refusal = hr_refusal(slot, hr_class_of(asking.host, group.job_class.hr_type))
-            if refusal is not None:
-                return refusal
-        code = self._array.may_have(slot, asking.host.host_id, asking.volunteer.volunteer_id)
-        if code is not None:
-            return Refusal(code, "job {0} already has an instance there", (slot.job_id,))
-        if not verdict.gated and self._deadline.rule is DeadlineRule.MUSTER:
-            return newcomer_refusal(verdict.standing, slot, self._scheduler.newcomer_fraction)
-        return None
 
     def _give(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> None:
         """Put a job in the reply."""
@@ -274,15 +287,4 @@ class Walk:
         if self._judge.sent(verdict, group.job_class):
             self._closed.clear()
             self._refused_urgent.clear()
-
-
-def _after_retries(slots: Sequence[Ready]) -> int:
-    """Where the slots without retries begin; they come last.
-
-    >>> from domain.jobs import Ready
-    >>> _after_retries([Ready(1, 1, 1, 1, retries=2), Ready(2, 2, 1, 1, retries=1), Ready(3, 3, 1, 1)])
-    2
-    """
-    if slots[-1].retries > 0:
-        return len(slots)
-    return bisect_left(slots, 0, key=lambda slot: -slot.retries)
+            self._gated.clear()

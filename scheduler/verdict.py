@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 from domain.acceleration import Acceleration
 from domain.apps import ProcessorType
+from domain.batches import Batch, QoS, complete_at
 from domain.jobs import JobClass
 from domain.quick import quick_dataclass
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
-from domain.settings import DeadlineSettings
+from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import AppId, AppVersionId, Seconds
 from scheduler.asking import Asking
 from scheduler.busy import Busy, busy_of, held_work, resent_work, told_work
@@ -44,6 +45,11 @@ class Verdict:
     @property
     def gated(self) -> bool:
         return self.due.gate is not Gate.NONE
+
+    @property
+    def is_newcomers(self) -> bool:
+        """Whether a newcomer asks for ungated work: it may have its share of it only."""
+        return self.standing.p is None and self.due.gate is Gate.NONE
 
 
 class Judge:
@@ -187,6 +193,19 @@ class Judge:
         self._to_book.clear()
         self._busy_then = busy
         return busy
+
+
+def is_gated_whole(batch: Batch, asking: Asking) -> bool:
+    """Whether the first instances of all jobs of a batch are behind one gate, if one is: whatever their size.
+
+    So they are without an estimate, and once C is past. C of a long deadline depends on what each job allows.
+    """
+    if asking.catalogue.settings.deadline.rule is DeadlineRule.ACCELERATED:
+        return True
+    if batch.qos is QoS.THROUGHPUT or batch.qos is QoS.LONG_DEADLINE:
+        return False
+    target = complete_at(batch, None)
+    return target is None or target <= asking.now
 
 
 def is_accelerated(acceleration: Acceleration, group: SlotGroup) -> bool:

@@ -104,6 +104,13 @@ class WatchedWalk(Walk):
         self.looks.append(Look(kind, self._now_in, place, 0, self._useless[group.batch.app_id]))
         return True
 
+    def _left_behind(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType) -> bool:
+        if not super()._left_behind(one_pass, place, group, kind):
+            return False
+        why = self._gated[group.batch.batch_id]
+        self.looks.append(Look(kind, one_pass, place, 0, why, "" if why is not None else SHARE_USED_UP))
+        return True
+
     def _offer(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need) -> Need:
         self._met = met = _Met()
         need = super()._offer(one_pass, place, group, kind, need)
@@ -123,12 +130,14 @@ class WatchedWalk(Walk):
             self._met.later = SHARE_USED_UP if gated else UNGATED
         return found
 
-    def _slot_refusal(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> Refusal | None:
-        refusal = super()._slot_refusal(group, slot, verdict)
+    def _passed_over(
+        self, group: SlotGroup, slots: Sequence[Ready], at: int, verdict: Verdict
+    ) -> tuple[int, Refusal | None]:
+        place, refusal = super()._passed_over(group, slots, at, verdict)
         if refusal is not None:
-            self._met.codes[refusal.code] += 1
+            self._met.codes[refusal.code] += place - at
             self._met.sentences.setdefault(refusal.code, refusal.detail)
-        return refusal
+        return place, refusal
 
     def _give(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> None:
         super()._give(group, slot, verdict)

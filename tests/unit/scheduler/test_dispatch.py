@@ -10,9 +10,21 @@ from domain.batches import BatchCounts, QoS
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
 from domain.jobs import Input
 from domain.refusals import RefusalCode
-from domain.units import DAY_S, HOUR_S, AppVersionId, FlopPerSecond, HostId, Instant, JobId, Seconds, VolunteerId
+from domain.units import (
+    DAY_S,
+    HOUR_S,
+    AppVersionId,
+    FlopPerSecond,
+    HostId,
+    InstanceId,
+    Instant,
+    JobId,
+    Seconds,
+    VolunteerId,
+)
 from scheduler.choice import Choice
-from scheduler.dispatch import GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
+from scheduler.dispatch import DRAWS_LOOKED_AT, GATES_LOOKED_AT, GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
+from scheduler.gates import draw
 from tests.builders import (
     LINUX,
     NOW,
@@ -316,6 +328,36 @@ def test_newcomers_get_their_share_only() -> None:
     assert ready.noted == [(ready.held[0], RefusalCode.NEWCOMER_SHARE)]
 
 
+def test_newcomers_get_what_is_theirs_however_far_behind_it_stands() -> None:
+    catalogue = a_catalogue(cuts=[some_cuts()])
+    ready = array(a_group(1, 1000))
+    theirs = [slot.instance_id for slot in ready.held[0].ready if draw(slot.instance_id) < 0.05]
+    sent = []
+    for number in range(1, 101):
+        asking = an_asking(
+            catalogue=catalogue,
+            host=a_host(host_id=number, volunteer_id=number),
+            volunteer=a_volunteer(volunteer_id=number),
+        )
+        sent += ids(choose(asking, ready))
+    assert sent == theirs
+
+
+def test_newcomers_are_looked_at_a_bounded_number_of_slots_for() -> None:
+    catalogue = a_catalogue(cuts=[some_cuts()])
+    first = [i for i in range(1, 10**6) if draw(InstanceId(i)) >= 0.05][: DRAWS_LOOKED_AT + SLOTS_LOOKED_AT]
+    theirs = next(i for i in range(1, 10**6) if draw(InstanceId(i)) < 0.05)
+
+    def sent(others: int) -> list[int]:
+        slots = [a_ready(instance_id=i, job_id=i) for i in [*first[:others], theirs]]
+        group = a_group(1)
+        group.ready = slots  # in this order
+        return ids(choose(an_asking(catalogue=catalogue), array(group)))
+
+    assert sent(DRAWS_LOOKED_AT - 1) == [theirs]
+    assert sent(DRAWS_LOOKED_AT) == []
+
+
 def test_a_host_with_a_record_is_no_newcomer_for_trying_another_version() -> None:
     new = an_app_version(app_version_id=2, plan_class=a_plan_class(name="avx", ncpus=1.0, cpu_speed_fraction=1.0))
     catalogue = a_catalogue(an_app_version(), new, cuts=[some_cuts()])
@@ -414,6 +456,54 @@ def test_a_request_decides_about_a_bounded_number_of_groups_and_says_so() -> Non
     assert len(ready.noted) == GROUPS_LOOKED_AT
     [told] = [one.refusal.detail for one in choice.refused if one.refusal.code is RefusalCode.REQUEST_LIMIT]
     assert told == "looked at 256 of 306 kinds of jobs, which do not fit; the others were left out"
+
+
+def test_ordinary_work_is_reached_behind_any_number_of_gated_groups() -> None:
+    """However many classes, and batches of one, a host below their gate meets first."""
+    for gated in (GROUPS_LOOKED_AT - 1, GROUPS_LOOKED_AT, GROUPS_LOOKED_AT + 50):
+        groups = [a_group(number, **AFAP) for number in range(1, gated + 1)]
+        asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+        choice = choose(asking, array(*groups, a_group(9000, 1)))
+        assert ids(choice) == [9_000_000]
+        assert choice.counts() == {RefusalCode.BELOW_GATE: gated}
+
+
+def test_ordinary_work_is_reached_behind_gated_groups_once_urgent_jobs_have_their_share() -> None:
+    groups = [a_group(number, **AFAP) for number in range(1, GROUPS_LOOKED_AT + 51)]
+    held = (a_held(instance_id=90, job_id=90, tight=True),)
+    asking = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
+    assert ids(choose(asking, array(*groups, a_group(9000, 1)))) == [9_000_000]
+
+
+def test_ordinary_work_is_reached_behind_late_jobs_of_all_sizes() -> None:
+    at = Instant(NOW + HOUR_S)
+    groups = [
+        a_group(number, qos=QoS.SHORT_DEADLINE, deadline_at=at, fpops_est_flop=1e12 * number)
+        for number in range(2, GROUPS_LOOKED_AT + 52)
+    ]
+    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+    assert ids(choose(asking, array(*groups, a_group(9000, 1)))) == [9_000_000]
+
+
+def test_retries_a_host_may_not_have_hide_nothing() -> None:
+    groups = [
+        a_group(number, ready=[a_ready(instance_id=number, job_id=number, retries=1)])
+        for number in range(1, GROUPS_LOOKED_AT + 51)
+    ]
+    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+    assert ids(choose(asking, array(*groups, a_group(9000, 1)))) == [9_000_000]
+
+
+def test_gates_are_looked_at_a_bounded_number_of_times_too() -> None:
+    at = Instant(NOW + HOUR_S)
+    groups = [
+        a_group(number, qos=QoS.SHORT_DEADLINE, deadline_at=at, fpops_est_flop=1e13)
+        for number in range(1, GATES_LOOKED_AT + 11)
+    ]
+    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+    choice = choose(asking, array(*groups, a_group(9000, 1)))
+    assert (ids(choice), choice.examined) == ([], GATES_LOOKED_AT)
+    assert codes(choice) == {RefusalCode.BELOW_GATE, RefusalCode.REQUEST_LIMIT}
 
 
 def test_what_stands_behind_many_groups_that_fit_nobody_is_reached_when_few_do_not() -> None:

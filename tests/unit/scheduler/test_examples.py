@@ -7,11 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from scheduler import busy, deadline, dispatch, feasibility, gates, need, plan_classes, runtime, versions
+from scheduler import busy, choice, deadline, feasibility, gates, need, plan_classes, runtime, slots, versions
 
 
 @pytest.mark.parametrize(
-    "module", [busy, deadline, dispatch, feasibility, gates, need, plan_classes, runtime, versions]
+    "module", [busy, choice, deadline, feasibility, gates, need, plan_classes, runtime, slots, versions]
 )
 def test_examples_hold(module: ModuleType) -> None:
     failed, tried = doctest.testmod(module)
