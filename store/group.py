@@ -32,6 +32,7 @@ class Lane:
 
     session: Session | None = None
     back_at: int = 0  # groups served by all lanes: until then it sits out
+    is_new: bool = False  # no statement has been made on its connection yet
 
     def serves(self) -> bool:
         """Whether it has a connection, as far as is known."""
@@ -50,8 +51,9 @@ class Grouped(Generic[Ask, Answer]):
     An idle group starts as soon as nobody else is coming. When a group fails it is rolled back and done again in
     halves, and those in halves, so that only the culprit gets the exception; a group that met another transaction is
     done again as a whole first. A lost connection is UnavailableError for those who shared the statement it was lost
-    in. A lane that cannot connect leaves the others to serve; when none is connected, whoever waits gets
-    UnavailableError at once. An asker that is cancelled leaves; its ask may still be done.
+    in. A lane that cannot connect, or whose connection is lost before its first statement, leaves the others to serve;
+    when none is connected, whoever waits gets UnavailableError at once. An asker that is cancelled leaves; its ask may
+    still be done.
     """
 
     def __init__(
@@ -76,7 +78,6 @@ class Grouped(Generic[Ask, Answer]):
         self._idle = list(self._lanes)
         self._running: set[asyncio.Task[None]] = set()
         self._gathering = False
-        self._connecting = 0
         self._served = 0  # groups
         self._closed = False
 
@@ -127,35 +128,53 @@ class Grouped(Generic[Ask, Answer]):
     async def _join(self, lane: Lane) -> None:
         """Connect a lane; it takes nobody before, so that the other lanes may serve whoever waits."""
         lane.drop()
-        self._connecting += 1
         try:
             lane.session = await self._connect(self.dsn)
-        except Exception as error:
-            lane.back_at = self._served + self._sits_out
-            if self._connecting == 1 and not any(one.serves() for one in self._lanes):
-                self._turn_away(error)
-        self._connecting -= 1
-        self._idle.append(lane)
-        self._start()
+            lane.is_new = True
+            if not lane.serves():
+                self._sit_out(lane, _lost_at_once())
+        except BaseException as error:
+            self._sit_out(lane, error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._idle.append(lane)
+            self._start()
 
-    def _turn_away(self, error: Exception) -> None:
-        """No connection is to be had: whoever waits is told so now, and who comes next may try any lane."""
+    def _sit_out(self, lane: Lane, error: BaseException) -> None:
+        """The lane leaves those who wait to the others.
+
+        When none of those is connected, whoever waits is told so now, and who comes next may try any lane.
+        """
+        lane.drop()
+        lane.back_at = self._served + self._sits_out
+        if any(one.serves() for one in self._lanes):
+            return
         waiting, self._waiting = self._waiting, deque()
         for member in waiting:
-            _tell([member], UnavailableError(str(error)) if isinstance(error, UnavailableError) else error)
-        for lane in self._lanes:
-            lane.back_at = 0
+            _tell([member], UnavailableError(str(error)) if isinstance(error, UnavailableError) else _told(error))
+        for one in self._lanes:
+            one.back_at = 0
 
     async def _run(self, lane: Lane) -> None:
         """Gather a group and serve it; meanwhile the other lanes may do the same."""
+        group: list[tuple[Ask, asyncio.Future[Answer]]] = []
         try:
-            await self._gather()
-            group = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
-        finally:
-            self._gathering = False
-        try:
+            try:
+                await self._gather()
+                group += [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+            finally:
+                self._gathering = False
             self._start()
             await self._serve(lane, group)
+            if lane.is_new and not lane.serves():
+                self._sit_out(lane, _lost_at_once())
+        except BaseException as error:  # of what was done for them: nobody of the group must wait for ever
+            lane.drop()
+            again = {answer for _, answer in self._waiting}
+            _tell([member for member in group if member[1] not in again], _told(error))
+            if not isinstance(error, Exception):
+                raise
         finally:
             self._served += 1
             self._idle.append(lane)
@@ -191,6 +210,7 @@ class Grouped(Generic[Ask, Answer]):
             if lane.session is None or lane.session.is_closed():
                 self._waiting.extendleft(reversed([*part, *(one for rest in reversed(parts) for one in rest)]))
                 return
+            lane.is_new = False
             try:
                 answers = await self._attempt(lane.session, [ask for ask, _ in part], tries)
             except Exception as error:
@@ -223,7 +243,7 @@ class Grouped(Generic[Ask, Answer]):
     async def _attempt(self, session: Session, asks: Sequence[Ask], tries: int) -> Sequence[Answer]:
         """The answers to a group, or its exception. What met another transaction is tried again as it is."""
         if not self._in_transaction:
-            return await self._work(session, asks)
+            return await self._answers(session, asks)
         for _ in range((tries if len(asks) > 1 else TRIES) - 1):
             try:
                 return await self._transact(session, asks)
@@ -234,13 +254,29 @@ class Grouped(Generic[Ask, Answer]):
 
     async def _transact(self, session: Session, asks: Sequence[Ask]) -> Sequence[Answer]:
         async with session.transaction():
-            return await self._work(session, asks)
+            return await self._answers(session, asks)
+
+    async def _answers(self, session: Session, asks: Sequence[Ask]) -> Sequence[Answer]:
+        """What the work gives. Raises ValueError, so that nothing is committed, when that is not one answer each."""
+        answers = await self._work(session, asks)
+        if len(answers) != len(asks):
+            raise ValueError(f"{len(asks)} answers were due, and {len(answers)} came")
+        return answers
 
 
 _FOR_ALL = frozenset({Failure.GONE, Failure.FULL})  # whoever shared it: nobody's fault, and halves would fare no better
 
 
-def _unavailable(error: Exception) -> UnavailableError:
+def _told(error: BaseException) -> Exception:
+    """What to tell an asker: what broke off the work for it, say a cancellation, is no business of its own task."""
+    return error if isinstance(error, Exception) else _unavailable(error)
+
+
+def _lost_at_once() -> UnavailableError:
+    return UnavailableError("the database does not serve: a connection was lost as soon as it was made")
+
+
+def _unavailable(error: BaseException) -> UnavailableError:
     return UnavailableError(f"the database does not serve: {str(error) or type(error).__name__}")
 
 

@@ -47,7 +47,6 @@ class Course:
         self.arrived: set[int] = set()
         self.turned_away: set[int] = set()
         self.told: set[int] = set()  # who waited when no connection was to be had
-        self.connecting = 0
         self.refusals = 0  # of connections
         self.wrongs: list[str] = []
         self._closing: asyncio.Task[None] | None = None
@@ -130,7 +129,7 @@ class Course:
         at_work = len(places) + len(self.database.lock_waits)
         taken = self.most * places.count(Place.BEGIN)  # and not attempted yet
         waiting = [n for n in self.arrived - self._attempted() if not self.askers[n].done()]
-        busy = at_work == self.lanes or Place.CONNECT in places or self.refusals
+        busy = at_work == self.lanes or Place.CONNECT in places or self.refusals or self._in_vain()
         assert busy or len(waiting) <= taken
         assert at_work or all(asker.done() for n, asker in self.askers.items() if n in self.arrived)
         assert len(waiting) <= MOST_GROUPS_WAITING * self.most + taken
@@ -154,7 +153,8 @@ class Course:
             else:
                 assert isinstance(error, CONFLICTS)
                 assert self._conflicts_alone(number) >= (TRIES if self.in_transaction else 1)
-        assert unexplained <= self.database.losses_outside * self.most
+        losses = self.database.losses_outside + self.database.broken_off
+        assert unexplained <= losses * self.most or self._in_vain()
 
     def _check_rows(self) -> None:
         """What was answered is committed, in the order the answers say; nothing is committed twice."""
@@ -220,20 +220,21 @@ class Course:
         return answer
 
     async def _connect(self, dsn: str) -> Session:
-        """Whoever waits is to be told of a refusal, but only when there is no other lane that may serve him."""
-        self.connecting += 1
+        """Whoever waits is to be told of a refusal, but only when there is no other lane that serves."""
         try:
             return cast("Session", await self.database.connect(dsn))
-        except UnavailableError:
+        except (UnavailableError, asyncio.CancelledError):
             self.refusals += 1
-            if self.connecting == 1 and all(session.closed for session in self.database.sessions):
+            if all(session.closed or not session.used for session in self.database.sessions):
                 self.told |= {number for number in self.arrived if not self.askers[number].done()}
             raise
-        finally:
-            self.connecting -= 1
 
     async def _work(self, session: Session, asks: Sequence[Ask]) -> Sequence[Added]:
         return await cast("FakeSession", session).add(asks)
+
+    def _in_vain(self) -> bool:
+        """Whether a connection was lost before its first statement, which is as if there had been none."""
+        return any(session.cut and not session.used for session in self.database.sessions)
 
     def _attempted(self) -> set[int]:
         return {ask.number for attempt in self.database.attempts for ask in attempt.asks}

@@ -24,6 +24,7 @@ class Fate(StrEnum):
     LOST = "the connection is lost before it is done"
     UNHEARD = "it is done, and then the connection is lost"
     SILENT = "the server never answers, and it is not done"
+    BROKEN_OFF = "the driver breaks it off with a cancellation, and it is not done"
 
 
 class Place(StrEnum):
@@ -101,10 +102,14 @@ class FakeDatabase:
     lock_waits: list[asyncio.Future[None]] = field(default_factory=list)
     conflicts_met: Counter[int] = field(default_factory=Counter)
     losses_outside: int = 0  # while beginning: nobody can tell whose they were
+    broken_off: int = 0  # steps: the rest of that group is told as well
     breaches: list[str] = field(default_factory=list)  # of what every user of a connection must keep
 
     async def connect(self, dsn: str) -> FakeSession:
-        if await self.reach(Place.CONNECT, None) is not Fate.DONE:
+        fate = await self.reach(Place.CONNECT, None)
+        if fate is Fate.BROKEN_OFF:
+            raise asyncio.CancelledError
+        if fate is not Fate.DONE:
             raise UnavailableError("the database does not serve: refused")
         session = FakeSession(self, len(self.sessions))
         self.sessions.append(session)
@@ -141,7 +146,8 @@ class FakeSession:
         self.number = number
         self.closed = False
         self.cut = False  # by the server, at any moment
-        self._deaf = False  # timed out, and nobody has let go of it yet
+        self.used = False
+        self._deaf = False  # timed out or broken off, and nobody has let go of it yet
         self.attempt: Attempt | None = None
         self.waits_for: FakeSession | None = None
         self._in_transaction = False
@@ -181,6 +187,9 @@ class FakeSession:
         self._in_transaction = True
         try:
             yield
+        except asyncio.CancelledError:
+            self._end()
+            raise
         except BaseException:
             await self._step(Place.ROLLBACK)
             self._end()
@@ -231,9 +240,10 @@ class FakeSession:
         """One command: everything that may happen to it."""
         if self.closed:
             raise asyncpg.InterfaceError("the connection is closed")
+        self.used = True
         if self._deaf:
             if place is not Place.ROLLBACK:
-                self._database.breaches.append("a session was used again after it had timed out")
+                self._database.breaches.append("a session was used again after it had timed out or was broken off")
             raise TimeoutError
         if self._busy:
             self._database.breaches.append("two commands at once on one connection")
@@ -249,7 +259,7 @@ class FakeSession:
                 self._database.rows[ask.row].append(ask.number)
         if place in REFUSABLE:
             self._refuse(fate)
-        if fate in (Fate.LOST, Fate.UNHEARD, Fate.SILENT):
+        if fate in (Fate.LOST, Fate.UNHEARD, Fate.SILENT, Fate.BROKEN_OFF):
             self._lose(fate)
 
     def _refuse(self, fate: Fate) -> None:
@@ -269,6 +279,10 @@ class FakeSession:
         if fate is Fate.SILENT:
             self._deaf = True
             raise TimeoutError
+        if fate is Fate.BROKEN_OFF:
+            self._deaf = True
+            self._database.broken_off += 1
+            raise asyncio.CancelledError
         self.terminate()
         raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
 

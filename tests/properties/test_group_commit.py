@@ -112,7 +112,7 @@ def test_whatever_happens_each_asker_gets_its_own_outcome_and_nothing_is_lost_or
 # ---------------------------------------------------------------- every course of a small world
 
 HELD_UP = frozenset({Place.READ, Place.COMMIT})
-TROUBLES = (Fate.REFUSED, Fate.LOST, Fate.UNHEARD, Fate.SILENT)
+TROUBLES = (Fate.REFUSED, Fate.LOST, Fate.UNHEARD, Fate.SILENT, Fate.BROKEN_OFF)
 BAD = {"bad": True}
 Choose = Callable[[int], int]  # one of so many
 
@@ -196,6 +196,7 @@ EVENTS: dict[str, Callable[[Course], object]] = {
     "the next step is refused": lambda course: course.let(0, Fate.REFUSED) if course.database.pending else None,
     "the next step is lost": lambda course: course.let(0, Fate.LOST) if course.database.pending else None,
     "the next step is unheard": lambda course: course.let(0, Fate.UNHEARD) if course.database.pending else None,
+    "the next step is broken off": lambda course: course.let(0, Fate.BROKEN_OFF) if course.database.pending else None,
 }
 TURNS = 80  # more than four asks need from the first to the last
 
@@ -355,4 +356,43 @@ def test_a_session_that_did_not_answer_in_time_is_not_used_again() -> None:
     assert str(course.askers[0].exception()) == "the database does not serve: TimeoutError"
     course.ask()
     steps_of(course, *a_round(Place.CONNECT))
+    course.finish()
+
+
+def test_who_shared_a_statement_that_was_broken_off_is_told_and_the_next_is_served() -> None:
+    course = Course(lanes=1, most=2)
+    for row in range(3):
+        course.ask(row=row)
+    steps_of(course, *a_round(Place.CONNECT, Place.BEGIN), (Place.READ, Fate.BROKEN_OFF))
+    told = [str(asker.exception()) for asker in list(course.askers.values())[:2]]
+    assert told == ["the database does not serve: CancelledError"] * 2
+    steps_of(course, *a_round(Place.CONNECT, Place.BEGIN, Place.READ, Place.WRITE, Place.COMMIT))
+    assert course.askers[2].result().number == 2
+    course.finish()
+
+
+def test_a_connection_that_is_lost_before_its_first_statement_is_as_good_as_none() -> None:
+    """Where the server accepts and hangs up at once, whoever waits is told, and not connected for again and again."""
+    course = Course(lanes=1, most=2)
+    course.ask()
+    course.rest()
+    course.let(0)
+    while not course.database.sessions:
+        course.turn()
+    course.cut(0)
+    course.rest()
+    assert course.database.pending == []
+    assert "lost as soon as it was made" in str(course.askers[0].exception())
+    course.finish()
+
+
+def test_with_one_lane_refused_and_another_that_hears_nothing_whoever_waits_is_told_at_once() -> None:
+    course = Course(lanes=2, most=1)
+    course.ask(row=0)
+    course.ask(row=1)
+    course.rest()
+    assert [step.place for step in course.database.pending] == [Place.CONNECT, Place.CONNECT]
+    course.let(1, Fate.REFUSED)
+    course.rest()
+    assert [str(asker.exception()) for asker in course.askers.values()] == ["the database does not serve: refused"] * 2
     course.finish()

@@ -1,9 +1,10 @@
-"""Who waits for a database that is away is told so at once."""
+"""Who waits for a database that is away is told so at once, and nobody is forgotten when work goes wrong."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import cast
 
 from domain.errors import UnavailableError
 from store.group import Grouped
@@ -24,6 +25,23 @@ class AwayDatabase:
         raise UnavailableError("the database is away")
 
 
+class Standing:
+    """A connection on which nothing ever happens."""
+
+    def is_closed(self) -> bool:
+        return False
+
+    def terminate(self) -> None:
+        pass
+
+    async def close(self, *, timeout: float) -> None:
+        pass
+
+
+async def stand(dsn: str) -> Session:
+    return cast("Session", Standing())
+
+
 async def doubled(connection: Connection, asks: Sequence[int]) -> list[int]:
     return [2 * ask for ask in asks]
 
@@ -40,4 +58,15 @@ async def test_everybody_who_waits_is_told_when_no_connection_is_to_be_had() -> 
 
     assert {str(answer) for answer in answers} == {"the database is away"}
     assert away.tries == 1
+    await grouped.close()
+
+
+async def test_everybody_is_told_when_work_gives_another_number_of_answers() -> None:
+    async def one_too_few(connection: Connection, asks: Sequence[int]) -> list[int]:
+        return [*asks][1:]
+
+    grouped = Grouped("", one_too_few, in_transaction=False, most=10, lanes=1, connect=stand)
+    answers = await asyncio.gather(*(grouped.ask(number) for number in range(3)), return_exceptions=True)
+
+    assert [type(answer) for answer in answers] == [ValueError] * 3
     await grouped.close()
