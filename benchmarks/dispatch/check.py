@@ -23,12 +23,15 @@ class Check:
     """`lost`: told, but not that host's in the database. `doubled`: told to two hosts, the instance or its job.
 
     `untold`: sent in the database, but told to nobody; such a job is sent again with the host's next request.
+    `copies`: told instances that were made on purpose beyond what the job needs, for the last jobs of a batch, or
+    instead of one that was given up; another host may have the same job.
     """
 
     told: int
     lost: int
     doubled: int
     untold: int
+    copies: int
 
 
 async def check(told_path: Path, connection: asyncpg.Connection, *, since: Instant) -> Check:
@@ -37,33 +40,36 @@ async def check(told_path: Path, connection: asyncpg.Connection, *, since: Insta
 
 
 def compared(told: NDArray[np.int64], sent: NDArray[np.int64]) -> Check:
-    """Both are columns host_id, job_id, instance_id. Every job has one instance and is sent once. Pure.
+    """`told` has the columns host_id, job_id, instance_id; `sent` these and 1 where the instance is a copy. Pure.
 
-    Job 5 told to host 1 is not that host's, job 6 was told to hosts 1 and 2, and nobody heard of job 7.
+    Every job has one instance that is no copy, and every instance is sent once. Job 5 told to host 1 is not that
+    host's, job 6 was told to hosts 1 and 2, nobody heard of job 7, and instance 41 is a copy of job 4.
 
-    >>> told = np.array([[1, 4, 40], [1, 5, 50], [1, 6, 60], [2, 6, 60], [1, 4, 40]])
-    >>> sent = np.array([[1, 4, 40], [2, 5, 50], [1, 6, 60], [3, 7, 70]])
+    >>> told = np.array([[1, 4, 40], [1, 5, 50], [1, 6, 60], [2, 6, 60], [1, 4, 40], [2, 4, 41]])
+    >>> sent = np.array([[1, 4, 40, 0], [2, 5, 50, 0], [1, 6, 60, 0], [3, 7, 70, 0], [2, 4, 41, 1]])
     >>> compared(told, sent)
-    Check(told=4, lost=2, doubled=1, untold=1)
+    Check(told=5, lost=2, doubled=1, untold=1, copies=1)
     """
     told = np.unique(told, axis=0)  # a job that is told again to the same host, after a lost reply, is one
+    copies = np.isin(told[:, 2], sent[sent[:, 3] == 1, 2])
+    once = told[~copies]
     return Check(
         told=len(told),
-        lost=int(np.count_nonzero(~np.isin(_rows(told), _rows(sent)))),
-        doubled=len(told) - len(np.unique(told[:, 1])),  # an instance that is told twice is a job that is
+        lost=int(np.count_nonzero(~np.isin(_rows(told), _rows(sent[:, :3])))),
+        # an instance of the first kind that is told twice is a job that is
+        doubled=len(once) - len(np.unique(once[:, 1])) + len(told[copies]) - len(np.unique(told[copies, 2])),
         untold=int(np.count_nonzero(~np.isin(sent[:, 2], told[:, 2]))),
+        copies=int(np.count_nonzero(copies)),
     )
 
 
 async def _sent(connection: asyncpg.Connection, since: Instant) -> NDArray[np.int64]:
-    """host_id, job_id, instance_id of everything sent since."""
-    parts = [np.empty((0, 3), dtype=np.int64)]
+    """host_id, job_id, instance_id and whether it is a copy, of everything sent since."""
+    parts = [np.empty((0, 4), dtype=np.int64)]
     async with connection.transaction():
         cursor = await connection.cursor(sql("sent_since"), since)
         while rows := await cursor.fetch(FETCH):
-            parts.append(
-                np.array([(row["host_id"], row["job_id"], row["instance_id"]) for row in rows], dtype=np.int64)
-            )
+            parts.append(np.array([tuple(row) for row in rows], dtype=np.int64))
     return np.concatenate(parts)
 
 
