@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from uuid import UUID
 
 import asyncpg
 
@@ -22,9 +23,9 @@ from store.queries import load
 
 @dataclass(frozen=True, slots=True)
 class _Versions:
-    """All app versions as they were after so many changes."""
+    """All app versions as they were after a change; None: which one is not known."""
 
-    changes: int
+    last_change: UUID | None
     by_id: Mapping[AppVersionId, AppVersion]
     current: Mapping[AppId, tuple[AppVersion, ...]]
 
@@ -35,7 +36,7 @@ class PostgresApplications:
     def __init__(self, database: Database, noted: Callable[[Settings], None]) -> None:
         self._database = database
         self._noted = noted
-        self._versions = _Versions(-1, {}, {})
+        self._versions = _Versions(None, {}, {})
 
     async def add_app(self, app: App) -> App:
         row = await self._database.fetch_one(
@@ -189,11 +190,11 @@ async def _insert_version_files(connection: Connection, version_id: AppVersionId
 
 async def _changed_versions(connection: Connection, before: _Versions) -> _Versions:
     """The app versions; those of `before` unless something has changed since."""
-    changes = await connection.fetchval(load("app_changes"))  # first: what changes meanwhile is read again
-    if changes == before.changes:
+    last = await connection.fetchval(load("last_app_change"))  # first: what changes meanwhile is read again
+    if last is not None and last == before.last_change:
         return before
     by_id = await _versions(connection)
-    return _Versions(changes, by_id, current_versions(by_id))
+    return _Versions(last, by_id, current_versions(by_id))
 
 
 async def _versions(connection: Connection) -> dict[AppVersionId, AppVersion]:

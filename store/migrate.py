@@ -7,12 +7,15 @@ A migration is a file NNNN_PHASE_name.sql. The phase says which code it gets alo
 - `stop`: the code before it cannot run with it, nor the code after it without it. It needs every node stopped.
 
 After the last `stop` a `pre` must not build on a `post` of a smaller number: it may be run first.
+
+Most of them change a table that nodes use all the time. Whoever waits to do that keeps everybody else from reading it,
+so a migration waits for 2 s at most, gives its place in the queue up and tries again later.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -24,6 +27,9 @@ from store.pool import connect_patiently
 from store.queries import load
 
 FILE_NAME = r"(\d{4})_(pre|post|stop)_[a-z0-9_]+\.sql"
+LOCK_WAIT_MS = 2000  # of a migration, while those behind it in the queue wait as well
+
+Busy = Callable[[str], Awaitable[None]]  # is told what is in the way; tried again when it returns
 
 
 class SchemaVersionError(MusterError):
@@ -32,6 +38,10 @@ class SchemaVersionError(MusterError):
 
 class NodesRunningError(MusterError):
     """A migration needs every node stopped."""
+
+
+class InUseError(MusterError):
+    """Somebody keeps a table that a migration changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +114,24 @@ def check_done(known: Sequence[Migration], done: Mapping[int, str]) -> None:
     )
 
 
-async def migrate(dsn: str, *, now: Instant, pre_only: bool = False) -> list[str]:
+async def give_up(why: str) -> None:
+    """What to do about a table that is in use when nobody can wait. Raises InUseError."""
+    raise InUseError(f"{why}; run `muster migrate`")
+
+
+async def migrate(dsn: str, *, now: Instant, pre_only: bool = False, busy: Busy = give_up) -> list[str]:
     """Bring a database to this version; returns the names of what was applied. Safe to repeat.
 
     `pre_only` leaves out what needs the old code gone. Raises, before anything is changed, NodesRunningError for
     a migration that needs every node stopped while one runs, and SchemaVersionError where this code is too old.
+    `busy` is asked to wait while somebody keeps a table for long; what was applied until then stays.
     """
     connection = await connect_patiently(dsn)
     try:
         await connection.execute(load("lock_migrations"))
         if await connection.fetchval(load("is_fresh")):
             return await _install(connection, now)
-        return await _upgrade(connection, now, pre_only=pre_only)
+        return await _upgrade(connection, now, busy, pre_only=pre_only)
     finally:
         await connection.close()
 
@@ -133,16 +149,38 @@ async def _install(connection: asyncpg.Connection[asyncpg.Record], now: Instant)
     return ["schema.sql"]
 
 
-async def _upgrade(connection: asyncpg.Connection[asyncpg.Record], now: Instant, *, pre_only: bool) -> list[str]:
+async def _upgrade(
+    connection: asyncpg.Connection[asyncpg.Record], now: Instant, busy: Busy, *, pre_only: bool
+) -> list[str]:
     known, done = migrations(), await _done(connection)
     _refuse_newer(known, done)
     wanted = pending(known, done.keys(), pre_only=pre_only)
     await _refuse_running(connection, wanted)
     for migration in wanted:
+        while not await _apply(connection, migration, now):
+            await busy(f"{migration.name} has to wait: {await _in_the_way(connection)}")
+    return [migration.name for migration in wanted]
+
+
+async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, now: Instant) -> bool:
+    """Whether it could be applied; False: somebody keeps a table that it changes, and nothing has been changed."""
+    try:
         async with connection.transaction():
+            await connection.execute(load("limit_lock_wait"), str(LOCK_WAIT_MS))
             await connection.execute(migration.sql())
             await _note(connection, migration, now)
-    return [migration.name for migration in wanted]
+    except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+        return False
+    return True
+
+
+async def _in_the_way(connection: asyncpg.Connection[asyncpg.Record]) -> str:
+    """Who probably keeps a table: whoever has been at it for longest."""
+    oldest = await connection.fetchrow(load("oldest_transaction"))
+    if oldest is None:
+        return "a table it changes was in use"
+    who = f"{oldest['application_name'] or 'a client without a name'} (process {oldest['pid']})"
+    return f"a table it changes is in use; the oldest transaction is of {who}, since {oldest['xact_start']:%F %T} UTC"
 
 
 async def _refuse_running(connection: asyncpg.Connection[asyncpg.Record], wanted: Sequence[Migration]) -> None:

@@ -20,6 +20,8 @@ from operations.project import open_project
 from operations.supervisor import Child, Supervisor, check_port_free
 from store.migrate import migrate as migrate_database
 
+RETRY_S = 5.0  # a table that a migration changes was in use
+
 
 def checked_change(change: str) -> tuple[str, object]:
     """A setting's key and value. Raises InvalidInputError.
@@ -58,8 +60,13 @@ async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -
 async def migrate(run: Run, pre_only: bool) -> None:
     """Bring the database to this version's schema."""
     project = run.project()
+
+    async def busy(why: str) -> None:
+        click.echo(f"{why}; trying again in {RETRY_S:g} s", err=True)
+        await run.clock.sleep(RETRY_S)
+
     try:
-        applied = await migrate_database(await database_dsn(project), now=run.clock.now(), pre_only=pre_only)
+        applied = await migrate_database(await database_dsn(project), now=run.clock.now(), pre_only=pre_only, busy=busy)
     finally:
         release_database(project)
     run.show({"applied": list(applied)}, "\n".join(applied) or "nothing to do")

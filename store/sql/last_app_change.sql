@@ -1,4 +1,3 @@
--- last_app_change
 -- Purpose: the last change of app versions, their files and plan classes.
 -- Arguments: none.
 -- Result: last_change; no row where somebody has emptied the table.

@@ -57,6 +57,47 @@ async def test_what_changes_of_them_is_read_at_once(store: PostgresStore, change
     assert second.versions != first.versions
 
 
+async def test_what_changed_is_read_where_a_fail_over_has_undone_the_change_before_it() -> None:
+    """The standby lacks the last change; the next one made there must not pass for it."""
+    async with database() as dsn:
+        store = await open_store(dsn, min_size=1, max_size=1)
+        version = await the_version(store)
+        other = await asyncpg.connect(dsn)
+        before = await other.fetchval("SELECT to_json(app_changes)::text FROM app_changes")
+        await other.execute("UPDATE app_version SET deprecated = true")
+        await store.applications.load_catalogue()
+
+        await other.execute("SET session_replication_role = replica")
+        await other.execute("DELETE FROM app_changes")
+        await other.execute(
+            "INSERT INTO app_changes SELECT * FROM json_populate_record(NULL::app_changes, $1::json)", before
+        )
+        await other.execute("UPDATE app_version SET deprecated = false")
+        await other.execute("SET session_replication_role = origin")
+        await other.execute("UPDATE app_version SET api_version = '9.9.9'")
+        found = (await store.applications.load_catalogue()).versions[version.app_version_id]
+
+        assert (found.deprecated, found.api_version) == (False, "9.9.9")
+        await other.close()
+        await store.close()
+
+
+async def test_where_the_last_change_is_not_known_everything_is_read_again() -> None:
+    async with database() as dsn:
+        store = await open_store(dsn, min_size=1, max_size=1)
+        version = await the_version(store)
+        other = await asyncpg.connect(dsn)
+        await other.execute("DELETE FROM app_changes")
+        await store.applications.load_catalogue()
+
+        await other.execute("SET session_replication_role = replica; UPDATE app_version SET deprecated = true")
+        found = (await store.applications.load_catalogue()).versions[version.app_version_id]
+
+        assert found.deprecated
+        await other.close()
+        await store.close()
+
+
 async def test_a_table_that_is_altered_meanwhile_is_read_as_it_is_now() -> None:
     """As by a migration while nodes serve."""
     async with database() as dsn:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import asyncpg
 import pytest
 
-from store.migrate import NodesRunningError, SchemaVersionError, migrate, migrations
+from store.migrate import InUseError, NodesRunningError, SchemaVersionError, migrate, migrations
 from store.pool import connect
 from store.postgres import open_store
 from tests.builders import NOW
@@ -26,6 +28,12 @@ FUNCTIONS = """
     SELECT proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1
 """
 TRIGGERS = "SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1"
+LOCKS = """
+    SELECT DISTINCT relation::regclass::text AS name FROM pg_locks
+    WHERE pid = pg_backend_pid() AND relation = ANY($1::oid[]) AND relation >= 16384
+        AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+    ORDER BY name
+"""
 FIRST_ROWS = "SELECT 'account', name FROM account UNION ALL SELECT 'plan class', name FROM plan_class ORDER BY 1, 2"
 
 
@@ -132,6 +140,63 @@ async def test_nothing_is_changed_where_nodes_have_to_be_stopped() -> None:
         await node.close()
 
         assert "0006_pre_host_statistics.sql" in await migrate(dsn, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("version", "table"), [(20, "batch"), (22, "batch_count"), (23, "app_changes"), (24, "app_changes")]
+)
+async def test_a_migration_keeps_one_table_from_others(version: int, table: str) -> None:
+    """Nodes that serve lock batches and counters in either order: a migration that kept both would meet them."""
+    async with empty_database() as dsn:
+        await old_database(dsn, version - 1)
+        connection = await asyncpg.connect(dsn)
+        tables = {row["oid"] for row in await connection.fetch("SELECT oid FROM pg_class WHERE relkind = 'r'")}
+        async with connection.transaction():
+            await connection.execute(next(one for one in migrations() if one.version == version).sql())
+            kept = await connection.fetch(LOCKS, tables)
+        await connection.close()
+
+    assert [row["name"] for row in kept] == [table]
+
+
+async def test_a_migration_that_waits_for_a_long_reader_lets_others_pass() -> None:
+    """As while a backup is made: it waits 2 s, lets go, and is done when the reader has ended."""
+    async with empty_database() as dsn:
+        await old_database(dsn, 19)
+        reader, other = [await asyncpg.connect(dsn, server_settings={"application_name": "backup"}) for _ in range(2)]
+        reading = reader.transaction()
+        await reading.start()
+        await reader.fetch("SELECT count(*) FROM batch")
+        told = []
+
+        async def busy(why: str) -> None:
+            told.append(why)
+            await other.execute("SET statement_timeout = '1s'")
+            await other.fetch("SELECT count(*) FROM batch")
+            await reading.rollback()
+
+        applied = await migrate(dsn, now=NOW, busy=busy)
+        await reader.close()
+        await other.close()
+
+    assert applied == [migration.name for migration in migrations() if migration.version > 19]
+    [line] = told
+    assert re.fullmatch(
+        r"0020_pre_waiting_batches.sql has to wait: a table it changes is in use; "
+        r"the oldest transaction is of backup \(process \d+\), since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC",
+        line,
+    )
+
+
+async def test_whoever_cannot_wait_for_a_table_is_told_who_has_it() -> None:
+    async with empty_database() as dsn:
+        await old_database(dsn, 19)
+        reader = await asyncpg.connect(dsn)
+        async with reader.transaction():
+            await reader.fetch("SELECT count(*) FROM batch")
+            with pytest.raises(InUseError, match=r"0020_pre_waiting_batches.sql has to wait: .*run `muster migrate`"):
+                await migrate(dsn, now=NOW)
+        await reader.close()
 
 
 async def test_old_code_starts_on_a_database_prepared_for_newer(dsn: str) -> None:

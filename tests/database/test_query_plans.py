@@ -89,6 +89,7 @@ BY_KEY = {  # query -> the indexes it must use
     # the last jobs of batches
     "batch_tails": {"batch_in_order", "batch_count_pkey"},
     "open_jobs_of_batch": {"job_by_batch"},
+    "instances_wanted": {"job_by_batch", "job_class_pkey"},
     "tail_instances_of_jobs": {"instance_job_volunteer", "host_pkey", "host_app_version_pkey"},
     "take_tail_copies": {"job_pkey", "instance_job_volunteer"},
     # move to the history
@@ -219,7 +220,7 @@ SMALL = {  # looks at no large table
     "add_statistics_rows",
     "advance_submitter",
     "app_by_name",
-    "app_changes",
+    "last_app_change",
     "app_forecasts",
     "app_name",
     "connection_alive",
@@ -249,6 +250,8 @@ SMALL = {  # looks at no large table
     "insert_volunteer",
     "is_fresh",
     "join_workers",
+    "last_app_change",
+    "limit_lock_wait",
     "list_accounts",
     "list_app_versions",
     "list_apps",
@@ -265,6 +268,7 @@ SMALL = {  # looks at no large table
     "note_duty",
     "note_outage",
     "note_report",
+    "oldest_transaction",
     "open_outages",
     "record_stderr",
     "release_claim",
