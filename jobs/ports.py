@@ -177,6 +177,10 @@ class TailWork(Protocol):
         """The open jobs of a batch behind `after`, by id; what is known of hosts as of `now`."""
         ...
 
+    async def instances_wanted(self, batch_id: BatchId) -> int:
+        """How many results a batch needs: the sum over all its jobs of max(quorum, copies)."""
+        ...
+
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
         """Make the copies of jobs that are still as they were when that was decided; how many were made."""
         ...

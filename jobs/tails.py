@@ -62,17 +62,21 @@ class TailCopier:
     async def _chosen(self, batch: Batch) -> tuple[list[ExtraCopy], bool]:
         """The copies a batch gets now, and whether there would be more without the cap."""
         copies: list[ExtraCopy] = []
+        left: int | None = None  # asked for when there is something to copy: it takes a look at every job
         after, now = JobId(0), self._clock.now()
         while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=JOBS, now=now):
             after = jobs[-1].job_id
             for job, copy in self._worthwhile(batch, jobs, now):
-                lifecycle = self._catalogue().settings.lifecycle
-                quorum = max(job.job_class.quorum, job.copies)
-                if len(copies) >= copies_left(batch.counts, quorum=quorum, settings=lifecycle):
+                left = await self._left(batch) if left is None else left
+                if len(copies) >= left:
                     return copies, True
                 copies.append(copy)
                 self._log.info("last job copied", batch_id=batch.batch_id, job_id=job.job_id, because=copy.because)
         return copies, False
+
+    async def _left(self, batch: Batch) -> int:
+        wanted = await self._work.instances_wanted(batch.batch_id)
+        return copies_left(batch.counts, wanted=wanted, settings=self._catalogue().settings.lifecycle)
 
     def _worthwhile(self, batch: Batch, jobs: Sequence[TailJob], now: Instant) -> list[tuple[TailJob, ExtraCopy]]:
         catalogue = self._catalogue()

@@ -35,17 +35,17 @@ def is_tail(batch: Batch, settings: FeederSettings) -> bool:
     return batch.qos is not QoS.THROUGHPUT and 0 < counts.jobs_open <= size
 
 
-def copies_left(counts: BatchCounts, *, quorum: int, settings: LifecycleSettings) -> int:
+def copies_left(counts: BatchCounts, *, wanted: int, settings: LifecycleSettings) -> int:
     """How many copies a batch may have before its overhead reaches the cap.
 
-    Overhead are all instances beyond jobs * quorum, sent or waiting, whatever they were made for: what is lost to
-    time-outs leaves less for copies.
+    Overhead are all instances beyond those `wanted`, sent or waiting, whatever they were made for: what is lost to
+    time-outs leaves less for copies. A job wants its quorum, or as many copies as trust in its first host asks for:
+    `wanted` is the sum over the batch's jobs.
 
     >>> counts = BatchCounts(jobs_total=100, sent=104, unsent=1)
-    >>> copies_left(counts, quorum=1, settings=LifecycleSettings(tail_overhead_fraction=0.1))
+    >>> copies_left(counts, wanted=100, settings=LifecycleSettings(tail_overhead_fraction=0.1))
     5
     """
-    wanted = counts.jobs_total * quorum
     over = counts.sent + counts.unsent - wanted
     return max(0, math.floor(settings.tail_overhead_fraction * wanted) - over)
 

@@ -47,6 +47,10 @@ class PostgresTails:
             for row in jobs
         ]
 
+    async def instances_wanted(self, batch_id: BatchId) -> int:
+        [row] = await self._database.fetch("instances_wanted", batch_id)
+        return int(row["wanted"])
+
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
         distinct = {copy.job_id: copy for copy in copies}
 

@@ -74,6 +74,10 @@ class MemoryTails:
             _ln_ratio(stored.havs.get(row.app_version_id), now, tight=row.tight),
         )
 
+    async def instances_wanted(self, batch_id: BatchId) -> int:
+        jobs = (self._work.jobs[job_id - 1] for job_id in self._work.batches[batch_id].job_ids)
+        return sum(max(job.job_class.quorum, job.copies) for job in jobs)
+
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
         made = 0
         for copy in {copy.job_id: copy for copy in copies}.values():

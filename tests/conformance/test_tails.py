@@ -66,6 +66,21 @@ async def test_last_jobs_are_copied_up_to_the_cap_and_not_again(store: Store) ->
     assert (await store.views.batch(batch.batch_id)).counts.unsent == 2
 
 
+async def test_what_replication_by_trust_asks_for_is_no_overhead_and_counts_for_its_jobs_alone(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=20, qos=QoS.AFAP)
+    host = await a_registered_host(store)
+    sent = [
+        await a_sent_instance(store, batch.batch_id, host, candidate, copies=2 if position < 10 else 0)
+        for position, candidate in enumerate(await waiting_of(store, batch.batch_id))
+    ]
+    seconds = [ExtraCopy(one.job_id, 1, 0, 0, because="the second of two") for one in sent[:10]]
+    assert await store.tails.add_copies(seconds, now=LATER) == 10
+
+    assert await store.tails.instances_wanted(batch.batch_id) == 30
+    assert await a_copier(store).run_once() == TailReport(batches=1, copies=3, capped=1)
+    assert await a_copier(store).run_once() == TailReport(batches=1, copies=0, capped=1)
+
+
 async def test_a_copy_remembers_why_it_was_made_into_the_history(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1, qos=QoS.AFAP)

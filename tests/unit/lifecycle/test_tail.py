@@ -122,10 +122,10 @@ def test_the_tail_is_the_last_five_percent_or_twenty_jobs_of_a_batch_somebody_wa
 
 def test_retries_use_up_what_copies_may_cost() -> None:
     settings = LifecycleSettings()
-    assert copies_left(BatchCounts(100, sent=100), quorum=1, settings=settings) == 10
-    assert copies_left(BatchCounts(100, sent=107, unsent=1), quorum=1, settings=settings) == 2
-    assert copies_left(BatchCounts(100, sent=150), quorum=1, settings=settings) == 0
-    assert copies_left(BatchCounts(100, sent=200), quorum=2, settings=settings) == 20
+    assert copies_left(BatchCounts(100, sent=100), wanted=100, settings=settings) == 10
+    assert copies_left(BatchCounts(100, sent=107, unsent=1), wanted=100, settings=settings) == 2
+    assert copies_left(BatchCounts(100, sent=150), wanted=100, settings=settings) == 0
+    assert copies_left(BatchCounts(100, sent=200), wanted=200, settings=settings) == 20
 
 
 def test_acceleration_copies_what_was_not_sent_within_the_median_and_raises_the_limit() -> None:
