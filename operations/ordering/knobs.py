@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from domain.errors import InvalidInputError
-from domain.ordering import ServiceLevel
 from domain.settings import Settings
 from priority.parameters import queues, targets, usage_weights
 from priority.policies import POLICIES, policy_of
@@ -65,7 +64,11 @@ def check_ordering(settings: Settings) -> None:
 
 
 def weights_in_force(settings: Settings) -> list[dict[str, object]]:
-    """The terms of the chosen policy for a batch of each service level, with their weights and caps."""
+    """The terms of the chosen policy, per service level, with their weights (a component's included) and caps.
+
+    >>> weights_in_force(Settings())[0]["term"]
+    'logical end time'
+    """
     policy = policy_of(settings.ordering)
     return [
         {
@@ -73,10 +76,10 @@ def weights_in_force(settings: Settings) -> list[dict[str, object]]:
             "term": term.name,
             "component": term.component,
             "unit": term.unit,
-            "weight": term.weight,
+            "weight": term.weight * scheme.component(term.component).weight,
             "cap": term.cap,
         }
-        for level in ServiceLevel
-        for term in policy.schemes[level].terms
-        if term.weight != 0.0
+        for level, scheme in policy.schemes.items()
+        for term in (*scheme.own, *scheme.shared)
+        if term.weight * scheme.component(term.component).weight != 0.0
     ]
