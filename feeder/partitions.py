@@ -7,14 +7,17 @@ version for, so the partitions of one app hold the same instances: they are weig
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.apps import ProcessorType
-from domain.units import AppId, BatchId
+from domain.units import AppId, BatchId, SubmitterId
 
 Partition = tuple[AppId, ProcessorType]
 Part = tuple[BatchId, bool]  # a batch's urgent (True) or other instances
+
+NOBODY = SubmitterId(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,30 @@ class Supply:
     urgent: bool
     gated: bool
     instances: int
+    submitter_id: SubmitterId = NOBODY
 
     @property
     def part(self) -> Part:
         return self.batch_id, self.urgent
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """How many slots one submitter's jobs may take while others could use them: a fraction, and some at least."""
+
+    fraction: float = 1.0
+    least: int = 1
+
+    def cap(self, slots: int) -> int:
+        """In whole slots.
+
+        >>> Idle(0.25, least=4).cap(100), Idle(0.25, least=4).cap(8)
+        (25, 4)
+        """
+        return max(self.least, math.floor(slots * self.fraction))
+
+
+NO_IDLE_LIMIT = Idle()
 
 
 def partition_weights(
@@ -103,12 +126,15 @@ def plan(
     *,
     gated_share_fraction: float,
     batch_share_fraction: float,
+    turns: Sequence[BatchId] = (),
+    idle: Idle = NO_IDLE_LIMIT,
 ) -> dict[Part, int]:
     """How many slots every part of every batch should have; `supplies` are in the batches' order.
 
-    Within an app the slots are filled in order. Gated work takes at most `gated_share_fraction` of them, and one
-    batch at most `batch_share_fraction`, while other work could use them. What the caps leave goes to the work
-    one cap alone holds back, first to what is not gated, and in the end to whoever has work.
+    Within an app the slots are filled in order. Gated work takes at most `gated_share_fraction` of them, one batch at
+    most `batch_share_fraction`, and one submitter what `idle` says, while other work could use them. What the caps
+    leave goes to the work one cap alone holds back, first to what is not gated, and in the end to whoever has work.
+    With `turns`, the batch of each slot in turn, a batch first takes as many as it has turns.
 
     >>> first = Supply(BatchId(1), AppId(1), urgent=False, gated=True, instances=900)
     >>> second = Supply(BatchId(2), AppId(1), urgent=False, gated=False, instances=900)
@@ -121,6 +147,9 @@ def plan(
     for app_id, slots in capacity.items():
         filling = _Filling(slots, [supply for supply in supplies if supply.app_id == app_id], target)
         gated_cap, batch_cap = _cap(slots, gated_share_fraction), _cap(slots, batch_share_fraction)
+        if turns:
+            filling.fill(gated_cap=gated_cap, batch_cap=batch_cap, turns=Counter(turns[:slots]))
+        filling.fill(gated_cap=gated_cap, batch_cap=batch_cap, submitter_cap=idle.cap(slots))
         filling.fill(gated_cap=gated_cap, batch_cap=batch_cap)
         filling.fill(gated_cap=gated_cap, batch_cap=slots)
         filling.fill(gated_cap=slots, batch_cap=batch_cap)
@@ -137,17 +166,31 @@ class _Filling:
         self._target = target
         self._gated = 0
         self._of_batch: dict[BatchId, int] = {}
+        self._of_submitter: dict[SubmitterId, int] = {}
 
-    def fill(self, *, gated_cap: int, batch_cap: int) -> None:
+    def fill(
+        self,
+        *,
+        gated_cap: int,
+        batch_cap: int,
+        submitter_cap: int | None = None,
+        turns: Mapping[BatchId, int] | None = None,
+    ) -> None:
         """Give every supply, in order, what it can use and the caps allow."""
         for supply in self._supplies:
             if self._left == 0:
                 return
             of_batch = self._of_batch.get(supply.batch_id, 0)
             more = min(supply.instances - self._target[supply.part], self._left, batch_cap - of_batch)
+            of_submitter = self._of_submitter.get(supply.submitter_id, 0)
             if supply.gated:
                 more = min(more, gated_cap - self._gated)
+            if submitter_cap is not None:
+                more = min(more, submitter_cap - of_submitter)
+            if turns is not None:
+                more = min(more, turns.get(supply.batch_id, 0) - of_batch)
             if more > 0:
+                self._of_submitter[supply.submitter_id] = of_submitter + more
                 self._target[supply.part] += more
                 self._left -= more
                 self._of_batch[supply.batch_id] = of_batch + more

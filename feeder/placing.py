@@ -76,6 +76,16 @@ class Placing:
             for instance_id in in_order[self._slots :]:
                 self._let_go(instance_id)
 
+    def keep_bounds(self) -> None:
+        """Let go of slots over the plan of batches that limits bound: else they would be sent all the same."""
+        for group in reversed(self._array.groups()):
+            part = (group.batch.batch_id, group.urgent)
+            if group.batch.sent_most is not None and self._surplus.get(part, 0) > 0:
+                over = list(group.slots())[-self._surplus[part] :]
+                self._surplus[part] -= len(over)
+                for slot in over:
+                    self._let_go(slot.instance_id)
+
     def _place_one(self, batch: Batch, candidate: Candidate, *, room: bool) -> bool:
         """Whether the instance is a slot now and was not before."""
         ready = candidate.ready

@@ -133,6 +133,7 @@ class Refiller:
         planned = reads(wants, self._cursors, now_s=now_s, most_tail_rows=slots + MOST_TAIL_ROWS)
         found = await self._read(planned, urgent)
         placing = Placing(self._array, self._cursors, classes=found.classes, slots=slots, target=target)
+        placing.keep_bounds()
         placed = self._place(placing, view.batches, {want.batch.batch_id: want.rows for want in wants}, found)
         ended = self._note_ends(planned, found, placed)
         placing.trim()

@@ -11,9 +11,12 @@ from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.ranking import Gate
 from domain.settings import FeederSettings
-from domain.units import SHARDS, AppId
+from domain.units import SHARDS, AppId, BatchId
 from feeder.gating import Standing
-from feeder.partitions import Part, Supply, app_weights, capacities, partition_weights, plan
+from feeder.partitions import Idle, Part, Supply, app_weights, capacities, partition_weights, plan
+from priority.equal_access import Claim, shuffled
+
+EQUAL_ACCESS = "equal_access"  # the policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,8 @@ class BatchSupply:
             self.held_urgent + self.urgent_read, self.held_other + self.unread(len(owned))
         )
         return (
-            Supply(batch.batch_id, batch.app_id, True, True, urgent),
-            Supply(batch.batch_id, batch.app_id, False, gated, other),
+            Supply(batch.batch_id, batch.app_id, True, True, urgent, batch.submitter_id),
+            Supply(batch.batch_id, batch.app_id, False, gated, other, batch.submitter_id),
         )
 
     def _within_room(self, urgent: int, other: int) -> tuple[int, int]:
@@ -84,6 +87,7 @@ def targets(
 ) -> dict[Part, int]:
     """How many of these slots every part of every batch should have."""
     settings: FeederSettings = catalogue.settings.feeder
+    ordering = catalogue.settings.ordering
     supplies = [supply for batch in batches for supply in batch.supplies(owned)]
     instances: dict[AppId, int] = {}
     for supply in supplies:
@@ -96,4 +100,25 @@ def targets(
         capacity,
         gated_share_fraction=settings.gated_share_fraction,
         batch_share_fraction=settings.batch_share_fraction,
+        turns=_turns(batches, supplies, slots) if ordering.policy == EQUAL_ACCESS else (),
+        idle=Idle(ordering.idle_fraction, ordering.idle_jobs),
     )
+
+
+def _turns(batches: Sequence[BatchSupply], supplies: Sequence[Supply], slots: int) -> Sequence[BatchId]:
+    """The batch of each slot, so that submitters alternate who hold as much: a batch's key says what its owner holds.
+
+    Every slot counts as one processor equivalent.
+    """
+    instances: dict[BatchId, int] = {}
+    for supply in supplies:
+        instances[supply.batch_id] = instances.get(supply.batch_id, 0) + supply.instances
+    held: dict[int, float] = {}
+    for one in batches:
+        owner = one.batch.submitter_id
+        held[owner] = min(held.get(owner, math.inf), one.batch.order_key)
+    claims = (
+        Claim(batch.batch_id, batch.submitter_id, batch.order_tier, 1.0, instances[batch.batch_id], batch.created_at)
+        for batch in (one.batch for one in batches)
+    )
+    return shuffled(claims, held_pe=held, slots=slots)

@@ -47,7 +47,7 @@ class MemoryOrdering:
             book.serial,
             [self._ordered(batch) for batch in wanted],
             list(self._registry.accounts.values()),
-            self._members(),
+            members_of(self._registry),
             [book.usage[leaf] for leaf in sorted(book.usage)],
             [book.windows[key] for key in sorted(book.windows)],
             [book.grants[account_id] for account_id in sorted(book.grants)],
@@ -125,14 +125,6 @@ class MemoryOrdering:
             batch.batch_id in self._book.breakdowns,
         )
 
-    def _members(self) -> list[Member]:
-        members = []
-        for submitter_id, submitter in sorted(self._registry.submitters.items()):
-            members.append(Member(submitter_id, submitter.name, submitter.account_id, submitter.shares))
-            further = sorted(self._registry.memberships.get(submitter_id, {}).items())
-            members += [Member(submitter_id, submitter.name, account_id, shares) for account_id, shares in further]
-        return members
-
     def _used_fractions(self, batch: StoredBatch) -> list[float]:
         found = []
         for job_id in islice(batch.job_ids, SAMPLED_JOBS):
@@ -145,6 +137,16 @@ class MemoryOrdering:
                         used = row.elapsed_s * job.job_class.ncpus * speed / job.job_class.fpops_est_flop
                         found.append((-row.reported_at, row.instance_id, used))
         return [used for _, _, used in sorted(found)]
+
+
+def members_of(registry: Registry) -> list[Member]:
+    """Every submitter in each of its accounts, its own first."""
+    members = []
+    for submitter_id, submitter in sorted(registry.submitters.items()):
+        members.append(Member(submitter_id, submitter.name, submitter.account_id, submitter.shares))
+        further = sorted(registry.memberships.get(submitter_id, {}).items())
+        members += [Member(submitter_id, submitter.name, account_id, shares) for account_id, shares in further]
+    return members
 
 
 class MemoryOrderingRules:

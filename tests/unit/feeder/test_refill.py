@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from domain.batches import QoS
 from domain.errors import NotFoundError
 from domain.jobs import JobClass
 from domain.refusals import RefusalCode
-from domain.units import HostId, Instant, JobClassId, VolunteerId, shard_of
+from domain.units import BatchId, HostId, Instant, JobClassId, SubmitterId, VolunteerId, shard_of
 from feeder.in_flight import IN_FLIGHT_S
 from feeder.refill import URGENT_PER_BATCH
 from tests.builders import NOW
@@ -403,3 +404,68 @@ async def test_one_batch_with_many_retries_in_the_array_does_not_make_others_be_
     assert without >= 5
     assert max(held.values()) > 2 * URGENT_PER_BATCH
     assert rig.database.rows_read <= len(held) * (max(held.values()) + URGENT_PER_BATCH) + without * URGENT_PER_BATCH
+
+
+# ------------------------------------------------------------------ limits and turns
+
+
+async def test_of_a_batch_that_a_limit_bounds_no_more_is_held_than_may_be_sent() -> None:
+    rig = Rig()
+    rig.database.add_batch(1, sent_most=7)
+    rig.database.add_jobs(1, 30)
+    await rig.refill()
+    assert rig.per_batch() == {1: 7}
+
+
+async def test_slots_beyond_a_new_bound_leave_and_come_back_when_it_is_lifted() -> None:
+    rig = Rig()
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 30)
+    await rig.refill()
+    batch = rig.database.batches[BatchId(1)]
+    rig.database.batches[BatchId(1)] = replace(batch, sent_most=batch.counts.sent + 4)
+    await rig.refill()
+    assert rig.per_batch() == {1: 4}
+
+    rig.database.batches[BatchId(1)] = replace(rig.database.batches[BatchId(1)], sent_most=None)
+    await rig.refill(3)
+    assert rig.per_batch() == {1: 30}
+
+
+async def test_what_was_sent_since_counts_against_the_bound() -> None:
+    rig = Rig()
+    rig.database.add_batch(1, sent_most=5)
+    rig.database.add_jobs(1, 30)
+    await rig.refill()
+    for slot in rig.slots()[:3]:
+        rig.send(slot)
+    await rig.fill_up()
+    assert rig.per_batch() == {1: 2}
+
+
+async def test_one_submitter_takes_its_part_of_the_array_while_others_have_work() -> None:
+    rig = Rig(slots=100)
+    for number, submitter in ((1, 1), (2, 1), (3, 2), (4, 3), (5, 4)):
+        rig.database.add_batch(number, submitter_id=SubmitterId(submitter))
+        rig.database.add_jobs(number, 300)
+    await rig.refill()
+    assert rig.per_batch() == {1: 25, 3: 25, 4: 25, 5: 25}
+
+
+async def test_one_submitter_takes_the_whole_array_while_nobody_else_has_work() -> None:
+    rig = Rig(slots=100)
+    for number in (1, 2):
+        rig.database.add_batch(number)
+        rig.database.add_jobs(number, 300)
+    await rig.refill()
+    assert rig.per_batch() == {1: 50, 2: 50}
+
+
+async def test_under_equal_access_who_holds_less_has_more_slots() -> None:
+    rig = Rig(slots=100)
+    rig.catalogue.change("ordering.policy", "equal_access")
+    for number, held in ((1, 0.0), (2, 10.0), (3, 10.0)):  # a batch's key is the work its submitter holds
+        rig.database.add_batch(number, submitter_id=SubmitterId(number), order_key=held)
+        rig.database.add_jobs(number, 300)
+    await rig.refill()
+    assert rig.per_batch() == {1: 40, 2: 30, 3: 30}
