@@ -1,0 +1,165 @@
+"""The ordering as it runs: submissions, dispatches and reports on a store, and what an ordering makes of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from domain.errors import InvalidInputError
+from domain.limits import Limit, Quantity, Scope
+from domain.ordered_work import Permission
+from domain.units import BatchId, Seconds, later
+from jobs.build import build_orderer
+from jobs.ordering.orderer import OrderingReport
+from jobs.spec import parse_batch
+from jobs.submission import SubmissionPorts, submit
+from tests.builders import NOW
+from tests.conformance.to_settle import valid
+from tests.stores import Store
+from tests.unit.jobs.projects import HandClock, KnownFiles
+from tests.worlds import a_registered_host, a_registered_version, a_report, a_sent_instance, report
+
+
+async def submitted(store: Store, who: str, **changes: object) -> BatchId:
+    table = {"app": "pi", "qos": "throughput", "submitter": who, "jobs": {"fpops_est": 3.6e12, "count": 10}, **changes}
+    ports = SubmissionPorts(store.submissions, store.people, store.applications, KnownFiles())
+    settings = (await store.applications.load_catalogue()).settings
+    return await submit(parse_batch(table), ports=ports, ordering=settings.ordering, clock=HandClock())
+
+
+async def ordered(store: Store, at_s: float = 0.0, **settings: object) -> OrderingReport:
+    for key, value in settings.items():
+        await store.settings.set_setting(f"ordering.{key}", value, now=NOW, who="test", why="")
+    catalogue = await store.applications.load_catalogue()
+    return await build_orderer(store.ordering, lambda: catalogue, HandClock(later(NOW, at_s))).run_once()
+
+
+async def ready(store: Store) -> Sequence[BatchId]:
+    return [batch.batch_id for batch in await store.waiting.ready_batches(10)]
+
+
+@pytest.fixture
+async def project(store: Store) -> Store:
+    """Ada and bob in accounts of their own, below a lab and an institute."""
+    await a_registered_version(store)
+    for name in ("lab", "institute"):
+        await store.people.add_account(name, parent=None, shares=1.0)
+    await store.people.add_submitter("ada", account="lab", shares=1.0, now=NOW)
+    await store.people.add_submitter("bob", account="institute", shares=1.0, now=NOW)
+    return store
+
+
+async def test_work_that_was_sent_moves_its_submitter_back(project: Store) -> None:
+    adas, bobs = await submitted(project, "ada"), await submitted(project, "bob")
+    assert await ready(project) == [adas, bobs]
+    host = await a_registered_host(project, last_rpc_at=NOW)
+    for _ in range(3):
+        await a_sent_instance(project, adas, host)
+
+    done = await ordered(project, policy="multifactor")
+
+    assert (done.batches, done.moved, done.charged, done.late) == (2, 2, 1, False)
+    assert await ready(project) == [bobs, adas]
+    records = await project.ordering_rules.breakdowns([adas, bobs])
+    assert {batch_id: record["policy"] for batch_id, record in records.items()} == {
+        adas: "multifactor",
+        bobs: "multifactor",
+    }
+    [usage] = [one for one in await project.ordering_rules.usage() if one.usage.amounts.flop]
+    assert usage.usage.amounts.flop == 3 * 3.6e12
+    assert (await ordered(project)).charged == 0
+
+
+async def test_what_jobs_took_corrects_what_was_charged(project: Store) -> None:
+    adas = await submitted(project, "ada")
+    for _ in range(5):
+        host = await a_registered_host(project, flop_per_s=1e9, last_rpc_at=NOW)
+        sent = await a_sent_instance(project, adas, host)
+        await report(project, host, a_report(sent, elapsed_s=Seconds(1800.0)))
+    await ordered(project)
+    await project.unsettled.settle([valid(facts) for facts in await project.unsettled.unsettled(10)])
+
+    await ordered(project)
+
+    [usage] = [one for one in await project.ordering_rules.usage() if one.usage.amounts.flop]
+    assert usage.usage.amounts.flop == pytest.approx(5 * 1.8e12)
+    assert usage.accuracies == (0.5,) * 5
+
+
+async def test_limits_hold_name_themselves_and_let_go(project: Store) -> None:
+    adas = await submitted(project, "ada")
+    host = await a_registered_host(project, last_rpc_at=NOW)
+    await a_sent_instance(project, adas, host)
+    await project.ordering_rules.put_limit(Limit(Scope.ACCOUNT, Quantity.JOBS, "lab", hard=1.0))
+
+    assert (await ordered(project)).held == 1
+    assert await ready(project) == []
+    held = (await project.views.batch(adas)).hold
+    assert held == "hard limit of account lab: 1 and 1 more of at most 1 jobs in progress"
+
+    await project.ordering_rules.put_limit(Limit(Scope.ACCOUNT, Quantity.JOBS, "lab", hard=4.0))
+    await ordered(project, 60.0)
+    assert await ready(project) == [adas]
+    assert (await project.views.batch(adas)).sent_most == 4
+
+
+async def test_rights_are_asked_for_and_limits_refuse(project: Store) -> None:
+    with pytest.raises(InvalidInputError, match="expedite needs the permission expedite"):
+        await submitted(project, "ada", level="expedite")
+    await project.people.permit_submitter("ada", [Permission.EXPEDITE])
+    batch = await project.views.batch(await submitted(project, "ada", level="expedite", queue="express"))
+    assert (batch.level, batch.queue) == ("expedite", "express")
+
+    await project.ordering_rules.put_limit(Limit(Scope.QUEUE, Quantity.BATCHES, "express", hard=1.0))
+    with pytest.raises(InvalidInputError, match="hard limit of queue express: 1 and 1 more of at most 1 batches"):
+        await submitted(project, "bob", queue="express")
+    await submitted(project, "bob")
+
+
+async def test_usage_counts_where_it_was_submitted(project: Store) -> None:
+    await project.people.put_membership("ada", account="institute", shares=3.0)
+    batch_id = await submitted(project, "ada", account="institute")
+    host = await a_registered_host(project, last_rpc_at=NOW)
+    await a_sent_instance(project, batch_id, host)
+
+    await ordered(project)
+
+    ada = await project.people.submitter("ada")
+    institute = next(one.account_id for one in await project.people.accounts() if one.name == "institute")
+    [usage] = [one for one in await project.ordering_rules.usage() if one.usage.amounts.flop]
+    assert usage.leaf == (ada.submitter_id, institute)
+    [window] = await project.ordering_rules.windows()
+    assert (window.leaf, window.flop) == (usage.leaf, 3.6e12)
+
+
+async def test_grants_are_reserved_when_work_is_sent_and_used_when_it_is_back(project: Store) -> None:
+    lab = next(one.account_id for one in await project.people.accounts() if one.name == "lab")
+    await project.ordering_rules.put_grant(lab, granted_su=100.0, starts_at=NOW, period_s=Seconds(1e6))
+    adas = await submitted(project, "ada", queue="express")
+    host = await a_registered_host(project, flop_per_s=1e9, last_rpc_at=NOW)
+    sent = await a_sent_instance(project, adas, host)
+    await ordered(project)
+    [grant] = await project.ordering_rules.grants()
+    assert grant.used_su == 0.0
+    assert grant.reserved_su == pytest.approx(3.0)
+
+    await report(project, host, a_report(sent))
+    await ordered(project)
+
+    [grant] = await project.ordering_rules.grants()
+    assert grant.used_su == pytest.approx(3.0)
+    assert grant.reserved_su == 0.0
+
+
+async def test_of_orderings_at_once_each_dispatch_is_charged_once(project: Store) -> None:
+    adas = await submitted(project, "ada")
+    host = await a_registered_host(project, last_rpc_at=NOW)
+    await a_sent_instance(project, adas, host)
+
+    done = await asyncio.gather(*(ordered(project) for _ in range(4)))
+
+    assert sum(not one.late for one in done) >= 1
+    [usage] = [one for one in await project.ordering_rules.usage() if one.usage.amounts.flop]
+    assert usage.usage.amounts.flop == 3.6e12
