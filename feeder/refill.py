@@ -13,6 +13,7 @@ from domain.jobs import JobClass
 from domain.settings import FeederSettings
 from domain.units import BatchId, Instant, JobClassId, Seconds, shard_of
 from domain.waiting import Candidate
+from feeder.approach import MOST_CHANGED, approached
 from feeder.array import JobArray
 from feeder.classes import Classes
 from feeder.cursors import Cursors
@@ -26,7 +27,6 @@ from feeder.upkeep import Upkeep
 from feeder.view import View, view_of
 
 MOST_BATCHES = 500  # batches a refill looks at, first in order
-MOST_ADDED = 1000  # slots of one refill: placing so many keeps requests waiting for about 10 ms
 URGENT_PER_BATCH = 64  # urgent instances read beyond those in the array or in their cool-off
 SCANNED_BATCHES = 16  # batches with a group in its cool-off that are searched for other groups, per refill
 SCANNED_ROWS = 128  # of each of them
@@ -75,7 +75,7 @@ class _Filled:
 class Refiller:
     """Does refills: a query or two of each kind at most, each with a limit, so that the backlog does not matter.
 
-    A large array is filled by several, MOST_ADDED slots each: the first ones are given out while the rest comes.
+    A large array comes to its plan by several, with requests between them (feeder.approach).
     """
 
     def __init__(self, ports: Ports, clock: Clock, *, array: JobArray, cursors: Cursors, classes: Classes) -> None:
@@ -126,20 +126,21 @@ class Refiller:
     async def _fill(self, view: View, urgent: ByBatch, catalogue: Catalogue, *, scan: bool) -> _Filled:
         """Plan, read and place. `scan`: look past groups in their cool-off."""
         whole, now_s = catalogue.settings.feeder.slots, self._clock.monotonic()
-        slots = min(whole, len(self._array) + MOST_ADDED)
         supplies = self._supplies(view, urgent)
-        target = self._targets(supplies, catalogue, view, slots)
+        plan = self._targets(supplies, catalogue, view, whole)
+        target = approached(plan, self._array.slots_of_parts(), free=whole - len(self._array))
+        self._more_urgent |= {part[0] for part in plan if part[1] and target[part] < plan[part]}
         wants = self._wants(supplies, target, view, scan=scan)
-        planned = reads(wants, self._cursors, now_s=now_s, most_tail_rows=slots + MOST_TAIL_ROWS)
+        planned = reads(wants, self._cursors, now_s=now_s, most_tail_rows=whole + MOST_TAIL_ROWS)
         found = await self._read(planned, urgent)
-        placing = Placing(self._array, self._cursors, classes=found.classes, slots=slots, target=target)
+        placing = Placing(self._array, self._cursors, classes=found.classes, slots=whole, target=target)
         placing.keep_bounds()
         placed = self._place(placing, view.batches, {want.batch.batch_id: want.rows for want in wants}, found)
         ended = self._note_ends(planned, found, placed)
         placing.trim()
         readable = {supply.batch.batch_id for supply in supplies if self._is_readable(supply.batch, view)}
-        cut_short = slots < whole and placing.placed >= MOST_ADDED // 2
-        self._array.level.settle(self._array.each_group(), slots=slots, readable=readable, low=cut_short)
+        cut_short = target != plan and placing.placed + placing.dropped >= MOST_CHANGED // 2
+        self._array.level.settle(self._array.each_group(), slots=whole, readable=readable, low=cut_short)
         more = bool(placing.placed or found.fresh or (ended and readable))  # cursors have moved, if nothing else
         return _Filled(placing.offered, placing.placed, placing.dropped, more)
 

@@ -6,7 +6,7 @@ import pytest
 
 from domain.batches import QoS
 from domain.units import shard_of
-from feeder.refill import MOST_ADDED
+from feeder.approach import MOST_CHANGED
 from tests.unit.feeder.rig import Rig
 
 
@@ -152,11 +152,60 @@ async def test_a_large_array_is_filled_a_part_at_a_time_and_is_low_until_it_is_f
     rig.database.add_batch(1)
     rig.database.add_jobs(1, 4000)
     await rig.refill()
-    assert (len(rig.array), rig.array.level.low.is_set()) == (MOST_ADDED, True)
+    assert (len(rig.array), rig.array.level.low.is_set()) == (MOST_CHANGED, True)
     await rig.fill_up()
-    assert (len(rig.array), rig.array.level.low.is_set()) == (2 * MOST_ADDED, True)
+    assert (len(rig.array), rig.array.level.low.is_set()) == (2 * MOST_CHANGED, True)
     await rig.fill_up()
     assert (len(rig.array), rig.array.level.low.is_set()) == (2500, False)
+
+
+async def test_a_batch_that_comes_before_a_full_large_array_takes_its_place_a_part_at_a_time() -> None:
+    """Each slot that is dropped for one that is placed keeps requests waiting as long."""
+    rig = Rig(slots=3000)
+    rig.database.add_batch(2)
+    rig.database.add_jobs(2, 9000)
+    for _ in range(3):
+        await rig.refill()
+    rig.database.add_batch(1)
+    rig.database.add_jobs(1, 9000)
+
+    done = await rig.refill()
+    assert (done.placed, done.dropped) == (MOST_CHANGED // 2, MOST_CHANGED // 2)
+    for _ in range(2):
+        assert rig.array.level.low.is_set()
+        done = await rig.fill_up()
+        assert (done.placed, done.dropped) == (MOST_CHANGED // 2, MOST_CHANGED // 2)
+    assert rig.per_batch() == {1: 1500, 2: 1500}
+    done = await rig.fill_up()
+    assert (done.placed, done.dropped, rig.array.level.low.is_set()) == (0, 0, False)
+
+
+async def test_a_large_array_that_lost_half_of_its_slots_keeps_the_others() -> None:
+    rig = Rig(slots=3000)
+    for number in (1, 2):
+        rig.database.add_batch(number)
+        rig.database.add_jobs(number, 9000)
+    for _ in range(3):
+        await rig.refill()
+    for slot in [slot for slot in rig.slots() if slot.batch_id == 1]:
+        rig.send(slot)
+
+    done = await rig.fill_up()
+
+    assert (done.placed, done.dropped) == (MOST_CHANGED, 0)
+    assert rig.per_batch() == {1: MOST_CHANGED, 2: 1500}
+
+
+async def test_retries_that_a_large_array_could_not_place_at_once_are_read_again() -> None:
+    rig = Rig(slots=6000)
+    for number in range(1, 31):
+        rig.database.add_batch(number)
+        rig.database.add_jobs(number, 60, retries=1)
+        rig.database.add_jobs(number, 100)
+    await rig.refill()
+    for _ in range(9):
+        await rig.fill_up()
+    assert sum(slot.urgent for slot in rig.slots()) == 30 * 60
 
 
 async def test_a_large_array_with_little_to_hold_is_not_low() -> None:
