@@ -44,6 +44,7 @@ from scheduler.service import Ports as SchedulerPorts
 from store import embedded
 from store.postgres import PostgresStore, open_store
 from store.shards import PostgresShards
+from store.waiting import MARK_AGAIN_S
 from transfer.keys import ServingKeys, load_keys
 
 Loop = Callable[[], Coroutine[None, None, None]]
@@ -204,6 +205,7 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
                 ("estimator", forecaster.run_once, lambda: catalogue.catalogue().settings.estimator.look_s),
                 ("history", services.mover.run_once, lambda: INTERVAL_S),
                 ("gates", relaxer.run_once, lambda: RELAX_EVERY_S),
+                ("marks of batches", store.waiting.mark_again, lambda: MARK_AGAIN_S),
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
             )

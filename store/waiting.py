@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+import structlog
+
 from domain.batches import Batch
 from domain.jobs import JobClass
 from domain.units import BatchId, InstanceId, JobClassId
@@ -14,6 +16,9 @@ from store.queries import load
 
 LOOKS = 8  # for batches; each takes the marks off those that turn out to have nothing unsent
 LEAST_SECOND_LOOK = 500  # batches, when the first look met some of those
+MARK_AGAIN_S = 3600.0  # between two looks for batches that wait without a mark
+
+log = structlog.get_logger("store")
 
 
 class PostgresWaitingWork:
@@ -67,6 +72,17 @@ class PostgresWaitingWork:
             await connection.execute(load("unmark_drained"), [row["batch_id"] for row in locked])
 
         await self._database.in_transaction(write)
+
+    async def mark_again(self) -> int:
+        """Mark the batches that wait without a mark, of which there should be none; how many there were.
+
+        Marks are kept by the database itself: whatever lost one, no batch is forgotten for longer than until the next
+        time. It looks at every active batch.
+        """
+        lost = [row["batch_id"] for row in await self._database.fetch("mark_again")]
+        if lost:
+            log.warning("batches waited without a mark", batches=len(lost), first=min(lost))
+        return len(lost)
 
     async def still_unsent(self, instance_ids: Sequence[InstanceId]) -> Collection[InstanceId]:
         found = await self._database.fetch("still_unsent", list(instance_ids))

@@ -102,6 +102,7 @@ BY_KEY = {  # query -> the indexes it must use
     "record_upload": {"instance_pkey"},
     "record_finished_upload": {"finished_instance_2027_01_pkey"},
     # submit, abort
+    "mark_again": {"batch_in_order", "batch_count_pkey", "batch_pkey"},
     "active_shares": {"batch_by_submitter"},
     "batch_created_at": {"batch_pkey"},
     "cancel_open_jobs_of_batch": {"job_by_batch", "job_pkey"},
@@ -221,7 +222,6 @@ SMALL = {  # looks at no large table
     "add_statistics_rows",
     "advance_submitter",
     "app_by_name",
-    "last_app_change",
     "app_forecasts",
     "app_name",
     "connection_alive",

@@ -145,6 +145,19 @@ async def test_a_batch_that_waits_without_a_mark_is_a_difference(store: Postgres
     assert await store.views.check_counters() != []
 
 
+async def test_a_batch_that_waits_without_a_mark_is_marked_again(store: PostgresStore, connection: Connection) -> None:
+    lost, drained, marked = [await a_batch_of_one(store) for _ in range(3)]
+    await connection.execute(ADD, drained, -1)
+    await connection.execute("UPDATE batch SET waiting = false WHERE batch_id = ANY($1::bigint[])", [lost, drained])
+    assert await ready(store) == [marked]
+
+    assert await store.waiting.mark_again() == 1
+
+    assert sorted(await ready(store)) == [lost, marked]
+    assert not await is_marked(connection, drained)
+    assert await store.waiting.mark_again() == 0
+
+
 async def test_active_batches_that_wait_for_nothing_are_not_looked_at(
     store: PostgresStore, connection: Connection
 ) -> None:
