@@ -8,7 +8,7 @@ from batch_estimator.ports import Forecasts, ForecastTables, Ports
 from batch_estimator.preview import Previewer
 from batch_estimator.service import Estimator, RunFit, in_a_thread
 from domain.clock import Clock
-from domain.settings import EstimatorSettings
+from domain.settings import EstimatorSettings, LifecycleSettings
 
 
 def build(
@@ -19,7 +19,12 @@ def build(
 
 
 def build_previewer(
-    tables: ForecastTables, forecasts: Forecasts, clock: Clock, *, run_fit: RunFit = in_a_thread
+    tables: ForecastTables,
+    forecasts: Forecasts,
+    lifecycle: LifecycleSettings,
+    clock: Clock,
+    *,
+    run_fit: RunFit = in_a_thread,
 ) -> Previewer:
     """What forecasts batches before they are submitted."""
-    return Previewer(tables, forecasts, clock, run_fit)
+    return Previewer(tables, forecasts, lifecycle, clock, run_fit)

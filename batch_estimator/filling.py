@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 
-from batch_estimator.ports import ForecastTables, Table
-from batch_estimator.snapshot import Floats, HavRows, InstanceRows, Ints, JobRows, SentRows, Snapshot
+from batch_estimator.ports import Fill, ForecastTables, Table
+from batch_estimator.snapshot import Bools, Floats, HavRows, InstanceRows, Ints, JobRows, Queue, SentRows, Snapshot
 from domain.forecasting import BatchTables, CountedAs
-from domain.units import BatchId, Instant
+from domain.settings import LifecycleSettings
+from domain.units import BatchId, Instant, Seconds
+from lifecycle.grace import grace_s
 
 
 class TableSnapshots:
     """Satisfies Snapshots, from tables."""
 
-    def __init__(self, tables: ForecastTables) -> None:
+    def __init__(self, tables: ForecastTables, lifecycle: Callable[[], LifecycleSettings] = LifecycleSettings) -> None:
         self._tables = tables
+        self._lifecycle = lifecycle
 
-    async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Snapshot | None:
+    async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Fill | None:
         tables = await self._tables.of_batch(batch_id, now=now)
-        return None if tables is None else snapshot_of(tables, now)
+        return None if tables is None else partial(snapshot_of, tables, now, self._lifecycle())
 
 
-def snapshot_of(tables: BatchTables[Table], now: Instant) -> Snapshot:
-    """The columns of a batch at `now`. Pure. Instances of jobs that are not among its jobs are left out."""
-    terms, sent = tables.terms, tables.sent
-    jobs = np.sort(tables.jobs, order="job_id")
-    instances = tables.instances[np.isin(tables.instances["job_id"], jobs["job_id"])]
+def snapshot_of(tables: BatchTables[Table], now: Instant, lifecycle: LifecycleSettings) -> Snapshot:
+    """The columns of a batch at `now`. Pure. Instances of jobs that are not among its jobs are left out.
+
+    An instance to come is given D and the grace that goes with it, as the lifecycle has it.
+    """
+    terms, sent, bound_s = tables.terms, tables.sent, tables.terms.delay_bound_s
+    jobs = tables.jobs[np.argsort(tables.jobs["job_id"])]
+    job, known = _positions(jobs["job_id"], tables.instances["job_id"])
     return Snapshot(
         now,
         terms.created_at,
-        terms.delay_bound_s,
-        terms.quorum,
-        JobRows(jobs["fpops_est_flop"].copy(), jobs["is_open"].copy()),
-        _instance_rows(instances, np.searchsorted(jobs["job_id"], instances["job_id"])),
+        Seconds(bound_s + grace_s(Instant(0.0), Instant(bound_s), lifecycle)),
+        JobRows(jobs["fpops_est_flop"].copy(), jobs["is_open"].copy(), _ints(jobs["needed"])),
+        _instance_rows(tables.instances[known], job[known]),
         _hav_rows(tables, now),
         SentRows(
             _ints(sent["host_id"]),
@@ -46,7 +53,23 @@ def snapshot_of(tables: BatchTables[Table], now: Instant) -> Snapshot:
         float(np.mean(np.log(sent["fpops_est_flop"]))) if sent.size else float("nan"),
         terms.active_hosts,
         terms.median_flop_per_s,
+        Queue(terms.ahead, terms.ahead_of_others, terms.held),
+        tables.sent_weight * float(sent["found"][0]) / sent.size if sent.size else tables.sent_weight,
     )
+
+
+def _positions(ordered: Ints, wanted: Ints) -> tuple[Ints, Bools]:
+    """Where each of `wanted` is among the ordered numbers, and whether it is there.
+
+    >>> at, known = _positions(np.array([3, 5, 9]), np.array([9, 4, 3]))
+    >>> at[known].tolist(), known.tolist()
+    ([2, 0], [True, False, True])
+    """
+    at = np.searchsorted(ordered, wanted)
+    if not len(ordered):
+        return at, np.zeros(len(wanted), dtype=bool)
+    at = np.minimum(at, len(ordered) - 1)
+    return at, ordered[at] == wanted
 
 
 def own_work(havs: Table, instances: Table, now: Instant) -> HavRows:
@@ -54,10 +77,10 @@ def own_work(havs: Table, instances: Table, now: Instant) -> HavRows:
 
     ln T of a valid instance is ln max(1 s, reported - sent), as its host's row was given it.
     """
-    ordered = np.sort(_keys(havs))
-    order = np.argsort(_keys(havs))
+    keys = _keys(havs)
+    order = np.argsort(keys)
     was_sent = instances[instances["host_id"] >= 0]
-    entry = order[np.searchsorted(ordered, _keys(was_sent))]
+    entry = order[np.searchsorted(keys[order], _keys(was_sent))]
 
     def own(kind: CountedAs, weights: Floats | None = None) -> Floats:
         chosen = was_sent["counted"] == kind

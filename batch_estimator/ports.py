@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,6 +26,9 @@ from domain.units import AppId, BatchId, Instant
 Table = NDArray[np.void]  # records of domain.forecasting: JOB_FIELDS and so on
 
 
+Fill = Callable[[], Snapshot]
+
+
 class ForecastTables(Protocol):
     """What is stored of a batch, its hosts and its app."""
 
@@ -41,8 +44,8 @@ class ForecastTables(Protocol):
 class Snapshots(Protocol):
     """Where a batch stands."""
 
-    async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Snapshot | None:
-        """None unless such a batch is active."""
+    async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Fill | None:
+        """What makes the snapshot of what was read, which takes long for a large batch; None unless it is active."""
         ...
 
 

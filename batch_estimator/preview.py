@@ -19,6 +19,7 @@ from domain.batches import QoS
 from domain.clock import Clock
 from domain.errors import NotFoundError
 from domain.forecasting import INSTANCE_FIELDS, JOB_FIELDS, AppTables, BatchTables, BatchTerms, PlannedBatch
+from domain.settings import LifecycleSettings
 from domain.units import BatchId, Instant
 
 PLANNED = BatchId(0)  # no batch's id
@@ -39,8 +40,11 @@ class Preview:
 class Previewer:
     """Reads what the app's hosts did, and writes nothing."""
 
-    def __init__(self, tables: ForecastTables, forecasts: Forecasts, clock: Clock, run_fit: RunFit) -> None:
+    def __init__(
+        self, tables: ForecastTables, forecasts: Forecasts, lifecycle: LifecycleSettings, clock: Clock, run_fit: RunFit
+    ) -> None:
         self._tables = tables
+        self._lifecycle = lifecycle
         self._forecasts = forecasts
         self._clock = clock
         self._run_fit = run_fit
@@ -53,14 +57,16 @@ class Previewer:
             raise NotFoundError("app", planned.app_id)
         known = (await self._forecasts.accuracies()).get(planned.app_id)
         spread = 1.0 if known is None else known.spread
-        forecast = await self._run_fit(_fit(planned, tables, now, spread))
+        forecast = await self._run_fit(_fit(planned, tables, now, spread, self._lifecycle))
         return preview_of(planned, forecast)
 
 
-def _fit(planned: PlannedBatch, tables: AppTables[Table], now: Instant, spread: float) -> Callable[[], Forecast]:
+def _fit(
+    planned: PlannedBatch, tables: AppTables[Table], now: Instant, spread: float, lifecycle: LifecycleSettings
+) -> Callable[[], Forecast]:
     def fit() -> Forecast:
         try:
-            return estimate(hypothetical(planned, tables, now), spread=spread)
+            return estimate(hypothetical(planned, tables, now, lifecycle), spread=spread)
         except NoForecastError as error:
             log.warning("preview falls back", app_id=planned.app_id, because=str(error))
             return fallback(now=now, delay_bound_s=planned.delay_bound_s, previous_at=None, because=str(error))
@@ -89,22 +95,26 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> Preview:
     return Preview(forecast, published.completion_at, published.because, risk)
 
 
-def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant) -> Snapshot:
+def hypothetical(
+    planned: PlannedBatch, tables: AppTables[Table], now: Instant, lifecycle: LifecycleSettings
+) -> Snapshot:
     """The batch as it would stand right after its submission: every job open, nothing sent. Pure."""
     sizes = np.repeat(list(planned.jobs_of_flop.keys()), list(planned.jobs_of_flop.values()))
     jobs = np.zeros(len(sizes), [(name, kind) for name, kind in JOB_FIELDS])
     jobs["job_id"] = np.arange(1, len(sizes) + 1)
     jobs["fpops_est_flop"] = sizes
     jobs["is_open"] = True
+    jobs["needed"] = planned.quorum
     terms = BatchTerms(
         PLANNED,
         planned.app_id,
         now,
         planned.delay_bound_s,
-        planned.quorum,
         tables.active_hosts,
         tables.median_flop_per_s,
     )
     nothing_sent = np.zeros(0, [(name, kind) for name, kind in INSTANCE_FIELDS])
-    of_batch = BatchTables(terms, jobs, nothing_sent, tables.havs, tables.others, tables.others_weight, tables.sent)
-    return snapshot_of(of_batch, now)
+    of_batch = BatchTables(
+        terms, jobs, nothing_sent, tables.havs, tables.others, tables.others_weight, tables.sent, tables.sent_weight
+    )
+    return snapshot_of(of_batch, now, lifecycle)

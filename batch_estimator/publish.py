@@ -15,7 +15,7 @@ from domain.units import DAY_S, Instant, Seconds
 
 HELD_REMAINING_FRACTION = 0.15  # of the time that was left
 HELD_BOUND_FRACTION = 0.05  # of the delay bound
-FLAG_INSTANCES_FRACTION = 0.5  # of a job's most instances
+FLAG_SPENT_FRACTION = 0.5  # of the instances a job may have beyond its quorum
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +94,22 @@ def _far(far_at: Instant, floor_at: Instant, previous_at: Instant | None, now: I
     return Publication(previous_at, Change.HELD, f"{seen}: what was published is held")
 
 
-def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_instances_used_fraction: float) -> str | None:
+def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_fraction: float) -> str | None:
     """Why an operator should look at the batch instead of trusting a number; None if all is well.
 
-    `most_instances_used_fraction` is, of the open job with the most instances, their share of its limit.
+    `most_spent_fraction` is, of the open job with the most instances, how many of those it may have beyond its quorum
+    it has had. With a quorum of 2 of at most 4 instances both of the first two are none of them.
 
     >>> from domain.forecasts import Method
     >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
-    >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_instances_used_fraction=0.2)
+    >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_spent_fraction=0.2)
     'complete at latest in 12.0 delay bounds: more than 10'
     """
     ahead = (forecast.q90_at - forecast.now) / delay_bound_s
     if ahead > FAR_BOUNDS:
         return f"complete at latest in {ahead:.1f} delay bounds: more than {FAR_BOUNDS:.0f}"
-    if most_instances_used_fraction > FLAG_INSTANCES_FRACTION:
-        return f"a job has used {most_instances_used_fraction:.0%} of its instances: more than half"
+    if most_spent_fraction > FLAG_SPENT_FRACTION:
+        return f"a job has used {most_spent_fraction:.0%} of its spare instances: more than half"
     return None
 
 

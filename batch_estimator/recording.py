@@ -13,12 +13,11 @@ from domain.forecasts import ForecastRecord, ForecastStanding, Method, Trigger
 from domain.units import Instant
 
 
-def recorded(
-    forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_instances: int
-) -> ForecastRecord:
+def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_spent: int) -> ForecastRecord:
     """The forecast with what becomes of the published C(B), its warnings, and whether it will be scored.
 
-    `most_instances` is of the open job that has the most. The floor is for long deadlines, risk for short ones.
+    `most_spent` is of the open job that has had the most instances beyond what it needs. The floor is for long
+    deadlines, risk for short ones.
     """
     batch, counts = standing.batch, standing.batch.counts
     published = publication(
@@ -48,19 +47,20 @@ def recorded(
             standing.age.jobs_over_then, standing.age.jobs_over, jobs_total=counts.jobs_total
         ),
         at_risk=_risk(forecast, batch.deadline_at),
-        flag=_flag(forecast, standing, most_instances),
+        flag=_flag(forecast, standing, most_spent),
         terms=forecast.terms,
         holds=forecast.holds,
     )
 
 
-def most_instances_of(snapshot: Snapshot) -> int:
-    """Instances of the open job that has the most; 0 when none is open.
+def most_spent_of(snapshot: Snapshot) -> int:
+    """Instances beyond the successes it needs of the open job that has the most; 0 when none is open.
 
     Cancelled ones do not count: they are not in the snapshot.
     """
-    of_job = np.bincount(snapshot.instances.job, minlength=len(snapshot.jobs.is_open))
-    return int(of_job[snapshot.jobs.is_open].max(initial=0))
+    jobs = snapshot.jobs
+    spent = np.bincount(snapshot.instances.job, minlength=len(jobs.is_open)) - jobs.needed
+    return int(spent[jobs.is_open].max(initial=0))
 
 
 def _risk(forecast: Forecast, deadline_at: Instant | None) -> str | None:
@@ -68,8 +68,8 @@ def _risk(forecast: Forecast, deadline_at: Instant | None) -> str | None:
     return None if deadline_at is None or forecast.method is Method.FALLBACK else at_risk(forecast, deadline_at)
 
 
-def _flag(forecast: Forecast, standing: ForecastStanding, most_instances: int) -> str | None:
+def _flag(forecast: Forecast, standing: ForecastStanding, most_spent: int) -> str | None:
     if forecast.method is Method.FALLBACK:
         return f"no forecast: {forecast.because}"
-    used_fraction = most_instances / standing.least_max_instances
-    return operator_flag(forecast, delay_bound_s=standing.delay_bound_s, most_instances_used_fraction=used_fraction)
+    spent_fraction = most_spent / max(1, standing.least_spare_instances)
+    return operator_flag(forecast, delay_bound_s=standing.delay_bound_s, most_spent_fraction=spent_fraction)

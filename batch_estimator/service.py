@@ -11,14 +11,16 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from typing import Protocol, TypeVar
 
 import structlog
 
 from batch_estimator.aside import TRY_AGAIN_S, Aside
 from batch_estimator.estimate import NoForecastError, estimate
 from batch_estimator.forecast import Forecast, fallback
-from batch_estimator.ports import Ports
-from batch_estimator.recording import most_instances_of, recorded
+from batch_estimator.ports import Fill, Ports
+from batch_estimator.recording import most_spent_of, recorded
 from batch_estimator.refit import refit_at, trigger_of
 from batch_estimator.scoring import SelfCheck
 from domain.clock import Clock
@@ -32,16 +34,21 @@ ANY_TIME = Instant(math.inf)
 
 log = structlog.get_logger("batch_estimator")
 
-Fit = Callable[[], Forecast]
-RunFit = Callable[[Fit], Awaitable[Forecast]]
+Result = TypeVar("Result")
 
 
-async def in_line(fit: Fit) -> Forecast:
+class RunFit(Protocol):
+    """Where the arithmetic is done."""
+
+    def __call__(self, fit: Callable[[], Result], /) -> Awaitable[Result]: ...
+
+
+async def in_line(fit: Callable[[], Result]) -> Result:
     """Where nobody else waits: tests, the simulator's virtual time."""
     return fit()
 
 
-async def in_a_thread(fit: Fit) -> Forecast:
+async def in_a_thread(fit: Callable[[], Result]) -> Result:
     """Where other duties share the event loop."""
     return await asyncio.to_thread(fit)
 
@@ -163,12 +170,11 @@ class Estimator:
         """The forecast, or what stands in for it; None when the batch has just ended."""
         batch = standing.batch
         try:
-            snapshot = await self._snapshots.snapshot(batch.batch_id, now=now)
-            if snapshot is None:
+            fill = await self._snapshots.snapshot(batch.batch_id, now=now)
+            if fill is None:
                 return None
-            filled = snapshot
-            forecast = await self._run_fit(lambda: estimate(filled, spread=standing.spread))
-            return recorded(forecast, standing, trigger, most_instances=most_instances_of(filled))
+            forecast, most_spent = await self._run_fit(partial(_fitted, fill, standing.spread))
+            return recorded(forecast, standing, trigger, most_spent=most_spent)
         except UnavailableError as error:
             await self._aside.answers()  # only this batch could not be read
             because = str(error)
@@ -181,7 +187,13 @@ class Estimator:
         instead = fallback(
             now=now, delay_bound_s=standing.delay_bound_s, previous_at=batch.completion_at, because=because
         )
-        return recorded(instead, standing, trigger, most_instances=0)
+        return recorded(instead, standing, trigger, most_spent=0)
+
+
+def _fitted(fill: Fill, spread: float) -> tuple[Forecast, int]:
+    """The forecast, and how many instances beyond what it needs a job has had at most."""
+    snapshot = fill()
+    return estimate(snapshot, spread=spread), most_spent_of(snapshot)
 
 
 def _tell(record: ForecastRecord) -> None:

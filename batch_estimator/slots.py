@@ -1,6 +1,6 @@
 """Which successes does the batch still lack, and what is expected to bring each? Pure. ESTIMATOR 5.6.
 
-An open job lacks `quorum` less its successes; each lack is a slot. A slot is served by an instance in
+An open job lacks the successes it needs less those it has; each lack is a slot. A slot is served by an instance in
 progress, waits for an unsent one, or for one that has yet to be made. Instances of the job beyond that,
 and timed-out ones that may still reply, help.
 """
@@ -38,7 +38,7 @@ def open_slots(snapshot: Snapshot) -> Open:
     n_jobs = len(jobs.is_open)
     of_open = jobs.is_open[rows.job] if n_jobs else np.zeros(0, dtype=bool)
     successes = _per_job(rows.job, of_open & (rows.standing == Standing.SUCCESS), n_jobs)
-    need = np.where(jobs.is_open, np.maximum(snapshot.quorum - successes, 1), 0)
+    need = np.where(jobs.is_open, np.maximum(jobs.needed - successes, 1), 0)
 
     running = np.flatnonzero(of_open & (rows.standing == Standing.IN_PROGRESS))
     running = running[np.lexsort((rows.host_id[running], rows.sent_at[running], rows.job[running]))]

@@ -37,6 +37,7 @@ class JobRows:
 
     fpops_flop: Floats
     is_open: Bools  # neither valid nor failed
+    needed: Ints  # successes that must agree
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +106,6 @@ class Snapshot:
     now: Instant
     submitted_at: Instant
     delay_bound_s: Seconds
-    quorum: int
     jobs: JobRows
     instances: InstanceRows
     havs: HavRows
@@ -121,10 +121,10 @@ class Snapshot:
             raise InvalidInputError("now, submitted_at", "two instants", (self.now, self.submitted_at))
         if not (np.isfinite(self.delay_bound_s) and self.delay_bound_s > 0):
             raise InvalidInputError("delay_bound_s", "more than 0", self.delay_bound_s)
-        if self.quorum < 1:
-            raise InvalidInputError("quorum", "at least 1", self.quorum)
         for name in ("jobs", "instances", "havs", "sent"):
             _same_lengths(name, getattr(self, name))
+        if len(self.jobs.needed) and int(self.jobs.needed.min()) < 1:
+            raise InvalidInputError("jobs.needed", "at least 1", int(self.jobs.needed.min()))
         if len(self.instances.job) and int(self.instances.job.max()) >= len(self.jobs.is_open):
             raise InvalidInputError("instances.job", f"less than {len(self.jobs.is_open)}", self.instances.job.max())
 

@@ -25,8 +25,7 @@ def converted(s: Any) -> Snapshot:
         Instant(s.now),
         Instant(s.submit_time),
         Seconds(s.delay_bound),
-        s.quorum,
-        JobRows(s.job_fpops, s.job_state == 0),
+        JobRows(s.job_fpops, s.job_state == 0, np.full(len(s.job_fpops), s.quorum)),
         InstanceRows(
             s.inst_job,
             s.inst_host,

@@ -135,9 +135,10 @@ async def timed(store: PostgresStore, batch_id: BatchId, repeats: int) -> dict[s
     rows = dict[str, float]()
     for _ in range(repeats + 1):
         began = time.perf_counter()
-        snapshot = await snapshots.snapshot(batch_id, now=SystemClock().now())
+        fill = await snapshots.snapshot(batch_id, now=SystemClock().now())
+        assert fill is not None
+        snapshot = fill()
         filled = time.perf_counter()
-        assert snapshot is not None
         forecast = estimate(snapshot)
         fills.append(1000 * (filled - began))
         fits.append(1000 * (time.perf_counter() - filled))

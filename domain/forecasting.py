@@ -21,7 +21,13 @@ SENT_MOST = 2_000  # and those of this many other instances, sent within
 SENT_WITHIN_S = Seconds(30 * DAY_S)
 ACTIVE_WITHIN_S = Seconds(7 * DAY_S)  # a host that called within this is active
 
-JOB_FIELDS: tuple[tuple[str, str], ...] = (("job_id", "i8"), ("fpops_est_flop", "f8"), ("is_open", "?"))
+# `needed`: how many results must agree, as adaptive replication has it for each job; at most its instances.
+JOB_FIELDS: tuple[tuple[str, str], ...] = (
+    ("job_id", "i8"),
+    ("fpops_est_flop", "f8"),
+    ("is_open", "?"),
+    ("needed", "i4"),
+)
 
 # `standing`: STANDINGS. `counted`: in which of its (host, app version)'s sums it is, a CountedAs.
 INSTANCE_FIELDS: tuple[tuple[str, str], ...] = (
@@ -50,6 +56,7 @@ FORECAST_HAV_FIELDS: tuple[tuple[str, str], ...] = (
 )
 # The same of a sample; `found` rows were found before all but OTHERS_MOST were left out.
 SAMPLED_HAV_FIELDS: tuple[tuple[str, str], ...] = (*FORECAST_HAV_FIELDS, ("found", "i8"))
+# A sample; `found` rows were found before all but SENT_MOST were left out.
 SENT_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -57,6 +64,7 @@ SENT_FIELDS: tuple[tuple[str, str], ...] = (
     ("sent_at", "f8"),
     ("reported_at", "f8"),
     ("fpops_est_flop", "f8"),
+    ("found", "i8"),
 )
 
 # The numbers of batch_estimator.snapshot.Standing. Cancelled instances are in no table.
@@ -104,17 +112,20 @@ def counted_as(state: InstanceState, *, has_sample: bool) -> CountedAs:
 class BatchTerms:
     """An active batch, and who could compute for it.
 
-    `delay_bound_s` and `quorum` are the greatest of its classes'. `median_flop_per_s` is of the active hosts'
-    processors, NaN while there are none.
+    `delay_bound_s` is the greatest of its classes'. `median_flop_per_s` is of the active hosts' processors, NaN while
+    there are none. `ahead` unsent instances of the app and `ahead_of_others` of other apps come before its own in the
+    order, and a limit holds it if `held`; the two are 0 where something of it was sent and nothing holds it.
     """
 
     batch_id: BatchId
     app_id: AppId
     created_at: Instant
     delay_bound_s: Seconds
-    quorum: int
     active_hosts: int
     median_flop_per_s: float
+    ahead: int = 0
+    ahead_of_others: int = 0
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +155,8 @@ class BatchTables(Generic[Table]):
     """A batch in tables.
 
     `havs` has the row of each (host, app version) in `instances` or `sent`, zeros where none is stored; `others` a
-    sample of the app's rows at large, each of which stands for `others_weight` before any were left out.
+    sample of the app's rows at large, each of which stands for `others_weight` before any were left out; so each of
+    `sent` for `sent_weight`.
     """
 
     terms: BatchTerms
@@ -154,6 +166,7 @@ class BatchTables(Generic[Table]):
     others: Table  # SAMPLED_HAV_FIELDS
     others_weight: float
     sent: Table  # SENT_FIELDS, of the app's other batches
+    sent_weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +179,4 @@ class AppTables(Generic[Table]):
     others: Table  # SAMPLED_HAV_FIELDS
     others_weight: float
     sent: Table  # SENT_FIELDS, of all the app's batches
+    sent_weight: float

@@ -139,13 +139,14 @@ class ForecastAge:
 class ForecastStanding:
     """An active batch as a forecast of it begins: itself, its last forecast's age, and its app's spread.
 
-    `delay_bound_s` is the greatest of its classes', `least_max_instances` the least.
+    `delay_bound_s` is the greatest of its classes'; `least_spare_instances` the least number of instances a job of one
+    may have beyond its quorum.
     """
 
     batch: Batch
     age: ForecastAge
     delay_bound_s: Seconds
-    least_max_instances: int
+    least_spare_instances: int
     spread: float
 
 

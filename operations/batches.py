@@ -114,7 +114,8 @@ class Batches:
 
     async def _preview(self, batch: CheckedBatch) -> dict[str, object]:
         planned = batch.planned(self._clock.now())
-        previewer = build_previewer(self._store.forecasting, self._store.forecasts, self._clock)
+        lifecycle = (await self._settings()).lifecycle
+        previewer = build_previewer(self._store.forecasting, self._store.forecasts, lifecycle, self._clock)
         return preview_as_json(await previewer.preview(planned), planned)
 
     async def show(self, batch_id: BatchId) -> dict[str, object]:

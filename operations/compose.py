@@ -21,7 +21,7 @@ from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import Ports as EstimatorPorts
 from batch_estimator.service import Estimator
 from domain.clock import Clock
-from domain.settings import EstimatorSettings, RankingSettings, Settings
+from domain.settings import RankingSettings, Settings
 from feeder.service import Feeder
 from hoststats.build import HostStatisticsServices
 from hoststats.ports import Ports as HostStatisticsPorts
@@ -194,7 +194,7 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
         orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
-        forecaster = estimator(store, lambda: catalogue.catalogue().settings.estimator, clock)
+        forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
         duties = tuple(
             Duty(name, run_once, locks=locks, clock=clock, interval_s=interval_s)
             for name, run_once, interval_s in (
@@ -224,7 +224,7 @@ def host_statistics(
     return hoststats.build.build(ports, settings, clock)
 
 
-def estimator(store: PostgresStore, settings: Callable[[], EstimatorSettings], clock: Clock) -> Estimator:
+def estimator(store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> Estimator:
     """The forecasts of completion, for a command or the background process."""
-    ports = EstimatorPorts(TableSnapshots(store.forecasting), store.forecasts)
-    return batch_estimator.build.build(ports, settings, clock)
+    snapshots = TableSnapshots(store.forecasting, lambda: settings().lifecycle)
+    return batch_estimator.build.build(EstimatorPorts(snapshots, store.forecasts), lambda: settings().estimator, clock)

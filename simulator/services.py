@@ -89,7 +89,9 @@ class Services:
             clock,
         )
         self.estimator = batch_estimator.build.build(
-            EstimatorPorts(TableSnapshots(store.forecasting), store.forecasts),
+            EstimatorPorts(
+                TableSnapshots(store.forecasting, lambda: catalogue.catalogue().settings.lifecycle), store.forecasts
+            ),
             lambda: catalogue.catalogue().settings.estimator,
             clock,
             run_fit=in_line,

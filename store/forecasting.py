@@ -1,4 +1,4 @@
-"""What does the completion estimator read of a batch? Nine queries, however large the batch, its app or the project.
+"""What does the completion estimator read of a batch? Eleven queries at most, however large the batch or the project.
 
 Rows of the batch and of its hosts are found by key; of everything else a sample of pages is read, the same pages for
 the same batch, so that a forecast does not change because it is asked for twice. The sample of hosts at large is the
@@ -8,9 +8,10 @@ app's: its batches share one for a minute.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import asyncpg
 import numpy as np
@@ -31,12 +32,17 @@ from domain.forecasting import (
 )
 from domain.units import AppId, BatchId, Instant
 from store.binary_copy import Fields, Table, TableReader, native_dtype
+from store.forecast_places import Ahead, Places, places
 from store.percentiles import bulk_connection
 from store.pool import CLOSE_S, LOST, Database, connect_patiently, lost_means_unavailable
 from store.queries import load
 
 MOST_S = 60.0  # of one query
 HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read of each table, about
+MORE_SENT_PAGES, LEAST_SENT = (
+    4_000,
+    200,
+)  # read where the first ones had fewer rows of the app: it is a small part of all
 SEED_RANGE = 1 << 31
 NO_BATCH = BatchId(0)  # no batch's id
 SAMPLE_S = 60.0  # a sample of hosts at large is used for so long
@@ -57,6 +63,14 @@ class Population:
         return self.versions == tuple(versions) and 0.0 <= now - self.taken_at < SAMPLE_S
 
 
+@dataclass(slots=True)
+class Known:
+    """What batches share for a minute."""
+
+    populations: dict[AppId, Population] = field(default_factory=dict)
+    places: Places = field(default_factory=lambda: places((), Instant(-math.inf)))
+
+
 class PostgresForecasting:
     """Satisfies batch_estimator's ForecastTables; its owner closes it. One batch is read at a time."""
 
@@ -64,11 +78,11 @@ class PostgresForecasting:
         self._database = database
         self._kept: asyncpg.Connection[asyncpg.Record] | None = None  # a new one would cost more than a batch
         self._turn = asyncio.Lock()
-        self._populations: dict[AppId, Population] = {}
+        self._known = Known()
 
     async def of_batch(self, batch_id: BatchId, *, now: Instant) -> BatchTables[Table] | None:
         async with self._looking() as connection:
-            return await _Look(connection, self._populations, batch_id, now).tables()
+            return await _Look(connection, self._known, batch_id, now).tables()
 
     async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
         """On a connection of its own, one at a time: who asks seldom keeps none."""
@@ -78,7 +92,7 @@ class PostgresForecasting:
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
             await connection.execute(load("by_key"))
-            return await _Look(connection, self._populations, NO_BATCH, now).app_tables(app_id)
+            return await _Look(connection, self._known, NO_BATCH, now).app_tables(app_id)
 
     @asynccontextmanager
     async def _looking(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
@@ -116,12 +130,12 @@ class _Look:
     def __init__(
         self,
         connection: asyncpg.Connection[asyncpg.Record],
-        populations: dict[AppId, Population],
+        known: Known,
         batch_id: BatchId,
         now: Instant,
     ) -> None:
         self._connection = connection
-        self._populations = populations
+        self._known = known
         self._batch_id = batch_id
         self._now = now
 
@@ -133,10 +147,11 @@ class _Look:
         population = await self._population(row)
         jobs = await self._copied("forecast_jobs", JOB_FIELDS, self._batch_id)
         instances = await self._instances(jobs)
-        sent = await self._sent(row, since)
+        sent, sent_weight = await self._sent(row, since)
         havs = await self._copied("forecast_havs", FORECAST_HAV_FIELDS, *pairs(instances, sent))
-        terms = _terms(self._batch_id, row, population)
-        return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent)
+        begun = not row["held"] and bool((instances["host_id"] >= 0).any())
+        terms = _terms(self._batch_id, row, population, (0, 0) if begun else await self._ahead())
+        return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent, sent_weight)
 
     async def app_tables(self, app_id: AppId) -> AppTables[Table] | None:
         since = self._now - SENT_WITHIN_S
@@ -144,26 +159,47 @@ class _Look:
         if row is None:
             return None
         population = await self._population(row)
-        sent = await self._sent(row, since)
+        sent, sent_weight = await self._sent(row, since)
         havs = await self._copied(
             "forecast_havs", FORECAST_HAV_FIELDS, *pairs(np.empty(0, native_dtype(INSTANCE_FIELDS)), sent)
         )
         return AppTables(
-            population.active_hosts, population.median_flop_per_s, havs, population.others, population.weight, sent
+            population.active_hosts,
+            population.median_flop_per_s,
+            havs,
+            population.others,
+            population.weight,
+            sent,
+            sent_weight,
         )
 
-    async def _sent(self, row: asyncpg.Record, since: float) -> Table:
-        """A sample of the instances of the app's other batches."""
-        sample = per_cent(row["sent_pages"], SENT_PAGES), float(self._batch_id % SEED_RANGE)
+    async def _sent(self, row: asyncpg.Record, since: float) -> tuple[Table, float]:
+        """A sample of the instances of the app's other batches, and how many each found stands for."""
+        share = per_cent(row["sent_pages"], SENT_PAGES)
+        sent = await self._sent_in(row, since, share)
+        if sent.size < LEAST_SENT and share < 100.0:
+            share = per_cent(row["sent_pages"], MORE_SENT_PAGES)
+            sent = await self._sent_in(row, since, share)
+        return sent, 100.0 / share
+
+    async def _sent_in(self, row: asyncpg.Record, since: float, share: float) -> Table:
+        sample = share, float(self._batch_id % SEED_RANGE)
         return await self._copied(
             "forecast_sent", SENT_FIELDS, row["app_version_ids"], self._batch_id, since, SENT_MOST, *sample
         )
 
+    async def _ahead(self) -> Ahead:
+        """What comes before the batch."""
+        if not self._known.places.serves(self._batch_id, self._now):
+            rows = await self._connection.fetch(load("forecast_places"), timeout=MOST_S)
+            self._known.places = places(((row["batch_id"], row["app_id"], row["unsent"]) for row in rows), self._now)
+        return self._known.places.of(self._batch_id)
+
     async def _population(self, row: asyncpg.Record) -> Population:
         """The one of a minute ago, or a new one."""
-        known = self._populations.get(row["app_id"])
+        known = self._known.populations.get(row["app_id"])
         if known is None or not known.serves(row["app_version_ids"], self._now):
-            known = self._populations[row["app_id"]] = await self._sampled(row)
+            known = self._known.populations[row["app_id"]] = await self._sampled(row)
         return known
 
     async def _sampled(self, row: asyncpg.Record) -> Population:
@@ -206,15 +242,16 @@ class _Look:
         return reader.table()
 
 
-def _terms(batch_id: BatchId, row: asyncpg.Record, population: Population) -> BatchTerms:
+def _terms(batch_id: BatchId, row: asyncpg.Record, population: Population, ahead: Ahead) -> BatchTerms:
     return BatchTerms(
         batch_id,
         row["app_id"],
         row["created_at"],
         row["delay_bound_s"],
-        row["quorum"],
         population.active_hosts,
         population.median_flop_per_s,
+        *ahead,
+        row["held"],
     )
 
 

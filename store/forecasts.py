@@ -25,6 +25,8 @@ from store.claims import BatchClaims
 from store.pool import Connection, Database
 from store.queries import load
 
+LOCK_WAIT_MS = "2000"  # for a batch's row, which whoever works on the batch may have locked
+
 
 class PostgresForecasts:
     """Satisfies batch_estimator's Forecasts; its owner closes it."""
@@ -49,7 +51,7 @@ class PostgresForecasts:
         thin_to = record.made_at - THIN_AFTER_S
 
         async def write(connection: Connection) -> bool:
-            await connection.execute(load("wait_briefly"))
+            await connection.execute(load("limit_lock_wait"), LOCK_WAIT_MS)
             if await connection.fetchval(load("publish_completion"), *published) is None:
                 return False
             thinned = (record.batch_id, record.made_at, thin_to - PART_S, thin_to, PART_S)
@@ -72,7 +74,7 @@ class PostgresForecasts:
 
     async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
         async def write(connection: Connection) -> bool:
-            await connection.execute(load("wait_briefly"))
+            await connection.execute(load("limit_lock_wait"), LOCK_WAIT_MS)
             if await connection.fetchval(load("forget_forecast_age"), ended.batch.batch_id) is None:
                 return False
             await _finish(connection, ended, scores)

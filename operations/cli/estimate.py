@@ -33,7 +33,7 @@ async def run_estimates(run: Run, batch_id: int | None) -> None:
     configure_logs("error")
     report = in_silence if run.as_json else _told
     async with run.store() as store:
-        settings = (await store.applications.load_catalogue()).settings.estimator
+        settings = (await store.applications.load_catalogue()).settings
         forecasts = estimator(store, lambda: settings, run.clock)
         if batch_id is None:
             made = await forecasts.run_all(report)

@@ -50,28 +50,28 @@ class MemoryForecasting:
         jobs = [job for job_id in batch.job_ids if (job := self._work.jobs[job_id - 1]).state is not JobState.CANCELLED]
         own = [row for job in jobs for row in job.instances if row.state is not InstanceState.CANCELLED]
         versions = self._versions(batch.new.app_id)
-        sent = list(self._sent(batch, versions, now))[:SENT_MOST]
+        sent = list(self._sent(batch, versions, now))
         return BatchTables(
-            self._terms(batch, now),
+            self._terms(batch, own, now),
             np.array([_job(job) for job in jobs], native_dtype(JOB_FIELDS)),
             np.array([_instance(row, batch) for row in own], native_dtype(INSTANCE_FIELDS)),
-            self._havs(_pairs(own) | _pairs(sent)),
+            self._havs(_pairs(own) | _pairs(sent[:SENT_MOST])),
             self._others(versions),
             1.0,
-            np.array([_sent(row) for row in sent], native_dtype(SENT_FIELDS)),
+            *_sample(sent),
         )
 
     async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
         if app_id not in self._registry.apps:
             return None
         versions = self._versions(app_id)
-        sent = list(self._sent(None, versions, now))[:SENT_MOST]
+        sent = list(self._sent(None, versions, now))
         return AppTables(
             *self._active(now),
-            self._havs(_pairs(sent)),
+            self._havs(_pairs(sent[:SENT_MOST])),
             self._others(versions),
             1.0,
-            np.array([_sent(row) for row in sent], native_dtype(SENT_FIELDS)),
+            *_sample(sent),
         )
 
     def _versions(self, app_id: AppId) -> set[AppVersionId]:
@@ -83,14 +83,20 @@ class MemoryForecasting:
         active = [host.flop_per_s for host in hosts if host.last_rpc_at >= now - ACTIVE_WITHIN_S]
         return len(active), median(active) if active else NAN
 
-    def _terms(self, batch: StoredBatch, now: Instant) -> BatchTerms:
+    def _terms(self, batch: StoredBatch, own: list[StoredInstance], now: Instant) -> BatchTerms:
+        held = batch.hold is not None
+        begun = not held and any(row.host_id is not None for row in own)
+        ahead = [] if begun else [self._work.batches[at[2]] for at in self._work.ready if at < batch.order]
+        of_app = sum(other.counts.unsent for other in ahead if other.new.app_id == batch.new.app_id)
         return BatchTerms(
             batch.batch_id,
             batch.new.app_id,
             batch.new.created_at,
             max(one.delay_bound_s for one in batch.classes),
-            max(one.quorum for one in batch.classes),
             *self._active(now),
+            of_app,
+            sum(other.counts.unsent for other in ahead) - of_app,
+            held,
         )
 
     def _sent(self, batch: StoredBatch | None, versions: set[AppVersionId], now: Instant) -> Iterator[StoredInstance]:
@@ -129,7 +135,9 @@ def _pairs(rows: list[StoredInstance]) -> set[Pair]:
 
 def _job(job: StoredJob) -> tuple[object, ...]:
     """The fields of JOB_FIELDS."""
-    return (job.job_id, job.job_class.fpops_est_flop, job.state is JobState.OPEN)
+    one = job.job_class
+    needed = min(one.max_instances, max(one.quorum, job.copies))
+    return (job.job_id, one.fpops_est_flop, job.state is JobState.OPEN, needed)
 
 
 def _instance(row: StoredInstance, batch: StoredBatch) -> tuple[object, ...]:
@@ -153,8 +161,14 @@ def _instance(row: StoredInstance, batch: StoredBatch) -> tuple[object, ...]:
     )
 
 
+def _sample(sent: list[StoredInstance]) -> tuple[Table, float]:
+    """The fields of SENT_FIELDS, and how many each found stands for."""
+    rows = [(*_sent(row), len(sent)) for row in sent[:SENT_MOST]]
+    return np.array(rows, native_dtype(SENT_FIELDS)), 1.0
+
+
 def _sent(row: StoredInstance) -> tuple[object, ...]:
-    """The fields of SENT_FIELDS."""
+    """The fields of SENT_FIELDS but for `found`."""
     times = (_or_nan(row.sent_at), _or_nan(row.reported_at))
     return (row.host_id, row.app_version_id, STANDINGS[row.state], *times, row.job.job_class.fpops_est_flop)
 

@@ -71,7 +71,7 @@ class MemoryForecasts:
             batch.as_batch(),
             self._age(batch),
             _delay_bound_s(batch),
-            min(one.max_instances for one in batch.classes),
+            min(one.max_instances - one.quorum for one in batch.classes),
             1.0 if accuracy is None else accuracy.spread,
         )
 

@@ -9,9 +9,9 @@ SELECT
         WHEN 'in_progress' THEN 1 WHEN 'failed' THEN 3 WHEN 'aborted' THEN 3 WHEN 'timed_out' THEN 4
         WHEN 'invalid' THEN 5 ELSE 2
     END::smallint AS standing,
-    sent.sent_at, coalesce(sent.reported_at, 'NaN') AS reported_at, job_class.fpops_est_flop
+    sent.sent_at, coalesce(sent.reported_at, 'NaN') AS reported_at, job_class.fpops_est_flop, sent.found
 FROM (
-    SELECT *
+    SELECT *, count(*) OVER () AS found
     FROM (
         SELECT host_id, app_version_id, state, sent_at, reported_at, job_class_id, instance_id
         FROM instance TABLESAMPLE SYSTEM ($5::real) REPEATABLE ($6::double precision)

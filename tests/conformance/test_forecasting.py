@@ -9,7 +9,7 @@ import pytest
 
 from batch_estimator.estimate import estimate
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.snapshot import Snapshot, Standing
+from batch_estimator.snapshot import Queue, Snapshot, Standing
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.jobs import InstanceState
@@ -37,9 +37,9 @@ async def a_host(store: Store) -> RegisteredHost:
 
 
 async def snapshot_of(store: Store, batch_id: BatchId, now: Instant = AT) -> Snapshot:
-    snapshot = await TableSnapshots(store.forecasting).snapshot(batch_id, now=now)
-    assert snapshot is not None
-    return snapshot
+    fill = await TableSnapshots(store.forecasting).snapshot(batch_id, now=now)
+    assert fill is not None
+    return fill()
 
 
 async def a_valid_result(store: Store, batch_id: BatchId, host: RegisteredHost, ln_turnaround: float) -> None:
@@ -66,7 +66,9 @@ async def test_a_batch_nobody_has_met_is_known_by_its_terms_and_the_active_hosts
 
     snapshot = await snapshot_of(store, batch.batch_id)
 
-    assert (snapshot.submitted_at, snapshot.delay_bound_s, snapshot.quorum) == (NOW, 7 * DAY_S, 2)
+    grace_s = 0.1 * 7 * DAY_S
+    assert (snapshot.submitted_at, snapshot.delay_bound_s) == (NOW, 7 * DAY_S + grace_s)
+    assert snapshot.jobs.needed.tolist() == [2] * 3
     assert snapshot.active_hosts == 2 and snapshot.median_flop_per_s > 0
     assert snapshot.jobs.is_open.tolist() == [True] * 3
     assert sorted(snapshot.instances.job.tolist()) == [0, 0, 1, 1, 2, 2]
@@ -207,3 +209,25 @@ async def test_a_new_batch_would_meet_the_apps_hosts_and_all_that_was_sent_of_it
     assert sorted(tables.havs["host_id"].tolist()) == [host.host_id, other.host_id]
     assert host.host_id in tables.others["host_id"].tolist()
     assert await store.forecasting.of_app(AppId(4711), now=AT) is None
+
+
+async def test_a_job_needs_its_classs_quorum_or_the_copies_a_host_was_asked_to_be_checked_by(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=2)
+    await a_sent_instance(store, batch.batch_id, await a_host(store), copies=2)
+
+    assert (await snapshot_of(store, batch.batch_id)).jobs.needed.tolist() == [2, 1]
+
+
+async def test_a_batch_that_waits_for_its_turn_knows_what_comes_before_it(store: Store) -> None:
+    elsewhere = await a_registered_app(store, "e")
+    await a_submitted_batch(store, jobs=5)
+    await a_submitted_batch(store, jobs=3, app_id=elsewhere.app_id)
+    batch = await a_submitted_batch(store, jobs=2)
+    await a_submitted_batch(store, jobs=4)
+
+    waiting = (await snapshot_of(store, batch.batch_id)).queue
+    await a_sent_instance(store, batch.batch_id, await a_host(store))
+    begun = (await snapshot_of(store, batch.batch_id)).queue
+
+    assert waiting == Queue(ahead=5, ahead_of_others=3)
+    assert begun == Queue()

@@ -195,7 +195,7 @@ async def test_a_standing_is_the_batch_with_its_bounds_and_its_apps_spread(store
 
     assert standing is not None
     assert standing.batch == await store.views.batch(batch.batch_id)
-    assert (standing.delay_bound_s, standing.least_max_instances, standing.spread) == (7 * DAY_S, 7, 1.0)
+    assert (standing.delay_bound_s, standing.least_spare_instances, standing.spread) == (7 * DAY_S, 6, 1.0)
     assert (standing.age.made_at, standing.age.dirty) == (None, False)
     assert await store.forecasts.standing(BatchId(4711)) is None
 

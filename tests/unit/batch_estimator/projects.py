@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from batch_estimator.build import build
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import Forecasts, Ports, Snapshots
+from batch_estimator.ports import Fill, Forecasts, Ports, Snapshots
 from batch_estimator.service import Estimator, in_line
-from batch_estimator.snapshot import Snapshot
 from domain.errors import UnavailableError
 from domain.forecasts import AppAccuracy, EndedBatch, ForecastRecord, Score
 from domain.settings import EstimatorSettings
@@ -30,7 +29,7 @@ class FailingSnapshots:
         self._inner = TableSnapshots(store.forecasting)
         self.failing = failing
 
-    async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Snapshot | None:
+    async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Fill | None:
         if batch_id in self.failing:
             raise self.failing[batch_id]
         return await self._inner.snapshot(batch_id, now=now)

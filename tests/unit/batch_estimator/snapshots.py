@@ -88,15 +88,14 @@ def a_snapshot(
     sent: Sequence[Sent], records: Sequence[Record] = (), sample: Sequence[Sent] = (), **changes: Any
 ) -> Snapshot:
     """A batch with as many jobs as `sent` names; those with a success for each of the quorum are done."""
-    quorum = changes.get("quorum", 1)
+    quorum = changes.pop("quorum", 1)
     jobs = max((each.job for each in sent), default=-1) + 1
     successes = np.bincount([each.job for each in sent if each.standing is Standing.SUCCESS], minlength=jobs)
     snapshot = Snapshot(
         now=NOW,
         submitted_at=SUBMITTED_AT,
         delay_bound_s=BOUND_S,
-        quorum=quorum,
-        jobs=JobRows(np.full(jobs, 1e13), successes < quorum),
+        jobs=JobRows(np.full(jobs, 1e13), successes < quorum, np.full(jobs, quorum)),
         instances=instance_rows(sent),
         havs=hav_rows(records),
         sent=sent_rows(sample),

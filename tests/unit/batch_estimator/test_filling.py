@@ -22,11 +22,13 @@ from domain.forecasting import (
     counted_as,
 )
 from domain.jobs import InstanceState
+from domain.settings import LifecycleSettings
 from domain.units import AppId, BatchId, Instant, Seconds
 
 Rows = Sequence[tuple[object, ...]]
 NOW = Instant(1e9)
-TERMS = BatchTerms(BatchId(1), AppId(1), Instant(NOW - 9e4), Seconds(6e5), 1, 50, 4e9)
+LIFECYCLE = LifecycleSettings()
+TERMS = BatchTerms(BatchId(1), AppId(1), Instant(NOW - 9e4), Seconds(6e5), 50, 4e9)
 
 
 def table(fields: Sequence[tuple[str, str]], *rows: tuple[object, ...]) -> Any:
@@ -44,15 +46,18 @@ def a_hav(host_id: int, n: int, n_error: int = 0) -> tuple[object, ...]:
     return (host_id, 1, n, 8.0 * n, 65.0 * n, n_error, 0, n, NOW - 60.0)
 
 
-def tables_of(instances: Rows, havs: Rows, others: Rows, sent: Rows = (), weight: float = 1.0) -> BatchTables[Any]:
+def tables_of(
+    instances: Rows, havs: Rows, others: Rows, sent: Rows = (), weight: float = 1.0, sent_weight: float = 1.0
+) -> BatchTables[Any]:
     return BatchTables(
         TERMS,
-        table(JOB_FIELDS, (7, 1e13, True), (5, 2e13, False)),
+        table(JOB_FIELDS, (7, 1e13, True, 2), (5, 2e13, False, 1)),
         table(INSTANCE_FIELDS, *instances),
         table(FORECAST_HAV_FIELDS, *havs),
         table(SAMPLED_HAV_FIELDS, *others),
         weight,
         table(SENT_FIELDS, *sent),
+        sent_weight,
     )
 
 
@@ -80,11 +85,27 @@ def test_an_abort_at_the_due_date_is_counted_as_a_time_out() -> None:
 def test_instances_refer_to_jobs_by_position_whatever_the_order_of_rows() -> None:
     rows = [an_instance(7, 1, CountedAs.VALID), an_instance(5, 2, CountedAs.ERROR), an_instance(9, 2, CountedAs.ERROR)]
 
-    snapshot = snapshot_of(tables_of(rows, [a_hav(1, 2), a_hav(2, 2)], []), NOW)
+    snapshot = snapshot_of(tables_of(rows, [a_hav(1, 2), a_hav(2, 2)], []), NOW, LIFECYCLE)
 
     assert snapshot.jobs.fpops_flop.tolist() == [2e13, 1e13]
     assert snapshot.jobs.is_open.tolist() == [False, True]
     assert snapshot.instances.job.tolist() == [1, 0]
+    assert snapshot.jobs.needed.tolist() == [1, 2]
+
+
+def test_silence_becomes_a_time_out_after_the_delay_bound_and_its_grace() -> None:
+    assert snapshot_of(tables_of([], [], []), NOW, LIFECYCLE).delay_bound_s == 6e5 + 6e4
+    without = LifecycleSettings(grace_fraction=0.0, min_grace_s=Seconds(0.0))
+    assert snapshot_of(tables_of([], [], []), NOW, without).delay_bound_s == 6e5
+
+
+def test_each_sampled_instance_stands_for_its_like() -> None:
+    """Six were found in a third of the pages, and two kept."""
+    sent = [(host, 1, 2, NOW - 4000.0, NOW, 1e13, 6) for host in (8, 9)]
+
+    snapshot = snapshot_of(tables_of([], [a_hav(8, 5), a_hav(9, 5)], [], sent, sent_weight=3.0), NOW, LIFECYCLE)
+
+    assert snapshot.sent_weight == 9.0
 
 
 def test_what_the_batch_added_to_a_sum_is_taken_out() -> None:
@@ -114,10 +135,12 @@ def test_sums_that_lag_behind_the_instances_are_never_below_zero() -> None:
 def test_a_sampled_row_stands_for_its_like_and_the_batchs_for_itself() -> None:
     """Four rows of 100 were found in a tenth of the pages and two kept: each stands for twenty."""
     others = [(*a_hav(1, 5), 4), (*a_hav(8, 5), 4)]
-    sent = [(9, 1, 2, NOW - 4000.0, NOW, 1e13), (8, 1, 2, NOW - 4000.0, NOW, 1e13)]
+    sent = [(9, 1, 2, NOW - 4000.0, NOW, 1e13, 2), (8, 1, 2, NOW - 4000.0, NOW, 1e13, 2)]
     havs = [a_hav(1, 5), a_hav(8, 5), a_hav(9, 5)]
 
-    rows = snapshot_of(tables_of([an_instance(7, 1, CountedAs.VALID)], havs, others, sent, weight=10.0), NOW).havs
+    rows = snapshot_of(
+        tables_of([an_instance(7, 1, CountedAs.VALID)], havs, others, sent, weight=10.0), NOW, LIFECYCLE
+    ).havs
 
     assert dict(zip(rows.host_id.tolist(), rows.weight.tolist(), strict=True)) == {1: 1.0, 9: 0.0, 8: 20.0}
     assert dict(zip(rows.host_id.tolist(), rows.n_success.tolist(), strict=True)) == {1: 4, 9: 5, 8: 5}

@@ -15,6 +15,7 @@ from domain.batches import QoS
 from domain.errors import NotFoundError
 from domain.forecasting import PlannedBatch
 from domain.forecasts import HoldKind, Method
+from domain.settings import LifecycleSettings
 from domain.units import DAY_S, HOUR_S, AppId, Flop, Seconds, later
 from store.memory import MemoryStore
 from tests.builders import NOW, a_job_class
@@ -27,19 +28,21 @@ from tests.worlds import a_registered_host, a_submitted_batch
 PLANNED = PlannedBatch(AppId(1), QoS.AFAP, Seconds(DAY_S), 1, {Flop(1e12): 30, Flop(2e12): 10})
 
 
-async def a_store(hosts: int = 20) -> MemoryStore:
-    """An app with a batch under way on some hosts; half of it is valid."""
+async def a_store(hosts: int = 20, *, jobs: int = 10) -> MemoryStore:
+    """An app with a batch on some hosts; five jobs of it are valid, the others wait to be sent."""
     store = MemoryStore()
     for _ in range(hosts):
         await a_registered_host(store, last_rpc_at=NOW)
-    batch = await a_submitted_batch(store, jobs=10)
+    batch = await a_submitted_batch(store, jobs=jobs)
     for _ in range(5):
         await validate_one(store, batch.batch_id, HandClock())
     return store
 
 
 async def previewed(store: MemoryStore, planned: PlannedBatch = PLANNED) -> Preview:
-    return await build_previewer(store.forecasting, store.forecasts, HandClock(), run_fit=in_line).preview(planned)
+    return await build_previewer(
+        store.forecasting, store.forecasts, LifecycleSettings(), HandClock(), run_fit=in_line
+    ).preview(planned)
 
 
 async def test_every_job_waits_to_be_sent() -> None:
@@ -52,7 +55,7 @@ async def test_every_job_waits_to_be_sent() -> None:
 
 
 async def test_it_says_what_the_first_forecast_after_submission_says() -> None:
-    store, clock = await a_store(), HandClock()
+    store, clock = await a_store(jobs=5), HandClock()
     jobs = a_job_class(fpops_est_flop=1e12, delay_bound_s=DAY_S)
     preview = await previewed(store, replace(PLANNED, jobs_of_flop={Flop(1e12): 12}))
 

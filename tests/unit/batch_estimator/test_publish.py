@@ -103,19 +103,19 @@ def test_a_forecast_without_end_is_not_held_below_the_floor_either() -> None:
 
 
 def test_a_forecast_without_end_is_flagged() -> None:
-    flag = operator_flag(a_forecast(101.0), delay_bound_s=BOUND_S, most_instances_used_fraction=0.0)
+    flag = operator_flag(a_forecast(101.0), delay_bound_s=BOUND_S, most_spent_fraction=0.0)
 
     assert flag == "complete at latest in 10.1 delay bounds: more than 10"
 
 
 def test_a_job_that_uses_up_its_instances_is_flagged() -> None:
-    flag = operator_flag(a_forecast(5.0), delay_bound_s=BOUND_S, most_instances_used_fraction=0.6)
+    flag = operator_flag(a_forecast(5.0), delay_bound_s=BOUND_S, most_spent_fraction=0.6)
 
-    assert flag == "a job has used 60% of its instances: more than half"
+    assert flag == "a job has used 60% of its spare instances: more than half"
 
 
 def test_an_ordinary_batch_is_not_flagged() -> None:
-    assert operator_flag(a_forecast(99.0), delay_bound_s=BOUND_S, most_instances_used_fraction=0.5) is None
+    assert operator_flag(a_forecast(99.0), delay_bound_s=BOUND_S, most_spent_fraction=0.5) is None
 
 
 def test_a_deadline_is_at_risk_when_q90_is_later() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from batch_estimator.forecast import Forecast, fallback
-from batch_estimator.recording import most_instances_of, recorded
+from batch_estimator.recording import most_spent_of, recorded
 from batch_estimator.snapshot import Standing
 from domain.batches import Batch, BatchCounts, QoS
 from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastStanding, Method, Trigger, tells
@@ -30,9 +30,9 @@ def a_standing(batch: Batch, *, over_then: int = 0, bound_days: float = 7.0, lim
     return ForecastStanding(batch, age, Seconds(bound_days * DAY_S), limit, spread=1.25)
 
 
-def a_record(forecast: Forecast, *, over_then: int = 0, most_instances: int = 1, **changes: Any) -> ForecastRecord:
+def a_record(forecast: Forecast, *, over_then: int = 0, most_spent: int = 1, **changes: Any) -> ForecastRecord:
     standing = a_standing(a_batch(**changes), over_then=over_then)
-    return recorded(forecast, standing, Trigger.TIMER, most_instances=most_instances)
+    return recorded(forecast, standing, Trigger.TIMER, most_spent=most_spent)
 
 
 def test_the_floor_is_for_long_deadlines_alone() -> None:
@@ -59,8 +59,9 @@ def test_a_short_deadline_is_at_risk_and_stays_the_deadline() -> None:
 
 
 def test_a_job_that_nears_its_limit_is_flagged() -> None:
-    assert a_record(a_forecast(3.0), most_instances=4).flag is None
-    assert a_record(a_forecast(3.0), most_instances=5).flag == "a job has used 62% of its instances: more than half"
+    assert a_record(a_forecast(3.0), most_spent=4).flag is None
+    flagged = a_record(a_forecast(3.0), most_spent=5)
+    assert flagged.flag == "a job has used 62% of its spare instances: more than half"
 
 
 def test_a_fallback_is_flagged_with_its_reason() -> None:
@@ -99,8 +100,21 @@ def test_the_spread_and_the_counts_are_those_it_was_made_at() -> None:
     assert (made.batch_id, made.spread, made.jobs_total, made.jobs_validated, made.jobs_failed) == (5, 1.25, 30, 7, 2)
 
 
+def test_a_quorum_is_no_part_of_the_instances_a_job_uses_up() -> None:
+    """Of at most three instances two are needed: they flag nothing, the third does."""
+    two = a_snapshot([Sent(0, Standing.IN_PROGRESS, host, 9.0) for host in (1, 2)], quorum=2)
+    three = a_snapshot([Sent(0, Standing.IN_PROGRESS, host, 9.0) for host in (1, 2, 3)], quorum=2)
+
+    flags = [
+        recorded(a_forecast(3.0), a_standing(a_batch(), limit=1), Trigger.TIMER, most_spent=most_spent_of(each)).flag
+        for each in (two, three)
+    ]
+
+    assert flags == [None, "a job has used 100% of its spare instances: more than half"]
+
+
 def test_the_job_with_most_instances_is_an_open_one() -> None:
     done = [Sent(0, Standing.SUCCESS, host, 9.0, 5.0) for host in (1, 2, 3)]
     open_ = [Sent(1, Standing.ERROR, 4, 9.0, 5.0), Sent(1, Standing.IN_PROGRESS, 5, 3.0)]
 
-    assert most_instances_of(a_snapshot([*done, *open_])) == 2
+    assert most_spent_of(a_snapshot([*done, *open_])) == 1

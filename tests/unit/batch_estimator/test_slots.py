@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from batch_estimator.slots import open_slots
@@ -24,6 +27,17 @@ def test_a_job_lacks_its_quorum_less_its_successes() -> None:
 
     assert len(open_.in_progress) == 1
     assert open_.first_unsent == 1
+    assert open_.jobs_with_success == 1
+
+
+def test_each_job_lacks_what_it_needs_itself() -> None:
+    """A trusted host's one result will do; an untrusted one's must be confirmed, though the quorum is 1."""
+    snapshot = a_snapshot([Sent(0, RUNNING, 1), Sent(1, SUCCESS, 2), Sent(1, UNSENT, created_h=1.0)])
+    jobs = replace(snapshot.jobs, is_open=np.array([True, True]), needed=np.array([1, 2]))
+
+    open_ = open_slots(replace(snapshot, jobs=jobs))
+
+    assert (len(open_.in_progress), open_.first_unsent, open_.retries_unsent) == (1, 0, 1)
     assert open_.jobs_with_success == 1
 
 

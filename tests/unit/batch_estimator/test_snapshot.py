@@ -26,7 +26,7 @@ def test_an_instance_of_a_job_that_is_not_there_is_refused() -> None:
     snapshot = a_snapshot(SENT)
 
     with pytest.raises(InvalidInputError, match=r"instances\.job: expected less than 1"):
-        replace(snapshot, jobs=JobRows(np.ones(1), np.ones(1, dtype=bool)))
+        replace(snapshot, jobs=JobRows(np.ones(1), np.ones(1, dtype=bool), np.ones(1, dtype=np.int64)))
 
 
 @pytest.mark.parametrize("bound_s", [0.0, float("nan"), float("inf")])
@@ -36,7 +36,7 @@ def test_a_delay_bound_is_a_length_of_time(bound_s: float) -> None:
 
 
 def test_a_quorum_is_at_least_one() -> None:
-    with pytest.raises(InvalidInputError, match="quorum: expected at least 1, got 0"):
+    with pytest.raises(InvalidInputError, match="jobs.needed: expected at least 1, got 0"):
         a_snapshot(SENT, quorum=0)
 
 
