@@ -12,6 +12,7 @@ from lifecycle.replication import copies_for
 from scheduler.asking import Asking
 from scheduler.feasibility import hr_class_of
 from scheduler.ports import SlotGroup
+from scheduler.terms import kept_because
 from scheduler.verdict import Verdict
 
 
@@ -34,7 +35,7 @@ def assignment_of(
         timeout_at=timeout_at(asking.now, due.due_at, asking.catalogue.settings.lifecycle),
         est_runtime_s=verdict.runtime_s,
         tight=due.tight,
-        because=due.because,
+        because=kept_because(verdict, asking.catalogue.settings.deadline.rule),
         hr_class=hr_class_of(host, job_class.hr_type),
         copies=_copies(asking, group, verdict, rng),
     )

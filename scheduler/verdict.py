@@ -31,7 +31,7 @@ Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the 
 
 @quick_dataclass(frozen=True, slots=True)
 class Verdict:
-    """Yes: with this version, by this due date. `runtime_s` is R.
+    """Yes: with this version, by this due date. `runtime_s` is R, `safe_runtime_s` R_q; `moment` is how busy it is.
 
     `standing` is the host's with the version it is trusted with, also where this job tries another one: a host
     with a record is no newcomer for being curious.
@@ -41,6 +41,8 @@ class Verdict:
     due: Due
     runtime_s: Seconds
     standing: Percentile
+    moment: Moment
+    safe_runtime_s: Seconds
 
     @property
     def gated(self) -> bool:
@@ -150,19 +152,20 @@ class Judge:
         self, usable: Usable, standing: Percentile, group: SlotGroup, *, retry: bool
     ) -> Verdict | Refusal:
         job_class, speed = group.job_class, usable.speed
-        runtime_s = speed.runtime_s(job_class.fpops_est_flop)
+        moment, runtime_s = self._moment(usable), speed.runtime_s(job_class.fpops_est_flop)
+        safe_s = speed.safe_runtime_s(runtime_s, self._settings.min_slack_s)
         due = assign_due_at(
-            self._moment(usable),
+            moment,
             group.batch,
             job_class,
             runtime_s=runtime_s,
-            safe_runtime_s=speed.safe_runtime_s(runtime_s, self._settings.min_slack_s),
+            safe_runtime_s=safe_s,
             retry=retry,
             cuts=usable.cuts,
             settings=self.gates(usable),
             low_turnaround=None if self._acceleration is None else self._low_turnaround(self._acceleration, group),
         )
-        return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s, standing)
+        return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s, standing, moment, safe_s)
 
     def _low_turnaround(self, acceleration: Acceleration, group: SlotGroup) -> bool | None:
         return has_low_turnaround(self._asking) if is_accelerated(acceleration, group) else None

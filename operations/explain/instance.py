@@ -60,7 +60,7 @@ class InstanceExplanation:
 
 
 class InstanceExplainer:
-    """Looks up what was stored when an instance was sent, and works the same terms out again."""
+    """Looks up what was stored when an instance was sent, its terms among it, and works the same out as of today."""
 
     def __init__(self, store: ExplainStore, clock: Clock) -> None:
         self._store = store

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from domain.refusals import Refusal
 from domain.views import InstanceRow
 from operations.explain.instance import InstanceExplanation, Terms
 from operations.explain.job import waiting_as_json
+from scheduler.terms import terms_in
 
 AT_BOUND_S = 1.0  # a due date this close to sending + D is the delay bound
 
@@ -36,12 +39,14 @@ def _due(explanation: InstanceExplanation) -> dict[str, object] | None:
     row, timeout_at = explanation.row, explanation.terms.timeout_at
     if row.sent_at is None or row.due_at is None:
         return None
+    because, given = terms_in(row.because)
     allowed_s, bound_s = row.due_at - row.sent_at, explanation.job_class.delay_bound_s
     return {
         "sent_at": row.sent_at,
         "due_at": row.due_at,
         "allowed_s": allowed_s,
-        "because": row.because,
+        "because": because,
+        "terms": None if given is None else asdict(given),
         "tight": row.tight,
         "est_runtime_s": row.est_runtime_s,
         "allowed_over_runtime": round(allowed_s / row.est_runtime_s, 3) if row.est_runtime_s else None,

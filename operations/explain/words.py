@@ -192,12 +192,23 @@ def _only_sample(one: Document) -> Iterator[str]:
 
 def _due(due: Document, host_id: int) -> Iterator[str]:
     yield f"host {host_id} was given {length_of(due['allowed_s'])}, because: {due['because']}"
+    if due["terms"] is not None:
+        yield f"  then, by the rule {due['terms']['rule']}: {_given_terms(due['terms'])}"
     yield f"  R at dispatch {length_of(due['est_runtime_s'])}; it was given {due['allowed_over_runtime']:g} times that"
     bound = "which is what it was given" if due["is_delay_bound"] else "the most the job allows"
     yield f"  D {length_of(due['delay_bound_s'])}, {bound}"
     yield "  tight: the due date came from the host's own speed" if due["tight"] else "  not tight"
     if due["grace_s"] is not None:
         yield f"  given up {length_of(due['grace_s'])} after the due date"
+
+
+def _given_terms(terms: Document) -> str:
+    p = "none" if terms["p"] is None else f"{terms['p']:.3f}"
+    gate = "no gate" if terms["gate"] == "none" else f"{terms['gate']} {terms['threshold']:g}"
+    return (
+        f"start {length_of(terms['start_s'])}, queue {length_of(terms['queue_s'])}, "
+        f"R_q {length_of(terms['safe_runtime_s'])}, P {p}, {gate}"
+    )
 
 
 def _today(today: Document) -> Iterator[str]:

@@ -33,6 +33,8 @@ from tests.worlds import (
     report,
 )
 
+GIVEN = "[muster: start 0 s, queue 7200 s, R 3600 s, R_q 9000 s, P 0.750, gate p_retry 0.5]"
+
 
 def explain(store: Store) -> Explain:
     return Explain(store, HandClock(NOW))
@@ -213,7 +215,7 @@ async def test_a_due_date_is_taken_apart(store: Store) -> None:
     await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=1)
     host = await a_calling_host(store)
-    sent = await a_sent_instance(store, batch.batch_id, host, because="row 1: throughput", tight=False)
+    sent = await a_sent_instance(store, batch.batch_id, host, because=f"row 1: throughput {GIVEN}", tight=False)
     await report(store, host, a_report(sent, turnaround_sample=0.25))
 
     shown = await explain(store).instance(sent.instance_id)
@@ -221,6 +223,8 @@ async def test_a_due_date_is_taken_apart(store: Store) -> None:
     due, outcome, today = shown["due"], shown["outcome"], shown["today"]
     assert isinstance(due, dict) and isinstance(outcome, dict) and isinstance(today, dict)
     assert (due["because"], due["allowed_s"], due["est_runtime_s"]) == ("row 1: throughput", 86400.0, 3600.0)
+    assert (due["terms"]["start_s"], due["terms"]["queue_s"], due["terms"]["safe_runtime_s"]) == (0.0, 7200.0, 9000.0)
+    assert (due["terms"]["rule"], due["terms"]["p"], due["terms"]["gate"]) == ("muster", 0.75, "p_retry")
     assert (due["allowed_over_runtime"], due["delay_bound_s"], due["is_delay_bound"]) == (24.0, 7 * 86400.0, False)
     assert (due["grace_s"], due["timeout_by_settings_at"]) == (3600.0, sent.due_at + 8640.0)
     assert (outcome["turnaround_s"], outcome["late_s"]) == (3600.0, 3600.0 - 86400.0)
@@ -228,6 +232,7 @@ async def test_a_due_date_is_taken_apart(store: Store) -> None:
     assert (today["runtime_s"], today["p"], today["complete_in_s"]) == (3600.0, 0.5, None)
     assert today["idle_host_would_get"]["row"] == 1
     words = instance_in_words(shown)
+    assert "by the rule muster: start 0 s, queue 2.0 h, R_q 2.5 h, P 0.750, p_retry 0.5" in words
     assert "because: row 1: throughput" in words and "it came back after 1.0 h" in words
 
 
