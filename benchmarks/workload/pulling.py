@@ -45,7 +45,7 @@ def pulled(workload: Workload, waiting: Waiting, *, processors: int, sample: Sam
             waiting.submit(arrivals[place])
             place += 1
         while free and waiting.unsent_jobs:
-            sent = waiting.send(Instant(now))
+            sent = waiting.send(Instant(now), idle=free)
             if sent is None:
                 break
             free, serial = free - 1, serial + 1

@@ -100,14 +100,12 @@ class Waiting:
         key = order_key(self._policy, facts, replace(self._moment, now=one.at))
         heapq.heappush(self._queue, (key.tier, key.key, one.batch_id))
 
-    def send(self, now: Instant) -> Submitted | None:
-        """One job for a processor that asks; None when nothing may be sent."""
-        if self._ordered_at is None or now - self._ordered_at >= self._settings.interval_s:
-            self._reorder(now)
-        one = self._next_turn() if self._policy.name == "equal_access" else self._first()
-        if one is None and self._policy.name == "equal_access" and self.unsent_jobs and now != self._ordered_at:
-            self._reorder(now)  # every turn of the last ordering is taken
-            one = self._next_turn()
+    def send(self, now: Instant, *, idle: int) -> Submitted | None:
+        """One job for a processor that asks, one of `idle`; None when nothing may be sent."""
+        if self.unsent_jobs <= idle and not self._limits:
+            one = self._first()  # all that waits goes now: no order is better than another
+        else:
+            one = self._in_order(now)
         if one is None:
             return None
         batch_id = one.batch_id
@@ -116,6 +114,18 @@ class Waiting:
         if self._unsent[batch_id] == 0:
             del self._unsent[batch_id]
         self._charge(ChargeKind.DISPATCH, one, now)
+        return one
+
+    def _in_order(self, now: Instant) -> Submitted | None:
+        """Who goes by the order of the moment, which is made anew when it is too old."""
+        if self._ordered_at is None or now - self._ordered_at >= self._settings.interval_s:
+            self._reorder(now)
+        if self._policy.name != "equal_access":
+            return self._first()
+        one = self._next_turn()
+        if one is None and self.unsent_jobs and now != self._ordered_at:
+            self._reorder(now)  # every turn of the last ordering is taken
+            one = self._next_turn()
         return one
 
     def finished(self, one: Submitted, *, sent_at: Instant) -> None:
