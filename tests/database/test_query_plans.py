@@ -90,7 +90,6 @@ BY_KEY = {  # query -> the indexes it must use
     "batch_tails": {"batch_in_order", "batch_count_pkey"},
     "open_jobs_of_batch": {"job_by_batch"},
     "instances_wanted": {"job_by_batch", "job_class_pkey"},
-    "instances_wanted": {"job_by_batch", "job_class_pkey"},
     "tail_instances_of_jobs": {"instance_job_volunteer", "host_pkey", "host_app_version_pkey"},
     "take_tail_copies": {"job_pkey", "instance_job_volunteer"},
     # move to the history
