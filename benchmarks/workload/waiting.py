@@ -102,10 +102,8 @@ class Waiting:
 
     def send(self, now: Instant, *, idle: int) -> Submitted | None:
         """One job for a processor that asks, one of `idle`; None when nothing may be sent."""
-        if self.unsent_jobs <= idle and not self._limits:
-            one = self._first()  # all that waits goes now: no order is better than another
-        else:
-            one = self._in_order(now)
+        all_go = self.unsent_jobs <= idle and not self._limits  # and no order is better than another
+        one = self._first() if all_go else self._in_order(now)
         if one is None:
             return None
         batch_id = one.batch_id
