@@ -122,6 +122,7 @@ class Assignment:
     because: str
     hr_class: int = 0  # fixed for the job by its first dispatch; 0 = none
     copies: int = 0  # adaptive replication: copies the job now needs; 0 = leave
+    gated: bool = False  # the host was asked for a percentile: one of its share of urgent jobs
 
 
 class AssignmentFate(StrEnum):

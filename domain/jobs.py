@@ -129,6 +129,7 @@ class Held:
     tight: bool
     no_longer_needed: bool = False  # its job is over
     median_turnaround_s: Seconds | None = None  # of its batch's results, or of the app's by size; None: unknown
+    gated: bool = False  # its host was asked for a percentile
 
 
 def job_name(app_name: str, batch_id: BatchId, job_id: JobId) -> str:

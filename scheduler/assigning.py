@@ -38,6 +38,7 @@ def assignment_of(
         because=kept_because(verdict, asking.catalogue.settings.deadline.rule),
         hr_class=hr_class_of(host, job_class.hr_type),
         copies=_copies(asking, group, verdict, rng),
+        gated=verdict.gated,
     )
 
 

@@ -16,7 +16,7 @@ from domain.apps import ANONYMOUS, ProcessorType
 from domain.jobs import Ready
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule
-from domain.units import AppId, BatchId, JobId
+from domain.units import AppId, BatchId, InstanceId, JobId
 from scheduler.asking import Asking, Want
 from scheduler.assigning import assignment_of
 from scheduler.choice import Choice, Chosen, Refused, refused_by_all
@@ -32,7 +32,7 @@ from scheduler.feasibility import (
     is_offered,
     is_selected,
 )
-from scheduler.gates import newcomer_refusal
+from scheduler.gates import draw, newcomer_refusal
 from scheduler.need import Need, need_of
 from scheduler.passes import PASSES, Pass, groups_in
 from scheduler.ports import JobArray, SlotGroup
@@ -252,7 +252,7 @@ class Walk:
         if not found.gated:
             return None if one_pass is Pass.GATED or one_pass is Pass.LEFT_OVER else found
         has_room = one_pass is Pass.LEFT_OVER or need.has_room_for_urgent(
-            found.usable.usage, found.runtime_s, self._urgent_share
+            found.usable.usage, found.runtime_s, self._urgent_share, draw(InstanceId(self._asking.seed))
         )
         if not has_room:
             self._share_used_up = True

@@ -17,7 +17,8 @@ from scheduler.asking import Asking, Want
 class Need:
     """What is still wanted: instance-seconds, idle instances, and jobs the limits still allow.
 
-    `had` and `had_urgent` count the jobs of this type on the host, those of this reply included.
+    `had` and `had_urgent` count the jobs of this type on the host, those of this reply included; urgent are
+    those behind a gate.
     """
 
     seconds: float
@@ -49,21 +50,27 @@ class Need:
             self.had_urgent + urgent,
         )
 
-    def has_room_for_urgent(self, usage: float, runtime_s: Seconds, fraction: float) -> bool:
+    def has_room_for_urgent(self, usage: float, runtime_s: Seconds, fraction: float, drawn: float) -> bool:
         """Whether one more urgent job keeps within its share of what the host will have (POLICY D11).
 
-        urgent + 1 <= ceil(fraction * (jobs it has + jobs still to be sent)), the latter as many jobs of
-        this length as are wanted.
+        urgent + 1 <= fraction * (jobs it has + jobs still to be sent), the latter as many jobs of this length as
+        are wanted. Where that allows less than one, the host has an urgent job in that share of its requests: when
+        `drawn`, from 0 to below 1, is below `fraction`.
 
         >>> need = Need(seconds=4 * 3600.0, instances=0.0, jobs=8)
         >>> one = need.after(1.0, Seconds(3600.0), urgent=True)
         >>> two = one.after(1.0, Seconds(3600.0), urgent=True)
-        >>> [n.has_room_for_urgent(1.0, Seconds(3600.0), 0.5) for n in (need, one, two)]
+        >>> [n.has_room_for_urgent(1.0, Seconds(3600.0), 0.5, drawn=0.9) for n in (need, one, two)]
         [True, True, False]
+        >>> [Need(1.0, 0.0, 8).has_room_for_urgent(1.0, Seconds(3600.0), 0.5, drawn) for drawn in (0.2, 0.7)]
+        [True, False]
         """
         by_seconds = self.seconds / (usage * runtime_s) if usage * runtime_s > 0 else self.seconds
         to_send = min(float(self.jobs), max(1.0, by_seconds, self.instances / usage))
-        return self.had_urgent + 1 <= math.ceil(fraction * (self.had + math.ceil(to_send)))
+        allowed = math.floor(fraction * (self.had + math.ceil(to_send)) + 1e-9)
+        if not allowed and not self.had_urgent:
+            return drawn < fraction
+        return self.had_urgent + 1 <= allowed
 
 
 def need_of(want: Want, asking: Asking, *, sent: int) -> Need | Refusal:
@@ -98,4 +105,4 @@ def _type_of(held: Held, asking: Asking) -> ProcessorType:
 
 
 def _urgent(held: Iterable[Held]) -> int:
-    return sum(1 for one in held if one.tight)
+    return sum(1 for one in held if one.gated or one.tight)

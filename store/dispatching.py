@@ -124,6 +124,7 @@ async def _update_instances(connection: Connection, chosen: Sequence[Assignment]
         [a.tight for a in chosen],
         [a.because for a in chosen],
         [a.job_id for a in chosen],
+        [a.gated for a in chosen],
     )
 
 

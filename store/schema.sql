@@ -281,6 +281,7 @@ CREATE TABLE instance (
     reason            text,                             -- why it failed, in words
     turnaround_sample double precision,                 -- what its HAV row was given (lifecycle/samples.py)
     copied_because    text,                             -- why it was made beyond what its job needs (lifecycle/tail.py)
+    gated             boolean NOT NULL DEFAULT false,   -- its host was asked for a percentile: an urgent job
     CHECK ((state IN ('unsent', 'cancelled')) = (sent_at IS NULL)),
     CHECK ((sent_at IS NULL) = (host_id IS NULL)),
     CHECK ((sent_at IS NULL) = (volunteer_id IS NULL)),

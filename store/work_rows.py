@@ -65,6 +65,7 @@ def held(row: Row) -> Held:
         row["tight"],
         row["no_longer_needed"],
         row["median_turnaround_s"],
+        row["gated"],
     )
 
 

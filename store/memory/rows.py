@@ -161,6 +161,7 @@ class StoredInstance:
     stderr: str = ""
     turnaround_sample: float | None = None
     copied_because: str = ""
+    gated: bool = False
     uploads: tuple[Upload, ...] = ()
     created_at: Instant | None = None  # None: with its batch
     candidate: Candidate | None = None  # as the feeder reads it; None: to be made, something has changed
@@ -193,4 +194,5 @@ class StoredInstance:
             self.tight,
             no_longer_needed=job.state is not JobState.OPEN,
             median_turnaround_s=job.median_turnaround_s,
+            gated=self.gated,
         )

@@ -201,6 +201,7 @@ class Work:
         row.app_version_id = assignment.app_version_id
         row.est_runtime_s = assignment.est_runtime_s
         row.tight = assignment.tight
+        row.gated = assignment.gated
         row.because = assignment.because
         self.set_due(row, due_at=assignment.due_at, timeout_at=assignment.timeout_at)
         host.held[row.instance_id] = row

@@ -4,6 +4,7 @@
 SELECT
     instance.instance_id, instance.job_id, instance.batch_id, instance.job_class_id, instance.app_version_id,
     instance.host_id, instance.volunteer_id, instance.sent_at, instance.due_at, instance.est_runtime_s, instance.tight,
+    instance.gated,
     app.name AS app_name, job.state <> 'open' AS no_longer_needed,
     coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop) AS median_turnaround_s,
     job_class.fpops_est_flop

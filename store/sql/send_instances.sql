@@ -1,7 +1,8 @@
 -- Purpose: give instances to hosts; they were locked by lock_unsent. In the order of the unique key (job, volunteer), so
 --   that no two transactions wait for each other's.
 -- Arguments: $1 instance_ids, $2 host_ids, $3 volunteer_ids, $4 app_version_ids, $5 sent_at, $6 due_at, $7 timeout_at,
---   $8 est_runtime_s, $9 tight, $10 because, $11 job_ids (arrays, the instance_ids distinct).
+--   $8 est_runtime_s, $9 tight, $10 because, $11 job_ids, $12 gated (arrays, the instance_ids
+--   distinct).
 -- Result: none.
 UPDATE instance SET
     state = 'in_progress',
@@ -13,15 +14,17 @@ UPDATE instance SET
     timeout_at = assigned.timeout_at,
     est_runtime_s = assigned.est_runtime_s,
     tight = assigned.tight,
-    because = assigned.because
+    because = assigned.because,
+    gated = assigned.gated
 FROM (
     SELECT *
     FROM unnest(
         $1::bigint[], $2::int[], $3::int[], $4::int[], $5::double precision[], $6::double precision[],
-        $7::double precision[], $8::double precision[], $9::boolean[], $10::text[], $11::bigint[]
+        $7::double precision[], $8::double precision[], $9::boolean[], $10::text[], $11::bigint[],
+        $12::boolean[]
     ) AS assigned (
         instance_id, host_id, volunteer_id, app_version_id, sent_at, due_at, timeout_at, est_runtime_s, tight, because,
-        job_id
+        job_id, gated
     )
     ORDER BY assigned.job_id, assigned.volunteer_id
 ) AS assigned

@@ -144,7 +144,7 @@ async def test_held_instances_are_told_by_id_with_their_names(store: Store) -> N
     batch = await a_submitted_batch(store, jobs=3)
     candidates = (await waiting_of(store, batch.batch_id))[:2]
     version = await the_version(store)
-    later_one = an_assignment(candidates[1], host, version, tight=True, est_runtime_s=1800.0)
+    later_one = an_assignment(candidates[1], host, version, tight=True, gated=True, est_runtime_s=1800.0)
     await send(store, host, later_one)
     await send(store, host, an_assignment(candidates[0], host, version))
 
@@ -165,6 +165,7 @@ async def test_held_instances_are_told_by_id_with_their_names(store: Store) -> N
     )
     assert (one.sent_at, one.due_at, one.est_runtime_s, one.tight) == (NOW, NOW + 86400.0, 1800.0, True)
     assert not one.no_longer_needed
+    assert [one.gated for one in held] == [False, True]
 
 
 async def test_a_reported_instance_is_told_with_what_judges_it(store: Store) -> None:

@@ -13,6 +13,7 @@ from domain.acceleration import Acceleration
 from domain.apps import CPU, NVIDIA
 from domain.batches import QoS
 from domain.hosts import Coprocessor, DecayedSums
+from domain.jobs import Held
 from domain.ranking import Gate, RelaxedGate
 from domain.settings import DeadlineRule
 from domain.units import AppId, AppVersionId, BatchId, FlopPerSecond, HostId, Instant, Seconds
@@ -212,6 +213,67 @@ def test_ungated_jobs_go_out_in_the_order_of_the_array(sizes: list[int], wanted:
     asking = an_asking(wants=(a_want(req_s=Seconds(wanted * 3600.0 - 1.0)),))
     given = [one.assignment.instance_id for one in choose(asking, array).chosen]
     assert given == in_order[:wanted]
+
+
+def urgent_groups(kind: str) -> ListGroup:
+    """40 jobs behind a gate: of row 2, of row 4, or retries of row 1."""
+    if kind == "retries":
+        slots = [a_ready(instance_id=1000 + i, job_id=1000 + i, retries=1) for i in range(40)]
+        return a_group(1, ready=slots, disk_bytes=0.0)
+    if kind == "late":
+        return a_group(1, 40, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + 5e4), disk_bytes=0.0)
+    return a_group(1, 40, qos=QoS.AFAP, disk_bytes=0.0)
+
+
+def a_good_host(fraction: float, *, ncpus: int, wanted: int, **changes: Any) -> Asking:
+    relaxed = DecayedSums(1e6, 0.0, 0.0, NOW)
+    named: dict[str, Any] = {"scheduler__urgent_share_fraction": fraction, "scheduler__daily_quota_start": 10_000}
+    return an_asking(
+        host=a_host(ncpus=ncpus),
+        wants=(a_want(count=ncpus, req_s=Seconds(3600.0 * wanted)),),
+        catalogue=a_catalogue(cuts=(some_cuts(),), **named),
+        havs={AppVersionId(1): a_hav(consecutive_valid=12, relaxed=relaxed)},
+        **changes,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["no estimate", "late", "retries"]),
+    st.sampled_from([0.0, 0.25, 0.5, 0.8, 1.0]),
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=8),
+)
+def test_request_after_request_a_host_keeps_to_its_urgent_share_while_there_is_other_work(
+    kind: str, fraction: float, ncpus: int, turns: list[tuple[int, int]]
+) -> None:
+    """It wants some jobs and returns the oldest it holds; one urgent job is let through where the share is less."""
+    array = ListArray([urgent_groups(kind), a_group(9, 40, disk_bytes=0.0)])
+    held: tuple[Held, ...] = ()
+    for seed, (wanted, returned) in enumerate(turns):
+        asking = a_good_host(fraction, ncpus=ncpus, wanted=wanted, held=held, seed=seed)
+        for one in choose(asking, array).chosen:
+            told = one.assignment
+            names: dict[str, Any] = {"instance_id": told.instance_id, "job_id": told.job_id, "sent_at": NOW}
+            held = (*held, a_held(**names, tight=told.tight, gated=told.gated, est_runtime_s=Seconds(1.0)))
+        urgent = sum(one.job_id < 9000 for one in held)
+        assert urgent <= max(fraction * len(held) + 1e-9, 1 if fraction else 0)
+        held = held[returned:]
+        if sum(one.job_id < 9000 for one in held) > fraction * len(held):
+            held = ()  # what it returned was ordinary: it has more urgent jobs than its share by that
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.sampled_from(["no estimate", "late", "retries"]), st.sampled_from([0.2, 0.5, 0.9]), st.integers(0, 1000))
+def test_a_host_that_holds_nothing_gets_an_urgent_job_in_that_share_of_its_requests(
+    kind: str, fraction: float, first: int
+) -> None:
+    urgent = 0
+    for seed in range(first, first + 200):
+        array = ListArray([urgent_groups(kind), a_group(9, 40)])
+        [one] = choose(a_good_host(fraction, ncpus=1, wanted=1, seed=seed), array).chosen
+        urgent += one.assignment.gated
+    assert abs(urgent / 200 - fraction) < 0.15
 
 
 @st.composite

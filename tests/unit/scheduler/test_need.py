@@ -64,7 +64,26 @@ def test_idle_instances_ask_for_a_job_each() -> None:
 
 
 def test_the_urgent_share_counts_what_the_host_already_has() -> None:
-    tight = Need(1.0, 0.0, 8, had=3, had_urgent=2)
-    assert not tight.has_room_for_urgent(1.0, Seconds(3600.0), 0.5)
-    assert tight.has_room_for_urgent(1.0, Seconds(3600.0), 0.75)
-    assert not Need(1.0, 0.0, 8).has_room_for_urgent(1.0, Seconds(3600.0), 0.0)
+    def has_room(fraction: float, drawn: float = 0.0, **has: int) -> bool:
+        return Need(1.0, 0.0, 8, **has).has_room_for_urgent(1.0, Seconds(3600.0), fraction, drawn)
+
+    assert not has_room(0.5, had=3, had_urgent=2)
+    assert has_room(0.75, had=3, had_urgent=2)
+    assert not has_room(0.5, had=2, had_urgent=1)
+    assert has_room(0.5, had=2, had_urgent=0)
+
+
+def test_a_host_whose_share_is_less_than_a_job_gets_an_urgent_one_now_and_then() -> None:
+    def has_room(fraction: float, drawn: float, **has: int) -> bool:
+        return Need(1.0, 0.0, 8, **has).has_room_for_urgent(1.0, Seconds(3600.0), fraction, drawn)
+
+    assert [has_room(0.5, drawn) for drawn in (0.0, 0.49, 0.5, 0.9)] == [True, True, False, False]
+    assert [has_room(0.2, drawn, had=1) for drawn in (0.1, 0.3)] == [True, False]
+    assert not has_room(0.2, 0.1, had=1, had_urgent=1)
+    assert not has_room(0.0, 0.0)
+    assert has_room(1.0, 0.999)
+
+
+def test_held_jobs_that_were_behind_a_gate_are_urgent_whatever_their_due_date() -> None:
+    held = (a_held(instance_id=1, gated=True), a_held(instance_id=2), a_held(instance_id=3, tight=True))
+    assert need(need_of(a_want(), an_asking(held=held), sent=0)).had_urgent == 2
