@@ -13,7 +13,7 @@ SELECT
     noted.charged_at AS noted_charged_at,
     noted.used_fraction AS noted_used_fraction,
     noted.sampled AS noted_sampled,
-    breakdown.batch_id IS NOT NULL AS explained,
+    EXISTS (SELECT FROM batch_breakdown WHERE batch_breakdown.batch_id = wanted.batch_id) AS explained,
     class.cores, class.memory_bytes, class.disk_bytes, class.job_flop, class.max_errors
 FROM (
     SELECT batch_id FROM batch WHERE state = 'active'
@@ -21,8 +21,9 @@ FROM (
     SELECT batch_id FROM batch_order
 ) AS wanted
 JOIN batch_with_counts ON batch_with_counts.batch_id = wanted.batch_id
-LEFT JOIN batch_order AS noted ON noted.batch_id = wanted.batch_id
-LEFT JOIN batch_breakdown AS breakdown ON breakdown.batch_id = wanted.batch_id
+LEFT JOIN LATERAL (
+    SELECT * FROM batch_order WHERE batch_order.batch_id = wanted.batch_id LIMIT 1  -- by its key, one after the other
+) AS noted ON true
 CROSS JOIN LATERAL (
     SELECT
         max(ncpus) AS cores, max(memory_bytes) AS memory_bytes, max(disk_bytes) AS disk_bytes,
