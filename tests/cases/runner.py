@@ -44,7 +44,7 @@ def cases(paths: Iterable[Path]) -> Iterator[tuple[str, object]]:
         for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
             try:
                 content = json.loads(file.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, RecursionError) as error:
                 yield file.stem, error
                 continue
             yield from ((file.stem, one) for one in (content if isinstance(content, list) else [content]))
@@ -56,14 +56,14 @@ def judged(case: object, name: str) -> Verdict:
         return Verdict("fail", name, f"expected a case as a JSON object, got {case!r}")
     case_id = str(case.get("id", name))
     kind = case.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         return Verdict("unsupported", case_id, f"kind {kind!r}")
     expected = case.get("expected")
     if not isinstance(expected, Mapping) or not expected:
         return Verdict("fail", case_id, f"expected figures to compare with, got {expected!r}")
     try:
-        computed = KINDS[str(kind)](case.get("inputs", {}), expected)
+        computed = KINDS[kind](case.get("inputs", {}), expected)
         found = differences(expected, computed, float(case.get("tolerance") or 0.0))
-    except (MusterError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except (MusterError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
         return Verdict("fail", case_id, f"expected {json.dumps(expected)}, computed {type(error).__name__}: {error}")
     return Verdict("fail", case_id, "; ".join(found)) if found else Verdict("pass", case_id)
