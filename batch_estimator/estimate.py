@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from batch_estimator.bounds import bound_of
 from batch_estimator.chain import RetryRules
 from batch_estimator.completion import LogServed, Unsure, completion, time_grid
 from batch_estimator.explain import OutDoubts, holds_of
@@ -47,7 +48,7 @@ def estimate(snapshot: Snapshot, *, spread: float = 1.0) -> Forecast:
     sending = sending_of(snapshot, open_.first_unsent, _turnaround_s(fit))
     x = time_grid(snapshot.delay_bound_s, sending.starts_s + open_.first_unsent / sending.rate_per_s)
     board = board_of(snapshot, fit, open_, x)
-    rules = RetryRules(sending.retry_bound_s, sending.retry_wait_s, fit.failures.fraction, fit.failures.turnaround_s)
+    rules = RetryRules(bound_of(snapshot), sending.retry_wait_s, fit.failures.fraction, fit.failures.turnaround_s)
     unsure = Unsure(fit.shift.sd, fit.loss.logit_sd, fit.failures.logit_sd)
     share, parts = completion(board.waiting, fit.fresh, rules, unsure, sending=sending, x=x)
     q10_at, q50_at, q90_at = _quantiles(now, CompletionLaw(x, share), spread)
@@ -68,7 +69,7 @@ def _quantiles(now: Instant, law: CompletionLaw, spread: float) -> tuple[Instant
     within = [law.within_s(share) for share in SHARES]
     if not np.all(np.isfinite(within)) or not np.all(np.isfinite(law.share)):
         raise NoForecastError(f"no finite quantile: {within}")
-    low, median, high = (stretched_s(each, within[1], spread) for each in within)
+    low, median, high = (stretched_s(each, within[1], spread, most_s=float(law.x_s[-1])) for each in within)
     return Instant(now + low), Instant(now + median), Instant(now + high)
 
 
@@ -114,7 +115,7 @@ def _holds(snapshot: Snapshot, open_: Open, board: Board, parts: list[LogServed]
     doubt[board.alone] = _per_slot(middle.alone[:, at], board)
     doubt[~board.alone] = -middle.helped[:, at]
     rows = snapshot.instances
-    out = OutDoubts(doubt, rows.host_id[open_.in_progress], board.out.age_s, board.overdue)
+    out = OutDoubts(doubt, rows.host_id[open_.in_progress], board.out.age_s, board.overdue, open_.agreeing)
     return holds_of(
         out,
         retries=open_.retries_unsent,

@@ -30,7 +30,6 @@ class Sending:
     rate_per_s: float
     log_sd: float
     retry_wait_s: float
-    retry_bound_s: float  # from a retry's sending to its time-out
     starts_s: float = 0.0
 
 
@@ -45,21 +44,18 @@ def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float) -> Sendi
     sent = rows.standing != Standing.UNSENT
     wait = (rows.sent_at - rows.created_at)[urgent & sent]
     wait_s = float(np.mean(np.maximum(wait, 0.0))) if len(wait) >= LEAST_RETRIES else USUAL_RETRY_WAIT_S
-    bounds = (rows.timeout_at - rows.sent_at)[urgent & sent]
-    bounds = bounds[np.isfinite(bounds) & (bounds > 0)]
-    bound_s = float(np.median(bounds)) if len(bounds) >= 5 else float(snapshot.delay_bound_s)
     bound = snapshot.delay_bound_s
     least_rate = to_send / (MOST_BOUNDS * bound)
     if is_waiting(snapshot):
         turn = turn_of(snapshot, turnaround_s)
         rate = max(turn.rate_per_s, to_send / (USUAL_BOUNDS * bound))
-        return Sending(rate, WAITING_LOG_SD, min(wait_s, float(bound)), bound_s, turn.starts_s)
+        return Sending(rate, WAITING_LOG_SD, min(wait_s, float(bound)), turn.starts_s)
     ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
     elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
     usual = max(USUAL_BUSY * snapshot.active_hosts / turnaround_s, to_send / (USUAL_BOUNDS * bound), 1.0 / bound)
     rate, log_sd = rate_of(ages, elapsed_s, to_send, usual)
     rate = max(rate, least_rate)
-    return Sending(rate, log_sd, min(wait_s, float(snapshot.delay_bound_s)), bound_s)
+    return Sending(rate, log_sd, min(wait_s, float(snapshot.delay_bound_s)))
 
 
 def _began_at(snapshot: Snapshot, ages_s: Floats) -> float:
