@@ -7,7 +7,7 @@ async with muster.Client("http://127.0.0.1:8080/", token) as client:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlencode
@@ -103,6 +103,75 @@ class Client:
         body = {"values": values, "why": why, "by": by}
         changed: list[dict[str, Any]] = (await self._call("PUT", "thresholds", body))["changed"]
         return changed
+
+    async def priorities(self, *, limit: int = 100) -> list[dict[str, Any]]:
+        """Batches in their order with the reasons of the last ordering: terms whose points sum to `total`."""
+        found: list[dict[str, Any]] = (await self._call("GET", f"priority?limit={limit}"))["batches"]
+        return found
+
+    async def priority(self, batch_id: int) -> dict[str, Any]:
+        """Why one batch stands where it stands."""
+        return await self._call("GET", f"batches/{batch_id}/priority")
+
+    async def set_user_priority(self, batch_id: int, user_priority: int) -> None:
+        """How important a batch is among its submitter's and others': -1024 to 0, to 1023 with a permission."""
+        await self._call("PATCH", f"batches/{batch_id}", {"user_priority": user_priority})
+
+    async def preview_ordering(self, values: Mapping[str, object], *, limit: int = 50) -> dict[str, Any]:
+        """Where batches would stand with these ordering settings; nothing is changed."""
+        return await self._call("POST", "priority/preview", {"values": values, "limit": limit})
+
+    async def set_ordering(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[dict[str, Any]]:
+        """Choose and weigh the policy, with who and why in the audit trail; what was changed, from what to what."""
+        body = {"values": values, "why": why, "by": by}
+        changed: list[dict[str, Any]] = (await self._call("PUT", "priority", body))["changed"]
+        return changed
+
+    async def fairshare(self) -> list[dict[str, Any]]:
+        """The tree of accounts and submitters with shares, decayed usage and standings."""
+        found: list[dict[str, Any]] = (await self._call("GET", "fairshare"))["tree"]
+        return found
+
+    async def set_shares(
+        self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None
+    ) -> None:
+        """The shares of an account or a submitter; `account` lets a submitter submit there too, with these shares."""
+        await self._call("PUT", "fairshare", {"kind": kind, "name": name, "shares": shares, "account": account})
+
+    async def permit(self, kind: Literal["account", "submitter"], name: str, permissions: Sequence[str]) -> None:
+        """What all in an account, or a submitter, may do, instead of what they might: expedite, raise."""
+        await self._call("PUT", "permissions", {"kind": kind, "name": name, "permissions": list(permissions)})
+
+    async def emulate_fairshare(self, system: str, document: object) -> dict[str, Any]:
+        """What another system's fair-share says of a tree: `columns` and `rows`, as printed."""
+        return await self._call("POST", "fairshare/emulate", {"system": system, "document": document})
+
+    async def grants(self) -> list[dict[str, Any]]:
+        """Service units of accounts: granted, used, reserved and left in this period."""
+        found: list[dict[str, Any]] = (await self._call("GET", "grants"))["grants"]
+        return found
+
+    async def set_grant(self, account: str, *, granted_su: float, period_s: float) -> dict[str, Any]:
+        """Grant an account service units per period; what this period used stays used."""
+        return await self._call("PUT", "grants", {"account": account, "granted_su": granted_su, "period_s": period_s})
+
+    async def limits(self) -> list[dict[str, Any]]:
+        """How much submitters, accounts, apps and queues may have."""
+        found: list[dict[str, Any]] = (await self._call("GET", "limits"))["limits"]
+        return found
+
+    async def set_limit(
+        self,
+        scope: str,
+        quantity: str,
+        *,
+        name: str | None = None,
+        soft: float | None = None,
+        hard: float | None = None,
+    ) -> dict[str, Any]:
+        """Limit one by name, or everybody who has no limit of its own."""
+        body = {"scope": scope, "quantity": quantity, "name": name, "soft": soft, "hard": hard}
+        return await self._call("PUT", "limits", body)
 
     async def _call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         assert self._session is not None, "use the client in an `async with`"

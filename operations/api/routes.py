@@ -26,11 +26,13 @@ from operations.api.bodies import (
 from operations.api.errors import problems
 from operations.api.explaining import Explaining
 from operations.api.files import Files
+from operations.api.ordering import OrderingApi
 from operations.api.replies import reply
 from operations.api.tokens import require_token
 from operations.batches import Batches
 from operations.forecasts.service import ForecastViews
 from operations.names import checked_app_name, checked_name, checked_text
+from operations.ordering.knobs import check_ordering
 from operations.shares import checked_shares
 from operations.show import account_as_json, app_as_json, job_as_json, submitter_as_json
 from store.postgres import PostgresStore
@@ -48,6 +50,7 @@ class Api:
         self._clock = clock
         self._explaining = Explaining(store, clock)
         self._forecasts = ForecastViews(store, clock)
+        self._ordering = OrderingApi(store, clock)
 
     def application(self) -> web.Application:
         """The sub-application to mount at /api/v1."""
@@ -76,6 +79,7 @@ class Api:
                 web.get("/settings", self.list_settings),
                 web.put("/settings/{key}", self.set_setting),
                 *self._explaining.routes(),
+                *self._ordering.routes(),
             ]
         )
         return app
@@ -198,6 +202,7 @@ class Api:
         body = await read_body(request, SettingBody)
         why = checked_text(body.why, "why")
         changed = Settings().changed(key, body.value)
+        check_ordering(changed)
         value = changed.as_mapping()[key]
         await self._store.settings.set_setting(key, value, now=self._clock.now(), who="api", why=why)
         return reply({"key": key, "value": value})

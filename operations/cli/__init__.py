@@ -14,8 +14,10 @@ from operations.cli.batches import batch, job
 from operations.cli.estimate import estimate
 from operations.cli.explain import explain
 from operations.cli.fairshare import fairshare
+from operations.cli.grants import grant, limit
 from operations.cli.hoststats import hoststats
 from operations.cli.node import demo, init, migrate, up
+from operations.cli.priority import priority
 from operations.cli.purge import purge
 from operations.cli.settings import setting
 from operations.cli.signing import sign
@@ -47,7 +49,10 @@ for command in (
     setting,
     thresholds,
     explain,
+    priority,
     fairshare,
+    grant,
+    limit,
     simulate,
     sign,
     token,

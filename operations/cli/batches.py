@@ -17,6 +17,7 @@ from operations.batches import Batches, read_batch_file
 from operations.cli.context import Run, as_text, command
 from operations.forecasts.words import preview_in_words
 from operations.logs import configure_logs
+from operations.ordering.user_priorities import set_user_priority
 from operations.show import job_as_json
 from store.postgres import PostgresStore
 from transfer.download_folder import DownloadFolder
@@ -98,6 +99,23 @@ async def list_batches(run: Run, limit: int) -> None:
     for row in rows:
         if row["at_risk"] is not None and not run.as_json:
             click.echo(f"batch {row['batch_id']} is AT RISK: {row['at_risk']}")
+
+
+@batch.command("set")
+@click.argument("batch_id", type=click.IntRange(1, 2**62))
+@click.option(
+    "--user-priority",
+    type=int,
+    required=True,
+    help="-1024 to 0, to 1023 with the permission `raise`; counts from the next ordering on.",
+)
+@command
+async def set_batch(run: Run, batch_id: int, user_priority: int) -> None:
+    """Change how important a batch is among its submitter's and others'."""
+    async with run.store() as store:
+        await set_user_priority(store, BatchId(batch_id), user_priority)
+        shown = await batches_of(run, store).show(BatchId(batch_id))
+    run.show(shown, f"batch {batch_id}: user priority {shown['user_priority']}")
 
 
 @batch.command("abort")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import msgspec
 
 from domain.errors import InvalidInputError
-from operations.cli.context import to_json
+from operations.cli.context import Run, command, to_json
 from operations.cli.rows import aligned
+from operations.ordering.sharing import ShareRow, Sharing
+from priority.displays import figure
 from priority.emulate import SYSTEMS, Table, emulate
 
 LARGEST_BYTES = 64 * 1024 * 1024
@@ -61,3 +64,56 @@ def rows_of(table: Table) -> list[dict[str, str]]:
     [{'user': 'ann', 'fairshare': '0.5'}]
     """
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+@fairshare.command("show")
+@command
+async def show(run: Run) -> None:
+    """Show the tree: shares, decayed usage, and who is under- or over-served.
+
+    fairshare_ratio is 0.5 on target, towards 1 under-, towards 0 over-served; siblings are compared by level_weight,
+    their share of the shares over their share of the usage; fairshare_rank is the place in the tree's order.
+    """
+    async with run.store() as store:
+        rows = await Sharing(store, run.clock).show()
+    run.show([one.as_json() for one in rows], tree_as_text(rows))
+
+
+@fairshare.command("set")
+@click.argument("kind", type=click.Choice(["account", "submitter"]))
+@click.argument("name")
+@click.argument("shares", type=float)
+@click.option("--account", default=None, help="Of a submitter: its shares in this account, where it may submit too.")
+@command
+async def set_shares(run: Run, kind: str, name: str, shares: float, account: str | None) -> None:
+    """Change the shares of an account or a submitter; the next ordering follows."""
+    if kind == "account" and account is not None:
+        raise InvalidInputError("--account", "only with a submitter", account)
+    async with run.store() as store:
+        sharing = Sharing(store, run.clock)
+        if kind == "account":
+            await sharing.set_account(name, shares)
+        else:
+            await sharing.set_submitter(name, shares, account)
+    where = "" if account is None else f" in {account}"
+    run.show({kind: name, "account": account, "shares": shares}, f"{kind} {name}: shares {shares:g}{where}")
+
+
+def tree_as_text(rows: Sequence[ShareRow]) -> str:
+    """The tree as a table, names indented by their depth."""
+    heading = ["account or submitter", "shares", "share", "usage", "used", "effective", "ratio", "level weight", "rank"]
+    cells = [
+        [
+            "  " * one.depth + (one.submitter or f"{one.account}/"),
+            figure(one.shares),
+            f"{one.share_fraction:.4f}",
+            figure(one.usage),
+            f"{one.usage_fraction:.4f}",
+            f"{one.effective_fraction:.4f}",
+            f"{one.fairshare_ratio:.4f}",
+            "inf" if one.level_weight is None else figure(one.level_weight),
+            "" if one.fairshare_rank is None else f"{one.fairshare_rank:.4f}",
+        ]
+        for one in rows
+    ]
+    return aligned([heading, *cells]) if cells else "No submitters yet: muster submitter add NAME"

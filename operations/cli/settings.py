@@ -10,6 +10,7 @@ import click
 from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
 from operations.cli.context import Run, as_text, command
+from operations.ordering.knobs import check_ordering
 
 
 @click.group()
@@ -42,7 +43,9 @@ async def list_settings(run: Run, section: str) -> None:
 @command
 async def set_setting(run: Run, key: str, value: str, why: str) -> None:
     """Change a setting; running services follow within seconds."""
-    new = Settings().changed(key, parsed(value)).as_mapping()[key]
+    changed = Settings().changed(key, parsed(value))
+    check_ordering(changed)
+    new = changed.as_mapping()[key]
     async with run.store() as store:
         await store.settings.set_setting(key, new, now=run.clock.now(), who=getpass.getuser(), why=why)
     run.show({"key": key, "value": new}, f"{key} = {as_text(new)}")

@@ -1,0 +1,210 @@
+"""Whose batch goes first: what operators see and change, by the API, its client and the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from domain.units import BatchId
+from operations.accounts import AccountKeys
+from operations.client import ApiError, Client
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_command_line import CommandLine, Done
+from transfer.keys import load_keys
+
+
+@pytest.fixture
+async def pi(server: LiveServer) -> LiveServer:
+    """A project with an app, and two submitters in accounts of their own."""
+    await server.add_app()
+    for who in ("ada", "bob"):
+        await server.store.people.add_account(f"{who}s", parent=None, shares=1.0)
+        await server.store.people.add_submitter(who, account=f"{who}s", shares=1.0, now=server.clock.now())
+    return server
+
+
+async def order(server: LiveServer) -> None:
+    """A round of the duty, as `muster up` runs it."""
+    assert server.background is not None
+    await server.background.catalogue.refresh_once()
+    [duty] = [one for one in server.background.duties if one.name == "ordering"]
+    await duty.step()
+    assert duty.failures == 0
+
+
+def client_of(server: LiveServer) -> Client:
+    return Client(server.url, AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token())
+
+
+async def command(server: LiveServer, *arguments: str) -> Done:
+    return await asyncio.to_thread(CommandLine(server.project.data_dir).run, *arguments)
+
+
+async def json_of(server: LiveServer, *arguments: str) -> Any:
+    return await asyncio.to_thread(CommandLine(server.project.data_dir).json, *arguments)
+
+
+async def ordering_history(server: LiveServer) -> set[tuple[str, str, str]]:
+    """Who changed which ordering setting, and why."""
+    changes = await json_of(server, "setting", "history")
+    return {(one["key"], one["by"], one["why"]) for one in changes if one["key"].startswith("ordering.")}
+
+
+async def two_batches(server: LiveServer) -> tuple[BatchId, BatchId]:
+    first = await server.submit(submitter="ada", jobs={"count": 5})
+    return first, await server.submit(submitter="bob", jobs={"count": 5})
+
+
+async def test_every_part_of_a_priority_is_shown_and_they_sum_to_the_total(pi: LiveServer) -> None:
+    first, second = await two_batches(pi)
+    changes = ["policy=multifactor", "wait_weight=1000", "user_weight=300"]
+    await json_of(pi, "priority", "set", *changes, "--why", "as on the cluster")
+    await json_of(pi, "batch", "set", str(second), "--user-priority", "-512")
+    await order(pi)
+
+    shown = await json_of(pi, "priority", "show")
+
+    assert [one["batch"] for one in shown["batches"]] == [first, second]
+    for one in shown["batches"]:
+        assert one["policy"] == "multifactor"
+        assert sum(part["points"] for part in one["components"]) == pytest.approx(one["total"], abs=1e-9)
+    user = {part["name"]: part for part in shown["batches"][1]["components"]}["user"]
+    assert (user["value"], user["points"]) == (-0.5, -150.0)
+
+    words = (await command(pi, "priority", "show", "--verbose", "--batch", str(second))).stdout
+    assert f"batch {second}, multifactor" in words and "user * user_weight" in words and "-0.5 * 300" in words
+    for layout in ("table", "mdiag", "sprio", "flux"):
+        printed = (await command(pi, "priority", "show", "--format", layout)).stdout.splitlines()
+        assert len(printed) >= 3, layout
+    async with client_of(pi) as client:
+        assert (await client.priority(second))["total"] == shown["batches"][1]["total"]
+        assert [one["place"] for one in await client.priorities()] == [1, 2]
+
+
+async def test_a_batch_nobody_ordered_yet_says_so(pi: LiveServer) -> None:
+    done = await command(pi, "priority", "show", "--batch", "9999")
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", "muster: no batch 9999\n")
+    assert (await command(pi, "priority", "show")).stdout == "No batch has been ordered yet.\n"
+
+
+async def test_other_settings_are_previewed_and_change_nothing(pi: LiveServer) -> None:
+    first, second = await two_batches(pi)
+    await json_of(pi, "batch", "set", str(first), "--user-priority", "-1024")
+    await order(pi)
+
+    found = await json_of(pi, "priority", "preview", "policy=multifactor", "user_weight=1e9")
+
+    assert found["policy"] == {"from": "logical_time", "to": "multifactor"}
+    assert [(one["batch"], one["place"], one["would_be"]) for one in found["places"]] == [(second, 2, 1), (first, 1, 2)]
+    async with client_of(pi) as client:
+        assert (await client.preview_ordering({"policy": "multifactor", "user_weight": 1e9})) == found
+    assert await ordering_history(pi) == set()
+
+
+async def test_a_policy_is_chosen_with_who_and_why_in_the_audit_trail(pi: LiveServer) -> None:
+    async with client_of(pi) as client:
+        changed = await client.set_ordering({"policy": "components", "components": "XFACTORWEIGHT=7"}, why="as before")
+        with pytest.raises(ApiError) as refused:
+            await client.set_ordering({"queues": "normal=0/1/1 normal=1/1/1"}, why="twice")
+        with pytest.raises(ApiError) as unexplained:
+            await client.set_ordering({"policy": "fifo"}, why=" ")
+
+    assert [(one["key"], one["to"]) for one in changed] == [
+        ("ordering.policy", "components"),
+        ("ordering.components", "XFACTORWEIGHT=7"),
+    ]
+    assert "ordering.queues: expected each queue once" in str(refused.value)
+    assert "why: expected a reason" in str(unexplained.value)
+    assert await ordering_history(pi) == {
+        ("ordering.policy", "api", "as before"),
+        ("ordering.components", "api", "as before"),
+    }
+    weights = await json_of(pi, "priority", "weights")
+    normal = {one["term"]: one["weight"] for one in weights if one["level"] == "normal"}
+    assert normal == {"QUEUETIME": 1.0, "XFACTOR": 7.0}  # the queue time's weight is 1 unless it is given
+    done = await command(pi, "setting", "set", "ordering.queues", "normal=0/1/1 normal=1/1/1")
+    assert done.exit_code == 1 and "ordering.queues: expected each queue once" in done.stderr
+
+
+async def test_shares_are_shown_as_a_tree_and_changed(pi: LiveServer) -> None:
+    await json_of(pi, "fairshare", "set", "account", "adas", "3")
+    await json_of(pi, "fairshare", "set", "submitter", "bob", "2", "--account", "adas")
+
+    tree = await json_of(pi, "fairshare", "show")
+
+    shares = {(one["account"], one["submitter"]): one for one in tree}
+    assert shares["adas", None]["shares"] == 3.0
+    assert shares["adas", "bob"]["shares"] == 2.0
+    assert shares["adas", "ada"]["share_fraction"] == pytest.approx(shares["adas", None]["share_fraction"] / 3.0)
+    assert shares["adas", "ada"]["level_weight"] is None  # nothing used yet
+    assert "adas/" in (await command(pi, "fairshare", "show")).stdout
+    async with client_of(pi) as client:
+        assert await client.fairshare() == tree
+        await client.set_shares("account", "adas", 5.0)
+        assert {one["account"]: one["shares"] for one in await client.fairshare() if not one["submitter"]}["adas"] == 5
+        with pytest.raises(ApiError, match="shares"):
+            await client.set_shares("account", "adas", -1.0)
+
+
+async def test_what_needs_a_permission_is_refused_until_it_is_given(pi: LiveServer) -> None:
+    first, _ = await two_batches(pi)
+    refused = await command(pi, "batch", "set", str(first), "--user-priority", "5")
+    assert refused.exit_code == 1 and "needs the permission raise" in refused.stderr
+    assert (await command(pi, "batch", "set", str(first), "--user-priority", "-1025")).exit_code == 1
+
+    permitted = await json_of(pi, "account", "set", "adas", "--permit", "raise")
+    assert permitted["permissions"] == ["raise"]
+    assert (await json_of(pi, "batch", "set", str(first), "--user-priority", "5"))["user_priority"] == 5
+    assert (await json_of(pi, "account", "set", "adas", "--no-permissions"))["permissions"] == []
+    async with client_of(pi) as client:
+        with pytest.raises(ApiError, match="needs the permission"):
+            await client.set_user_priority(first, 6)
+        await client.permit("submitter", "ada", ["raise"])
+        await client.set_user_priority(first, 6)
+        assert (await client.batch(first))["user_priority"] == 6
+
+
+async def test_grants_are_given_shown_and_taken(pi: LiveServer) -> None:
+    made = await json_of(pi, "grant", "add", "adas", "--units", "100", "--period-days", "30")
+    assert (made["granted_su"], made["left_su"], made["period_s"]) == (100.0, 100.0, 30 * 86400.0)
+    twice = await command(pi, "grant", "add", "adas", "--units", "1")
+    assert twice.exit_code == 1 and "an account without a grant" in twice.stderr
+    assert (await json_of(pi, "grant", "set", "adas", "--units", "50"))["granted_su"] == 50.0
+    async with client_of(pi) as client:
+        assert [one["account"] for one in await client.grants()] == ["adas"]
+        with pytest.raises(ApiError, match="no account"):
+            await client.set_grant("nobodys", granted_su=1.0, period_s=86400.0)
+    assert (await json_of(pi, "grant", "drop", "adas"))["granted_su"] is None
+    assert await json_of(pi, "grant", "list") == []
+
+
+async def test_limits_are_set_listed_and_lifted_and_hold_batches(pi: LiveServer) -> None:
+    await two_batches(pi)
+    set_one = await json_of(pi, "limit", "set", "submitter", "jobs", "ada", "--soft", "1", "--hard", "2")
+    assert (set_one["name"], set_one["soft"], set_one["hard"]) == ("ada", 1.0, 2.0)
+    wrong = await command(pi, "limit", "set", "submitter", "jobs", "--soft", "3", "--hard", "2")
+    assert wrong.exit_code == 1 and "soft: expected at most the hard bound" in wrong.stderr
+    async with client_of(pi) as client:
+        await client.set_limit("submitter", "jobs", hard=0.0)
+        assert len(await client.limits()) == 2
+    await order(pi)
+    shown = {one["batch"]: one for one in (await json_of(pi, "priority", "show"))["batches"]}
+    assert [one["hold"] is not None for one in shown.values()].count(True) == 1  # bob's, by everybody's limit
+    await json_of(pi, "limit", "drop", "submitter", "jobs")
+    await json_of(pi, "limit", "drop", "submitter", "jobs", "ada")
+    assert await json_of(pi, "limit", "list") == []
+
+
+async def test_the_dry_run_is_also_in_the_api(pi: LiveServer) -> None:
+    tree = {"name": "root", "children": [{"name": "ann", "usage": 3}, {"name": "bob", "usage": 1}]}
+    async with client_of(pi) as client:
+        found = await client.emulate_fairshare("flux", tree)
+        with pytest.raises(ApiError, match=r"ann\.usage"):
+            await client.emulate_fairshare("flux", json.loads(json.dumps(tree).replace("3", '"3"')))
+        with pytest.raises(ApiError, match="system: expected one of"):
+            await client.emulate_fairshare("lsf", tree)
+
+    assert (found["columns"], found["rows"][0]) == (["user", "fairshare", "weight"], ["bob", "1", "2"])
