@@ -1,0 +1,71 @@
+"""The pages for those who come from another system: their commands exist, and print what the pages say."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from domain.settings import Settings
+from operations.cli import muster
+from operations.cli.priority import changes_given
+from operations.ordering.knobs import with_ordering
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("coming-from-*.md"))
+COMMAND = re.compile(r"^\$ (muster .*)$", re.MULTILINE)
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    return [shlex.split(line)[1:] for line in COMMAND.findall(page.read_text(encoding="utf-8"))]
+
+
+def parsed(arguments: list[str]) -> click.Context:
+    """The command the arguments name, with its parameters read but nothing run."""
+    command: click.Command = muster
+    parent: click.Context | None = None
+    rest = list(arguments)
+    while isinstance(command, click.Group):
+        parent = click.Context(command, parent=parent)
+        name = rest.pop(0)
+        found = command.get_command(parent, name)
+        assert found is not None, name
+        command = found
+    return command.make_context(arguments[0], rest, parent=parent)
+
+
+def test_there_is_a_page_per_system() -> None:
+    assert [page.stem for page in PAGES] == [f"coming-from-{name}" for name in ("flux", "maui", "moab", "nci")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_of_a_page_is_one(page: Path) -> None:
+    assert commands_of(page)
+    for arguments in commands_of(page):
+        context = parsed(arguments)
+        if arguments[:2] in (["priority", "set"], ["priority", "preview"]):
+            with_ordering(Settings(), changes_given(context.params["values"]))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_dry_run_prints_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    text = page.read_text(encoding="utf-8")
+    shown = re.findall(r"```console\n\$ (muster fairshare emulate [^\n]*)\n(.*?)```", text, flags=re.DOTALL)
+
+    assert shown
+    for line, printed in shown:
+        done = CliRunner().invoke(muster, shlex.split(line)[1:])
+        assert done.output == printed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_setting_a_page_names_is_one(page: Path) -> None:
+    named = set(re.findall(r"`(ordering\.[a-z_]+)`", page.read_text(encoding="utf-8")))
+
+    assert named
+    assert named <= set(Settings().as_mapping())
