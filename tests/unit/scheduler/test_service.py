@@ -293,7 +293,10 @@ async def test_a_lost_job_that_cannot_be_back_in_time_ends_at_once() -> None:
 
     assert names_of(reply) == []
     ended = await project.instance("pi_1_1_1")
-    assert (ended.state, ended.reason) == (InstanceState.ABORTED, "the client no longer has it")
+    assert ended.state is InstanceState.ABORTED
+    assert ended.reason == "the client no longer has it, too late to send it again"
+    _, [hav] = await project.store.views.host(HostId(1))
+    assert (hav.n_timeout, hav.n_error) == (1, 0)
     assert [facts.job_id for facts in await project.store.unsettled.unsettled(10)] == [1]
 
 
