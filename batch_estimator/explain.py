@@ -11,22 +11,31 @@ from domain.forecasts import Hold, HoldKind
 from domain.units import HostId
 
 MOST_HOSTS = 5
+STATES = {
+    HoldKind.OVERDUE: "overdue",
+    HoldKind.QUORUM: "to agree with a result that is there",
+    HoldKind.IN_PROGRESS: "in progress",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutDoubts:
-    """Of each slot with an instance out: its doubt (-ln H), host, age, and whether it is overdue."""
+    """Of each slot with an instance out: its doubt (-ln H), host, age, whether it is overdue, and `agreeing`: whether
+    its job has a result that waits for another.
+    """
 
     doubt: Floats
     host_id: Ints
     age_s: Floats
     overdue: Bools
+    agreeing: Bools
 
 
 def holds_of(out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: int, first_doubt: float) -> list[Hold]:
     """The kinds that hold any slot, the one with most doubt first.
 
-    >>> out = OutDoubts(np.array([0.3, 0.1]), np.array([7, 8]), np.array([86400.0, 60.0]), np.array([True, False]))
+    >>> overdue, agreeing = np.array([True, False]), np.array([False, False])
+    >>> out = OutDoubts(np.array([0.3, 0.1]), np.array([7, 8]), np.array([86400.0, 60.0]), overdue, agreeing)
     >>> for hold in holds_of(out, retries=0, retry_doubt=0.0, first_unsent=4, first_doubt=0.6):
     ...     print(hold.kind, hold.doubt_fraction, hold.host_ids, hold.because)
     not_sent 0.6 () 4 first instances are not sent yet
@@ -41,7 +50,11 @@ def holds_of(out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: 
     if retries:
         because = f"{retries} {_plural('retry', retries)} not sent yet"
         holds.append(Hold(HoldKind.RETRIES, retries, _part(retry_doubt, total), (), because))
-    for kind, chosen in ((HoldKind.OVERDUE, out.overdue), (HoldKind.IN_PROGRESS, ~out.overdue)):
+    for kind, chosen in (
+        (HoldKind.OVERDUE, out.overdue),
+        (HoldKind.QUORUM, ~out.overdue & out.agreeing),
+        (HoldKind.IN_PROGRESS, ~out.overdue & ~out.agreeing),
+    ):
         if chosen.any():
             holds.append(_of_hosts(kind, out, chosen, total))
     return sorted(holds, key=lambda hold: (-hold.doubt_fraction, hold.kind))
@@ -53,10 +66,9 @@ def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> Ho
     per_host = np.bincount(of, weights=out.doubt[chosen])
     first = np.lexsort((hosts, -per_host))[:MOST_HOSTS]
     ids = tuple(HostId(int(host)) for host in hosts[first])
-    state = "overdue" if kind is HoldKind.OVERDUE else "in progress"
     because = (
         f"{slots} instance{'s' * (slots > 1)} on {len(hosts)} host{'s' * (len(hosts) > 1)}, out for up to "
-        f"{float(out.age_s[chosen].max()) / 86400.0:.1f} days, {'are' if slots > 1 else 'is'} {state}; "
+        f"{float(out.age_s[chosen].max()) / 86400.0:.1f} days, {'are' if slots > 1 else 'is'} {STATES[kind]}; "
         f"mostly host{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
     )
     return Hold(kind, slots, _part(float(out.doubt[chosen].sum()), total), ids, because)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,15 +49,17 @@ class CompletionLaw:
         return float(self.x_s[position - 1] + (share - low) / (high - low) * step)
 
 
-def stretched_s(remaining_s: float, median_s: float, spread: float) -> float:
-    """A quantile of the remaining time with its ln stretched about the median's: m (r / m)^spread.
+def stretched_s(remaining_s: float, median_s: float, spread: float, *, most_s: float = math.inf) -> float:
+    """A quantile of the remaining time with its ln stretched about the median's: m (r / m)^spread, `most_s` at most.
 
     >>> stretched_s(400.0, 100.0, 1.5), stretched_s(25.0, 100.0, 0.5)
     (800.0, 50.0)
+    >>> stretched_s(500.0, 100.0, 4.0, most_s=1600.0)  # else 625 times the median
+    1600.0
     """
     if remaining_s <= 0.0 or median_s <= 0.0:
         return remaining_s
-    return float(median_s * (remaining_s / median_s) ** spread)
+    return min(most_s, float(median_s * (remaining_s / median_s) ** spread))
 
 
 def fallback(*, now: Instant, delay_bound_s: Seconds, previous_at: Instant | None, because: str) -> Forecast:

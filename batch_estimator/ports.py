@@ -21,6 +21,7 @@ from domain.forecasts import (
     ForecastStanding,
     Score,
 )
+from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant
 
 Table = NDArray[np.void]  # records of domain.forecasting: JOB_FIELDS and so on
@@ -52,8 +53,8 @@ class Snapshots(Protocol):
 class Forecasts(Protocol):
     """Forecasts that were made, what was published of them, and how good they were."""
 
-    async def ages(self, *, made_before: Instant) -> Sequence[ForecastAge]:
-        """The active batches that were never forecast, or last at `made_before` or earlier; the longest ago first."""
+    async def ages(self, *, now: Instant, settings: EstimatorSettings) -> Sequence[ForecastAge]:
+        """The active batches that would be due at `now` if jobs of them were over since; the longest ago first."""
         ...
 
     def claim(self, batch_id: BatchId) -> AbstractAsyncContextManager[bool]:
@@ -64,11 +65,12 @@ class Forecasts(Protocol):
         """None unless such a batch is active."""
         ...
 
-    async def publish(self, record: ForecastRecord, *, told: bool = True) -> bool:
+    async def publish(self, record: ForecastRecord, *, told: bool = True, since: ForecastAge | None = None) -> bool:
         """Keep the forecast and publish its C(B), q50 and q90 with the batch, in one transaction.
 
         Unless `told` no q50 and q90 are published, and older ones are withdrawn. Older forecasts are thinned out
-        (domain/forecasts.py). False, and nothing is written, unless the batch is active.
+        (domain/forecasts.py). False, and nothing is written, unless the batch is active and, where `since` is told,
+        was not forecast since: a claim may be lost while its holder works.
         """
         ...
 

@@ -43,9 +43,7 @@ def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *
         counts.jobs_total,
         counts.jobs_validated,
         counts.jobs_failed,
-        checkpoint_fraction=checkpoint_passed(
-            standing.age.jobs_over_then, standing.age.jobs_over, jobs_total=counts.jobs_total
-        ),
+        checkpoint_fraction=_checkpoint(forecast, standing),
         at_risk=_risk(forecast, batch.deadline_at),
         flag=_flag(forecast, standing, most_spent),
         terms=forecast.terms,
@@ -61,6 +59,14 @@ def most_spent_of(snapshot: Snapshot) -> int:
     jobs = snapshot.jobs
     spent = np.bincount(snapshot.instances.job, minlength=len(jobs.is_open)) - jobs.needed
     return int(spent[jobs.is_open].max(initial=0))
+
+
+def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
+    """What stands in for a forecast is not scored: the checkpoint is left for the model's next one."""
+    if forecast.method is Method.FALLBACK:
+        return None
+    jobs_total = standing.batch.counts.jobs_total
+    return checkpoint_passed(standing.checkpoint_fraction, standing.age.jobs_over, jobs_total=jobs_total)
 
 
 def _risk(forecast: Forecast, deadline_at: Instant | None) -> str | None:

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from domain.forecasts import ForecastAge, Trigger
 from domain.settings import EstimatorSettings
-from domain.units import Instant, Seconds
-
-REMAINING_FRACTION = 0.01
-
-
-def pause_s(remaining_s: float, settings: EstimatorSettings) -> Seconds:
-    """How long validations are gathered before they make a new estimate: max(`pause_s`, 1 % of the time left).
-
-    >>> pause_s(3600.0, EstimatorSettings()), pause_s(10 * 86400.0, EstimatorSettings())
-    (60.0, 8640.0)
-    """
-    return Seconds(max(settings.pause_s, REMAINING_FRACTION * remaining_s))
+from domain.units import Instant, later
 
 
 def refit_at(age: ForecastAge, *, now: Instant, settings: EstimatorSettings) -> Instant:
@@ -32,11 +21,7 @@ def refit_at(age: ForecastAge, *, now: Instant, settings: EstimatorSettings) -> 
     """
     if age.made_at is None:
         return now
-    timer_at = age.made_at + settings.timer_s
-    if not age.dirty:
-        return Instant(timer_at)
-    remaining_s = max(0.0, age.completion_at - age.made_at) if age.completion_at is not None else 0.0
-    return Instant(min(timer_at, age.made_at + pause_s(remaining_s, settings)))
+    return later(age.made_at, age.wait_s(settings) if age.dirty else settings.timer_s)
 
 
 def trigger_of(age: ForecastAge) -> Trigger:

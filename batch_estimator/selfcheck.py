@@ -25,14 +25,14 @@ LEAST_STEP = 1e-3
 ROUNDING = 1e-9  # 0.1 * 30 is a little more than 3
 
 
-def checkpoint_passed(over_then: int, over: int, *, jobs_total: int) -> float | None:
-    """The last checkpoint that was reached since the last forecast, by the share of jobs that are over.
+def checkpoint_passed(before: float | None, over: int, *, jobs_total: int) -> float | None:
+    """The last checkpoint that is reached, by the share of jobs that are over; None if none is beyond the one `before`.
 
-    >>> checkpoint_passed(4, 5, jobs_total=10), checkpoint_passed(5, 6, jobs_total=10)
+    >>> checkpoint_passed(0.1, 5, jobs_total=10), checkpoint_passed(0.5, 6, jobs_total=10)
     (0.5, None)
     """
-    reached = [share for share in CHECKPOINTS if over_then < math.ceil(share * jobs_total - ROUNDING) <= over]
-    return reached[-1] if reached else None
+    reached = [share for share in CHECKPOINTS if math.ceil(share * jobs_total - ROUNDING) <= over]
+    return reached[-1] if reached and reached[-1] > (before or 0.0) else None
 
 
 def scores_of(ended: EndedBatch) -> list[Score]:

@@ -27,7 +27,7 @@ from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
 from domain.forecasts import Change, ForecastRecord, ForecastStanding, Method, Trigger, tells
 from domain.settings import EstimatorSettings
-from domain.units import BatchId, Instant, later
+from domain.units import BatchId, Instant
 
 MOST_AT_ONCE = 100  # batches in one step; then the duty looks whether it is still this process's
 ANY_TIME = Instant(math.inf)
@@ -110,8 +110,7 @@ class Estimator:
     async def run_once(self) -> Pass:
         """Forecast what is due, longest ago first; score what ended."""
         settings, now = self._settings(), self._clock.now()
-        soonest_s = min(settings.pause_s, settings.timer_s)
-        ages = await self._forecasts.ages(made_before=later(now, -soonest_s))
+        ages = await self._forecasts.ages(now=now, settings=settings)
         due = [
             age
             for age in ages
@@ -122,7 +121,7 @@ class Estimator:
 
     async def run_all(self, report: Progress = in_silence) -> Pass:
         """Forecast every active batch now, due or not; score what ended."""
-        ages = await self._forecasts.ages(made_before=ANY_TIME)
+        ages = await self._forecasts.ages(now=ANY_TIME, settings=self._settings())
         done = await self._each([age.batch_id for age in ages], report)
         return Pass(tuple(done), await self._self_check.run_once())
 
@@ -158,13 +157,16 @@ class Estimator:
         if trigger is not Trigger.MANUAL and refit_at(standing.age, now=now, settings=self._settings()) > now:
             return Done(batch_id, Outcome.ELSEWHERE)
         record = await self._made(standing, trigger, now)
-        if record is None or not await self._publish(record, standing):
+        if record is None:
             return Done(batch_id, Outcome.OVER)
+        if not await self._publish(record, standing):
+            is_over = await self._forecasts.standing(batch_id) is None
+            return Done(batch_id, Outcome.OVER if is_over else Outcome.ELSEWHERE)
         _tell(record)
         return Done(batch_id, Outcome.HELD if record.change is Change.HELD else Outcome.CHANGED, record)
 
     async def _publish(self, record: ForecastRecord, standing: ForecastStanding) -> bool:
-        return await self._forecasts.publish(record, told=tells(record, standing.delay_bound_s))
+        return await self._forecasts.publish(record, told=tells(record, standing.delay_bound_s), since=standing.age)
 
     async def _made(self, standing: ForecastStanding, trigger: Trigger, now: Instant) -> ForecastRecord | None:
         """The forecast, or what stands in for it; None when the batch has just ended."""

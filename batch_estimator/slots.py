@@ -19,11 +19,13 @@ from batch_estimator.snapshot import Bools, InstanceRows, Ints, Snapshot, Standi
 class Open:
     """What is open. Positions are rows of the instance columns.
 
-    `helper` is, per position of `in_progress`, the position of another outstanding instance of the same
-    job that is not needed but would do, or -1; `retry_helper` likewise per retry to be sent.
+    `agreeing`, per position of `in_progress`: its job has a success already, and lacks another. `helper` is, per
+    position of `in_progress`, the position of another outstanding instance of the same job that is not needed but would
+    do, or -1; `retry_helper` likewise per retry to be sent.
     """
 
     in_progress: Ints
+    agreeing: Bools
     helper: Ints
     first_unsent: int
     retries_unsent: int
@@ -60,6 +62,7 @@ def open_slots(snapshot: Snapshot) -> Open:
     retry_jobs = np.repeat(np.arange(n_jobs), retries)
     return Open(
         running[serving],
+        successes[rows.job[running[serving]]] > 0,
         helper[rows.job[running[serving]]],
         int(first.sum()),
         len(retry_jobs),

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.batches import Batch
+from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds
 
 THIN_AFTER_S = DAY_S  # a forecast of an active batch is kept for this long at least,
 PART_S = Seconds(6 * HOUR_S)  # and then the changes, the checkpoints and the first in each of these
 FAR_BOUNDS = 10.0  # delay bounds ahead that are no forecast any more
+REMAINING_FRACTION = 0.01  # of the time that was left are validations gathered
 ENDED_PARTS = 100  # of an ended batch's life, if those are longer
 
 
@@ -48,6 +50,7 @@ class HoldKind(StrEnum):
     NOT_SENT = "not_sent"
     IN_PROGRESS = "in_progress"
     OVERDUE = "overdue"  # out for longer than three replies in four from that host take
+    QUORUM = "quorum"  # out as well, to agree with a result that is there
     RETRIES = "retries"  # a retry to be sent
 
 
@@ -134,13 +137,26 @@ class ForecastAge:
     def dirty(self) -> bool:
         return self.jobs_over != self.jobs_over_then
 
+    def wait_s(self, settings: EstimatorSettings) -> Seconds:
+        """How long validations are gathered at most after the last forecast, before they make another.
+
+        max(`pause_s`, 1 % of the time that was left), but at most `timer_s`.
+
+        >>> ForecastAge(BatchId(1), Instant(1000.0), Instant(21000.0), 4, 5).wait_s(EstimatorSettings())
+        200.0
+        """
+        left_s = (
+            self.completion_at - self.made_at if self.completion_at is not None and self.made_at is not None else 0.0
+        )
+        return Seconds(min(settings.timer_s, max(settings.pause_s, REMAINING_FRACTION * left_s)))
+
 
 @dataclass(frozen=True, slots=True)
 class ForecastStanding:
     """An active batch as a forecast of it begins: itself, its last forecast's age, and its app's spread.
 
     `delay_bound_s` is the greatest of its classes'; `least_spare_instances` the least number of instances a job of one
-    may have beyond its quorum.
+    may have beyond its quorum; `checkpoint_fraction` the last checkpoint that a forecast of the model is kept of.
     """
 
     batch: Batch
@@ -148,6 +164,7 @@ class ForecastStanding:
     delay_bound_s: Seconds
     least_spare_instances: int
     spread: float
+    checkpoint_fraction: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

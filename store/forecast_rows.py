@@ -37,7 +37,9 @@ def standing(row: Row) -> ForecastStanding:
     over = batch.counts.jobs_validated + batch.counts.jobs_failed
     made = ForecastAge(batch.batch_id, row["made_at"], batch.completion_at, row["jobs_over_then"] or 0, over)
     spread = 1.0 if row["spread"] is None else row["spread"]
-    return ForecastStanding(batch, made, row["delay_bound_s"], row["least_spare_instances"], spread)
+    return ForecastStanding(
+        batch, made, row["delay_bound_s"], row["least_spare_instances"], spread, row["checkpoint_fraction"]
+    )
 
 
 def record(row: Row) -> ForecastRecord:

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 
 from domain.forecasts import (
     PART_S,
+    REMAINING_FRACTION,
     THIN_AFTER_S,
     AppAccuracy,
     EndedBatch,
@@ -19,6 +20,7 @@ from domain.forecasts import (
     Score,
     ended_part_s,
 )
+from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant
 from store import forecast_rows, rows
 from store.claims import BatchClaims
@@ -35,8 +37,9 @@ class PostgresForecasts:
         self._database = database
         self._claims = BatchClaims(database.dsn)
 
-    async def ages(self, *, made_before: Instant) -> Sequence[ForecastAge]:
-        return [forecast_rows.age(row) for row in await self._database.fetch("forecast_ages", made_before)]
+    async def ages(self, *, now: Instant, settings: EstimatorSettings) -> Sequence[ForecastAge]:
+        waits = (settings.pause_s, settings.timer_s, REMAINING_FRACTION)
+        return [forecast_rows.age(row) for row in await self._database.fetch("forecast_ages", now, *waits)]
 
     def claim(self, batch_id: BatchId) -> AbstractAsyncContextManager[bool]:
         return self._claims.claim(batch_id)
@@ -45,13 +48,18 @@ class PostgresForecasts:
         row = await self._database.fetch_one("forecast_standing", batch_id)
         return None if row is None else forecast_rows.standing(row)
 
-    async def publish(self, record: ForecastRecord, *, told: bool = True) -> bool:
+    async def publish(self, record: ForecastRecord, *, told: bool = True, since: ForecastAge | None = None) -> bool:
         quantiles = (record.q50_at, record.q90_at) if told else (None, None)
         published = (record.batch_id, record.completion_at, *quantiles)
         thin_to = record.made_at - THIN_AFTER_S
 
         async def write(connection: Connection) -> bool:
             await connection.execute(load("limit_lock_wait"), LOCK_WAIT_MS)
+            await connection.execute(load("lock_batches"), [record.batch_id])  # and only then see what others wrote
+            if since is not None:
+                last_at = await connection.fetchval(load("forecast_made_at"), record.batch_id)
+                if last_at != since.made_at:
+                    return False
             if await connection.fetchval(load("publish_completion"), *published) is None:
                 return False
             thinned = (record.batch_id, record.made_at, thin_to - PART_S, thin_to, PART_S)

@@ -24,6 +24,7 @@ from domain.forecasts import (
     Score,
     ended_part_s,
 )
+from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant, Seconds
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
@@ -41,9 +42,9 @@ class MemoryForecasts:
         self._scores: dict[AppId, list[Score]] = {}
         self._accuracies: dict[AppId, AppAccuracy] = {}
 
-    async def ages(self, *, made_before: Instant) -> Sequence[ForecastAge]:
+    async def ages(self, *, now: Instant, settings: EstimatorSettings) -> Sequence[ForecastAge]:
         active = (self._age(batch) for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE)
-        due = [age for age in active if age.made_at is None or age.made_at <= made_before]
+        due = [age for age in active if age.made_at is None or age.made_at <= now - age.wait_s(settings)]
         return sorted(due, key=lambda age: (-math.inf if age.made_at is None else age.made_at, age.batch_id))
 
     def _age(self, batch: StoredBatch) -> ForecastAge:
@@ -73,11 +74,14 @@ class MemoryForecasts:
             _delay_bound_s(batch),
             min(one.max_instances - one.quorum for one in batch.classes),
             1.0 if accuracy is None else accuracy.spread,
+            max((kept.progress_fraction for kept in self._kept(batch_id)), default=None),
         )
 
-    async def publish(self, record: ForecastRecord, *, told: bool = True) -> bool:
+    async def publish(self, record: ForecastRecord, *, told: bool = True, since: ForecastAge | None = None) -> bool:
         batch = self._work.batches.get(record.batch_id)
         if batch is None or batch.state is not BatchState.ACTIVE:
+            return False
+        if since is not None and self._last.get(batch.batch_id, (None, 0))[0] != since.made_at:
             return False
         batch.completion_at = record.completion_at
         batch.completion_q50_at = record.q50_at if told else None

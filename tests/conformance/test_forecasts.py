@@ -23,6 +23,7 @@ from domain.forecasts import (
     Trigger,
 )
 from domain.history import month_of
+from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 from tests.builders import NOW, a_job_class, an_app
 from tests.conformance.test_history import move, settle
@@ -167,7 +168,7 @@ async def test_ages_tell_who_was_never_forecast_and_who_not_lately(store: Store)
     await store.forecasts.publish(a_record(lately, NOW + 100.0))
     await store.forecasts.publish(a_record(long_ago, NOW))
 
-    ages = await store.forecasts.ages(made_before=later(NOW, 99.0))
+    ages = await store.forecasts.ages(now=later(NOW, 159.0), settings=EstimatorSettings())
 
     assert [(age.batch_id, age.made_at, age.completion_at) for age in ages] == [
         (never.batch_id, None, None),
@@ -175,17 +176,59 @@ async def test_ages_tell_who_was_never_forecast_and_who_not_lately(store: Store)
     ]
 
 
+@pytest.mark.parametrize("remaining_s", [0.0, 5000.0, 20_000.0, 200_000.0])
+async def test_only_batches_whose_pause_or_timer_is_over_are_looked_at(store: Store, remaining_s: float) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    await store.forecasts.publish(a_record(batch, completion_at=later(NOW, remaining_s)))
+    waits_s = min(900.0, max(60.0, remaining_s / 100))
+
+    early, due = [
+        await store.forecasts.ages(now=later(NOW, after_s), settings=EstimatorSettings())
+        for after_s in (waits_s - 1.0, waits_s)
+    ]
+
+    assert (len(early), len(due)) == (0, 1)
+    assert due[0].wait_s(EstimatorSettings()) == waits_s
+
+
+async def test_of_two_forecasts_that_began_at_the_same_standing_the_first_stays(store: Store) -> None:
+    """A claim is lost with its connection, while who held it goes on."""
+    batch = await a_submitted_batch(store, jobs=3)
+    standing = await store.forecasts.standing(batch.batch_id)
+    assert standing is not None
+    first, second = [a_record(batch, NOW + after_s, checkpoint_fraction=0.5) for after_s in (1.0, 2.0)]
+
+    assert await store.forecasts.publish(first, since=standing.age)
+    assert not await store.forecasts.publish(second, since=standing.age)
+
+    assert await made_ats(store, batch) == [1.0]
+    again = await store.forecasts.standing(batch.batch_id)
+    assert again is not None and await store.forecasts.publish(second, since=again.age)
+
+
+async def test_a_standing_knows_the_last_checkpoint_of_the_models_own_forecasts(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    await store.forecasts.publish(a_record(batch, checkpoint_fraction=0.1))
+    await store.forecasts.publish(a_record(batch, NOW + 1.0, checkpoint_fraction=0.5, method=Method.FALLBACK))
+
+    standing = await store.forecasts.standing(batch.batch_id)
+
+    assert standing is not None and standing.checkpoint_fraction == 0.1
+
+
 async def test_a_batch_is_dirty_when_jobs_are_over_since(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     await store.forecasts.publish(a_record(batch))
-    assert [age.dirty for age in await store.forecasts.ages(made_before=NOW)] == [False]
+    assert [age.dirty for age in await store.forecasts.ages(now=later(NOW, 60.0), settings=EstimatorSettings())] == [
+        False
+    ]
 
     await validate_one(store, batch)
 
-    [age] = await store.forecasts.ages(made_before=NOW)
+    [age] = await store.forecasts.ages(now=later(NOW, 60.0), settings=EstimatorSettings())
     assert (age.jobs_over_then, age.jobs_over, age.dirty) == (0, 1, True)
     await store.forecasts.publish(a_record(batch, NOW + 1.0, jobs_validated=1))
-    [age] = await store.forecasts.ages(made_before=later(NOW, 1.0))
+    [age] = await store.forecasts.ages(now=later(NOW, 61.0), settings=EstimatorSettings())
     assert (age.jobs_over_then, age.dirty) == (1, False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import suppress
 
 import asyncpg
@@ -10,12 +11,11 @@ import asyncpg
 from batch_estimator.build import build
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import Ports, Table
-from batch_estimator.refit import pause_s
 from batch_estimator.service import Estimator, Outcome
 from domain.batches import Batch
 from domain.errors import UnavailableError
 from domain.forecasting import BatchTables
-from domain.forecasts import ForecastRecord, Method, Trigger
+from domain.forecasts import ForecastAge, ForecastRecord, Method, Trigger
 from domain.settings import EstimatorSettings
 from domain.units import BatchId, Instant, later
 from operations.duty import Duty
@@ -43,6 +43,11 @@ async def a_batch(store: PostgresStore, jobs: int = 10) -> Batch:
     return await a_submitted_batch(store, jobs=jobs, job_class=a_job_class(fpops_est_flop=1e12, delay_bound_s=7200.0))
 
 
+def debounce(batch_id: BatchId, completion_at: Instant) -> float:
+    """Seconds from a forecast at NOW until the next one, which a validation makes."""
+    return ForecastAge(batch_id, NOW, completion_at, jobs_over_then=0, jobs_over=1).wait_s(SETTINGS)
+
+
 async def the_last(store: PostgresStore, batch_id: BatchId) -> ForecastRecord:
     return (await store.forecasts.last([batch_id]))[batch_id]
 
@@ -65,7 +70,7 @@ async def test_a_validation_is_in_the_forecast_when_its_debounce_is_over(store: 
         assert clock.time < later(NOW, SETTINGS.timer_s), "not by the validation"
 
     made = await the_last(store, batch.batch_id)
-    debounce_s = pause_s(first.completion_at - NOW, SETTINGS)
+    debounce_s = debounce(batch.batch_id, first.completion_at)
     assert SETTINGS.pause_s <= debounce_s < SETTINGS.timer_s
     assert validated_at < later(NOW, debounce_s) <= made.made_at < later(NOW, debounce_s + SETTINGS.look_s)
     assert (made.trigger, made.jobs_validated, made.method) == (Trigger.VALIDATION, 1, Method.APRIORI)
@@ -126,7 +131,7 @@ async def test_a_restarted_process_goes_on_where_it_was(store: PostgresStore) ->
     assert published is not None
     await validate_one(store, batch.batch_id, clock)
 
-    clock.time = later(NOW, pause_s(published - NOW, SETTINGS) - 1.0)
+    clock.time = later(NOW, debounce(batch.batch_id, published) - 1.0)
     assert (await an_estimator(store, clock).run_once()).done == ()
     clock.time = later(clock.time, 1.0)
     [done] = (await an_estimator(store, clock).run_once()).done
@@ -147,7 +152,7 @@ async def test_a_batch_is_forecast_to_its_end_and_scored(store: PostgresStore) -
     scores = await store.forecasts.scores(batch.app_id, 9)
     assert [one.progress_fraction for one in scores] == [0.1, 0.5]
     assert (await store.forecasts.accuracies())[batch.app_id].accuracy.batches == 1
-    assert await store.forecasts.ages(made_before=clock.time) == []
+    assert await store.forecasts.ages(now=Instant(math.inf), settings=SETTINGS) == []
 
 
 async def test_batches_of_an_app_share_a_sample_of_its_hosts_for_a_minute(store: PostgresStore) -> None:

@@ -148,7 +148,14 @@ BY_KEY = {  # query -> the indexes it must use
     # forecasts that were made
     "forecast_health": {"batch_in_order", "batch_forecast_pkey"},
     "forecast_ages": {"batch_in_order", "batch_forecast_pkey", "batch_count_pkey"},
-    "forecast_standing": {"batch_pkey", "batch_count_pkey", "batch_forecast_pkey", "job_class_by_batch"},
+    "forecast_standing": {
+        "batch_pkey",
+        "batch_count_pkey",
+        "batch_forecast_pkey",
+        "job_class_by_batch",
+        "forecast_pkey",
+    },
+    "forecast_made_at": {"batch_forecast_pkey"},
     "publish_completion": {"batch_pkey"},
     "thin_forecasts": {"forecast_pkey"},
     "ended_forecasts": {"batch_forecast_pkey", "batch_pkey", "batch_count_pkey", "job_class_by_batch"},

@@ -9,7 +9,7 @@ from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import Fill, Forecasts, Ports, Snapshots
 from batch_estimator.service import Estimator, in_line
 from domain.errors import UnavailableError
-from domain.forecasts import AppAccuracy, EndedBatch, ForecastRecord, Score
+from domain.forecasts import AppAccuracy, EndedBatch, ForecastAge, ForecastRecord, Score
 from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant
 from store.memory import MemoryStore
@@ -47,10 +47,10 @@ class FailingForecasts(MemoryForecasts):
         made.failing = failing
         return made
 
-    async def publish(self, record: ForecastRecord, *, told: bool = True) -> bool:
+    async def publish(self, record: ForecastRecord, *, told: bool = True, since: ForecastAge | None = None) -> bool:
         if record.batch_id in self.failing:
             raise self.failing[record.batch_id]
-        return await super().publish(record, told=told)
+        return await super().publish(record, told=told, since=since)
 
     async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
         if ended.batch.batch_id in self.failing:

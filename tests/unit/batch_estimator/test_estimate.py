@@ -172,6 +172,24 @@ def test_jobs_that_wait_for_their_quorum_are_counted() -> None:
     assert (terms.jobs_open, terms.jobs_with_success) == (2, 1)
 
 
+def test_no_spread_stretches_beyond_the_grid() -> None:
+    snapshot = a_snapshot([Sent(0, UNSENT, created_h=1.0)], active_hosts=0)
+
+    assert estimate(snapshot, spread=4.0).q90_at - NOW <= 16 * BOUND_S + 3 * 4 * BOUND_S
+
+
+def test_what_waits_for_another_result_to_agree_is_named() -> None:
+    agreeing = [Sent(0, SUCCESS, 1, sent_h=20.0), Sent(0, RUNNING, 2, sent_h=1.0)]
+    both = [Sent(1, RUNNING, 3, sent_h=1.0), Sent(1, RUNNING, 4, sent_h=1.0)]
+
+    holds = estimate(a_snapshot([*agreeing, *both], hosts(12), quorum=2)).holds
+
+    assert {hold.kind: (hold.slots, hold.host_ids) for hold in holds} == {
+        HoldKind.QUORUM: (1, (2,)),
+        HoldKind.IN_PROGRESS: (2, (3, 4)),
+    }
+
+
 def test_spread_stretches_about_the_median() -> None:
     snapshot = a_snapshot([Sent(0, RUNNING, 1, sent_h=1.0)], hosts(12))
     usual, wide = estimate(snapshot), estimate(snapshot, spread=2.0)

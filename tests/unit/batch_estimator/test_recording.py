@@ -24,14 +24,18 @@ def a_forecast(q90_days: float) -> Forecast:
     return Forecast(NOW, in_days(q90_days / 4), in_days(q90_days / 2), in_days(q90_days), Method.WARM, "from a test")
 
 
-def a_standing(batch: Batch, *, over_then: int = 0, bound_days: float = 7.0, limit: int = 8) -> ForecastStanding:
+def a_standing(
+    batch: Batch, *, checkpoint: float | None = None, bound_days: float = 7.0, limit: int = 8
+) -> ForecastStanding:
     over = batch.counts.jobs_validated + batch.counts.jobs_failed
-    age = ForecastAge(batch.batch_id, NOW, batch.completion_at, over_then, over)
-    return ForecastStanding(batch, age, Seconds(bound_days * DAY_S), limit, spread=1.25)
+    age = ForecastAge(batch.batch_id, NOW, batch.completion_at, 0, over)
+    return ForecastStanding(batch, age, Seconds(bound_days * DAY_S), limit, spread=1.25, checkpoint_fraction=checkpoint)
 
 
-def a_record(forecast: Forecast, *, over_then: int = 0, most_spent: int = 1, **changes: Any) -> ForecastRecord:
-    standing = a_standing(a_batch(**changes), over_then=over_then)
+def a_record(
+    forecast: Forecast, *, checkpoint: float | None = None, most_spent: int = 1, **changes: Any
+) -> ForecastRecord:
+    standing = a_standing(a_batch(**changes), checkpoint=checkpoint)
     return recorded(forecast, standing, Trigger.TIMER, most_spent=most_spent)
 
 
@@ -84,13 +88,30 @@ def test_people_are_told_no_quantiles_of_the_far_future() -> None:
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "checkpoint"),
-    [(2, 3, 0.1), (3, 4, None), (0, 15, 0.5), (14, 15, 0.5), (15, 30, 0.9), (27, 28, None), (0, 0, None)],
+    ("before", "over", "checkpoint"),
+    [
+        (None, 3, 0.1),
+        (0.1, 4, None),
+        (None, 15, 0.5),
+        (0.1, 14, None),
+        (0.5, 30, 0.9),
+        (0.9, 28, None),
+        (None, 0, None),
+    ],
 )
-def test_the_first_forecast_past_a_checkpoint_will_be_scored(then: int, now: int, checkpoint: float | None) -> None:
-    counts = BatchCounts(jobs_total=30, jobs_validated=now)
+def test_the_first_forecast_past_a_checkpoint_will_be_scored(
+    before: float | None, over: int, checkpoint: float | None
+) -> None:
+    counts = BatchCounts(jobs_total=30, jobs_validated=over)
 
-    assert a_record(a_forecast(3.0), over_then=then, counts=counts).checkpoint_fraction == checkpoint
+    assert a_record(a_forecast(3.0), checkpoint=before, counts=counts).checkpoint_fraction == checkpoint
+
+
+def test_a_fallback_leaves_the_checkpoint_to_the_models_next_forecast() -> None:
+    counts = BatchCounts(jobs_total=30, jobs_validated=15)
+    instead = fallback(now=NOW, delay_bound_s=Seconds(DAY_S), previous_at=None, because="no fit")
+
+    assert a_record(instead, checkpoint=0.1, counts=counts).checkpoint_fraction is None
 
 
 def test_the_spread_and_the_counts_are_those_it_was_made_at() -> None:

@@ -36,7 +36,7 @@ def test_a_delay_bound_is_a_length_of_time(bound_s: float) -> None:
 
 
 def test_a_quorum_is_at_least_one() -> None:
-    with pytest.raises(InvalidInputError, match="jobs.needed: expected at least 1, got 0"):
+    with pytest.raises(InvalidInputError, match=r"jobs\.needed: expected at least 1, got 0"):
         a_snapshot(SENT, quorum=0)
 
 
