@@ -47,20 +47,22 @@ class Look:
 class Watched:
     """A decision and how it came about. `groups` is the whole order; a look's `place` is an index into it.
 
-    `bests` are the apps that were asked for: the version for each, or why there is none.
+    `bests` are the apps that were asked for: the version for each, or why there is none. `cut_short` names the passes
+    that ended before the last group, because too many were looked at in vain.
     """
 
     choice: Choice
     groups: Sequence[SlotGroup]
     looks: tuple[Look, ...]
     bests: tuple[tuple[AppId, ProcessorType, Best | Refusal], ...]
+    cut_short: tuple[tuple[ProcessorType, Pass], ...] = ()
 
 
 def watched(asking: Asking, array: JobArray) -> Watched:
     """The decision about a request, as `choose` takes it, with every look at a group."""
     walk = WatchedWalk(asking, array)
     choice = choose(asking, array, walk)
-    return Watched(choice, walk.order, tuple(walk.looks), bests_of(asking))
+    return Watched(choice, walk.order, tuple(walk.looks), bests_of(asking), tuple(walk.cut_short))
 
 
 def bests_of(asking: Asking) -> tuple[tuple[AppId, ProcessorType, Best | Refusal], ...]:
@@ -90,6 +92,7 @@ class WatchedWalk(Walk):
     def __init__(self, asking: Asking, array: JobArray) -> None:
         super().__init__(asking, array)
         self.looks: list[Look] = []
+        self.cut_short: list[tuple[ProcessorType, Pass]] = []
         self.order = self._groups
         self._met = _Met()
         self._now_in = Pass.GATED
@@ -103,6 +106,10 @@ class WatchedWalk(Walk):
             return False
         self.looks.append(Look(kind, self._now_in, place, 0, self._useless[group.batch.app_id]))
         return True
+
+    def _cut_short(self, one_pass: Pass, kind: ProcessorType) -> None:
+        super()._cut_short(one_pass, kind)
+        self.cut_short.append((kind, one_pass))
 
     def _left_behind(self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType) -> bool:
         if not super()._left_behind(one_pass, place, group, kind):

@@ -70,7 +70,10 @@ def askings(draw: st.DrawFn) -> Asking:
         "scheduler__newcomer_fraction": draw(st.sampled_from([0.0, 0.5, 1.0])),
         "scheduler__urgent_share_fraction": draw(st.sampled_from([0.0, 0.5, 1.0])),
     }
-    cuts = draw(st.sampled_from([(), (some_cuts(), some_cuts(kind=NVIDIA))]))
+    good_takes_s = draw(st.sampled_from([None, Seconds(3600.0), Seconds(2e5)]))
+    cuts = draw(
+        st.sampled_from([(), tuple(some_cuts(kind=kind, retry_turnaround_s=good_takes_s) for kind in (CPU, NVIDIA))])
+    )
     relaxed = DecayedSums(1e6, 1e6 * draw(st.floats(0.0, 1.0)), 1e6, NOW)
     row = a_hav(consecutive_valid=draw(st.integers(0, 12)), relaxed=relaxed)
     havs = draw(st.sampled_from([{}, {AppVersionId(1): row}]))
@@ -336,6 +339,8 @@ def test_no_gated_job_goes_to_a_host_below_its_gate(asking: Asking, array: ListA
             gates = reachable(catalogue.settings.deadline, cuts)
             assert one.slot.retries == 0 or found.passes(gates.p_retry)
             assert not one.assignment.tight or found.passes(min(gates.p_afap, gates.p_tight))
+            assert not one.assignment.because.startswith("row 4") or found.passes(gates.p_late)
+            assert one.assignment.gated or not (one.assignment.tight or one.slot.retries)
         if rule is DeadlineRule.PROPOSAL and one.assignment.tight:
             assert found.p is not None
             assert found.p > min(catalogue.settings.deadline.p_afap, catalogue.settings.deadline.p_tight)

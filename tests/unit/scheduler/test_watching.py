@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from domain.apps import CPU
 from domain.batches import QoS
 from domain.refusals import Refusal, RefusalCode
-from domain.units import AppId, Seconds, later
+from domain.units import DAY_S, AppId, Instant, Seconds, later
 from scheduler.asking import Asking
 from scheduler.dispatch import choose
 from scheduler.passes import Pass
@@ -121,3 +121,26 @@ def test_the_version_of_every_app_is_said_or_why_there_is_none() -> None:
 
     assert first[:2] == (AppId(1), CPU) and not isinstance(first[2], Refusal)
     assert isinstance(second[2], Refusal) and second[2].code is RefusalCode.BETA
+
+
+def test_a_pass_that_ends_early_is_named() -> None:
+    """Jobs that turn out to ask for nothing end the first pass; the last one still comes to what is behind them."""
+    relaxed = [
+        a_group(number, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + 60 * DAY_S)) for number in range(1, 301)
+    ]
+    seen = watched(an_asking(), ListArray([*relaxed, a_group(900, qos=QoS.AFAP)]))
+    assert seen.cut_short == ((CPU, Pass.GATED),)
+    assert [one.batch.batch_id for one in seen.choice.chosen] == [1]
+    few = watched(an_asking(), ListArray([*relaxed[1:200], a_group(900, qos=QoS.AFAP)]))
+    assert few.cut_short == ()
+    assert [one.batch.batch_id for one in few.choice.chosen] == [900]
+
+
+def test_groups_that_are_passed_by_behind_a_gate_are_seen_with_the_reason() -> None:
+    """Jobs of many sizes of one batch without an estimate: the first is decided about, the others share its answer."""
+    groups = [a_group(1, qos=QoS.AFAP, job_class_id=number) for number in range(1, 6)]
+    newcomer = an_asking(catalogue=a_catalogue(cuts=[some_cuts()]))
+    looks = [look for look in watched(newcomer, ListArray(groups)).looks if look.one_pass is Pass.ALL]
+    assert [look.place for look in looks] == [0, 1, 2, 3, 4]
+    assert {look.refusal.code for look in looks if look.refusal is not None} == {RefusalCode.BELOW_GATE}
+    assert all(look.refusal is not None for look in looks)
