@@ -46,7 +46,7 @@ class OrderedBatch:
     """One batch as the ordering sees it. `request` is the most that any of its jobs asks for, GPUs left out.
 
     `job_flop` is the mean estimate of its jobs. `notes` None: the ordering has not seen it yet.
-    `explained`: there is a breakdown of it.
+    `explained`: there is a breakdown of it. `charged_s` is what its submitter's logical time was charged for it.
     """
 
     batch: Batch
@@ -56,6 +56,7 @@ class OrderedBatch:
     max_errors: int = 1
     notes: OrderNotes | None = None
     explained: bool = True
+    charged_s: Seconds = Seconds(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +159,29 @@ class BatchPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class LogicalCorrection:
+    """What a batch that is over should have been charged in its submitter's logical time, and what it was."""
+
+    batch_id: BatchId
+    submitter_id: SubmitterId
+    charged_s: Seconds
+    due_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
 class OrderingCharges:
-    """What one ordering charges and notes, written whole or not at all. `windows` hold what is added to them."""
+    """What one ordering charges and notes, written whole or not at all. `windows` hold what is added to them.
+
+    A batch of `corrections` is forgotten, too, once its submitter's logical time is moved by what is due less what was
+    charged: at once, unless the submitter is submitting just now.
+    """
 
     serial: int  # it goes by
     now: Instant
     reference: Reference
     notes: Mapping[BatchId, OrderNotes] = field(default_factory=dict)
     forgotten: Sequence[BatchId] = ()
+    corrections: Sequence[LogicalCorrection] = ()
     usage: Sequence[LeafUsage] = ()
     windows: Sequence[WindowUsage] = ()
     windows_from: Instant = Instant(0.0)  # those that ended before are forgotten

@@ -34,6 +34,7 @@ def ordered_batch(row: Row) -> OrderedBatch:
         row["max_errors"],
         None if row["noted_sent"] is None else _notes(row),
         row["explained"],
+        row["charged_s"],
     )
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from domain.ordered_work import BatchPlace, LeafId, LeafStanding, OrderingCharges, OrderingView, Reference, StoredGrant
+from domain.ordered_work import (
+    BatchPlace,
+    LeafId,
+    LeafStanding,
+    LogicalCorrection,
+    OrderingCharges,
+    OrderingView,
+    Reference,
+    StoredGrant,
+)
 from domain.ordering import Request
 from domain.units import BatchId, FlopPerSecond, Instant
 from store import order_rows, rows
@@ -101,9 +110,10 @@ async def _write(connection: Connection, charges: OrderingCharges) -> None:
     notes = [order_rows.notes_columns(batch_id, charges.notes[batch_id]) for batch_id in sorted(charges.notes)]
     if notes:
         await connection.execute(load("write_batch_orders"), *order_rows.columns(notes, 10))
-    if charges.forgotten:
-        await connection.execute(load("drop_batch_orders"), list(charges.forgotten))
-        await connection.execute(load("drop_breakdowns"), list(charges.forgotten))
+    forgotten = [*charges.forgotten, *await _corrected(connection, charges.corrections)]
+    if forgotten:
+        await connection.execute(load("drop_batch_orders"), forgotten)
+        await connection.execute(load("drop_breakdowns"), forgotten)
     if charges.usage:
         used = [order_rows.usage_columns(one) for one in charges.usage]
         await connection.execute(load("write_usage"), *order_rows.columns(used, 8))
@@ -116,6 +126,15 @@ async def _write(connection: Connection, charges: OrderingCharges) -> None:
     if charges.grants:
         grants = [_grant_columns(one) for one in charges.grants]
         await connection.execute(load("write_grants"), *order_rows.columns(grants, 4))
+
+
+async def _corrected(connection: Connection, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
+    """Charge what is due in logical time; the batches that were charged."""
+    if not corrections:
+        return []
+    lines = [(one.batch_id, one.submitter_id, one.charged_s, one.due_s) for one in corrections]
+    found = await connection.fetch(load("correct_logical_times"), *order_rows.columns(lines, 4))
+    return [row["batch_id"] for row in found]
 
 
 async def _write_standings(connection: Connection, standings: Mapping[LeafId, LeafStanding], now: Instant) -> None:

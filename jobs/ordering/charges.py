@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from domain.ordered_work import OrderedBatch, OrderNotes
+from domain.ordered_work import LogicalCorrection, OrderedBatch, OrderNotes
 from domain.ordering import QueueClock
-from domain.units import Instant
+from domain.units import Flop, Instant
 from domain.usage import Charge, ChargeEvent, ChargeKind
 from jobs.ordering.sizing import JobSize
 from priority.charging import charge
+from priority.logical_time import correct_charge
 
+LEAST_MOVED = 1e-6  # of what was charged: less is not corrected
 MOST_FRACTION = 10.0  # of an estimate that a job is taken to use: what volunteers claim is bounded
 
 
@@ -107,6 +109,28 @@ def _charges(
         taken = event(ChargeKind.REPORT, estimated, before)
         su = units * (used - notes.used * notes.used_fraction)
         yield charge(replace(taken, used=size.amounts.times(used), used_su=su))
+
+
+def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection | None:
+    """What a batch that is over should have been charged in logical time, by what its instances took; None: as it was.
+
+    Nothing is left of it: what an aborted batch did not use is refunded.
+    """
+    batch = one.batch
+    if one.charged_s <= 0.0 or one.batch_flop <= 0.0:
+        return None
+    found = counted(one)
+    taken = found.charged - found.used + found.used * fraction
+    corrected = correct_charge(
+        charged_s=one.charged_s,
+        used_flop=Flop(taken * one.job_flop),
+        left_flop=Flop(0.0),
+        pool_flop_per_s=one.batch_flop / one.charged_s,  # with its share: what a second was charged for
+        share_fraction=1.0,
+    )
+    if abs(corrected.moved_s) <= LEAST_MOVED * one.charged_s:
+        return None
+    return LogicalCorrection(batch.batch_id, batch.submitter_id, one.charged_s, corrected.charged_s)
 
 
 def fraction_of(sampled: Sequence[float], old: float) -> float:

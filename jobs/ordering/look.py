@@ -28,7 +28,7 @@ from domain.units import AppId, BatchId, Instant
 from domain.usage import Charge
 from jobs.ordering.books import Books
 from jobs.ordering.caps import Caps, Waiting
-from jobs.ordering.charges import charges_of, clocked, fraction_of, noted
+from jobs.ordering.charges import charges_of, clocked, fraction_of, logical_correction, noted
 from jobs.ordering.grants import Grants
 from jobs.ordering.rooms import Claim, Room, idle_holds, in_progress, rooms, soft_sentences
 from jobs.ordering.sizing import JobSize, gpu_of, job_size
@@ -262,13 +262,15 @@ class _Ordering:
         }
 
     def _charges(self, books: Books, standing: Standings, notes: Mapping[BatchId, OrderNotes]) -> OrderingCharges:
-        over = [row.batch_id for row in self._rows if not row.is_active and row.one.batch.counts.in_progress <= 0]
+        over = [row for row in self._rows if not row.is_active and row.one.batch.counts.in_progress <= 0]
+        due = {row.batch_id: logical_correction(row.one, row.notes.used_fraction) for row in over}
         return OrderingCharges(
             self._view.serial,
             self._now,
             self._reference,
             {row.batch_id: notes[row.batch_id] for row in self._rows if notes[row.batch_id] != row.one.notes},
-            over,
+            [batch_id for batch_id, correction in due.items() if correction is None],
+            [correction for correction in due.values() if correction is not None],
             books.changed_usage(),
             books.changed_windows(),
             books.windows_from,

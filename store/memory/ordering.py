@@ -15,6 +15,7 @@ from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
     BatchPlace,
     LeafUsage,
+    LogicalCorrection,
     Member,
     OrderedBatch,
     OrderingCharges,
@@ -79,7 +80,7 @@ class MemoryOrdering:
         book.serial += 1
         book.reference = charges.reference
         book.notes.update(charges.notes)
-        for batch_id in charges.forgotten:
+        for batch_id in (*charges.forgotten, *self._corrected(charges.corrections)):
             book.notes.pop(batch_id, None)
             book.breakdowns.pop(batch_id, None)
         book.usage.update({one.leaf: one for one in charges.usage})
@@ -109,6 +110,19 @@ class MemoryOrdering:
         del now  # it is in the records, too
         self._book.breakdowns.update({batch_id: json.loads(json.dumps(record)) for batch_id, record in records.items()})
 
+    def _corrected(self, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
+        """Charge what is due in logical time; the batches that were charged."""
+        submitters, found = self._registry.submitters, []
+        for one in corrections:
+            batch = self._work.batches[one.batch_id]
+            if batch.new.charged_s == one.charged_s:
+                batch.new = replace(batch.new, charged_s=one.due_s)
+                submitter = submitters[one.submitter_id]
+                logical_at = Instant(submitter.logical_at + (one.due_s - one.charged_s))
+                submitters[one.submitter_id] = replace(submitter, logical_at=logical_at)
+                found.append(one.batch_id)
+        return found
+
     def _ordered(self, batch: StoredBatch) -> OrderedBatch:
         classes = batch.classes
         return OrderedBatch(
@@ -123,6 +137,7 @@ class MemoryOrdering:
             min(one.max_errors for one in classes),
             self._book.notes.get(batch.batch_id),
             batch.batch_id in self._book.breakdowns,
+            batch.new.charged_s,
         )
 
     def _used_fractions(self, batch: StoredBatch) -> list[float]:

@@ -13,6 +13,7 @@ from domain.ordered_work import (
     BatchPlace,
     LeafStanding,
     LeafUsage,
+    LogicalCorrection,
     Member,
     OrderingCharges,
     OrderNotes,
@@ -269,3 +270,19 @@ async def test_the_user_priority_of_an_active_batch_can_be_changed(store: Store)
     await store.submissions.abort_batch(batch.batch_id, now=NOW)
     with pytest.raises(NotFoundError, match="active batch"):
         await store.ordering_rules.set_user_priority(batch.batch_id, 0)
+
+
+async def test_a_batch_that_is_over_is_charged_in_logical_time_for_what_it_used(store: Store) -> None:
+    batch = await a_submitted_batch(store, logical_start_at=NOW, charged_s=Seconds(50.0))
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+    [one] = (await store.ordering.view()).batches
+    assert one.charged_s == 50.0
+    correction = LogicalCorrection(batch.batch_id, SubmitterId(1), Seconds(50.0), Seconds(20.0))
+
+    await store.ordering.charge(charges(corrections=[replace(correction, charged_s=Seconds(49.0))]))
+    assert (await store.people.submitter("default")).logical_at == NOW + 50.0  # charged otherwise meanwhile
+    assert len((await store.ordering.view()).batches) == 1
+
+    await store.ordering.charge(charges(serial=1, corrections=[correction]))
+    assert (await store.people.submitter("default")).logical_at == NOW + 20.0
+    assert list((await store.ordering.view()).batches) == []

@@ -163,3 +163,19 @@ async def test_of_orderings_at_once_each_dispatch_is_charged_once(project: Store
     assert sum(not one.late for one in done) >= 1
     [usage] = [one for one in await project.ordering_rules.usage() if one.usage.amounts.flop]
     assert usage.usage.amounts.flop == 3.6e12
+
+
+async def test_an_aborted_batch_gives_back_the_logical_time_it_did_not_use(project: Store) -> None:
+    host = await a_registered_host(project, flop_per_s=1e9, last_rpc_at=NOW)
+    adas = await submitted(project, "ada")
+    charged_s = (await project.people.submitter("ada")).logical_at - NOW
+    sent = await a_sent_instance(project, adas, host)  # one of ten
+    await project.submissions.abort_batch(adas, now=NOW)
+    await ordered(project)
+    assert (await project.people.submitter("ada")).logical_at == NOW + charged_s  # something is under way
+
+    await report(project, host, a_report(sent))
+    await ordered(project)
+
+    assert (await project.people.submitter("ada")).logical_at - NOW == pytest.approx(charged_s / 10)
+    assert list((await project.ordering.view()).batches) == []

@@ -138,6 +138,7 @@ BY_KEY = {  # query -> the indexes it must use
     # the order of batches
     "batches_to_order": {"batch_pkey", "batch_count_pkey", "job_class_by_batch"},
     "used_of_estimates": {"job_by_batch", "instance_job_volunteer", "host_pkey"},
+    "correct_logical_times": {"batch_pkey"},
     "lock_places": {"batch_pkey"},
     "move_batches": {"batch_pkey"},
     "drop_batch_orders": {"batch_order_pkey"},
