@@ -90,7 +90,8 @@ class Search:
         catalogue = self._settings.catalogue()
         apps = {app_id for app_id, kind in kinds if kind in catalogue.processor_types(app_id)}
         all_ready = await self._ports.waiting.ready_batches(MOST_BATCHES) if apps else ()
-        batches = [batch for batch in all_ready if batch.app_id in apps]
+        # What limits leave to a batch is in the plan of a refill: more would be sent against them.
+        batches = [batch for batch in all_ready if batch.app_id in apps and batch.sent_most is None]
         candidates = await self._read(batches, limit)
         classes = await self._classes.of(candidates)
         by_id = {batch.batch_id: batch for batch in batches}

@@ -136,3 +136,12 @@ async def test_a_search_in_an_empty_array_reads_little_of_each_of_many_batches()
     assert await rig.array.search(CPU_WORK, 1000)
     assert len(rig.ids()) == 100
     assert rig.database.rows_read <= 600
+
+
+async def test_a_search_adds_nothing_of_a_batch_that_a_limit_bounds() -> None:
+    rig = Rig()
+    rig.database.add_batch(1, sent_most=3)
+    rig.database.add_jobs(1, 20)
+    await rig.refill()
+    assert not await rig.array.search(CPU_WORK, 10)
+    assert rig.per_batch() == {1: 3}
