@@ -36,6 +36,7 @@ from operations.catalogue import CatalogueCache
 from operations.counters import RefillCounters, RequestCounters
 from operations.door import LedgerDoor
 from operations.duty import Duty
+from operations.metrics import Metrics
 from operations.pauses import ClockCheck, NodePauses
 from operations.project import Project
 from operations.relaxing import RELAX_EVERY_S, GateRelaxer
@@ -125,6 +126,7 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             web.post("/scheduler", handler.handle),
             *files.routes,
             *AttachFlow(store.volunteers, account_keys, catalogue, clock).routes(),
+            *Metrics(store.forecasts, clock).routes(),
         ]
         api = Api(
             store,
