@@ -11,13 +11,14 @@ now + D:
 
     row  batch                    gate          due_at
     1    throughput               none          now + D, if now + queue + R <= now + D
-    2    AFAP, no estimate yet    P >= p_afap   x, tight
+    2    AFAP, no C or x <= C     P >= p_afap   x, tight
     3    x <= C - T_retry         none          max(x, min(C - T_retry, now + D))
     4    x <= C                   P >= p_late   C
     5    x > C                    P >= p_tight  x, tight
 
-Relaxed work is computed in its turn: rows 3 and 4, too, ask for now + queue + R <= due_at (POLICY D3,
-docs/decisions/0033).
+With an estimate row 2 is for hosts with P >= p_afap only. For others AFAP is due at y = now + queue + R_q, when all is
+done for sure, if rows 3 and 4 say later: C is only a forecast (docs/decisions/0034). Relaxed work is computed in its
+turn: rows 3 and 4, too, ask for now + queue + R <= due_at (POLICY D3, docs/decisions/0033).
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ def retry_turnaround_s(cuts: CutPoints | None, bound_s: Seconds) -> Seconds:
 
 ROW_1 = "row 1: throughput, all work done {0:.0f} s from now, due at the delay bound of {1:.0f} s"
 ROW_2 = "row 2: no estimate yet, P {0:.3f} >= {1:g}, due when this host is done for sure, {2:.0f} s from now"
+ROW_2_GOOD = "row 2: a good host, P {0:.3f} >= {1:g}, due when it is done for sure, {2:.0f} s from now"
 ROW_3 = (
     "row 3: done for sure {0:.0f} s from now; the batch is to be complete in {1:.0f} s, a retry takes {2:.0f} s; "
     "due in {3:.0f} s"
@@ -147,8 +149,7 @@ def muster(
 ) -> Due | Refusal:
     """The table above. A retry must also reach p_retry and keeps its row's due date.
 
-    An idle host with R = 2 h, R_q = 5 h and P = 0.6 for a batch due in 3 days, D = 7 d, T_retry = 1 d:
-    row 3, due 2 days from now.
+    An idle host with R = 2 h, R_q = 5 h and P = 0.6, a batch due in 3 days, T_retry = 1 d: row 3, due in 2 days.
 
     >>> moment = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.6))
     >>> due = muster(moment, QoS.SHORT_DEADLINE, Instant(3 * 86400.0), runtime_s=Seconds(7200.0),
@@ -162,15 +163,17 @@ def muster(
     last_at = Instant(now + bound_s)
     if end_at > last_at:
         return _too_slow("endangered work", moment.start_s, "safe runtime", safe_runtime_s, bound_s)
-    p = moment.percentile.p
-    shown_p = -1.0 if p is None else p
+    afap = qos is QoS.AFAP
+    if afap:
+        last_at = min(last_at, max(end_at, Instant(now + moment.queue_s + safe_runtime_s)))
+    shown_p = -1.0 if moment.percentile.p is None else moment.percentile.p
     if qos is QoS.THROUGHPUT:
         if moment.queue_s + runtime_s > bound_s:
             return _too_slow("queue", moment.queue_s, "runtime", runtime_s, bound_s)
         due = Due(last_at, False, Gate.NONE, 0.0, 1, ROW_1, (moment.queue_s + runtime_s, bound_s))
-    elif complete_at is None:
-        afap = (shown_p, settings.p_afap, end_at - now)
-        due = Due(end_at, True, Gate.AFAP, settings.p_afap, 2, ROW_2, afap)
+    elif complete_at is None or (afap and end_at <= complete_at and moment.percentile.passes(settings.p_afap)):
+        sentence = ROW_2 if complete_at is None else ROW_2_GOOD
+        due = Due(end_at, True, Gate.AFAP, settings.p_afap, 2, sentence, (shown_p, settings.p_afap, end_at - now))
     elif end_at <= complete_at - retry_s:
         due_at = Instant(max(end_at, min(complete_at - retry_s, last_at)))
         numbers = (end_at - now, complete_at - now, retry_s, due_at - now)

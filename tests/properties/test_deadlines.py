@@ -171,7 +171,22 @@ def test_a_better_percentile_never_closes_a_gate(
     best = decide(replace(moment, percentile=Percentile(1.0)), batch, job_class, lengths, retry, cuts, chosen)
     if isinstance(found, Due):
         assert isinstance(best, Due)
-        assert best.due_at == found.due_at
+        assert best.due_at == found.due_at or (batch.qos is QoS.AFAP and best.due_at < found.due_at)
+
+
+@given(*cases)
+def test_as_fast_as_possible_is_never_due_later_than_the_host_is_done_in_its_turn(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+) -> None:
+    found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
+    if isinstance(found, Due) and batch.qos is QoS.AFAP:
+        assert found.due_at <= NOW + max(moment.start_s, moment.queue_s) + lengths[1]
 
 
 def pseudo_code(

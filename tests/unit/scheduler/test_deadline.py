@@ -93,6 +93,31 @@ def test_row_2_is_closed_below_p_afap() -> None:
     assert found.detail == "row 2: percentile 0.499 (as the test says), p_afap asks for 0.5"
 
 
+def test_row_2_holds_for_a_good_host_as_long_as_it_is_done_before_completion() -> None:
+    found = due(QoS.AFAP, p=0.5, complete_in_s=3 * DAY_S, queue_s=20 * HOUR_S)
+    assert (found.row, found.due_at, found.tight, found.gate) == (2, NOW + 5 * HOUR_S, True, Gate.AFAP)
+    assert found.because == "row 2: a good host, P 0.500 >= 0.5, due when it is done for sure, 18000 s from now"
+    assert due(QoS.AFAP, p=0.95, complete_in_s=4 * HOUR_S).row == 5
+
+
+def test_row_3_never_lets_a_batch_as_fast_as_possible_wait_longer_than_its_turn() -> None:
+    far = {"complete_in_s": 6 * DAY_S, "p": 0.2}
+    assert due(QoS.AFAP, queue_s=20 * HOUR_S, **far).due_at == NOW + 25 * HOUR_S
+    assert due(QoS.AFAP, **far).due_at == NOW + 5 * HOUR_S
+    assert due(QoS.SHORT_DEADLINE, queue_s=20 * HOUR_S, **far).due_at == NOW + 5 * DAY_S
+
+
+def test_row_4_never_lets_a_batch_as_fast_as_possible_wait_longer_than_its_turn() -> None:
+    found = due(QoS.AFAP, p=0.5, p_afap=0.6, complete_in_s=20 * HOUR_S, queue_s=HOUR_S)
+    assert (found.row, found.due_at, found.tight) == (4, NOW + 6 * HOUR_S, False)
+
+
+def test_a_forecast_that_is_weeks_off_gives_nobody_weeks() -> None:
+    for p in (None, 0.2, 0.95):
+        found = due(QoS.AFAP, p=p, complete_in_s=30 * DAY_S, queue_s=10 * HOUR_S)
+        assert found.due_at <= NOW + 15 * HOUR_S
+
+
 def test_row_3_leaves_time_for_a_retry() -> None:
     found = due(complete_in_s=3 * DAY_S, p=None)
     assert (found.row, found.due_at, found.tight, found.gate) == (3, NOW + 2 * DAY_S, False, Gate.NONE)

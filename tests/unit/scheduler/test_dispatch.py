@@ -7,6 +7,7 @@ from typing import Any
 
 from domain.apps import ANONYMOUS, CPU, NVIDIA
 from domain.batches import BatchCounts, QoS
+from domain.dispatch import Assignment
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
 from domain.jobs import Input
 from domain.refusals import RefusalCode
@@ -445,11 +446,19 @@ def test_a_late_job_goes_to_the_best_hosts_only() -> None:
     assert codes(fair) == {RefusalCode.BELOW_GATE}
 
 
-def test_an_estimate_makes_jobs_of_an_afap_batch_relaxed() -> None:
+def test_an_estimate_opens_an_afap_batch_to_other_hosts_than_good_ones_and_these_take_its_jobs_in_their_turn() -> None:
     counts = BatchCounts(jobs_total=100, jobs_validated=50)
-    group = a_group(1, completion_at=Instant(NOW + 6 * DAY_S), counts=counts, **AFAP)
-    (chosen,) = choose(an_asking(), array(group)).chosen
-    assert (chosen.assignment.tight, chosen.assignment.due_at) == (False, NOW + 2.5 * DAY_S)
+    catalogue = a_catalogue(cuts=[some_cuts()])
+
+    def assigned(percentile: float) -> Assignment:
+        group = a_group(1, completion_at=Instant(NOW + 6 * DAY_S), counts=counts, **AFAP)
+        (chosen,) = choose(an_asking(havs=ranked(percentile), catalogue=catalogue), array(group)).chosen
+        return chosen.assignment
+
+    good, other = assigned(0.95), assigned(0.2)
+    assert (good.tight, good.because[:5]) == (True, "row 2")
+    assert (other.tight, other.because[:5]) == (False, "row 3")
+    assert good.due_at == other.due_at < NOW + DAY_S  # both are idle: at once is in turn
 
 
 def test_a_request_decides_about_a_bounded_number_of_groups_and_says_so() -> None:
