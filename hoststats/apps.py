@@ -112,7 +112,7 @@ def _cut_points(
     tight = (rows["tight_n"], rows["tight_sum"], rows["tight_sum_sq"])
     tight_n, tight_mean, tight_sd = of_app = pooled(*tight)
     slack = slack_factors(*(sums[population] for sums in tight), app=of_app, settings=settings.deadline)
-    top = population & (ranking.p >= settings.deadline.p_tight)
+    p = np.where(population, ranking.p, np.nan)
     return CutPoints(
         app.app_id,
         kind,
@@ -124,7 +124,12 @@ def _cut_points(
         tight_n=tight_n,
         tight_mean=tight_mean,
         tight_sd=tight_sd,
-        retry_turnaround_s=retry_turnaround_s(top, rows["log_n"], rows["log_sum"], rows["log_sum_sq"], facts=facts),
+        retry_turnaround_s=retry_turnaround_s(
+            p,
+            *(rows[name] for name in ("log_n", "log_sum", "log_sum_sq")),
+            p_tight=settings.deadline.p_tight,
+            facts=facts,
+        ),
         median_safe_runtime_s=median_safe_runtime_s(
             rows["s_per_flop"][population], slack, typical_flop=facts.typical_flop, settings=settings.deadline
         ),

@@ -13,7 +13,7 @@ from hoststats.ranking import Floats
 
 QUANTILES = 1000
 TOP_QUANTILE_Z = 1.2816  # of the normal distribution: 90 %
-LEAST_TOP_ROWS = 20  # rows with P >= p_tight before their turnaround is believed
+LEAST_TOP_ROWS = 20  # rows whose turnaround together is believed
 POPULATION_SAMPLES = 10.0  # POLICY D1: the app's slack weighs as much as this many of the host's own
 LEAST_POPULATION_SAMPLES = 50.0  # POLICY D1: until then the app's slack is the setting's
 MOST_SLACK = 10.0  # R_q over R, if the setting is not greater
@@ -51,21 +51,24 @@ def pooled(n: Floats, total: Floats, total_sq: Floats) -> tuple[float, float, fl
 
 
 def retry_turnaround_s(
-    top: np.typing.NDArray[np.bool_], n: Floats, total: Floats, total_sq: Floats, *, facts: AppFacts
+    p: Floats, n: Floats, total: Floats, total_sq: Floats, *, p_tight: float, facts: AppFacts
 ) -> Seconds | None:
-    """T_retry: what a retry on a good host takes, validation included; None below 20 such rows with results.
+    """T_retry: what a retry on a good host takes, validation included; None below 20 ranked rows with results.
 
-    exp(mean + 1.2816 sd) of ln(turnaround in s) over the results of rows with P >= p_tight, plus the median
-    validation lag (DESIGN section 5). 20 rows that always take an hour, and a lag of five minutes:
+    exp(mean + 1.2816 sd) of ln(turnaround in s) over the results of rows with P >= p_tight, or of the best 20 if fewer
+    have that, plus the median validation lag (DESIGN section 5). `p` is NaN for rows without a percentile. 20 rows
+    that always take an hour, and a lag of five minutes:
 
     >>> ln = math.log(3600.0)
     >>> hours = np.ones(20) * 4
-    >>> retry_turnaround_s(hours > 0, hours, hours * ln, hours * ln**2, facts=AppFacts(None, Seconds(300.0)))
+    >>> facts = AppFacts(None, Seconds(300.0))
+    >>> retry_turnaround_s(np.linspace(0, 1, 20), hours, hours * ln, hours * ln**2, p_tight=0.9, facts=facts)
     3900.0
     """
-    good = top & (n > 0)
-    if np.count_nonzero(good) < LEAST_TOP_ROWS:
+    ranked = np.sort(p[(n > 0) & ~np.isnan(p)])
+    if ranked.size < LEAST_TOP_ROWS:
         return None
+    good = (n > 0) & (p >= min(p_tight, float(ranked[-LEAST_TOP_ROWS])))
     _, mean, sd = pooled(n[good], total[good], total_sq[good])
     lag_s = facts.validation_lag_s or 0.0
     return Seconds(round(math.exp(mean + TOP_QUANTILE_Z * sd) + lag_s, 3))

@@ -119,10 +119,21 @@ def test_the_slack_is_the_one_a_request_reckons_with(
     assert found.tolist() == pytest.approx([slack_factor(one, cuts, settings=settings) for one in sums])
 
 
-def test_a_retrys_turnaround_is_unknown_below_twenty_good_rows() -> None:
-    ones = np.ones(19)
+def test_a_retrys_turnaround_is_unknown_below_twenty_ranked_rows() -> None:
+    ones = np.ones(30)
+    p = np.where(np.arange(30) < 19, 0.95, np.nan)
 
-    assert retry_turnaround_s(ones > 0, ones, ones, ones, facts=AppFacts()) is None
+    assert retry_turnaround_s(p, ones, ones, ones, p_tight=0.9, facts=AppFacts()) is None
+
+
+def test_where_few_rows_are_good_the_best_twenty_say_how_long_a_retry_takes() -> None:
+    """Of sixty rows the best twenty take e^8 s, though only six are above p_tight."""
+    p = (np.arange(60) + 0.5) / 60
+    ln_s, n = np.where(p >= 40 / 60, 8.0, 10.0), np.ones(60)
+
+    found = retry_turnaround_s(p, n, ln_s, ln_s**2, p_tight=0.9, facts=AppFacts())
+
+    assert found == pytest.approx(np.exp(8.0), abs=1e-3)
 
 
 def test_only_good_rows_say_how_long_a_retry_takes() -> None:
@@ -137,7 +148,6 @@ def test_only_good_rows_say_how_long_a_retry_takes() -> None:
     [part] = rank_app(APP, [VERSION], table, facts=AppFacts(None, Seconds(60.0)), now=NOW, settings=settings)
 
     assert part.cuts.retry_turnaround_s == pytest.approx(np.exp(8.0) + 60.0, abs=1e-3)
-    assert the_part(lines).cuts.retry_turnaround_s is None
 
 
 def test_the_median_safe_runtime_is_of_the_apps_typical_job() -> None:
