@@ -113,9 +113,12 @@ class Client:
         """Why one batch stands where it stands."""
         return await self._call("GET", f"batches/{batch_id}/priority")
 
-    async def set_user_priority(self, batch_id: int, user_priority: int) -> None:
-        """How important a batch is among its submitter's and others': -1024 to 0, to 1023 with a permission."""
-        await self._call("PATCH", f"batches/{batch_id}", {"user_priority": user_priority})
+    async def set_batch(
+        self, batch_id: int, *, user_priority: int | None = None, level: str | None = None, queue: str | None = None
+    ) -> dict[str, Any]:
+        """How important a batch is: user priority (-1024 to 0, to 1023 with a permission), service level, queue."""
+        body = {"user_priority": user_priority, "level": level, "queue": queue}
+        return await self._call("PATCH", f"batches/{batch_id}", body)
 
     async def preview_ordering(self, values: Mapping[str, object], *, limit: int = 50) -> dict[str, Any]:
         """Where batches would stand with these ordering settings; nothing is changed."""

@@ -48,6 +48,9 @@ def batch_as_json(
         "order_tier": batch.order_tier,
         "order_key": batch.order_key,
         "user_priority": batch.user_priority,
+        "level": batch.level.value,
+        "queue": batch.queue,
+        "hold": batch.hold,
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import LeafUsage, StoredGrant, WindowUsage
+from domain.ordering import ServiceLevel
 from domain.units import AccountId, BatchId, Instant, Seconds
 from store import order_rows, rows
 from store.pool import Connection, Database
@@ -50,6 +51,10 @@ class PostgresOrderingRules:
 
     async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
         if await self._database.fetch_one("set_user_priority", batch_id, priority) is None:
+            raise NotFoundError("active batch", batch_id)
+
+    async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
+        if await self._database.fetch_one("set_service", batch_id, level, queue) is None:
             raise NotFoundError("active batch", batch_id)
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:

@@ -11,12 +11,12 @@ from domain.clock import Clock
 from domain.units import BatchId
 from operations.api.bodies import ThresholdsBody, batch_id_of, limit_of, read_body
 from operations.api.replies import reply
+from operations.ordering.importance import set_importance
 from operations.ordering.knobs import ordering_changes, weights_in_force
 from operations.ordering.priorities import Priorities
 from operations.ordering.rules import Rules
 from operations.ordering.sharing import Sharing
 from operations.ordering.shown import grant_as_json, limit_as_json, preview_as_json
-from operations.ordering.user_priorities import set_user_priority
 from priority.emulate import emulate
 from store.postgres import PostgresStore
 
@@ -49,7 +49,9 @@ class LimitBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class BatchBody(msgspec.Struct, forbid_unknown_fields=True):
-    user_priority: int
+    user_priority: int | None = None
+    level: str | None = None
+    queue: str | None = None
 
 
 class EmulateBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -103,11 +105,15 @@ class OrderingApi:
         return reply(record)
 
     async def set_batch(self, request: web.Request) -> web.Response:
-        """PATCH /batches/{batch_id} with `user_priority`: it counts from the next ordering on."""
+        """PATCH /batches/{batch_id} with `user_priority`, `level`, `queue`: from the next ordering on."""
         batch_id: BatchId = batch_id_of(request)
         body = await read_body(request, BatchBody)
-        await set_user_priority(self._store, batch_id, body.user_priority)
-        return reply({"batch_id": batch_id, "user_priority": body.user_priority})
+        await set_importance(
+            self._store, batch_id, user_priority=body.user_priority, level=body.level, queue=body.queue
+        )
+        batch = await self._store.views.batch(batch_id)
+        shown = {"user_priority": batch.user_priority, "level": batch.level.value, "queue": batch.queue}
+        return reply({"batch_id": batch_id, **shown})
 
     async def weights(self, request: web.Request) -> web.Response:
         settings = await self._priorities.settings()

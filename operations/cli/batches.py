@@ -17,7 +17,7 @@ from operations.batches import Batches, read_batch_file
 from operations.cli.context import Run, as_text, command
 from operations.forecasts.words import preview_in_words
 from operations.logs import configure_logs
-from operations.ordering.user_priorities import set_user_priority
+from operations.ordering.importance import set_importance
 from operations.show import job_as_json
 from store.postgres import PostgresStore
 from transfer.download_folder import DownloadFolder
@@ -106,16 +106,22 @@ async def list_batches(run: Run, limit: int) -> None:
 @click.option(
     "--user-priority",
     type=int,
-    required=True,
-    help="-1024 to 0, to 1023 with the permission `raise`; counts from the next ordering on.",
+    default=None,
+    help="-1024 to 0, to 1023 with the permission `raise`.",
 )
+@click.option("--level", default=None, help="Service level: standby, normal, or expedite with its permission.")
+@click.option("--queue", default=None, help="One of ordering.queues.")
 @command
-async def set_batch(run: Run, batch_id: int, user_priority: int) -> None:
-    """Change how important a batch is among its submitter's and others'."""
+async def set_batch(run: Run, batch_id: int, user_priority: int | None, level: str | None, queue: str | None) -> None:
+    """Change how important a batch is; it counts from the next ordering on."""
     async with run.store() as store:
-        await set_user_priority(store, BatchId(batch_id), user_priority)
+        await set_importance(store, BatchId(batch_id), user_priority=user_priority, level=level, queue=queue)
         shown = await batches_of(run, store).show(BatchId(batch_id))
-    run.show(shown, f"batch {batch_id}: user priority {shown['user_priority']}")
+    run.show(shown, f"batch {batch_id}: {_important(shown)}")
+
+
+def _important(shown: Mapping[str, object]) -> str:
+    return f"user priority {shown['user_priority']}, level {shown['level']}, queue {shown['queue']}"
 
 
 @batch.command("abort")

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import LeafUsage, StoredGrant, WindowUsage
+from domain.ordering import ServiceLevel
 from domain.units import AccountId, BatchId, Instant, Seconds
 
 
@@ -39,6 +40,10 @@ class OrderingRules(Protocol):
 
     async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
         """From the next ordering on. Raises NotFoundError where there is no such active batch."""
+        ...
+
+    async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
+        """Change the service level, the queue, or both, from the next ordering on. Raises NotFoundError likewise."""
         ...
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:

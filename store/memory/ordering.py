@@ -24,7 +24,7 @@ from domain.ordered_work import (
     StoredGrant,
     WindowUsage,
 )
-from domain.ordering import Request
+from domain.ordering import Request, ServiceLevel
 from domain.units import AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds
 from domain.usage import DecayedUsage
 from store.memory.order_book import OrderBook, limit_key
@@ -205,6 +205,12 @@ class MemoryOrderingRules:
         if batch is None or batch.state is not BatchState.ACTIVE:
             raise NotFoundError("active batch", batch_id)
         batch.new = replace(batch.new, user_priority=priority)
+
+    async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE:
+            raise NotFoundError("active batch", batch_id)
+        batch.new = replace(batch.new, level=level or batch.new.level, queue=queue or batch.new.queue)
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
         active = [batch for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE]

@@ -161,10 +161,16 @@ async def test_what_needs_a_permission_is_refused_until_it_is_given(pi: LiveServ
     assert (await json_of(pi, "account", "set", "adas", "--no-permissions"))["permissions"] == []
     async with client_of(pi) as client:
         with pytest.raises(ApiError, match="needs the permission"):
-            await client.set_user_priority(first, 6)
+            await client.set_batch(first, user_priority=6)
         await client.permit("submitter", "ada", ["raise"])
-        await client.set_user_priority(first, 6)
+        await client.set_batch(first, user_priority=6)
         assert (await client.batch(first))["user_priority"] == 6
+        with pytest.raises(ApiError, match="needs the permission expedite"):
+            await client.set_batch(first, level="expedite")
+        with pytest.raises(ApiError, match="queue: expected one of express"):
+            await client.set_batch(first, queue="nowhere")
+        moved = await client.set_batch(first, level="standby", queue="express")
+        assert (moved["user_priority"], moved["level"], moved["queue"]) == (6, "standby", "express")
 
 
 async def test_grants_are_given_shown_and_taken(pi: LiveServer) -> None:

@@ -272,6 +272,19 @@ async def test_the_user_priority_of_an_active_batch_can_be_changed(store: Store)
         await store.ordering_rules.set_user_priority(batch.batch_id, 0)
 
 
+async def test_the_level_and_the_queue_of_an_active_batch_can_be_changed(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+
+    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.STANDBY, queue=None)
+    await store.ordering_rules.set_service(batch.batch_id, level=None, queue="express")
+
+    found = await store.views.batch(batch.batch_id)
+    assert (found.level, found.queue) == (ServiceLevel.STANDBY, "express")
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+    with pytest.raises(NotFoundError, match="active batch"):
+        await store.ordering_rules.set_service(batch.batch_id, level=None, queue="normal")
+
+
 async def test_a_batch_that_is_over_is_charged_in_logical_time_for_what_it_used(store: Store) -> None:
     batch = await a_submitted_batch(store, logical_start_at=NOW, charged_s=Seconds(50.0))
     await store.submissions.abort_batch(batch.batch_id, now=NOW)

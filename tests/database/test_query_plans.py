@@ -145,6 +145,7 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_breakdowns": {"batch_breakdown_pkey"},
     "list_breakdowns": {"batch_breakdown_pkey"},
     "batches_in_order": {"batch_in_order"},
+    "set_service": {"batch_pkey"},
     "set_user_priority": {"batch_pkey"},
     # forecasts that were made
     "forecast_health": {"batch_in_order", "batch_forecast_pkey"},
