@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import aiohttp
 import pytest
 
 from domain.units import BatchId
@@ -50,11 +51,11 @@ async def json_of(server: LiveServer, *arguments: str) -> Any:
 
 async def test_a_preview_says_when_and_writes_nothing(pi: LiveServer) -> None:
     async with client_of(pi) as client:
-        preview = await client.preview(a_batch(jobs={"count": 40}))
+        preview = await client.preview(a_batch(jobs={"count": 4}))
 
         assert await client.batches() == []
     assert preview["computed_at"] < preview["q50_at"] <= preview["q90_at"] == preview["completion_at"]
-    assert (preview["jobs_total"], preview["method"], preview["at_risk"]) == (40, "a_priori", None)
+    assert (preview["jobs_total"], preview["method"], preview["at_risk"]) == (4, "a_priori", None)
     assert [hold["kind"] for hold in preview["holds"]] == ["not_sent"]
     assert (await pi.store.people.submitter("default")).logical_at == 0.0
 
@@ -73,7 +74,7 @@ async def test_a_preview_refuses_what_a_submission_refuses(pi: LiveServer) -> No
 
 
 async def test_the_reply_to_a_submission_says_what_the_first_forecast_says(pi: LiveServer) -> None:
-    submitted = await pi.create("POST", "/batches", json=a_batch(jobs={"count": 40}))
+    submitted = await pi.create("POST", "/batches", json=a_batch(jobs={"count": 4}))
     told = submitted["forecast"]
 
     await forecast(pi)
@@ -186,3 +187,15 @@ async def test_an_ended_batch_shows_its_end_and_its_apps_scores(pi: LiveServer) 
     assert "is complete: 4 of 4 jobs over" in done.stdout
     assert "E end" in done.stdout
     assert "Forecasts of pi, over the last 1 batches: " in done.stdout
+
+
+async def test_a_monitoring_system_reads_how_old_forecasts_are(pi: LiveServer) -> None:
+    await pi.submit(jobs={"count": 3})
+    await forecast(pi)
+
+    async with aiohttp.ClientSession() as session, session.get(f"{pi.url}metrics") as reply:
+        lines = (await reply.text()).splitlines()
+
+    assert (reply.status, reply.content_type) == (200, "text/plain")
+    assert 'muster_forecast_active_batches{app="pi"} 1.0' in lines
+    assert 'muster_forecast_never_forecast_batches{app="pi"} 0.0' in lines
