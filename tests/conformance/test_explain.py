@@ -267,7 +267,7 @@ async def test_cut_points_too_old_to_judge_by_are_left_out_and_named(store: Stor
         assert isinstance(shown["today"], dict)
         [standing] = listed(shown_host, "standing")
         [unsent] = listed(shown_waiting, "waiting")
-        kept = (one["stale_cut_points"] for one in (shown_host, shown["today"], shown_batch, unsent))
+        kept = [listed(one, "stale_cut_points") for one in (shown_host, shown["today"], shown_batch, unsent)]
         words = (host_in_words(shown_host), instance_in_words(shown), batch_in_words(shown_batch))
         told.append((standing["p"], [len(one) for one in kept], ["last ranked" in one for one in words]))
 
