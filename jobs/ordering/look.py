@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.limits import Scope
 from domain.ordered_work import (
@@ -24,49 +23,19 @@ from domain.ordered_work import (
     StoredGrant,
 )
 from domain.ordering import BatchFacts, Breakdown, QueueClock
-from domain.units import AppId, BatchId, Instant
-from domain.usage import Charge
+from domain.units import BatchId, Instant
 from jobs.ordering.books import Books
 from jobs.ordering.caps import Caps, Waiting
-from jobs.ordering.charges import charges_of, clocked, fraction_of, logical_correction, noted
+from jobs.ordering.charges import charges_of, clocked, fraction_of, logical_correction
 from jobs.ordering.grants import Grants
 from jobs.ordering.rooms import Claim, Room, idle_holds, in_progress, rooms, soft_sentences
-from jobs.ordering.sizing import JobSize, gpu_of, job_size
-from priority.grants import Queue
+from jobs.ordering.rows import Row, differs, passed_over
+from jobs.ordering.sizing import gpu_of, job_size
 from priority.moment import Moment, request_pe
 from priority.order import Order
 from priority.parameters import queues
 from priority.policies import policy_of
 from priority.standings import Standings, standings
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A batch under way through an ordering. `sent`: instances since the last one."""
-
-    one: OrderedBatch
-    size: JobSize
-    queue: Queue
-    queue_because: str
-    notes: OrderNotes
-    charges: Sequence[Charge]
-    sent: int
-
-    @property
-    def batch_id(self) -> BatchId:
-        return self.one.batch.batch_id
-
-    @property
-    def leaf(self) -> LeafId:
-        return self.one.batch.submitter_id, self.one.batch.account_id
-
-    @property
-    def is_active(self) -> bool:
-        return self.one.batch.state is BatchState.ACTIVE
-
-    @property
-    def waits(self) -> bool:
-        return self.is_active and self.one.batch.counts.unsent > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +100,7 @@ class _Ordering:
         self._queues = queues(self._settings.queues)
         self._grants = Grants(view.accounts, view.grants, now)
         self._names = _names(view, catalogue)
-        self._rows = _passed_over([self._row(one) for one in view.batches])
+        self._rows = passed_over([self._row(one) for one in view.batches])
         self._claims = {row.batch_id: self._claim(row) for row in self._rows}
         self._totals = in_progress(self._claims.values())
 
@@ -147,7 +116,7 @@ class _Ordering:
         in_order = [active[place.batch_id] for place in order.places]
         found = self._rooms(in_order, caps)
         places = [_place(place.tier, place.key, active[place.batch_id], found) for place in order.places]
-        moved = [place for place in places if _differs(place, active[place.batch_id].one)]
+        moved = [place for place in places if differs(place, active[place.batch_id].one)]
         fresh = {place.batch_id for place in moved}
         explained = [one.batch_id for one in in_order if one.batch_id in fresh or not one.one.explained]
         return Look(
@@ -300,30 +269,3 @@ def _place(tier: int, key: float, row: Row, found: Mapping[BatchId, Room]) -> Ba
     bounded = room.jobs is not None and room.hold is None and room.jobs < counts.unsent
     sent_most = counts.sent + room.jobs if bounded and room.jobs is not None else None
     return BatchPlace(row.batch_id, tier, key, room.hold, sent_most)
-
-
-def _differs(place: BatchPlace, one: OrderedBatch) -> bool:
-    batch = one.batch
-    return (place.tier, place.key, place.hold, place.sent_most) != (
-        batch.order_tier,
-        batch.order_key,
-        batch.hold,
-        batch.sent_most,
-    )
-
-
-def _passed_over(rows: Sequence[Row]) -> list[Row]:
-    """The rows with how often each was passed over, in the order they stood in: later ones of its app were sent."""
-    made: dict[BatchId, Row] = {}
-    served = set[AppId]()
-    for row in sorted(rows, key=_stood, reverse=True):
-        app_id = row.one.batch.app_id
-        notes = noted(row.notes, row.one, later_sent=app_id in served, sent=row.sent)
-        made[row.batch_id] = replace(row, notes=notes)
-        if row.sent > 0:
-            served.add(app_id)
-    return [made[row.batch_id] for row in rows]
-
-
-def _stood(row: Row) -> tuple[int, float, BatchId]:
-    return row.one.batch.order_tier, row.one.batch.order_key, row.batch_id

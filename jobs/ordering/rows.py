@@ -1,0 +1,71 @@
+"""A batch under way through an ordering: its size, its queue, its charges, and where it stood. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from domain.batches import BatchState
+from domain.ordered_work import BatchPlace, LeafId, OrderedBatch, OrderNotes
+from domain.units import AppId, BatchId
+from domain.usage import Charge
+from jobs.ordering.charges import noted
+from jobs.ordering.sizing import JobSize
+from priority.grants import Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A batch under way through an ordering. `sent`: instances since the last one."""
+
+    one: OrderedBatch
+    size: JobSize
+    queue: Queue
+    queue_because: str
+    notes: OrderNotes
+    charges: Sequence[Charge]
+    sent: int
+
+    @property
+    def batch_id(self) -> BatchId:
+        return self.one.batch.batch_id
+
+    @property
+    def leaf(self) -> LeafId:
+        return self.one.batch.submitter_id, self.one.batch.account_id
+
+    @property
+    def is_active(self) -> bool:
+        return self.one.batch.state is BatchState.ACTIVE
+
+    @property
+    def waits(self) -> bool:
+        return self.is_active and self.one.batch.counts.unsent > 0
+
+
+def differs(place: BatchPlace, one: OrderedBatch) -> bool:
+    """Whether a batch stands elsewhere than its row says."""
+    batch = one.batch
+    return (place.tier, place.key, place.hold, place.sent_most) != (
+        batch.order_tier,
+        batch.order_key,
+        batch.hold,
+        batch.sent_most,
+    )
+
+
+def passed_over(rows: Sequence[Row]) -> list[Row]:
+    """The rows with how often each was passed over, in the order they stood in: later ones of its app were sent."""
+    made: dict[BatchId, Row] = {}
+    served = set[AppId]()
+    for row in sorted(rows, key=_stood, reverse=True):
+        app_id = row.one.batch.app_id
+        notes = noted(row.notes, row.one, later_sent=app_id in served, sent=row.sent)
+        made[row.batch_id] = replace(row, notes=notes)
+        if row.sent > 0:
+            served.add(app_id)
+    return [made[row.batch_id] for row in rows]
+
+
+def _stood(row: Row) -> tuple[int, float, BatchId]:
+    return row.one.batch.order_tier, row.one.batch.order_key, row.batch_id
