@@ -37,9 +37,10 @@ def bound_of(snapshot: Snapshot) -> float:
 def sent_last(given_s: Floats, sent_at: Floats) -> Floats:
     """The bounds of the 50 that were sent last, and of all that were sent in the same moment as the first of them.
 
-    >>> sent_last(np.arange(60.0), np.arange(60.0)).min()
+    >>> float(sent_last(np.arange(60.0), np.arange(60.0)).min())
     10.0
     """
     if len(given_s) <= LATELY:
         return given_s
-    return given_s[sent_at >= np.partition(sent_at, -LATELY)[-LATELY]]
+    last: Floats = given_s[sent_at >= np.partition(sent_at, -LATELY)[-LATELY]]
+    return last

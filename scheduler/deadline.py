@@ -16,9 +16,9 @@ now + D:
     4    x <= C                   P >= p_late   C
     5    x > C                    P >= p_tight  x, tight
 
-With an estimate row 2 is for hosts with P >= p_afap only. For others AFAP is due at y = now + queue + R_q, when all is
-done for sure, if rows 3 and 4 say later: C is only a forecast (docs/decisions/0034). Relaxed work is computed in its
-turn: rows 3 and 4, too, ask for now + queue + R <= due_at (POLICY D3, docs/decisions/0033).
+With an estimate row 2 is for hosts with P >= p_afap only. For others row 3 of AFAP asks for y = now + queue + R_q, when
+all is done for sure, instead of x, and is due then, row 4 then at the latest: C is only a forecast (decision 0034).
+Relaxed work is computed in its turn: rows 3 and 4, too, ask for now + queue + R <= due_at (decision 0033, POLICY D3).
 """
 
 from __future__ import annotations
@@ -163,9 +163,10 @@ def muster(
     last_at = Instant(now + bound_s)
     if end_at > last_at:
         return _too_slow("endangered work", moment.start_s, "safe runtime", safe_runtime_s, bound_s)
-    afap = qos is QoS.AFAP
+    afap, sure_at = qos is QoS.AFAP, end_at
     if afap:
-        last_at = min(last_at, max(end_at, Instant(now + moment.queue_s + safe_runtime_s)))
+        sure_at = max(end_at, Instant(now + moment.queue_s + safe_runtime_s))
+        last_at = min(last_at, sure_at)
     shown_p = -1.0 if moment.percentile.p is None else moment.percentile.p
     if qos is QoS.THROUGHPUT:
         if moment.queue_s + runtime_s > bound_s:
@@ -174,7 +175,7 @@ def muster(
     elif complete_at is None or (afap and end_at <= complete_at and moment.percentile.passes(settings.p_afap)):
         sentence = ROW_2 if complete_at is None else ROW_2_GOOD
         due = Due(end_at, True, Gate.AFAP, settings.p_afap, 2, sentence, (shown_p, settings.p_afap, end_at - now))
-    elif end_at <= complete_at - retry_s:
+    elif sure_at <= complete_at - retry_s:
         due_at = Instant(max(end_at, min(complete_at - retry_s, last_at)))
         numbers = (end_at - now, complete_at - now, retry_s, due_at - now)
         due = Due(due_at, False, Gate.NONE, 0.0, 3, ROW_3, numbers)

@@ -107,6 +107,13 @@ def test_row_3_never_lets_a_batch_as_fast_as_possible_wait_longer_than_its_turn(
     assert due(QoS.SHORT_DEADLINE, queue_s=20 * HOUR_S, **far).due_at == NOW + 5 * DAY_S
 
 
+def test_row_3_of_a_batch_as_fast_as_possible_is_for_hosts_done_in_their_turn_with_time_for_a_retry() -> None:
+    near = {"complete_in_s": 2 * DAY_S, "p": 0.2}
+    assert due(QoS.AFAP, queue_s=19 * HOUR_S, **near).row == 3
+    assert refusal(QoS.AFAP, queue_s=19 * HOUR_S + 1.0, **near).code is RefusalCode.BELOW_GATE
+    assert due(QoS.SHORT_DEADLINE, queue_s=19 * HOUR_S + 1.0, **near).row == 3
+
+
 def test_row_4_never_lets_a_batch_as_fast_as_possible_wait_longer_than_its_turn() -> None:
     found = due(QoS.AFAP, p=0.5, p_afap=0.6, complete_in_s=20 * HOUR_S, queue_s=HOUR_S)
     assert (found.row, found.due_at, found.tight) == (4, NOW + 6 * HOUR_S, False)
