@@ -96,13 +96,13 @@ class LifecycleSettings:
     max_grace_s: Seconds = knob(DAY_S, "most grace", low=0)
     sweep_interval_s: Seconds = knob(Seconds(10.0), "seconds between sweeps for time-outs", low=0.05)
     validate_interval_s: Seconds = knob(Seconds(0.5), "seconds between looks for jobs to settle", low=0.01)
-    tail_overhead_fraction: float = knob(
-        0.1,
+    tail_overhead_fraction: float = knob(  # this and the next: the sweep in docs/decisions/0034
+        0.2,
         "instances beyond a batch's jobs at which no more copies of its last jobs are made; 0 = none",
         low=0,
         high=10,
     )
-    tail_wait_factor: float = knob(1.5, "a last job is copied when it takes so many times a good host's time", low=0)
+    tail_wait_factor: float = knob(0.0, "a last job is copied when it takes so many times a good host's time", low=0)
     tail_interval_s: Seconds = knob(Seconds(300.0), "seconds between looks for last jobs to copy", low=1)
     acceleration_interval_s: Seconds = knob(HOUR_S, "the same of the rule accelerated", low=1)
     outage_s: Seconds = knob(Seconds(600.0), "an outage at least this long moves open due dates", low=10)

@@ -36,7 +36,8 @@ S = InstanceState
 
 
 def a_copier(store: Store, now: Instant = LATER, **settings: object) -> TailCopier:
-    values = {key.replace("__", "."): value for key, value in settings.items()}
+    few = {"lifecycle.tail_overhead_fraction": 0.1, "lifecycle.tail_wait_factor": 1.5}
+    values = few | {key.replace("__", "."): value for key, value in settings.items()}
     return TailCopier(store.tails, lambda: Catalogue(settings=Settings.from_mapping(values)), HandClock(now))
 
 

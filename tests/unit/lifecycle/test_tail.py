@@ -43,7 +43,7 @@ def copied(job: TailJob, *, good_host_s: float = HOUR_S, median_s: float | None 
         median_turnaround_s=None if median_s is None else Seconds(median_s),
         good_host_s=Seconds(good_host_s),
         now=NOW,
-        settings=LifecycleSettings(),
+        settings=LifecycleSettings(tail_wait_factor=1.5),
     )
 
 
@@ -121,7 +121,7 @@ def test_the_tail_is_the_last_five_percent_or_twenty_jobs_of_a_batch_somebody_wa
 
 
 def test_retries_use_up_what_copies_may_cost() -> None:
-    settings = LifecycleSettings()
+    settings = LifecycleSettings(tail_overhead_fraction=0.1)
     assert copies_left(BatchCounts(100, sent=100), wanted=100, settings=settings) == 10
     assert copies_left(BatchCounts(100, sent=107, unsent=1), wanted=100, settings=settings) == 2
     assert copies_left(BatchCounts(100, sent=150), wanted=100, settings=settings) == 0
