@@ -266,9 +266,8 @@ NOT_LOW = "accelerated: the batch is nearly done, its jobs are for low-turnaroun
 def accelerated(moment: Moment, *, runtime_s: Seconds, bound_s: Seconds, low_turnaround: bool | None) -> Due | Refusal:
     """Due dates as `fixed`; the jobs of an accelerated batch of an accelerable app are for low-turnaround hosts alone.
 
-    The reference server's batch acceleration (POLICY 2.7) moves no due date. Which hosts, apps and batches are
-    meant is domain/acceleration.py; the copies it makes are lifecycle/tail.py. `low_turnaround` is None where a job
-    is not accelerated.
+    The reference server's batch acceleration (POLICY 2.7) moves no due date. Its hosts, apps and batches are in
+    domain/acceleration.py, its copies in lifecycle/tail.py. `low_turnaround` is None where a job is not accelerated.
 
     >>> idle = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.9))
     >>> day = dict(runtime_s=Seconds(3600.0), bound_s=Seconds(86400.0))
@@ -286,9 +285,7 @@ def accelerated(moment: Moment, *, runtime_s: Seconds, bound_s: Seconds, low_tur
 
 
 TOO_SLOW = "host needs {0:.0f} s ({1} {2:.0f} s, {3} {4:.0f} s), job allows {5:.0f} s"
-QUEUE_TOO_LONG = (
-    "the host's queue of work is too long: {0:.0f} s, and {1:.0f} s for the job, which would be due in {2:.0f} s"
-)
+QUEUE_TOO_LONG = "the host's queue of work is too long: {0:.0f} s, and {1:.0f} s for the job, due in {2:.0f} s"
 BELOW_GATE = "{0}: percentile {1:.3f} ({2}), {3} asks for {4:g}"
 WITHOUT_PERCENTILE = "{0}: percentile none ({2}), {3} asks for {4:g}"
 

@@ -32,7 +32,7 @@ def test_shares_of_windows(seed: int) -> None:
     depth = chance.choice([1, 2, 7])
     totals = [chance.choice([0.0, round(chance.uniform(1, 500), 1)]) for _ in range(depth)]
     decay = chance.choice([0.0, 0.3, 1.0])
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "section": "USER",
             "name": f"u{n}",
@@ -113,7 +113,8 @@ def test_usage_through_steps(seed: int) -> None:
     chance = random.Random(seed)
     decay = chance.choice([0.0, 0.25, 0.5, 1.0])
     bins = [chance.choice([0, chance.randint(1, 300)]) for _ in range(chance.randint(1, 5))]
-    ages, steps, sums = list(bins), [], []
+    ages: list[float] = [*bins]
+    steps, sums = [], []
     for _ in range(chance.randint(0, 6)):
         op = chance.choice(["new_jobs_same_period", "idle_period_rolls", "new_jobs_new_period"])
         jobs = [{"nnodes": chance.randint(0, 4), "elapsed_s": chance.randint(0, 99)} for _ in range(2)]
@@ -227,7 +228,7 @@ def test_equal_factors_keep_the_order_of_submission_whatever_the_names() -> None
 def test_flux_orders_depth_first_by_weight(seed: int) -> None:
     chance = random.Random(seed)
     primes = iter([2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37])
-    accounts = [
+    accounts: list[dict[str, Any]] = [
         {
             "name": f"a{n}",
             "kind": "account",
@@ -241,7 +242,7 @@ def test_flux_orders_depth_first_by_weight(seed: int) -> None:
     chance.shuffle(accounts)
 
     def weight(one: dict[str, Any], siblings: list[dict[str, Any]]) -> float:
-        share = one["shares"] / sum(other["shares"] for other in siblings)
+        share: float = one["shares"] / sum(other["shares"] for other in siblings)
         return share / (used(one) / sum(map(used, siblings)))
 
     best_first = sorted(accounts, key=lambda one: -weight(one, accounts))

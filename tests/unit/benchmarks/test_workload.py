@@ -14,11 +14,13 @@ from benchmarks.workload.pulling import Went, pulled
 from benchmarks.workload.submitted import Submitted, Workload, workload_of
 from benchmarks.workload.waiting import Waiting
 from domain.errors import InvalidInputError
-from domain.units import BatchId, Instant, Seconds
+from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
 from priority.policies import POLICIES
 from simulator.swf import read_swf
 
 LOG = Path(__file__).parent / "small.swf"
+
+ADA, BEN, CEM = [(SubmitterId(n), AccountId(1)) for n in (1, 2, 3)]
 
 
 def workload() -> Workload:
@@ -111,8 +113,8 @@ def test_a_soft_limit_puts_a_batch_behind_those_that_are_within_theirs() -> None
 
 
 def test_one_submitter_alone_has_everything() -> None:
-    alone = [Submitted(BatchId(n), (1, 2), Instant(0.0), 1, Seconds(10.0), Seconds(10.0)) for n in (1, 2)]
-    work = replace(workload(), batches=alone, leaves=[(1, 2)])
+    alone = [Submitted(BatchId(n), ADA, Instant(0.0), 1, Seconds(10.0), Seconds(10.0)) for n in (1, 2)]
+    work = replace(workload(), batches=alone, leaves=[ADA])
     for policy in POLICIES:
         done = went(policy, processors=1, work=work)
         assert [done[1].first_sent_at, done[2].first_sent_at] == [0.0, 10.0], policy
@@ -127,13 +129,13 @@ def test_waits_and_slowdowns_are_those_of_whole_batches() -> None:
 
 
 def test_the_fair_part_of_who_wants_little_goes_to_the_others() -> None:
-    assert fair_parts({(1, 1): 0, (2, 1): 100, (3, 1): 100}, 10) == {(1, 1): 0.0, (2, 1): 5.0, (3, 1): 5.0}
-    assert sum(fair_parts({(1, 1): 3, (2, 1): 4}, 100).values()) == 7.0
+    assert fair_parts({ADA: 0, BEN: 100, CEM: 100}, 10) == {ADA: 0.0, BEN: 5.0, CEM: 5.0}
+    assert sum(fair_parts({ADA: 3, BEN: 4}, 100).values()) == 7.0
 
 
 def test_fairness_is_service_of_the_fair_part() -> None:
     fairness = Fairness(4)
-    fairness.look({(1, 1): 3, (2, 1): 1}, {(1, 1): 5, (2, 1): 5})
+    fairness.look({ADA: 3, BEN: 1}, {ADA: 5, BEN: 5})
 
     # Two are due each: the first has all of it, the second half.
     assert fairness.figures()["jain_service"] == round(1.5**2 / (2 * 1.25), 4)

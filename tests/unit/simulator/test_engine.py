@@ -68,7 +68,8 @@ def test_a_run_ends_when_every_batch_has_ended() -> None:
 
 
 def test_lost_and_failed_instances_are_made_up_for() -> None:
-    engine = simulated(PlainScenario(batches=[a_batch("rush", jobs=120)], lost_fraction=0.2, error_fraction=0.1))
+    patient = a_batch("rush", jobs=120, max_errors=20, max_instances=100)  # no job fails for bad luck
+    engine = simulated(PlainScenario(batches=[patient], lost_fraction=0.2, error_fraction=0.1))
 
     (rush,) = engine.record.batches.values()
     assert rush.instances > rush.jobs
