@@ -31,10 +31,11 @@ class BatchClaims:
         self._claimed.add(batch_id)
         try:
             taken = await self._asked("try_claim", batch_id)
+            session = self._connection
             try:
                 yield taken
             finally:
-                if taken:
+                if taken and self._connection is session:  # with its session the claim is gone
                     with suppress(UnavailableError):  # then it is free
                         await self._asked("release_claim", batch_id)
         finally:

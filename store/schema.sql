@@ -300,7 +300,9 @@ CREATE TABLE instance (
 CREATE INDEX instance_fresh ON instance (batch_id, shard, instance_id) WHERE state = 'unsent' AND NOT urgent;
 CREATE INDEX instance_urgent ON instance (batch_id, retries DESC, instance_id) WHERE state = 'unsent' AND urgent;
 CREATE INDEX instance_on_host ON instance (host_id) WHERE state = 'in_progress';
-CREATE INDEX instance_by_timeout ON instance (timeout_at, instance_id) WHERE state = 'in_progress';
+-- timeout_at is never NULL there; saying so keeps this index from plans for what a host has in progress.
+CREATE INDEX instance_by_timeout ON instance (timeout_at, instance_id)
+WHERE state = 'in_progress' AND timeout_at IS NOT NULL;
 CREATE INDEX instance_by_due ON instance (due_at) WHERE due_at IS NOT NULL;
 -- One instance of a job per volunteer, and so per host, which is one volunteer's for ever; unsent instances have neither.
 -- It also finds all instances of a job.

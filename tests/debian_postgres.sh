@@ -4,7 +4,10 @@
 set -euo pipefail
 bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
 [ -n "$bin" ] || { echo "no PostgreSQL under /usr/lib/postgresql: run tests/install_system.sh" >&2; exit 1; }
-folder=$(mktemp -d /tmp/muster-postgres-XXXXXX)
+# In memory where there is room: on a disk, creating and dropping databases takes most of the time.
+room=/tmp
+[ -w /dev/shm ] && [ "$(df --output=avail -k /dev/shm | tail -n 1)" -ge 4194304 ] && room=/dev/shm
+folder=$(mktemp -d "$room/muster-postgres-XXXXXX")
 as_owner() { if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi; }
 stop() {
   as_owner "$bin/pg_ctl" -D "$folder/data" -m immediate -w stop >/dev/null 2>&1 || true

@@ -119,6 +119,7 @@ async def test_a_claim_is_gone_with_its_process(dsn: str) -> None:
 
     async with other.claim(BatchId(7)) as taken:
         assert taken
+        await claimed.__aexit__(None, None, None)
     await other.close()
 
 
