@@ -14,7 +14,7 @@ from tests.acceptance.server import LiveServer, a_batch
 from transfer.download_folder import DownloadFolder
 
 JOB = {"fpops_est": 1e9}
-FIELDS = "account, app, deadline_s, job, jobs, jobs_csv, name, qos, submitter, user_priority"
+FIELDS = "account, app, deadline_s, job, jobs, jobs_csv, level, name, qos, queue, submitter, user_priority"
 JOB_FIELDS = (
     "command_line, count, delay_bound_s, disk_bytes, fpops_bound, fpops_est, hr_type, inputs, max_errors, "
     "max_instances, memory_bytes, ncpus, outputs, quorum, validator"
