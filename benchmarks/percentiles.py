@@ -38,7 +38,7 @@ from benchmarks.populations import fill
 from domain.clock import Clock, SystemClock
 from hoststats.ports import Ports
 from hoststats.service import HostStatistics
-from operations.compose import database_dsn, open_database, release_database
+from operations.database import database_dsn, open_database, release_database
 from store import embedded
 from store.migrate import migrate
 from store.postgres import open_store

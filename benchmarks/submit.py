@@ -34,7 +34,7 @@ from operations.accounts import AccountKeys
 from operations.applications import NewVersion, add_app_version
 from operations.batches import Batches
 from operations.client import Client
-from operations.compose import database_dsn, open_database, release_database
+from operations.database import database_dsn, open_database, release_database
 from operations.install import install
 from operations.project import Project
 from transfer.download_folder import DownloadFolder

@@ -42,37 +42,12 @@ from operations.project import Project
 from operations.relaxing import RELAX_EVERY_S, GateRelaxer
 from operations.site.attach import AttachFlow
 from scheduler.service import Ports as SchedulerPorts
-from store import embedded
 from store.postgres import PostgresStore, open_store
 from store.shards import PostgresShards
 from store.waiting import MARK_AGAIN_S
 from transfer.keys import ServingKeys, load_keys
 
 Loop = Callable[[], Coroutine[None, None, None]]
-
-
-async def database_dsn(project: Project) -> str:
-    """The project's database; the embedded one is started when it is not running."""
-    if project.database_url is not None:
-        return project.database_url
-    return await asyncio.to_thread(embedded.ensure_running, project.postgres_dir)
-
-
-def release_database(project: Project) -> None:
-    """Stop the embedded database when this process was its last user."""
-    if project.database_url is None:
-        embedded.release(project.postgres_dir)
-
-
-@asynccontextmanager
-async def open_database(project: Project, clock: Clock) -> AsyncIterator[PostgresStore]:
-    """The project's store, for one command."""
-    store = await open_store(await database_dsn(project), clock=clock)
-    try:
-        yield store
-    finally:
-        await store.close()
-        release_database(project)
 
 
 @dataclass(frozen=True, slots=True)

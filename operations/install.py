@@ -8,7 +8,7 @@ from pathlib import Path
 
 from domain.clock import Clock
 from domain.settings import Settings
-from operations.compose import database_dsn, release_database
+from operations.database import database_dsn, release_database
 from operations.project import Project, create_project
 from store.migrate import migrate
 from store.postgres import open_store

@@ -27,7 +27,7 @@ from benchmarks.dispatch.processes import echo, free_port, generator, node
 from benchmarks.dispatch.runs import CONNECTIONS, WARM_UP_S, Runs
 from benchmarks.dispatch.world import World, install_project
 from domain.clock import Clock, SystemClock
-from operations.compose import database_dsn, open_database, release_database
+from operations.database import database_dsn, open_database, release_database
 from operations.project import Project
 from transfer.keys import load_keys
 from wire.signing import public_key_text

@@ -33,7 +33,7 @@ from benchmarks.nodes.figures import is_even, slowest_answers_s
 from benchmarks.nodes.processes import Load, Node
 from domain.clock import Clock, SystemClock
 from domain.units import SHARDS
-from operations.compose import database_dsn, open_database, release_database
+from operations.database import database_dsn, open_database, release_database
 from operations.project import Project
 from store.shards import LOCK_CLASS
 from transfer.keys import load_keys

@@ -27,7 +27,7 @@ from benchmarks.refill.batches import measure_batches
 from benchmarks.refill.figures import Figures, medians, named, ratios, reference_us
 from benchmarks.refill.steps import Steps
 from domain.clock import Clock, SystemClock
-from operations.compose import database_dsn, release_database
+from operations.database import database_dsn, release_database
 from store.postgres import open_store
 
 BACKLOGS = (10_000, 1_000_000)

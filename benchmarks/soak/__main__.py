@@ -30,7 +30,7 @@ from benchmarks.dispatch.world import World, install_project
 from benchmarks.soak.figures import Sample, bloat, bloat_ratio, summary
 from benchmarks.soak.watch import Watch, tables, written_anew
 from domain.clock import Clock, SystemClock
-from operations.compose import database_dsn, open_database, release_database
+from operations.database import database_dsn, open_database, release_database
 from operations.project import Project
 
 WARM_UP_S = 5.0

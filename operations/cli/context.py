@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from domain.clock import Clock, SystemClock
-from operations.compose import open_database
+from operations.database import open_database
 from operations.project import Project, open_project
 from store.postgres import PostgresStore
 

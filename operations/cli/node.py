@@ -12,7 +12,7 @@ from domain.clock import SystemClock
 from domain.errors import InvalidInputError
 from operations.cli.context import DEFAULT_DATA_DIR, Run, command, to_json
 from operations.cli.settings import parsed
-from operations.compose import database_dsn, release_database
+from operations.database import database_dsn, release_database
 from operations.demo.run import run_demo
 from operations.install import install
 from operations.logs import configure_logs

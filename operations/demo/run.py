@@ -22,9 +22,9 @@ from domain.units import AppId, BatchId
 from operations.accounts import AccountKeys, add_volunteer
 from operations.applications import NewVersion, add_app_version
 from operations.batches import Batches
-from operations.compose import open_database
 from operations.crowd.crowd import Crowd, Member
 from operations.crowd.profile import draw_profiles
+from operations.database import open_database
 from operations.demo import plan
 from operations.demo.report import Outcome, Screen, outcome_of
 from operations.demo.stock import StockVolunteer

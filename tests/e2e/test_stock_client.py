@@ -15,7 +15,7 @@ import pytest
 
 from domain.clock import SystemClock
 from domain.units import later
-from operations.compose import open_database
+from operations.database import open_database
 from operations.project import Project
 from tests.e2e.server import Server
 from tests.e2e.stock_client import StockClient, wait_for
