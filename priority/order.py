@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import pairwise, zip_longest
+from itertools import compress, pairwise, zip_longest
+from operator import ne, or_
 from typing import NamedTuple
 
 from domain.ordering import BatchFacts, Breakdown, total_of
@@ -19,6 +20,7 @@ from priority.policies import Policy, tier_of
 from priority.scheme import evaluator, explain
 
 LEAST_STEP = 1e-300  # between keys that must differ
+MANY_TIES = 0.1  # of all batches: from there on it is cheaper to sort anew than to look at each tie
 
 
 class Place(NamedTuple):
@@ -50,7 +52,8 @@ class Order:
         self._sums, self._effective = [0.0] * len(self._ids), [0.0] * len(self._ids)
         for row in range(len(self._ids)):
             self._take_own(row)
-        self._standing = list(range(len(self._ids)))  # rows as they were ordered last
+        self._by_submission = self._submitted_first()
+        self._standing = self._by_submission  # rows as they were ordered last
         self._totals, self._keys = list[float](), list[float]()
         self._sort()
 
@@ -71,9 +74,10 @@ class Order:
             for row in self._rows.get(leaf, ()):
                 self._take_own(row)
         self._sort()
-        tiers, keys = self._tiers, self._keys
-        moved = [row for row in self._standing if keys[row] != old_keys[row] or tiers[row] != old_tiers[row]]
-        return self._at(moved)
+        moved = list(map(ne, self._keys, old_keys))
+        if self._tiers != old_tiers:
+            moved = list(map(or_, moved, map(ne, self._tiers, old_tiers)))
+        return self._at(list(compress(self._standing, map(moved.__getitem__, self._standing))))
 
     def breakdown(self, batch_id: BatchId, *, all_terms: bool = False) -> Breakdown:
         """Why the batch stands where it stands, with the weights and figures of this order."""
@@ -108,13 +112,36 @@ class Order:
         # Stable sorts by one number each, of rows nearly sorted already when one submitter was charged.
         standing = sorted(self._standing, key=keys.__getitem__)
         standing.sort(key=self._tiers.__getitem__)
-        tied = [place for place, (one, other) in enumerate(pairwise(standing)) if keys[one] == keys[other]]
-        self._standing = self._untied(standing, keys, tied) if tied else standing
+        in_order = list(map(keys.__getitem__, standing))
+        tied = [place for place, (one, other) in enumerate(pairwise(in_order)) if one == other]
+        if len(tied) > MANY_TIES * len(standing):
+            self._standing = self._anew(keys)
+        else:
+            self._standing = self._untied(standing, keys, tied) if tied else standing
         self._keys = self._stepped(keys) if tied else keys
+
+    def _submitted_first(self) -> list[int]:
+        """Rows by effective submission and id."""
+        rows = sorted(range(len(self._ids)), key=self._ids.__getitem__)
+        rows.sort(key=self._effective.__getitem__)
+        return rows
+
+    def _anew(self, keys: Sequence[float]) -> list[int]:
+        """All rows by tier, key, rank, effective submission and id: stable sorts, the last one first."""
+        ranks = self._ranks()
+        rank_of = [ranks[group] for group in self._group_of]
+        standing = sorted(self._by_submission, key=rank_of.__getitem__)
+        standing.sort(key=keys.__getitem__)
+        standing.sort(key=self._tiers.__getitem__)
+        return standing
+
+    def _ranks(self) -> list[float]:
+        """What ties go by, by group: the smaller goes first."""
+        return [0.0 - (self._moment.standing_of(facts).fairshare_rank or 0.0) for facts in self._firsts]
 
     def _untied(self, standing: list[int], keys: Sequence[float], tied: Sequence[int]) -> list[int]:
         """The same order with ties broken: by rank, effective submission and id, within tier and key."""
-        ranks = [0.0 - (self._moment.standing_of(facts).fairshare_rank or 0.0) for facts in self._firsts]
+        ranks = self._ranks()
 
         def place_of(row: int) -> tuple[int, float, float, float, BatchId]:
             rank = ranks[self._group_of[row]]
@@ -129,13 +156,16 @@ class Order:
         """Keys by row, so that (tier, key, id) sorts as they stand: a tie the id would decide otherwise gets a step."""
         stepped = list(keys)
         last_tier, last_key, last_id = 0, -math.inf, BatchId(0)
-        for row in self._standing:
-            tier, key, batch_id = self._tiers[row], keys[row], self._ids[row]
-            if tier == last_tier and key <= last_key:
-                step = max(math.nextafter(last_key, math.inf), last_key + LEAST_STEP)
-                key = last_key if batch_id > last_id else step
-            stepped[row] = key
-            last_tier, last_key, last_id = tier, key, batch_id
+        columns = (column.__getitem__ for column in (self._tiers, keys, self._ids))
+        for row, tier, key, batch_id in zip(self._standing, *(map(of, self._standing) for of in columns), strict=True):
+            if key <= last_key and tier == last_tier:
+                if batch_id < last_id:
+                    last_key = max(math.nextafter(last_key, math.inf), last_key + LEAST_STEP)
+                if key != last_key:
+                    stepped[row] = last_key
+            else:
+                last_key = key
+            last_tier, last_id = tier, batch_id
         return stepped
 
     def _shared_parts(self) -> Iterable[tuple[float, ...]]:
