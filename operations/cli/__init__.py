@@ -8,57 +8,56 @@ from collections.abc import Sequence
 import click
 
 from domain.errors import MusterError
-from operations.cli.accounts import account, submitter
-from operations.cli.apps import app
-from operations.cli.batches import batch, job
-from operations.cli.estimate import estimate
-from operations.cli.explain import explain
-from operations.cli.fairshare import fairshare
-from operations.cli.grants import grant, limit
-from operations.cli.hoststats import hoststats
-from operations.cli.node import demo, init, migrate, up
-from operations.cli.priority import priority
-from operations.cli.purge import purge
-from operations.cli.settings import setting
-from operations.cli.signing import sign
-from operations.cli.simulate import simulate
-from operations.cli.thresholds import thresholds
-from operations.cli.tokens import token
-from operations.cli.volunteers import volunteer
+from operations.cli.menu import Menu
+
+ENTRIES = {
+    "init": ("operations.cli.node:init", "Create a project: its folder, keys and database."),
+    "up": ("operations.cli.node:up", "Run all services until SIGTERM or Ctrl-C."),
+    "demo": ("operations.cli.demonstration:demo", "Run the main job end to end on a fresh database, and end."),
+    "migrate": ("operations.cli.node:migrate", "Bring the database to this version's schema."),
+    "volunteer": ("operations.cli.volunteers:volunteer", "Volunteers' accounts."),
+    "account": ("operations.cli.accounts:account", "The tree of accounts that shares are divided in."),
+    "submitter": ("operations.cli.accounts:submitter", "Submitters of batches."),
+    "app": ("operations.cli.apps:app", "Applications."),
+    "batch": ("operations.cli.batches:batch", "Batches of jobs."),
+    "job": ("operations.cli.batches:job", "Jobs and their instances."),
+    "hoststats": ("operations.cli.hoststats:hoststats", "Percentiles of hosts: who is fast and reliable."),
+    "estimate": ("operations.cli.estimate:estimate", "When batches will be complete."),
+    "setting": ("operations.cli.settings:setting", "Settings of the project."),
+    "thresholds": (
+        "operations.cli.thresholds:thresholds",
+        "Who may have urgent jobs, how tight due dates are, and which last jobs are copied: look, preview, change.",
+    ),
+    "explain": ("operations.cli.explain:explain", "The real decision, run dry: it changes nothing."),
+    "priority": ("operations.cli.priority:priority", "Whose batch goes first, and why: look, preview, change."),
+    "fairshare": ("operations.cli.fairshare:fairshare", "Fair-share among accounts and submitters."),
+    "grant": (
+        "operations.cli.grants:grant",
+        "Service units of accounts: who has spent them goes on in the last queue, which costs nothing.",
+    ),
+    "limit": (
+        "operations.cli.grants:limit",
+        "How much a submitter, account, app or queue may have: over a soft limit last, over a hard one not at all.",
+    ),
+    "simulate": (
+        "operations.cli.simulate:simulate",
+        "Run a SCENARIO (a TOML file, or a shipped one by its name) under each rule, with the same seeds.",
+    ),
+    "sign": ("operations.cli.signing:sign", "Sign every app file anew."),
+    "token": ("operations.cli.tokens:token", "The token of the JSON API."),
+    "purge": (
+        "operations.cli.purge:purge",
+        "Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.",
+    ),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Menu, entries=ENTRIES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(package_name="muster")
 def muster() -> None:
     """Decides which job a volunteer's computer gets next, and by when it must be back."""
-
-
-for command in (
-    init,
-    up,
-    demo,
-    migrate,
-    volunteer,
-    account,
-    submitter,
-    app,
-    batch,
-    job,
-    hoststats,
-    estimate,
-    setting,
-    thresholds,
-    explain,
-    priority,
-    fairshare,
-    grant,
-    limit,
-    simulate,
-    sign,
-    token,
-    purge,
-):
-    muster.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

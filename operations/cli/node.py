@@ -1,4 +1,4 @@
-"""`muster init`, `up`, `demo` and `migrate`: a project and its node."""
+"""`muster init`, `up` and `migrate`: a project and its node."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import click
 
 from domain.clock import SystemClock
 from domain.errors import InvalidInputError
-from operations.cli.context import DEFAULT_DATA_DIR, Run, command, to_json
+from operations.cli.context import DEFAULT_DATA_DIR, Run, command
 from operations.cli.settings import parsed
 from operations.database import database_dsn, release_database
-from operations.demo.run import run_demo
 from operations.install import install
 from operations.logs import configure_logs
 from operations.project import open_project
@@ -105,18 +104,3 @@ async def _up(data_dir: Path, database_url: str | None, host: str, port: int, wo
         await running
     finally:
         release_database(project)
-
-
-@click.command()
-@click.option("--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Size of the crowd.")
-@click.option("--seed", "--seeds", "seed", type=int, default=1, show_default=True, help="Makes the crowd repeatable.")
-@click.option("--database-url", default=None, help="An empty PostgreSQL database instead of an embedded one.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
-def demo(volunteers: int, seed: int, database_url: str | None, as_json: bool) -> None:
-    """Run the main job end to end on a fresh database, and end."""
-    configure_logs("error")
-    outcome = asyncio.run(run_demo(volunteers=volunteers, seed=seed, quiet=as_json, database_url=database_url))
-    if as_json:
-        click.echo(to_json(outcome.as_json()))
-    if not outcome.complete:
-        raise SystemExit(1)

@@ -23,7 +23,7 @@ class NotConfirmedError(MusterError):
 @click.option("--yes", is_flag=True, help="Really purge: it cannot be taken back.")
 @command
 async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
-    """Forget the jobs of batches that ended before a month: their rows, and the output files hosts uploaded for them.
+    """Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.
 
     Batches and their counters stay.
     """
