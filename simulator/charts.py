@@ -5,19 +5,20 @@ Drawn by matplotlib, which is an extra (`charts`): without it nothing else of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domain.errors import MusterError
 from domain.units import HOUR_S
 from simulator.metrics import Figures
-from simulator.report import Comparison, curve_of
+from simulator.report import Comparison
+from simulator.text_charts import curve_points
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-Ends = Mapping[str, tuple[Sequence[float], int]]  # by rule: seconds from submission to each job's end, and jobs
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 PRICES = (
     ("instances per job", "instances_per_job"),
@@ -31,19 +32,17 @@ class NoChartsError(MusterError):
     """Charts need matplotlib, which is not installed: pip install "muster[charts]"."""
 
 
-def write_charts(comparison: Comparison, folder: Path, *, ends: Ends | None = None) -> list[Path]:
-    """PNG files named after the scenario in `folder`, which is made. Raises NoChartsError.
-
-    `ends` are those of one urgent batch under each rule; without them there is no picture of its end.
-    """
+def write_charts(comparison: Comparison, folder: Path) -> list[Path]:
+    """PNG files named after the scenario in `folder`, which is made: makespans, tails, prices, and, where there is an
+    urgent batch, its end. Raises NoChartsError."""
     new_picture = _pictures()
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {
-        "makespan": _makespans(new_picture(figsize=(7, 4), layout="constrained"), comparison),
+        "makespan": _makespans(new_picture(figsize=(9, 4), layout="constrained"), comparison),
         "price": _prices(new_picture(figsize=(9, 3), layout="constrained"), comparison),
     }
-    if ends:
-        drawn["end"] = _ends(new_picture(figsize=(7, 4), layout="constrained"), comparison, ends)
+    if any(one.ends_s for one in comparison.ends.values()):
+        drawn["end"] = _ends(new_picture(figsize=(7, 4), layout="constrained"), comparison)
     paths = []
     for name, picture in drawn.items():
         path = folder / f"{comparison.scenario}-{name}.png"
@@ -62,20 +61,27 @@ def _pictures() -> Any:
 
 
 def _makespans(picture: Picture, comparison: Comparison) -> Picture:
-    axes = picture.subplots()
-    rules = comparison.rules
-    kinds = sorted({kind for figures in rules.values() for kind in figures.makespan_s or {}})
-    width = 0.8 / max(1, len(rules))
-    for place, (rule, figures) in enumerate(rules.items()):
-        spans = figures.makespan_s or {}
-        heights = [(spans.get(kind) or 0.0) / HOUR_S for kind in kinds]
-        at = [i + (place - (len(rules) - 1) / 2) * width for i in range(len(kinds))]
-        axes.bar(at, heights, width, label=rule, color=COLOURS[place % len(COLOURS)])
-    axes.set_xticks(range(len(kinds)), [kind.replace("_", " ") for kind in kinds])
-    axes.set_ylabel("makespan, hours")
-    axes.set_title(f"{comparison.scenario}: makespan by kind of batch, medians over {comparison.seeds}")
-    axes.legend()
+    """Whole makespans on the left, their tails on the right."""
+    left, right = picture.subplots(1, 2)
+    _by_kind(left, {rule: figures.makespan_s or {} for rule, figures in comparison.rules.items()})
+    left.set_ylabel("hours")
+    left.set_title("makespan", fontsize=10)
+    left.legend()
+    _by_kind(right, {rule: figures.tail_s or {} for rule, figures in comparison.rules.items()})
+    right.set_title("tail, from 90 % of the jobs to all", fontsize=10)
+    picture.suptitle(f"{comparison.scenario}: by kind of batch, medians over {comparison.seeds}")
     return picture
+
+
+def _by_kind(axes: Axes, values: Mapping[str, Mapping[str, float | None]]) -> None:
+    """Bars of hours, a group per kind of batch, a colour per rule."""
+    kinds = sorted({kind for table in values.values() for kind in table})
+    width = 0.8 / max(1, len(values))
+    for place, (rule, table) in enumerate(values.items()):
+        heights = [(table.get(kind) or 0.0) / HOUR_S for kind in kinds]
+        at = [i + (place - (len(values) - 1) / 2) * width for i in range(len(kinds))]
+        axes.bar(at, heights, width, label=rule, color=COLOURS[place % len(COLOURS)])
+    axes.set_xticks(range(len(kinds)), [kind.replace("_", "\n") for kind in kinds])
 
 
 def _prices(picture: Picture, comparison: Comparison) -> Picture:
@@ -95,15 +101,16 @@ def _value(figures: Figures, name: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def _ends(picture: Picture, comparison: Comparison, ends: Ends) -> Picture:
+def _ends(picture: Picture, comparison: Comparison) -> Picture:
     axes = picture.subplots()
-    for place, (rule, (ends_s, jobs)) in enumerate(ends.items()):
-        at, share = curve_of(ends_s, jobs)
-        axes.step(at, share, where="post", label=rule, color=COLOURS[place % len(COLOURS)])
+    for place, rule in enumerate(comparison.rules):  # a rule has one colour in all pictures
+        if rule in comparison.ends:
+            at, share = curve_points(comparison.ends[rule])
+            axes.step(at, share, where="post", label=rule, color=COLOURS[place % len(COLOURS)])
     axes.set_xscale("symlog", linthresh=1.0)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("hours since submission")
     axes.set_ylabel("share of jobs that are over")
-    axes.set_title(f"{comparison.scenario}: the end of an urgent batch")
+    axes.set_title(f"{comparison.scenario}: the end of urgent batches, all of {comparison.seeds} seeds")
     axes.legend()
     return picture

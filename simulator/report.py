@@ -1,29 +1,34 @@
-"""A comparison of rules on one scenario, for people and for machines: a table, bars, and one JSON object."""
+"""A comparison of rules on one scenario, for people and for machines: a table, and one JSON object."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from domain.units import HOUR_S
 from simulator.metrics import Figure, Figures, as_json
 
 CLAIRVOYANT = "clairvoyant"
-BAR_WIDTH = 40
-PARTS = " ▏▎▍▌▋▊▉█"
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """How urgent batches came to their end: seconds from submission to the end of each of so many jobs that is over."""
+
+    ends_s: tuple[float, ...]
+    jobs: int
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What rules came to on one scenario: medians over seeds, by rule."""
+    """What rules came to on one scenario: medians over seeds, by rule; `ends` are of all seeds together."""
 
     scenario: str
     seeds: int
     rules: Mapping[str, Figures]
+    ends: Mapping[str, Ends] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
         """The object a command prints last; the same figures give the same text."""
@@ -124,36 +129,3 @@ def markdown_of(comparison: Comparison) -> str:
         *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows_of(comparison)),
     ]
     return "\n".join(lines) + "\n"
-
-
-def bars_of(comparison: Comparison) -> RenderableType:
-    """AFAP makespans as bars of characters, the longest over the full width."""
-    values = {rule: f.afap_makespan_s for rule, f in comparison.rules.items() if f.afap_makespan_s is not None}
-    if not values:
-        return Text("")
-    longest, widest = max(values.values()), max(len(rule) for rule in values)
-    lines = [
-        Text(f"{rule:<{widest}} {bar(value / longest if longest > 0 else 0.0)} {hours(value)}")
-        for rule, value in values.items()
-    ]
-    return Group(Text("AFAP makespan"), *lines)
-
-
-def bar(fraction: float, width: int = BAR_WIDTH) -> str:
-    """A bar of `fraction` of `width` characters, in eighths.
-
-    >>> bar(0.5, 4), bar(0.3125, 2)
-    ('██', '▋')
-    """
-    eighths = round(max(0.0, min(1.0, fraction)) * width * 8)
-    return PARTS[8] * (eighths // 8) + (PARTS[eighths % 8] if eighths % 8 else "")
-
-
-def curve_of(ends_s: Sequence[float], jobs: int) -> tuple[list[float], list[float]]:
-    """Hours since submission, and the share of jobs that are over by then.
-
-    >>> curve_of([7200.0, 3600.0], 4)
-    ([0.0, 1.0, 2.0], [0.0, 0.25, 0.5])
-    """
-    ordered = sorted(ends_s)
-    return [0.0, *(end_s / HOUR_S for end_s in ordered)], [0.0, *((n + 1) / jobs for n in range(len(ordered)))]

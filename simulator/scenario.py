@@ -16,6 +16,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from domain.apps import App, AppVersion, PlanClass, ProcessorType
@@ -80,6 +81,7 @@ class FileScenario:
     submitters: tuple[ShareOf, ...]
     batches: tuple[BatchPlan, ...]
     outages: tuple[Outage, ...] = ()
+    delay_bound_s: Seconds = Seconds(7 * DAY_S)  # of batches that do not say otherwise
 
     @property
     def programs(self) -> Sequence[Program]:
@@ -92,14 +94,17 @@ class FileScenario:
         wrong = self.population.garbage_fraction > 0.0 or self.population.unreliable_hosts_fraction > 0.0
         return [plan.submission(self.starts_at, with_outputs=wrong) for plan in self.batches]
 
-    def with_trace(self, path: Path, *, speed_up: float = 1.0) -> FileScenario:
-        """The same project with the batches of a workload log (simulator/swf.py). Raises InvalidInputError.
+    def with_trace(self, path: Path, *, speed_up: float = 1.0, most_jobs: int | None = None) -> FileScenario:
+        """The same project with the batches of a workload log (simulator/swf.py), or of its first `most_jobs` jobs.
 
-        Jobs have the delay bound of the scenario's first batch, or 7 days.
+        Jobs have the scenario's delay bound. Raises InvalidInputError, also when no job of the log comes in time.
         """
-        bound_s = self.batches[0].delay_bound_s if self.batches else Seconds(7 * DAY_S)
-        replay = Replay(self.apps[0].name, self.horizon_s, bound_s, speed_up)
-        return self.with_batches(plans_of(read_swf(path), replay))
+        replay = Replay(self.apps[0].name, self.horizon_s, self.delay_bound_s, speed_up)
+        plans = plans_of(islice(read_swf(path), most_jobs), replay)
+        if not plans:
+            expected = f"a log with a job that ran and came in the first {self.horizon_s * speed_up / DAY_S:g} days"
+            raise InvalidInputError("trace", expected, str(path))
+        return self.with_batches(plans)
 
     def with_batches(self, batches: Sequence[BatchPlan]) -> FileScenario:
         """The same project with these batches instead; whoever is new among their submitters has one share."""
@@ -178,6 +183,7 @@ def parse_scenario(values: Mapping[str, object], *, folder: Path, name: str = "s
         _submitters(fields),
         (),
         _outages(fields, starts_at),
+        delay_bound_s,
     )
     batches = parse_batches(fields.tables("batch"), delay_bound_s=delay_bound_s)
     for plan in batches:

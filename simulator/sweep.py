@@ -16,7 +16,7 @@ from typing import Protocol
 from domain.errors import MusterError
 from domain.units import DAY_S, Instant
 from simulator.metrics import medians
-from simulator.report import Comparison
+from simulator.report import Comparison, Ends
 from simulator.run import Case, Ran, run_case
 from simulator.scenario import FileScenario
 from simulator.services import MoreDuties
@@ -65,7 +65,22 @@ def compared(cases: Sequence[Case], ran: Sequence[Ran]) -> Comparison:
         rule: medians([one.figures for case, one in zip(cases, ran, strict=True) if case.rule == rule])
         for rule in rules
     }
-    return Comparison(cases[0].scenario.name, len({case.seed for case in cases}), by_rule)
+    seeds = len({case.seed for case in cases})
+    told = {rule: _ends(rule, cases, ran) for rule in rules}
+    ends = {rule: one for rule, one in told.items() if one.jobs}
+    return Comparison(cases[0].scenario.name, seeds, by_rule, ends)
+
+
+def _ends(rule: str, cases: Sequence[Case], ran: Sequence[Ran]) -> Ends:
+    """Of the urgent batches of all seeds under one rule. The clairvoyant bound tells of no job."""
+    ends_s: list[float] = []
+    jobs = 0
+    for case, one in zip(cases, ran, strict=True):
+        if case.rule == rule:
+            sizes = {plan.name: plan.jobs for plan in case.scenario.batches}
+            jobs += sum(sizes[name] for name in one.ends_s)
+            ends_s.extend(end_s for of_batch in one.ends_s.values() for end_s in of_batch)
+    return Ends(tuple(ends_s), jobs)
 
 
 def run_here(cases: Sequence[Case], more_duties: MoreDuties, watching: Watching) -> list[Ran]:

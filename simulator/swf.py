@@ -9,7 +9,9 @@ left out.
 from __future__ import annotations
 
 import gzip
+import io
 import math
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +54,12 @@ def _lines(path: Path) -> Iterator[str]:
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == GZIP
-        with gzip.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8") as lines:
+        with (
+            gzip.open(path) if packed else path.open("rb") as unpacked,
+            io.TextIOWrapper(unpacked, encoding="utf-8", errors="replace") as lines,  # names are in any encoding
+        ):
             yield from lines
-    except (OSError, EOFError, UnicodeDecodeError) as error:  # a damaged gzip file is an OSError or EOFError
+    except (OSError, EOFError, zlib.error) as error:  # a damaged gzip file is any of them
         raise InvalidInputError(str(path), "a readable log in Standard Workload Format", str(error)) from error
 
 

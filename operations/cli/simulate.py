@@ -18,10 +18,11 @@ from operations.cli.context import to_json
 from operations.cli.settings import parsed
 from operations.simulating import duties
 from simulator.charts import write_charts
-from simulator.report import bars_of, table_of
+from simulator.report import table_of
 from simulator.run import RULES, Case, Ran
 from simulator.scenario import read_scenario
 from simulator.sweep import cases_of, compared, run_here, run_on_dask, run_on_processes
+from simulator.text_charts import charts_of
 
 
 @click.command()
@@ -37,6 +38,16 @@ from simulator.sweep import cases_of, compared, run_here, run_on_dask, run_on_pr
 @click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the simulated project.")
 @click.option("--with", "changes", multiple=True, metavar="PATH=VALUE", help="A value of the scenario's file.")
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="Batches from this log in Standard Workload Format (.swf, .swf.gz) instead of the scenario's.",
+)
+@click.option("--trace-jobs", type=click.IntRange(min=1), default=None, help="The log's first so many jobs only.")
+@click.option(
+    "--trace-speed-up", type=click.FloatRange(min=0.0, min_open=True), default=1.0, help="Its time passes faster."
+)
 @click.option("--processes", type=click.IntRange(min=1), default=None, help="Runs at a time; one per CPU by default.")
 @click.option("--dask", "dask_address", default=None, metavar="ADDRESS", help="Run on this Dask cluster instead.")
 @click.option("--charts", "folder", type=click.Path(path_type=Path, file_okay=False), help="Write PNG charts there.")
@@ -48,6 +59,9 @@ def simulate(
     first_seed: int,
     settings: tuple[str, ...],
     changes: tuple[str, ...],
+    trace: Path | None,
+    trace_jobs: int | None,
+    trace_speed_up: float,
     processes: int | None,
     dask_address: str | None,
     folder: Path | None,
@@ -58,6 +72,8 @@ def simulate(
     The last line printed is one JSON object: medians over seeds, by rule.
     """
     found = read_scenario(scenario, dict(_pair(change, "--with") for change in changes))
+    if trace is not None:
+        found = found.with_trace(trace, speed_up=trace_speed_up, most_jobs=trace_jobs)
     cases = cases_of(
         found,
         rules=dict.fromkeys(rules or (str(DeadlineRule.MUSTER),)),
@@ -67,7 +83,7 @@ def simulate(
     ran = _run(cases, processes=processes, dask_address=dask_address)
     comparison = compared(cases, ran)
     if not as_json:
-        Console().print(table_of(comparison), bars_of(comparison))
+        Console().print(table_of(comparison), charts_of(comparison))
     if folder is not None:
         paths = write_charts(comparison, folder)
         click.echo(f"charts: {', '.join(str(path) for path in paths)}", err=True)

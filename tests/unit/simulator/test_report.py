@@ -6,7 +6,7 @@ import json
 from rich.console import Console
 
 from simulator.metrics import Figures
-from simulator.report import CLAIRVOYANT, Comparison, bar, bars_of, curve_of, markdown_of, rows_of, table_of
+from simulator.report import CLAIRVOYANT, Comparison, markdown_of, rows_of, table_of
 
 TWO = Comparison(
     "small",
@@ -68,22 +68,3 @@ def test_a_document_gets_the_same_table() -> None:
     assert lines[0] == "| small, medians over 5 | muster | clairvoyant |"
     assert lines[1] == "|---|---:|---:|"
     assert lines[2] == "| AFAP makespan | 10.0 h | 5.0 h |"
-
-
-def test_bars_are_as_long_as_makespans() -> None:
-    lines = shown(bars_of(TWO)).splitlines()
-
-    assert lines[1].count("█") == 2 * lines[2].count("█") == 40
-
-
-def test_without_urgent_batches_there_are_no_bars() -> None:
-    assert shown(bars_of(Comparison("none", 1, {"muster": Figures()}))).strip() == ""
-
-
-def test_a_bar_is_drawn_in_eighths() -> None:
-    assert [bar(fraction, 2) for fraction in (0.0, 1 / 16, 1.0, 7.0)] == ["", "▏", "██", "██"]
-
-
-def test_a_curve_steps_with_every_job() -> None:
-    assert curve_of([], 3) == ([0.0], [0.0])
-    assert curve_of([3600.0, 3600.0], 2) == ([0.0, 1.0, 1.0], [0.0, 0.5, 1.0])

@@ -183,10 +183,37 @@ def test_a_file_that_is_not_there_or_no_toml_is_refused(tmp_path: Path) -> None:
         read_scenario(tmp_path / "bad.toml")
 
 
+LOG = """\
+1 10 0 3600 2 -1 -1 2 7200 -1 1 5 1 1 1 1 -1 -1
+2 700000 0 3600 3 -1 -1 3 7200 -1 1 6 1 1 1 1 -1 -1
+"""
+
+
 def test_a_log_replaces_the_batches(tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
-    log.write_text("1 10 0 3600 2 -1 -1 2 7200 -1 1 5 1 1 1 1 -1 -1\n", encoding="utf-8")
-    replayed = read_scenario("small").with_trace(log)
+    log.write_text(LOG, encoding="utf-8")
+    replayed = read_scenario("small", {"delay_bound_days": 2}).with_trace(log)
 
-    assert [(plan.name, plan.jobs, plan.submitter) for plan in replayed.batches] == [("job1", 2, "user5")]
+    assert [(plan.name, plan.jobs, plan.submitter) for plan in replayed.batches] == [
+        ("job1", 2, "user5"),
+        ("job2", 3, "user6"),
+    ]
+    assert {plan.delay_bound_s for plan in replayed.batches} == {2 * DAY_S}
     assert "user5" in {one.submitter for one in replayed.submitters}
+
+
+def test_a_log_may_be_cut_short_and_its_time_may_pass_faster(tmp_path: Path) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text(LOG, encoding="utf-8")
+    scenario = read_scenario("small")
+
+    assert [plan.name for plan in scenario.with_trace(log, most_jobs=1).batches] == ["job1"]
+    assert [plan.at_s for plan in scenario.with_trace(log, speed_up=10.0).batches] == [0.0, 69_999.0]
+
+
+def test_a_log_of_nothing_that_ran_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text("; nothing\n1 10 0 -1 2 -1 -1 2 7200 -1 1 5 1 1 1 1 -1 -1\n", encoding="utf-8")
+
+    with pytest.raises(InvalidInputError, match="trace: expected a log with a job that ran and came in the first 40"):
+        read_scenario("small").with_trace(log)

@@ -101,12 +101,24 @@ def test_a_log_out_of_order_is_refused() -> None:
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "broken.swf.gz").write_bytes(gzip.compress(LOG.encode())[:-20])
+    packed = bytearray(gzip.compress(LOG.encode()))
+    (tmp_path / "cut.swf.gz").write_bytes(packed[:-20])
+    packed[20] ^= 0xFF
+    (tmp_path / "damaged.swf.gz").write_bytes(packed)
+    (tmp_path / "picture.swf").write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe")
 
-    with pytest.raises(InvalidInputError, match="a readable log in Standard Workload Format"):
-        list(read_swf(tmp_path / "broken.swf.gz"))
-    with pytest.raises(InvalidInputError, match="a readable log in Standard Workload Format"):
-        list(read_swf(tmp_path / "missing.swf"))
+    for name in ("cut.swf.gz", "damaged.swf.gz", "missing.swf", "."):
+        with pytest.raises(InvalidInputError, match="a readable log in Standard Workload Format"):
+            list(read_swf(tmp_path / name))
+    with pytest.raises(InvalidInputError, match=r"picture\.swf line 1: expected 18 columns"):
+        list(read_swf(tmp_path / "picture.swf"))
+
+
+def test_a_comment_may_be_in_any_encoding(tmp_path: Path) -> None:
+    file = tmp_path / "log.swf"
+    file.write_bytes("; Acknowledge: Universität\n".encode("latin-1") + LOG.encode())
+
+    assert list(read_swf(file)) == jobs_of(LOG)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,88 @@
+"""The comparison as charts of characters: bars of makespans and tails, and how urgent batches come to their end."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from domain.batches import QoS
+from domain.units import HOUR_S
+from simulator.metrics import Figure
+from simulator.report import Comparison, Ends, hours
+
+WIDTH = 40
+EIGHTHS = " ▏▎▍▌▋▊▉█"  # of a character, from the left
+HEIGHTS = " ▁▂▃▄▅▆▇█"  # from below
+
+
+def charts_of(comparison: Comparison) -> RenderableType:
+    """Bars of urgent batches' makespans and tails, and the share of their jobs that is over as time goes on."""
+    urgent = str(QoS.AFAP)
+    rules = comparison.rules.items()
+    return Group(
+        *_bars("AFAP makespan", {rule: f.afap_makespan_s for rule, f in rules}),
+        *_bars("AFAP tail, from 90 % of the jobs to all", {rule: (f.tail_s or {}).get(urgent) for rule, f in rules}),
+        *_curves(comparison.ends),
+    )
+
+
+def _bars(title: str, values: Mapping[str, Figure]) -> Iterator[Text]:
+    """The longest over the full width; nothing where there is nothing to draw."""
+    known = {rule: value for rule, value in values.items() if value is not None}
+    longest = max(known.values(), default=0.0)
+    if longest <= 0.0:
+        return
+    yield Text(title)
+    for rule, value in known.items():
+        yield Text(f"{_padded(rule, known)} {bar(value / longest)} {hours(value)}")
+
+
+def _curves(ends: Mapping[str, Ends]) -> Iterator[Text]:
+    until_s = max((end_s for one in ends.values() for end_s in one.ends_s), default=0.0)
+    if until_s <= 0.0:
+        return
+    yield Text(f"AFAP jobs that are over, from submission to {hours(until_s)} after it")
+    for rule, one in ends.items():
+        over = len(one.ends_s) / one.jobs
+        yield Text(f"{_padded(rule, ends)} {curve(one, until_s)} {100.0 * over:.4g} %")
+
+
+def _padded(rule: str, rules: Mapping[str, object]) -> str:
+    return f"{rule:<{max(map(len, rules))}}"
+
+
+def bar(fraction: float, width: int = WIDTH) -> str:
+    """A bar of `fraction` of `width` characters, in eighths.
+
+    >>> bar(0.5, 4), bar(0.3125, 2)
+    ('██', '▋')
+    """
+    eighths = round(max(0.0, min(1.0, fraction)) * width * 8)
+    return EIGHTHS[8] * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def curve(ends: Ends, until_s: float, width: int = WIDTH) -> str:
+    """The share of jobs that is over at the end of each of `width` equal times up to `until_s`, as heights in eighths.
+
+    Only when all are over is a character full.
+
+    >>> curve(Ends((1.0, 2.0, 3.0), 3), 4.0, width=4)
+    '▂▅██'
+    """
+    ordered = sorted(ends.ends_s)
+    counts = [bisect_right(ordered, until_s * (column + 1) / width) for column in range(width)]
+    return "".join(HEIGHTS[8 * count // ends.jobs] for count in counts)
+
+
+def curve_points(ends: Ends) -> tuple[list[float], list[float]]:
+    """Hours since submission, and the share of jobs that are over by then.
+
+    >>> curve_points(Ends((7200.0, 3600.0), 4))
+    ([0.0, 1.0, 2.0], [0.0, 0.25, 0.5])
+    """
+    ordered = sorted(ends.ends_s)
+    over = [(n + 1) / ends.jobs for n in range(len(ordered))]
+    return [0.0, *(end_s / HOUR_S for end_s in ordered)], [0.0, *over]

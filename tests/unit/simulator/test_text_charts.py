@@ -1,0 +1,67 @@
+"""Charts of characters: as long and as high as what they stand for."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from simulator.metrics import Figures
+from simulator.report import Comparison, Ends
+from simulator.text_charts import bar, charts_of, curve, curve_points
+
+TWO = Comparison(
+    "small",
+    2,
+    {
+        "muster": Figures(afap_makespan_s=36_000.0, tail_s={"afap": 3600.0}),
+        "fixed": Figures(afap_makespan_s=72_000.0, tail_s={"afap": 14_400.0, "throughput": 1e6}),
+        "clairvoyant": Figures(afap_makespan_s=18_000.0),
+    },
+    {"muster": Ends((18_000.0, 36_000.0), 2), "fixed": Ends((36_000.0,), 2)},
+)
+
+
+def shown(comparison: Comparison) -> list[str]:
+    console = Console(width=200, file=io.StringIO())
+    with console.capture() as capture:
+        console.print(charts_of(comparison))
+    return capture.get().splitlines()
+
+
+def test_bars_are_as_long_as_makespans_and_tails() -> None:
+    lines = shown(TWO)
+
+    assert lines[0] == "AFAP makespan"
+    assert [line.count("█") for line in lines[1:4]] == [20, 40, 10]
+    assert lines[4] == "AFAP tail, from 90 % of the jobs to all"
+    assert [line.count("█") for line in lines[5:7]] == [10, 40]
+    assert [line.split()[0] for line in lines[1:4]] == ["muster", "fixed", "clairvoyant"]
+
+
+def test_curves_rise_with_the_jobs_that_are_over() -> None:
+    heading, muster, fixed = shown(TWO)[7:]
+
+    assert heading == "AFAP jobs that are over, from submission to 10.0 h after it"
+    assert muster == f"muster {19 * ' '}{20 * '▄'}█ 100 %"
+    assert fixed == f"fixed  {39 * ' '}▄ 50 %"
+
+
+def test_without_urgent_batches_there_is_nothing_to_draw() -> None:
+    assert shown(Comparison("none", 1, {"muster": Figures(), "fixed": Figures()})) == []
+
+
+def test_a_bar_is_drawn_in_eighths() -> None:
+    assert [bar(fraction, 2) for fraction in (0.0, 1 / 16, 1.0, 7.0)] == ["", "▏", "██", "██"]
+
+
+def test_a_curve_is_full_only_when_all_is_over() -> None:
+    almost = Ends(tuple(float(n) for n in range(999)), 1000)
+
+    assert curve(almost, 1000.0, width=3)[-1] == "▇"
+    assert curve(Ends((1.0,), 1), 1.0, width=3) == "  █"
+
+
+def test_a_curve_steps_with_every_job() -> None:
+    assert curve_points(Ends((), 3)) == ([0.0], [0.0])
+    assert curve_points(Ends((3600.0, 3600.0), 2)) == ([0.0, 1.0, 1.0], [0.0, 0.5, 1.0])
