@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, get_type_hints
 
+from domain.access import AccessSettings
 from domain.errors import InvalidInputError
 from domain.knobs import knob
 from domain.ordering_settings import OrderingSettings
@@ -158,6 +159,7 @@ class Settings:
     ranking: RankingSettings = RankingSettings()
     estimator: EstimatorSettings = EstimatorSettings()
     storage: StorageSettings = StorageSettings()
+    access: AccessSettings = AccessSettings()
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
+from store.access import PostgresAccess
 from store.applications import PostgresApplications
 from store.duties import DatabaseClock, DutyLocks
 from store.forecasting import PostgresForecasting
@@ -48,6 +49,7 @@ class PostgresStore:
         self.volunteers = PostgresVolunteers(database)
         self.applications = PostgresApplications(database, self._note_settings)
         self.settings = PostgresSettings(database)
+        self.access = PostgresAccess(database)
         self.views = PostgresViews(database)
         self.history = PostgresHistory(database)
         self.insight = PostgresInsight(database)

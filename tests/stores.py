@@ -10,6 +10,7 @@ from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ordering.ports import OrderedWork
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
+from operations.access.ports import AccessStore
 from operations.ordering.ports import OrderingRules
 from operations.ports import Applications, History, Insight, People, SettingStore, Views, Volunteers
 from operations.relaxing import GateNotes
@@ -56,6 +57,8 @@ class Store(Protocol):
     def volunteers(self) -> Volunteers: ...
     @property
     def applications(self) -> Applications: ...
+    @property
+    def access(self) -> AccessStore: ...
     @property
     def settings(self) -> SettingStore: ...
     @property

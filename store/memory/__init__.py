@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from store.memory.access import MemoryAccess
 from store.memory.applications import MemoryApplications
 from store.memory.forecasting import MemoryForecasting
 from store.memory.forecasts import MemoryForecasts
@@ -36,6 +37,7 @@ class MemoryStore:
         self.people = MemoryPeople(registry)
         self.volunteers = MemoryVolunteers(registry)
         self.applications = MemoryApplications(registry, work)
+        self.access = MemoryAccess(registry)
         self.settings = MemorySettings(registry)
         self.submissions = MemorySubmissions(registry, work, book)
         self.waiting = MemoryWaiting(work)

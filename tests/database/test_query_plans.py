@@ -40,9 +40,30 @@ LARGE = {
     "batch_forecast",
     "batch_order",
     "batch_breakdown",
+    "web_session",
+    "api_token",
+    "sign_in_attempt",
+    "act",
 }
 
 BY_KEY = {  # query -> the indexes it must use
+    # who asks the API and the console
+    "session_of_person": {"web_session_pkey", "person_pkey"},
+    "session_of_volunteer": {"web_session_pkey", "volunteer_pkey"},
+    "renew_web_session": {"web_session_pkey"},
+    "end_web_session": {"web_session_pkey"},
+    "end_sessions_of_person": {"web_session_by_person"},
+    "end_sessions_of_volunteer": {"web_session_by_volunteer"},
+    "list_web_sessions": {"web_session_by_person"},
+    "drop_ended_sessions": {"web_session_by_end", "web_session_pkey"},
+    "token_by_hash": {"api_token_token_hash_key", "person_pkey"},
+    "list_api_tokens": {"api_token_pkey"},
+    "note_token_use": {"api_token_pkey"},
+    "revoke_api_token": {"api_token_pkey"},
+    "write_attempt": {"sign_in_attempt_pkey"},
+    "forget_attempts": {"sign_in_attempt_pkey"},
+    "drop_old_attempts": {"sign_in_attempt_by_time", "sign_in_attempt_pkey"},
+    "list_acts": {"act_pkey"},
     # a request reads
     "who_asks": {"volunteer_authenticator_hash_key", "host_pkey", "host_by_volunteer"},
     "versions_of_hosts": {"host_app_version_pkey"},
@@ -200,6 +221,15 @@ READS_ALL = {  # query -> why it may read a large table whole
 }
 
 SMALL = {  # looks at no large table
+    "insert_person",
+    "insert_web_session",
+    "insert_api_token",
+    "insert_act",
+    "list_people",
+    "lock_attempt",
+    "person_by_name",
+    "update_password",
+    "update_person",
     "add_batch_order",
     "add_usage_windows",
     "count_ordering",

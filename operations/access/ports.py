@@ -1,0 +1,110 @@
+"""What signing in needs from the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from domain.access import Act, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
+from domain.units import Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId
+
+
+class People(Protocol):
+    """Those who sign in. Names are unique: AlreadyExistsError, NotFoundError."""
+
+    async def add_person(
+        self,
+        name: str,
+        *,
+        role: Role,
+        submitter_id: SubmitterId | None,
+        password: Stretched,
+        one_time_until: Instant | None,
+        now: Instant,
+    ) -> PersonRecord: ...
+
+    async def person(self, name: str) -> PersonRecord: ...
+
+    async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]: ...
+
+    async def set_person(
+        self, person_id: PersonId, *, role: Role, submitter_id: SubmitterId | None, active: bool
+    ) -> PersonRecord: ...
+
+    async def set_password(
+        self, person_id: PersonId, password: Stretched, *, one_time_until: Instant | None
+    ) -> None: ...
+
+
+class Sessions(Protocol):
+    """Browsers signed in."""
+
+    async def add_session(self, session: Session) -> None:
+        """Those that ran out are forgotten meanwhile."""
+        ...
+
+    async def session_of_person(self, session_hash: bytes, *, now: Instant) -> SignedIn | None:
+        """None: ended, of a volunteer, or the person is no longer active."""
+        ...
+
+    async def session_of_volunteer(self, session_hash: bytes, *, now: Instant) -> SignedIn | None: ...
+
+    async def sessions(self, person_id: PersonId, *, now: Instant, limit: int) -> Sequence[Session]:
+        """The last used first."""
+        ...
+
+    async def renew_session(self, session: Session) -> None:
+        """Write `seen_at` and `expires_at`; nothing where it was ended meanwhile."""
+        ...
+
+    async def end_session(self, session_hash: bytes) -> None: ...
+
+    async def end_sessions_of_person(self, person_id: PersonId, *, but: bytes = b"") -> int:
+        """How many were ended; the one with the hash `but` stays."""
+        ...
+
+    async def end_sessions_of_volunteer(self, volunteer_id: VolunteerId, *, but: bytes = b"") -> int: ...
+
+
+class Tokens(Protocol):
+    """Tokens of the API."""
+
+    async def add_token(
+        self,
+        token_hash: bytes,
+        *,
+        name: str,
+        person_id: PersonId,
+        rights: frozenset[Right],
+        expires_at: Instant | None,
+        now: Instant,
+    ) -> Token: ...
+
+    async def token(self, token_hash: bytes) -> tuple[Token, PersonRecord] | None:
+        """Of an active person; whether it still serves is for the caller to see."""
+        ...
+
+    async def tokens(
+        self, *, person_id: PersonId | None = None, limit: int, after: TokenId | None = None
+    ) -> Sequence[Token]: ...
+
+    async def note_token_use(self, token_id: TokenId, *, now: Instant) -> None: ...
+
+    async def revoke_token(self, token_id: TokenId, *, now: Instant) -> Token:
+        """NotFoundError. One revoked before stays as it is."""
+        ...
+
+
+class AccessStore(People, Sessions, Tokens, Protocol):
+    async def begin_attempt(self, keys: Sequence[str], *, now: Instant) -> Seconds:
+        """How long to wait before trying to sign in, 0 = now: then a failure is counted for every key at once,
+        so that many who try together are counted too; it is taken back by `forget_attempts`."""
+        ...
+
+    async def forget_attempts(self, keys: Sequence[str]) -> None: ...
+
+    async def note_act(self, act: Act) -> None: ...
+
+    async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]:
+        """Newest first; `before` is an act_id that continues a listing."""
+        ...

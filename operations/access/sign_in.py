@@ -1,0 +1,163 @@
+"""Signing in: a name and a password against a new session. Guessing is slowed down per name and per address."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from domain.access import AccessSettings, Act, PersonRecord, Session, Stretched
+from domain.clock import Clock
+from domain.errors import NotFoundError
+from domain.units import PersonId, VolunteerId
+from domain.volunteers import VolunteerRecord
+from operations.access.addresses import network_of
+from operations.access.errors import TooManyAttemptsError, WrongPasswordError
+from operations.access.passwords import COST, Cost, checked_password, is_of, matches, stretched
+from operations.access.ports import AccessStore
+from operations.accounts import password_matches
+from wire.attach import password_hash
+
+AT_ONCE = 2  # passwords take tenths of a second and 32 MiB each: a flood of them waits in line
+MOST_NAME_CHARS = 254
+MOST_PASSWORD_CHARS = 200
+AGENT_CHARS = 200
+
+log = structlog.get_logger()
+
+
+class KnownVolunteers(Protocol):
+    async def volunteer_by_email(self, email: str) -> VolunteerRecord | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session and the only sight of what the browser holds of it."""
+
+    value: str
+    session: Session
+
+
+def hash_of(value: str) -> bytes:
+    """What the database knows a session or a token by.
+
+    >>> len(hash_of("anything"))
+    32
+    """
+    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
+
+
+class SignIn:
+    """Makes sessions. `address` is the caller's, `agent` what the browser calls itself."""
+
+    def __init__(
+        self,
+        store: AccessStore,
+        volunteers: KnownVolunteers,
+        settings: Callable[[], AccessSettings],
+        clock: Clock,
+        *,
+        cost: Cost = COST,
+    ) -> None:
+        self._store = store
+        self._volunteers = volunteers
+        self._settings = settings
+        self._clock = clock
+        self._cost = cost
+        self._stretching = asyncio.Semaphore(AT_ONCE)
+
+    async def person(self, name: str, password: str, *, address: str, agent: str) -> NewSession:
+        """Raises WrongPasswordError, which does not say whether there is such a name, and TooManyAttemptsError."""
+        keys = await self._begin("person", name, address)
+        record = await self._person(name)
+        right = await self._matches(record, password)
+        if record is None or not right or not record.active or self._too_old(record):
+            log.warning("sign-in refused", name=name[:MOST_NAME_CHARS], address=address)
+            raise WrongPasswordError
+        await self._store.forget_attempts(keys)
+        if not is_of(record.password, self._cost):
+            kept = await self._stretched(password)
+            await self._store.set_password(record.person_id, kept, one_time_until=record.one_time_until)
+        await self._store.note_act(Act(self._clock.now(), record.name, "sign_in", address=address))
+        return await self._new_session(address, agent, person_id=record.person_id)
+
+    async def volunteer(self, email: str, password: str, *, address: str, agent: str) -> NewSession:
+        """A volunteer, by the password of the account that clients attach with. Raises as `person`."""
+        keys = await self._begin("volunteer", email.lower(), address)
+        record = await self._volunteers.volunteer_by_email(email) if len(email) <= MOST_NAME_CHARS else None
+        if record is None or record.credentials.password_hash is None:
+            await self._matches(None, password)
+            raise WrongPasswordError
+        async with self._stretching:
+            right = await asyncio.to_thread(password_matches, record, password_hash(password, record.email))
+        if not right:
+            raise WrongPasswordError
+        await self._store.forget_attempts(keys)
+        return await self._new_session(address, agent, volunteer_id=record.volunteer.volunteer_id)
+
+    async def check_password(self, name: str, password: str, *, address: str) -> PersonRecord:
+        """The person, who gives the password once more. Raises as `person`."""
+        keys = await self._begin("person", name, address)
+        record = await self._person(name)
+        if record is None or not await self._matches(record, password):
+            raise WrongPasswordError
+        await self._store.forget_attempts(keys)
+        return record
+
+    async def change_password(self, record: PersonRecord, password: str, *, but: bytes = b"") -> None:
+        """A password of the person's own; other sessions than the one with the hash `but` end.
+
+        Raises InvalidInputError where it is too short or too easy.
+        """
+        checked_password(password, least=self._settings().min_password_length, name=record.name)
+        kept = await self._stretched(password)
+        await self._store.set_password(record.person_id, kept, one_time_until=None)
+        await self._store.end_sessions_of_person(record.person_id, but=but)
+        await self._store.note_act(Act(self._clock.now(), record.name, "change_password"))
+
+    async def _begin(self, kind: str, name: str, address: str) -> list[str]:
+        keys = [f"{kind} {name[:MOST_NAME_CHARS]}", f"address {network_of(address)}"]
+        keys[0] = keys[0].replace("\x00", "?")
+        wait_s = await self._store.begin_attempt(keys, now=self._clock.now())
+        if wait_s:
+            raise TooManyAttemptsError(wait_s)
+        return keys
+
+    async def _person(self, name: str) -> PersonRecord | None:
+        if "\x00" in name or len(name) > MOST_NAME_CHARS:
+            return None
+        try:
+            return await self._store.person(name)
+        except NotFoundError:
+            return None
+
+    def _too_old(self, record: PersonRecord) -> bool:
+        return record.one_time_until is not None and self._clock.now() >= record.one_time_until
+
+    async def _matches(self, record: PersonRecord | None, password: str) -> bool:
+        """As long in coming for a name that nobody has."""
+        async with self._stretching:
+            if record is None or len(password) > MOST_PASSWORD_CHARS:
+                await asyncio.to_thread(stretched, "nobody", self._cost)
+                return False
+            return await asyncio.to_thread(matches, record.password, password)
+
+    async def _stretched(self, password: str) -> Stretched:
+        async with self._stretching:
+            return await asyncio.to_thread(stretched, password, self._cost)
+
+    async def _new_session(
+        self, address: str, agent: str, *, person_id: PersonId | None = None, volunteer_id: VolunteerId | None = None
+    ) -> NewSession:
+        now = self._clock.now()
+        value = secrets.token_urlsafe(32)
+        shown = "".join(one if one.isprintable() else "?" for one in agent[:AGENT_CHARS])
+        session = Session(hash_of(value), now, now, now, address, shown, person_id, volunteer_id)
+        session = session.renewed(now, self._settings())
+        await self._store.add_session(session)
+        return NewSession(value, session)
