@@ -57,6 +57,10 @@ class PostgresOrderingRules:
         if await self._database.fetch_one("set_service", batch_id, level, queue) is None:
             raise NotFoundError("active batch", batch_id)
 
+    async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
+        if await self._database.fetch_one("set_deadline", batch_id, deadline_at) is None:
+            raise NotFoundError("active batch with a deadline", batch_id)
+
     async def in_order(self, limit: int) -> Sequence[BatchId]:
         return [row["batch_id"] for row in await self._database.fetch("batches_in_order", limit)]
 

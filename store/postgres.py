@@ -13,6 +13,7 @@ from store.hav_tables import PostgresHavTables
 from store.history import PostgresHistory
 from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
+from store.listings import PostgresListings
 from store.migrate import check_version
 from store.notes import PostgresNotes
 from store.ordering import PostgresOrdering
@@ -20,6 +21,8 @@ from store.ordering_rules import PostgresOrderingRules
 from store.people import PostgresPeople, PostgresVolunteers
 from store.percentiles import PostgresGenerations
 from store.pool import Database, connect
+from store.process_reports import PostgresProcessReports, PostgresSimulations
+from store.reserving import PostgresReserving
 from store.settings import PostgresSettings
 from store.settling import PostgresUnsettledJobs
 from store.shards import PostgresShards
@@ -61,6 +64,10 @@ class PostgresStore:
         self.forecasts = PostgresForecasts(database)
         self.ordering = PostgresOrdering(database)
         self.ordering_rules = PostgresOrderingRules(database)
+        self.reserving = PostgresReserving(database)
+        self.listings = PostgresListings(database)
+        self.process_reports = PostgresProcessReports(database)
+        self.simulations = PostgresSimulations(database)
         self.clock = DatabaseClock(database)
 
     def shards(self) -> PostgresShards:

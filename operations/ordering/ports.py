@@ -46,6 +46,10 @@ class OrderingRules(Protocol):
         """Change the service level, the queue, or both, from the next ordering on. Raises NotFoundError likewise."""
         ...
 
+    async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
+        """Raises NotFoundError where there is no such active batch with a deadline."""
+        ...
+
     async def in_order(self, limit: int) -> Sequence[BatchId]:
         """The first active batches in their order."""
         ...

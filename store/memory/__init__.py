@@ -9,11 +9,13 @@ from store.memory.forecasts import MemoryForecasts
 from store.memory.history import MemoryHistory
 from store.memory.insight import MemoryInsight
 from store.memory.ledger import MemoryLedger
+from store.memory.listings import MemoryListings
 from store.memory.notes import MemoryNotes
 from store.memory.order_book import OrderBook
 from store.memory.ordering import MemoryOrdering, MemoryOrderingRules
 from store.memory.people import MemoryPeople, MemoryVolunteers
 from store.memory.percentiles import MemoryGenerations, MemoryHavTables
+from store.memory.process_reports import MemoryProcessReports, MemorySimulations
 from store.memory.registry import Registry
 from store.memory.settings import MemorySettings
 from store.memory.settling import MemoryUnsettled
@@ -58,6 +60,10 @@ class MemoryStore:
         self.ordering = MemoryOrdering(registry, work, book)
         self.ordering_rules = MemoryOrderingRules(work, book)
 
+        self.reserving = MemoryReserving(registry, work, book)
+        self.listings = MemoryListings(registry, work)
+        self.process_reports = MemoryProcessReports()
+        self.simulations = MemorySimulations()
     def shards(self) -> AllShards:
         return AllShards()
 

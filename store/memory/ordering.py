@@ -180,6 +180,12 @@ class MemoryOrderingRules:
         self._book.grants[account_id] = new
 
     async def drop_grant(self, account_id: AccountId) -> None:
+    async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE or batch.new.deadline_at is None:
+            raise NotFoundError("active batch with a deadline", batch_id)
+        batch.new = replace(batch.new, deadline_at=deadline_at)
+
         self._book.grants.pop(account_id, None)
 
     async def limits(self) -> Sequence[Limit]:

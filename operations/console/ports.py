@@ -1,0 +1,92 @@
+"""What the console needs from the database besides what commands and the API need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from domain.hosts import Host
+from domain.listings import (
+    ActiveTotal,
+    BatchChoice,
+    BatchPlace,
+    BatchSort,
+    HeldInstance,
+    ListedBatch,
+    ProcessReport,
+    WaitingInstance,
+)
+from domain.simulations import Simulation, SimulationState
+from domain.units import BatchId, HostId, Instant
+
+
+class Listings(Protocol):
+    """Lists, page by page. None of these reads more than its page, or the counters of active batches."""
+
+    async def batches(
+        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+    ) -> Sequence[ListedBatch]:
+        """Newest first, or active ones in their order, or active ones by their deadline."""
+        ...
+
+    async def totals(self) -> Sequence[ActiveTotal]:
+        """The counters of active batches together, by app and quality of service."""
+        ...
+
+    async def waiting(self, batch_id: BatchId, *, limit: int) -> Sequence[WaitingInstance]:
+        """Unsent instances: urgent ones by retries (descending) and id, then the others by shard and id."""
+        ...
+
+    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
+        """What the host has in progress, by due date."""
+        ...
+
+    async def hosts(self, *, before: HostId | None, limit: int, email: str = "") -> Sequence[Host]:
+        """Newest first; with an e-mail those of that volunteer."""
+        ...
+
+
+class ProcessReports(Protocol):
+    """What each process of the cluster says of itself every few seconds."""
+
+    async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
+        """Instead of what it said before; those that were silent for a day are forgotten."""
+        ...
+
+    async def since(self, at: Instant) -> Sequence[ProcessReport]:
+        """By kind and name."""
+        ...
+
+
+class Simulations(Protocol):
+    """Simulations that were asked for at the console."""
+
+    async def add(
+        self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int
+    ) -> int | None:
+        """Its id; None where `most` are under way that were heard from since."""
+        ...
+
+    async def note(self, simulation_id: int, done_fraction: float, *, now: Instant) -> bool:
+        """False when it is not under way any more: it was cancelled."""
+        ...
+
+    async def end(
+        self,
+        simulation_id: int,
+        state: SimulationState,
+        *,
+        now: Instant,
+        result: Mapping[str, object] | None = None,
+        failure: str | None = None,
+    ) -> bool:
+        """False when it is not under way any more."""
+        ...
+
+    async def simulations(self, limit: int) -> Sequence[Simulation]:
+        """Newest first, without their results."""
+        ...
+
+    async def simulation(self, simulation_id: int) -> Simulation:
+        """Raises NotFoundError."""
+        ...

@@ -1,0 +1,101 @@
+"""What lists of the console show, in PostgreSQL: page by page, by key, counted by counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from domain.batches import QoS
+from domain.hosts import Host
+from domain.listings import (
+    ActiveTotal,
+    BatchChoice,
+    BatchPlace,
+    BatchSort,
+    HeldInstance,
+    ListedBatch,
+    WaitingInstance,
+)
+from domain.units import BatchId, HostId
+from store import rows
+from store.pool import Database
+
+LAST_ID = 2**63 - 1
+LAST_HOST_ID = 2**31 - 1
+LEAST_TIER = -(2**31)
+
+
+class PostgresListings:
+    """Satisfies the console's Listings."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def batches(
+        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+    ) -> Sequence[ListedBatch]:
+        chosen = (choice.qos, choice.app_id, choice.submitter_id, choice.text.lower())
+        match sort:
+            case BatchSort.NEWEST:
+                before = LAST_ID if after is None else after.batch_id
+                found = await self._database.fetch("batches_newest", before, limit, choice.state, *chosen)
+            case BatchSort.QUEUE:
+                place = (LEAST_TIER, 0.0, 0) if after is None else (after.order_tier, after.order_key, after.batch_id)
+                found = await self._database.fetch("batches_in_queue", *place, limit, *chosen)
+            case BatchSort.DEADLINE:
+                at = (float("-inf"), 0) if after is None else (after.deadline_at, after.batch_id)
+                found = await self._database.fetch("batches_by_deadline", *at, limit, *chosen)
+        return [_listed(row) for row in found]
+
+    async def totals(self) -> Sequence[ActiveTotal]:
+        return [
+            ActiveTotal(
+                row["app_name"],
+                QoS(row["qos"]),
+                row["batches"],
+                row["held"],
+                row["jobs_total"],
+                row["jobs_validated"],
+                row["jobs_failed"],
+                row["unsent"],
+                row["in_progress"],
+                row["sent"],
+                row["deadlines_missed"],
+            )
+            for row in await self._database.fetch("active_totals")
+        ]
+
+    async def waiting(self, batch_id: BatchId, *, limit: int) -> Sequence[WaitingInstance]:
+        return [
+            WaitingInstance(row["instance_id"], row["job_id"], row["retries"], row["urgent"], row["created_at"])
+            for row in await self._database.fetch("waiting_instances", batch_id, limit)
+        ]
+
+    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
+        return [
+            HeldInstance(
+                row["instance_id"],
+                row["job_id"],
+                row["batch_id"],
+                row["app_name"],
+                row["host_id"],
+                row["sent_at"],
+                row["due_at"],
+                row["est_runtime_s"],
+                row["tight"],
+            )
+            for row in await self._database.fetch("held_instances", host_id, limit)
+        ]
+
+    async def hosts(self, *, before: HostId | None, limit: int, email: str = "") -> Sequence[Host]:
+        last = LAST_HOST_ID if before is None else before
+        if email:
+            found = await self._database.fetch("hosts_of_email", email.lower(), last, limit)
+        else:
+            found = await self._database.fetch("hosts_newest", last, limit)
+        return [rows.host(row) for row in found]
+
+
+def _listed(row: asyncpg.Record) -> ListedBatch:
+    return ListedBatch(rows.batch(row), row["app_name"], row["submitter_name"], row["account_name"])

@@ -1,0 +1,130 @@
+"""What lists of the console show, over the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from domain.batches import BatchState, QoS
+from domain.hosts import Host
+from domain.jobs import InstanceState
+from domain.listings import (
+    ActiveTotal,
+    BatchChoice,
+    BatchPlace,
+    BatchSort,
+    HeldInstance,
+    ListedBatch,
+    WaitingInstance,
+)
+from domain.units import BatchId, HostId, shard_of
+from store.memory.registry import Registry
+from store.memory.rows import StoredBatch, StoredInstance
+from store.memory.work import Work
+
+
+class MemoryListings:
+    def __init__(self, registry: Registry, work: Work) -> None:
+        self._registry = registry
+        self._work = work
+
+    async def batches(
+        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+    ) -> Sequence[ListedBatch]:
+        chosen = [one for one in self._work.batches.values() if _is_chosen(one, choice)]
+        active = [one for one in chosen if one.state is BatchState.ACTIVE]
+        match sort:
+            case BatchSort.NEWEST:
+                ids = {one.batch_id for one in chosen if after is None or one.batch_id < after.batch_id}
+                found = [self._work.batches[batch_id] for batch_id in sorted(ids, reverse=True)]
+            case BatchSort.QUEUE:
+                start = None if after is None else (after.order_tier, after.order_key, after.batch_id)
+                found = sorted((one for one in active if start is None or one.order > start), key=lambda one: one.order)
+            case BatchSort.DEADLINE:
+                first = None if after is None else (after.deadline_at, after.batch_id)
+                dated = {(one.new.deadline_at, one.batch_id) for one in active if one.new.deadline_at is not None}
+                found = [self._work.batches[place[1]] for place in sorted(dated) if first is None or place > first]
+        return [self._listed(one) for one in found[:limit]]
+
+    def _listed(self, one: StoredBatch) -> ListedBatch:
+        submitter = self._registry.submitters[one.new.submitter_id].name
+        account = self._registry.accounts[one.new.account_id].name
+        return ListedBatch(one.as_batch(), one.app_name, submitter, account)
+
+    async def totals(self) -> Sequence[ActiveTotal]:
+        groups: dict[tuple[str, QoS], list[StoredBatch]] = {}
+        for one in self._work.batches.values():
+            if one.state is BatchState.ACTIVE:
+                groups.setdefault((one.app_name, one.new.qos), []).append(one)
+        return [_total(app, qos, groups[app, qos]) for app, qos in sorted(groups)]
+
+    async def waiting(self, batch_id: BatchId, *, limit: int) -> Sequence[WaitingInstance]:
+        batch = self._work.batches.get(batch_id)
+        jobs = [] if batch is None else [self._work.jobs[job_id - 1] for job_id in batch.job_ids]
+        unsent = [row for job in jobs for row in job.instances if row.state is InstanceState.UNSENT]
+        urgent = sorted((row for row in unsent if row.urgent), key=lambda row: (-row.retries, row.instance_id))
+        fresh = sorted(
+            (row for row in unsent if not row.urgent), key=lambda row: (shard_of(row.job.job_id), row.instance_id)
+        )
+        return [
+            WaitingInstance(row.instance_id, row.job.job_id, row.retries, row.urgent, row.created_at)
+            for row in (*urgent, *fresh)[:limit]
+        ]
+
+    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
+        rows = (row for job in self._work.jobs for row in job.instances)
+        held = [_held(row) for row in rows if row.host_id == host_id and row.state is InstanceState.IN_PROGRESS]
+        return sorted(held, key=lambda one: (one.due_at, one.instance_id))[:limit]
+
+    async def hosts(self, *, before: HostId | None, limit: int, email: str = "") -> Sequence[Host]:
+        owner = self._registry.volunteer_ids_by_email.get(email.lower())
+        ids = sorted((id_ for id_ in self._work.hosts if before is None or id_ < before), reverse=True)
+        hosts = (self._work.hosts[host_id].host for host_id in ids)
+        return list(islice((host for host in hosts if not email or host.volunteer_id == owner), limit))
+
+
+def _is_chosen(one: StoredBatch, choice: BatchChoice) -> bool:
+    return (
+        choice.state in (None, one.state)
+        and choice.qos in (None, one.new.qos)
+        and choice.app_id in (None, one.new.app_id)
+        and choice.submitter_id in (None, one.new.submitter_id)
+        and choice.text.lower() in one.new.name.lower()
+    )
+
+
+def _total(app: str, qos: QoS, batches: Iterable[StoredBatch]) -> ActiveTotal:
+    every = list(batches)
+    counts = [one.counts for one in every]
+    return ActiveTotal(
+        app,
+        qos,
+        len(every),
+        sum(one.hold is not None for one in every),
+        sum(one.jobs_total for one in counts),
+        sum(one.jobs_validated for one in counts),
+        sum(one.jobs_failed for one in counts),
+        sum(one.unsent for one in counts),
+        sum(one.in_progress for one in counts),
+        sum(one.sent for one in counts),
+        sum(one.deadlines_missed for one in counts),
+    )
+
+
+def _held(row: StoredInstance) -> HeldInstance:
+    assert row.host_id is not None
+    assert row.sent_at is not None
+    assert row.due_at is not None
+    batch = row.job.batch
+    runtime_s = row.est_runtime_s or 0.0
+    return HeldInstance(
+        row.instance_id,
+        row.job.job_id,
+        batch.batch_id,
+        batch.app_name,
+        row.host_id,
+        row.sent_at,
+        row.due_at,
+        runtime_s,
+        row.tight,
+    )

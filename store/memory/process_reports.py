@@ -1,0 +1,80 @@
+"""What processes say of themselves, and simulations that were asked for, over the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from domain.errors import NotFoundError
+from domain.listings import ProcessReport
+from domain.simulations import Simulation, SimulationState
+from domain.units import Instant
+
+
+class MemoryProcessReports:
+    def __init__(self) -> None:
+        self._reports: dict[str, ProcessReport] = {}
+
+    async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
+        known = self._reports.get(name)
+        if known is None or known.reported_at <= now:
+            self._reports[name] = ProcessReport(name, kind, now, dict(report))
+
+    async def since(self, at: Instant) -> Sequence[ProcessReport]:
+        lately = [one for one in self._reports.values() if one.reported_at >= at]
+        return sorted(lately, key=lambda one: (one.kind, one.name))
+
+
+class MemorySimulations:
+    def __init__(self) -> None:
+        self._simulations: dict[int, Simulation] = {}
+
+    async def add(
+        self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int
+    ) -> int | None:
+        running = [one for one in self._simulations.values() if one.state is SimulationState.RUNNING]
+        if sum(one.heard_at >= heard_since for one in running) >= most:
+            return None
+        simulation_id = max(self._simulations, default=0) + 1
+        added = Simulation(simulation_id, now, who, dict(asked), SimulationState.RUNNING, now, 0.0)
+        self._simulations[simulation_id] = added
+        return simulation_id
+
+    async def note(self, simulation_id: int, done_fraction: float, *, now: Instant) -> bool:
+        known = self._running(simulation_id)
+        if known is None:
+            return False
+        done = max(known.done_fraction, done_fraction)
+        self._simulations[simulation_id] = replace(known, heard_at=now, done_fraction=done)
+        return True
+
+    async def end(
+        self,
+        simulation_id: int,
+        state: SimulationState,
+        *,
+        now: Instant,
+        result: Mapping[str, object] | None = None,
+        failure: str | None = None,
+    ) -> bool:
+        known = self._running(simulation_id)
+        if known is None:
+            return False
+        done = 1.0 if state is SimulationState.DONE else known.done_fraction
+        self._simulations[simulation_id] = replace(
+            known, state=state, heard_at=now, result=result, failure=failure, done_fraction=done
+        )
+        return True
+
+    async def simulations(self, limit: int) -> Sequence[Simulation]:
+        newest = sorted(self._simulations, reverse=True)[:limit]
+        return [replace(self._simulations[simulation_id], result=None) for simulation_id in newest]
+
+    async def simulation(self, simulation_id: int) -> Simulation:
+        if simulation_id not in self._simulations:
+            raise NotFoundError("simulation", simulation_id)
+        return self._simulations[simulation_id]
+
+    def _running(self, simulation_id: int) -> Simulation | None:
+        known = self._simulations.get(simulation_id)
+        return known if known is not None and known.state is SimulationState.RUNNING else None

@@ -1,0 +1,95 @@
+"""What processes say of themselves, and simulations that were asked for, in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import asyncpg
+
+from domain.errors import NotFoundError
+from domain.listings import ProcessReport
+from domain.simulations import Simulation, SimulationState
+from domain.units import Instant, later
+from store import rows
+from store.pool import Connection, Database
+from store.queries import load
+
+FORGOTTEN_AFTER_S = 86400.0
+SIMULATIONS_KEPT = 100
+
+
+class PostgresProcessReports:
+    """Satisfies operations' ProcessReports."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
+        async def write(connection: Connection) -> None:
+            await connection.execute(load("note_process"), name, kind, now, rows.encoded(report))
+            await connection.execute(load("forget_processes"), later(now, -FORGOTTEN_AFTER_S))
+
+        await self._database.in_transaction(write)
+
+    async def since(self, at: Instant) -> Sequence[ProcessReport]:
+        return [
+            ProcessReport(row["name"], row["kind"], row["reported_at"], rows.decoded_object(row["report"]))
+            for row in await self._database.fetch("list_processes", at)
+        ]
+
+
+class PostgresSimulations:
+    """Satisfies the console's Simulations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(
+        self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int
+    ) -> int | None:
+        async def write(connection: Connection) -> int | None:
+            arguments = (now, who, rows.encoded(asked), heard_since, most)
+            added: int | None = await connection.fetchval(load("insert_simulation"), *arguments)
+            await connection.execute(load("forget_simulations"), SIMULATIONS_KEPT)
+            return added
+
+        return await self._database.in_transaction(write)
+
+    async def note(self, simulation_id: int, done_fraction: float, *, now: Instant) -> bool:
+        return await self._database.fetch_one("note_simulation", simulation_id, now, done_fraction) is not None
+
+    async def end(
+        self,
+        simulation_id: int,
+        state: SimulationState,
+        *,
+        now: Instant,
+        result: Mapping[str, object] | None = None,
+        failure: str | None = None,
+    ) -> bool:
+        document = None if result is None else rows.encoded(result)
+        found = await self._database.fetch_one("end_simulation", simulation_id, now, state, document, failure)
+        return found is not None
+
+    async def simulations(self, limit: int) -> Sequence[Simulation]:
+        return [_simulation(row) for row in await self._database.fetch("list_simulations", limit)]
+
+    async def simulation(self, simulation_id: int) -> Simulation:
+        row = await self._database.fetch_one("simulation_by_id", simulation_id)
+        if row is None:
+            raise NotFoundError("simulation", simulation_id)
+        return _simulation(row)
+
+
+def _simulation(row: asyncpg.Record) -> Simulation:
+    return Simulation(
+        row["simulation_id"],
+        row["asked_at"],
+        row["asked_by"],
+        rows.decoded_object(row["asked"]),
+        SimulationState(row["state"]),
+        row["heard_at"],
+        row["done_fraction"],
+        None if row["result"] is None else rows.decoded_object(row["result"]),
+        row["failure"],
+    )

@@ -1,0 +1,174 @@
+"""Lists of the console: chosen, sorted and continued alike in every store."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.batches import BatchState, QoS
+from domain.errors import NotFoundError
+from domain.listings import BatchChoice, BatchPlace, BatchSort, ListedBatch
+from domain.simulations import SimulationState
+from domain.units import BatchId, HostId, Instant, later
+from tests.builders import NOW
+from tests.stores import Store
+from tests.worlds import a_registered_host, a_sent_instance, a_submitted_batch
+
+ALL = BatchChoice()
+
+
+def ids(found: object) -> list[int]:
+    assert isinstance(found, list)
+    return [one.batch.batch_id for one in found]
+
+
+def place_of(one: ListedBatch) -> BatchPlace:
+    batch = one.batch
+    return BatchPlace(batch.batch_id, batch.order_tier, batch.order_key, batch.deadline_at or Instant(0.0))
+
+
+async def pages(store: Store, sort: BatchSort, choice: BatchChoice = ALL) -> list[int]:
+    """Every batch of a list, read two at a time."""
+    found: list[ListedBatch] = []
+    while page := list(
+        await store.listings.batches(choice, sort, after=place_of(found[-1]) if found else None, limit=2)
+    ):
+        found += page
+    return ids(found)
+
+
+async def test_batches_are_listed_newest_first_by_queue_and_by_deadline(store: Store) -> None:
+    urgent = {"qos": QoS.SHORT_DEADLINE}
+    one = await a_submitted_batch(store, jobs=1, order_tier=1, order_key=0.0)
+    two = await a_submitted_batch(store, jobs=1, order_key=9.0, deadline_at=later(NOW, 50.0), **urgent)
+    three = await a_submitted_batch(store, jobs=1, order_key=3.0)
+    four = await a_submitted_batch(store, jobs=1, order_key=9.0, deadline_at=later(NOW, 40.0), **urgent)
+    over = await a_submitted_batch(store, jobs=1, order_key=1.0, deadline_at=later(NOW, 10.0), **urgent)
+    await store.submissions.abort_batch(over.batch_id, now=NOW)
+
+    newest = [batch.batch_id for batch in (over, four, three, two, one)]
+    assert await pages(store, BatchSort.NEWEST) == newest
+    assert await pages(store, BatchSort.QUEUE) == [batch.batch_id for batch in (three, two, four, one)]
+    assert await pages(store, BatchSort.DEADLINE) == [batch.batch_id for batch in (four, two)]
+
+
+async def test_batches_are_chosen_by_state_promise_app_submitter_and_name(store: Store) -> None:
+    ruled = await a_submitted_batch(store, jobs=1, name="Rush of May")
+    other = await a_submitted_batch(store, jobs=1, name="census", qos=QoS.AFAP)
+    await store.submissions.abort_batch(other.batch_id, now=NOW)
+
+    for choice, chosen in (
+        (BatchChoice(state=BatchState.ACTIVE), [ruled]),
+        (BatchChoice(state=BatchState.ABORTED, qos=QoS.AFAP), [other]),
+        (BatchChoice(qos=QoS.LONG_DEADLINE), []),
+        (BatchChoice(text="rUSH"), [ruled]),
+        (BatchChoice(app_id=ruled.app_id, submitter_id=ruled.submitter_id), [other, ruled]),
+    ):
+        assert await pages(store, BatchSort.NEWEST, choice) == [batch.batch_id for batch in chosen], choice
+
+
+async def test_a_listed_batch_has_its_names_and_counters(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+
+    [found] = await store.listings.batches(ALL, BatchSort.NEWEST, after=None, limit=10)
+
+    assert found == ListedBatch(batch, "pi", "default", "default")
+    assert found.batch.counts.unsent == 3
+
+
+async def test_totals_are_of_active_batches_by_app_and_promise(store: Store) -> None:
+    await a_submitted_batch(store, jobs=3)
+    batch = await a_submitted_batch(store, jobs=2)
+    await a_submitted_batch(store, jobs=1, qos=QoS.AFAP)
+    over = await a_submitted_batch(store, jobs=4)
+    await store.submissions.abort_batch(over.batch_id, now=NOW)
+    await a_sent_instance(store, batch.batch_id, await a_registered_host(store))
+
+    urgent, patient = await store.listings.totals()
+
+    assert (urgent.qos, urgent.batches, urgent.jobs_total, urgent.unsent) == (QoS.AFAP, 1, 1, 1)
+    assert (patient.app, patient.batches, patient.held, patient.jobs_total) == ("pi", 2, 0, 5)
+    assert (patient.unsent, patient.in_progress, patient.sent, patient.jobs_validated) == (4, 1, 1, 0)
+
+
+async def test_what_waits_of_a_batch_and_what_a_host_has_are_listed(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    host = await a_registered_host(store)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+
+    waiting = await store.listings.waiting(batch.batch_id, limit=10)
+    [held] = await store.listings.held_by(host.host_id, limit=10)
+
+    assert len(waiting) == 2
+    assert sent.instance_id not in {one.instance_id for one in waiting}
+    assert [one.urgent for one in waiting] == [False, False]
+    assert await store.listings.waiting(batch.batch_id, limit=1) == waiting[:1]
+    assert (held.instance_id, held.app, held.due_at, held.batch_id) == (
+        sent.instance_id,
+        "pi",
+        sent.due_at,
+        batch.batch_id,
+    )
+
+
+async def test_hosts_are_listed_newest_first_and_by_their_volunteer(store: Store) -> None:
+    hosts = [(await a_registered_host(store)).host for _ in range(3)]
+    [record, *_] = [
+        one for one in await store.volunteers.volunteers() if one.volunteer.volunteer_id == hosts[1].volunteer_id
+    ]
+
+    first = list(await store.listings.hosts(before=None, limit=2))
+    rest = list(await store.listings.hosts(before=HostId(first[-1].host_id), limit=2))
+
+    assert first + rest == hosts[::-1]
+    own = [host for host in hosts[::-1] if host.volunteer_id == hosts[1].volunteer_id]
+    assert list(await store.listings.hosts(before=None, limit=9, email=record.email.upper())) == own
+    assert list(await store.listings.hosts(before=None, limit=9, email="nobody@example.org")) == []
+
+
+async def test_the_deadline_of_an_active_batch_that_has_one_is_moved(store: Store) -> None:
+    dated = await a_submitted_batch(store, jobs=1, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0))
+    patient = await a_submitted_batch(store, jobs=1)
+
+    await store.ordering_rules.set_deadline(dated.batch_id, later(NOW, 90.0))
+
+    assert (await store.views.batch(dated.batch_id)).deadline_at == later(NOW, 90.0)
+    for other in (patient.batch_id, BatchId(99)):
+        with pytest.raises(NotFoundError):
+            await store.ordering_rules.set_deadline(other, later(NOW, 90.0))
+
+
+async def test_a_process_is_heard_with_its_last_words(store: Store) -> None:
+    await store.process_reports.note("a:1", "worker", {"sent": 1}, now=NOW)
+    await store.process_reports.note("a:2", "background", {"duties": []}, now=later(NOW, 5.0))
+    await store.process_reports.note("a:1", "worker", {"sent": 2}, now=later(NOW, 9.0))
+
+    background, worker = await store.process_reports.since(NOW)
+
+    assert (background.name, background.kind, background.report) == ("a:2", "background", {"duties": []})
+    assert (worker.reported_at, worker.report) == (later(NOW, 9.0), {"sent": 2})
+    assert [one.name for one in await store.process_reports.since(later(NOW, 6.0))] == ["a:1"]
+
+
+async def test_a_simulation_is_asked_for_followed_and_kept(store: Store) -> None:
+    first = await store.simulations.add({"scenario": "small"}, who="ada", now=NOW, heard_since=NOW, most=1)
+    assert first is not None
+    refused = await store.simulations.add({}, who="ben", now=later(NOW, 1.0), heard_since=NOW, most=1)
+
+    assert refused is None
+    assert await store.simulations.note(first, 0.5, now=later(NOW, 2.0))
+    assert await store.simulations.end(first, SimulationState.DONE, now=later(NOW, 3.0), result={"rules": {}})
+    assert not await store.simulations.note(first, 0.7, now=later(NOW, 4.0))
+    found = await store.simulations.simulation(first)
+    assert (found.state, found.done_fraction, found.result) == (SimulationState.DONE, 1.0, {"rules": {}})
+    assert [one.result for one in await store.simulations.simulations(5)] == [None]
+    with pytest.raises(NotFoundError):
+        await store.simulations.simulation(77)
+
+
+async def test_a_simulation_whose_process_is_silent_keeps_nobody_waiting(store: Store) -> None:
+    lost = await store.simulations.add({}, who="ada", now=NOW, heard_since=NOW, most=1)
+    assert lost is not None
+
+    much_later = later(NOW, 1000.0)
+    assert (await store.simulations.simulation(lost)).is_lost(much_later)
+    assert await store.simulations.add({}, who="ben", now=much_later, heard_since=later(NOW, 900.0), most=1)
