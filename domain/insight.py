@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from domain.batches import Batch
 from domain.dispatch import RequestKey
-from domain.units import HOUR_S, AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds, VolunteerId
+from domain.hosts import Host, HostAppVersion
+from domain.units import HOUR_S, AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, JobId, Seconds, VolunteerId
 
 LEAST_INTERVAL_S = Seconds(1.0)  # between two calls of a host: more often would not be a volunteer's client
 SILENT_INTERVALS = 3.0  # silence up to so many of its own intervals says nothing about a host
@@ -76,6 +77,33 @@ class WaitingBatch:
     batch: Batch
     retries_unsent: int
     delay_bound_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class RecentHost:
+    """A host that called lately, with what is known of its app versions, by version."""
+
+    host: Host
+    rpc_interval_s: Seconds | None = None
+    havs: tuple[HostAppVersion, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostSample:
+    """Some of the `active` hosts that called lately, by id; who is among them does not depend on what they are like."""
+
+    hosts: tuple[RecentHost, ...] = ()
+    active: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobSize:
+    """A batch's jobs: flop of one on average, and the most that any of them asks for."""
+
+    flop: Flop
+    memory_bytes: float
+    ncpus: float
+    quorum: int
 
 
 @dataclass(frozen=True, slots=True)

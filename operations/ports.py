@@ -10,7 +10,7 @@ from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
 from domain.history import FinishedMonth, OutputPage
 from domain.hosts import Host, HostAppVersion
-from domain.insight import Caller, Newcomers, SentTerms, WaitingBatch, WorkAhead
+from domain.insight import Caller, HostSample, JobSize, Newcomers, SentTerms, WaitingBatch, WorkAhead
 from domain.jobs import JobClass
 from domain.ordered_work import Permission
 from domain.units import (
@@ -227,6 +227,12 @@ class Insight(Protocol):
         ...
 
     async def work_ahead(self, batch_id: BatchId) -> WorkAhead: ...
+
+    async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
+        """At most `limit` of the hosts that called since; the same ones as long as the same are active."""
+        ...
+
+    async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]: ...
 
     async def terms(self, instance_id: InstanceId) -> SentTerms:
         """Of an instance of any age. NotFoundError."""

@@ -5,7 +5,7 @@ Whole tables are read by a connection of its own, in a read-only transaction tha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import asyncpg
@@ -13,7 +13,18 @@ import asyncpg
 from domain.apps import AppVersion, ProcessorType
 from domain.dispatch import RequestKey
 from domain.errors import NotFoundError
-from domain.insight import STANDING_FIELDS, Caller, Newcomers, SentTerms, WaitingBatch, WorkAhead
+from domain.hosts import HostAppVersion
+from domain.insight import (
+    STANDING_FIELDS,
+    Caller,
+    HostSample,
+    JobSize,
+    Newcomers,
+    RecentHost,
+    SentTerms,
+    WaitingBatch,
+    WorkAhead,
+)
 from domain.units import BatchId, HostId, InstanceId, Instant
 from store import rows
 from store.binary_copy import Table, TableReader
@@ -86,6 +97,23 @@ class PostgresInsight:
         row = await self._database.fetch_one("work_ahead", batch_id)
         assert row is not None
         return WorkAhead(row["batches"], row["unsent"])
+
+    async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
+        async with self._looking() as connection:
+            sampled = await connection.fetch(load("sampled_hosts"), active_since, limit, timeout=MOST_S)
+            ids = [row["host_id"] for row in sampled]
+            known = await connection.fetch(load("versions_of_hosts"), ids, timeout=MOST_S)
+        havs: dict[HostId, list[HostAppVersion]] = {host_id: [] for host_id in ids}
+        for row in known:
+            havs[row["host_id"]].append(rows.host_app_version(row))
+        hosts = [RecentHost(rows.host(row), row["rpc_interval_s"], tuple(havs[row["host_id"]])) for row in sampled]
+        return HostSample(tuple(hosts), sampled[0]["active"] if sampled else 0)
+
+    async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]:
+        return {
+            row["batch_id"]: JobSize(row["flop"], row["memory_bytes"], row["ncpus"], row["quorum"])
+            for row in await self._database.fetch("sizes_of_batches", batch_ids)
+        }
 
     async def terms(self, instance_id: InstanceId) -> SentTerms:
         """One moved to the history between the two looks is found by the second."""

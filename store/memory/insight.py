@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -10,8 +11,19 @@ from domain.apps import AppVersion, ProcessorType
 from domain.dispatch import RequestKey
 from domain.errors import NotFoundError
 from domain.hosts import HostAppVersion
-from domain.insight import STANDING_FIELDS, Caller, Newcomers, SentTerms, WaitingBatch, WorkAhead, calls_per_hour
-from domain.units import BatchId, HostId, InstanceId, Instant
+from domain.insight import (
+    STANDING_FIELDS,
+    Caller,
+    HostSample,
+    JobSize,
+    Newcomers,
+    RecentHost,
+    SentTerms,
+    WaitingBatch,
+    WorkAhead,
+    calls_per_hour,
+)
+from domain.units import BatchId, Flop, HostId, InstanceId, Instant
 from store.binary_copy import Table, native_dtype
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost
@@ -72,6 +84,15 @@ class MemoryInsight:
         ahead = [self._work.batches[other[2]] for other in self._work.ready if other < this.order]
         return WorkAhead(len(ahead), sum(batch.counts.unsent for batch in ahead))
 
+    async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
+        active = sorted(self._active(active_since), key=lambda one: _drawn_by(one.host.host_id))
+        sampled = sorted(active[:limit], key=lambda one: one.host.host_id)
+        return HostSample(tuple(_recent(stored) for stored in sampled), len(active))
+
+    async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]:
+        wanted = (self._work.batches.get(batch_id) for batch_id in sorted(set(batch_ids)))
+        return {batch.batch_id: _job_size(batch) for batch in wanted if batch is not None}
+
     async def terms(self, instance_id: InstanceId) -> SentTerms:
         row = self._work.instance_of_any_age(instance_id)
         if row is None:
@@ -121,3 +142,24 @@ def _record(row: HostAppVersion, rate: float) -> tuple[object, ...]:
 def _waiting(batch: StoredBatch) -> WaitingBatch:
     retries = sum(1 for minus_retries, _ in batch.waiting.urgent if minus_retries != 0)
     return WaitingBatch(batch.as_batch(), retries, min(one.delay_bound_s for one in batch.classes))
+
+
+def _drawn_by(host_id: HostId) -> tuple[str, HostId]:
+    """What a sample is drawn by: nothing of the host but its id."""
+    return hashlib.md5(str(host_id).encode(), usedforsecurity=False).hexdigest(), host_id
+
+
+def _recent(stored: StoredHost) -> RecentHost:
+    havs = tuple(stored.havs[version_id] for version_id in sorted(stored.havs))
+    return RecentHost(stored.host, stored.rpc_interval_s, havs)
+
+
+def _job_size(batch: StoredBatch) -> JobSize:
+    classes = batch.classes
+    quorum = max(one.quorum for one in classes)
+    return JobSize(
+        Flop(batch.new.batch_flop / (batch.new.jobs_total * quorum)),
+        max(one.memory_bytes for one in classes),
+        max(one.ncpus for one in classes),
+        quorum,
+    )

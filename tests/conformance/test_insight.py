@@ -13,10 +13,10 @@ from domain.errors import NotFoundError
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.hosts import Coprocessor
-from domain.insight import STANDING_FIELDS, Caller, Newcomers, SentTerms, WorkAhead
+from domain.insight import STANDING_FIELDS, Caller, HostSample, JobSize, Newcomers, SentTerms, WorkAhead
 from domain.jobs import InstanceState
 from domain.settlement import JobSettlement
-from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, Instant, Seconds, later
+from domain.units import BatchId, Flop, FlopPerSecond, HostId, InstanceId, Instant, Seconds, later
 from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import (
@@ -234,3 +234,43 @@ async def test_the_terms_of_an_instance_of_the_history_are_found_too(store: Stor
     assert moved.jobs == 1
 
     assert (await store.insight.terms(InstanceId(1))).batch_id == batch.batch_id
+
+
+async def test_a_sample_of_hosts_has_all_that_is_known_of_them(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store)
+    host = await a_caller(store, 1800.0, ncpus=4)
+    await a_result(store, host, batch.batch_id)
+    await calls(store, host, 3600.0)
+    stored, havs = await store.views.host(host.host_id)
+
+    sample = await store.insight.sampled_hosts(10, active_since=NOW)
+
+    [found] = sample.hosts
+    assert (found.host, list(found.havs), sample.active) == (stored, list(havs), 1)
+    assert found.rpc_interval_s == (await store.insight.caller(host.host_id)).rpc_interval_s
+    assert found.havs[0].n_valid == 1
+
+
+async def test_a_sample_is_drawn_by_ids_and_knows_of_how_many(store: Store) -> None:
+    hosts = [await a_caller(store, float(number)) for number in range(9)]
+    silent = await a_registered_host(store, last_rpc_at=LONG_AGO)
+
+    everybody = await store.insight.sampled_hosts(100, active_since=NOW)
+    some = await store.insight.sampled_hosts(4, active_since=NOW)
+
+    assert [one.host.host_id for one in everybody.hosts] == [host.host_id for host in hosts]
+    assert silent.host_id not in [one.host.host_id for one in everybody.hosts]
+    assert (everybody.active, some.active) == (9, 9)
+    assert [one.host.host_id for one in some.hosts] == [4, 6, 7, 9]  # the first four by the MD5 of their ids
+    assert await store.insight.sampled_hosts(4, active_since=later(NOW, 1e6)) == HostSample()
+
+
+async def test_job_sizes_are_means_and_the_most_that_is_asked_for(store: Store) -> None:
+    one = await a_submitted_batch(store, jobs=10, quorum=2, batch_flop=7.2e13)
+    two = await a_submitted_batch(store, jobs=5, batch_flop=1e13)
+
+    assert await store.insight.job_sizes([two.batch_id, one.batch_id, BatchId(4711)]) == {
+        one.batch_id: JobSize(Flop(3.6e12), 1e8, 1.0, 2),
+        two.batch_id: JobSize(Flop(2e12), 1e8, 1.0, 1),
+    }
