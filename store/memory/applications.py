@@ -97,7 +97,7 @@ class MemoryApplications:
         predecessor = max(older, key=lambda known: known.version_num).app_version_id
         for host in self._work.hosts.values():
             if predecessor in host.havs:
-                host.havs[app_version_id] = _inherited(host.havs[predecessor], app_version_id)
+                self._work.put_hav(_inherited(host.havs[predecessor], app_version_id))
 
     async def sign_file(self, name: str, signature: str) -> None:
         file = self._registry.files.get(name)

@@ -1,9 +1,6 @@
-"""What the completion estimator reads of a batch, over the tables."""
+"""What the completion estimator reads of a batch, over the tables. Nothing is looked at that has not changed."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from statistics import median
 
 import numpy as np
 
@@ -12,7 +9,6 @@ from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
     INSTANCE_FIELDS,
-    JOB_FIELDS,
     OTHERS_MOST,
     SAMPLED_HAV_FIELDS,
     SENT_FIELDS,
@@ -22,22 +18,24 @@ from domain.forecasting import (
     AppTables,
     BatchTables,
     BatchTerms,
-    counted_as,
 )
 from domain.hosts import HostAppVersion
-from domain.jobs import InstanceState, JobState
 from domain.units import AppId, AppVersionId, BatchId, HostId, Instant
 from store.binary_copy import Table, native_dtype
+from store.memory.batch_columns import BatchColumns
+from store.memory.dispatches import Dispatches
+from store.memory.host_columns import Pair
 from store.memory.registry import Registry
-from store.memory.rows import StoredBatch, StoredInstance, StoredJob
+from store.memory.rows import StoredBatch, StoredInstance
 from store.memory.work import Work
 
 NAN = float("nan")
-Pair = tuple[HostId, AppVersionId]
+LOOKED_AT = 2 * SENT_MOST  # dispatches of an app, spread evenly over the recent ones;
+LOOKED_AT_MORE, LEAST_SENT = 20 * LOOKED_AT, 200  # and where the first had fewer of other batches
 
 
 class MemoryForecasting:
-    """Samples are the first of what there is."""
+    """Satisfies batch_estimator's ForecastTables. Samples are every so many-th of what there is."""
 
     def __init__(self, registry: Registry, work: Work) -> None:
         self._registry = registry
@@ -47,46 +45,52 @@ class MemoryForecasting:
         batch = self._work.batches.get(batch_id)
         if batch is None or batch.state is not BatchState.ACTIVE:
             return None
-        jobs = [job for job_id in batch.job_ids if (job := self._work.jobs[job_id - 1]).state is not JobState.CANCELLED]
-        own = [row for job in jobs for row in job.instances if row.state is not InstanceState.CANCELLED]
-        versions = self._versions(batch.new.app_id)
-        sent = list(self._sent(batch, versions, now))
+        columns = self._columns(batch)
+        jobs, instances = columns.jobs(), columns.instances()
+        app_id = batch.new.app_id
+        sent, sent_weight = self._sent(app_id, batch, now)
         return BatchTables(
-            self._terms(batch, own, now),
-            np.array([_job(job) for job in jobs], native_dtype(JOB_FIELDS)),
-            np.array([_instance(row, batch) for row in own], native_dtype(INSTANCE_FIELDS)),
-            self._havs(_pairs(own) | _pairs(sent[:SENT_MOST])),
-            self._others(versions),
+            self._terms(batch, now, begun=bool((instances["host_id"] >= 0).any())),
+            jobs,
+            instances,
+            self._havs(instances, sent),
+            self._others(self._versions(app_id)),
             1.0,
-            *_sample(sent),
+            sent,
+            sent_weight,
         )
 
     async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
         if app_id not in self._registry.apps:
             return None
-        versions = self._versions(app_id)
-        sent = list(self._sent(None, versions, now))
+        sent, sent_weight = self._sent(app_id, None, now)
         return AppTables(
             *self._active(now),
-            self._havs(_pairs(sent[:SENT_MOST])),
-            self._others(versions),
+            self._havs(np.empty(0, native_dtype(INSTANCE_FIELDS)), sent),
+            self._others(self._versions(app_id)),
             1.0,
-            *_sample(sent),
+            sent,
+            sent_weight,
         )
+
+    def _columns(self, batch: StoredBatch) -> BatchColumns:
+        if not isinstance(batch.columns, BatchColumns):
+            batch.columns = BatchColumns(batch, self._work.jobs)
+        return batch.columns
 
     def _versions(self, app_id: AppId) -> set[AppVersionId]:
         return {version.app_version_id for version in self._registry.versions.values() if version.app_id == app_id}
 
     def _active(self, now: Instant) -> tuple[int, float]:
         """How many hosts called lately, and the median of their speeds."""
-        hosts = [stored.host for stored in self._work.hosts.values()]
-        active = [host.flop_per_s for host in hosts if host.last_rpc_at >= now - ACTIVE_WITHIN_S]
-        return len(active), median(active) if active else NAN
+        hosts = self._work.host_columns.of_hosts()
+        active = hosts["flop_per_s"][hosts["last_rpc_at"] >= now - ACTIVE_WITHIN_S]
+        return active.size, float(np.median(active)) if active.size else NAN
 
-    def _terms(self, batch: StoredBatch, own: list[StoredInstance], now: Instant) -> BatchTerms:
+    def _terms(self, batch: StoredBatch, now: Instant, *, begun: bool) -> BatchTerms:
         held = batch.hold is not None
-        begun = not held and any(row.host_id is not None for row in own)
-        ahead = [] if begun else [self._work.batches[at[2]] for at in self._work.ready if at < batch.order]
+        is_served = begun and not held
+        ahead = [] if is_served else [self._work.batches[at[2]] for at in self._work.ready if at < batch.order]
         of_app = sum(other.counts.unsent for other in ahead if other.new.app_id == batch.new.app_id)
         return BatchTerms(
             batch.batch_id,
@@ -99,79 +103,64 @@ class MemoryForecasting:
             held,
         )
 
-    def _sent(self, batch: StoredBatch | None, versions: set[AppVersionId], now: Instant) -> Iterator[StoredInstance]:
-        for row in self._work.instances:
-            lately = row.sent_at is not None and row.sent_at >= now - SENT_WITHIN_S
-            known = row.job.job_id not in self._work.purged
-            if lately and known and row.job.batch is not batch and row.app_version_id in versions:
-                yield row
+    def _sent(self, app_id: AppId, batch: StoredBatch | None, now: Instant) -> tuple[Table, float]:
+        """SENT_FIELDS of some recent dispatches of other batches, and how many each found stands for."""
+        sent = self._work.dispatches.get(app_id) or Dispatches()
+        since = Instant(now - SENT_WITHIN_S)
+        rows: list[StoredInstance] = []
+        step = 0
+        for looked_at in (LOOKED_AT, LOOKED_AT_MORE):
+            if len(rows) < LEAST_SENT and step != 1:
+                step = max(1, -(-sent.since(since) // looked_at))
+                rows = [row for at, number in sent.every(step, since) if (row := self._dispatched(number, at, batch))]
+        most = max(1, -(-len(rows) // SENT_MOST))
+        table = np.array([(*_sent(row), len(rows)) for row in rows[::most]], native_dtype(SENT_FIELDS))
+        return table, float(max(1, step))
+
+    def _dispatched(self, number: int, at: Instant, batch: StoredBatch | None) -> StoredInstance | None:
+        """The instance, unless it is of this batch, purged, or was sent again since."""
+        row = self._work.instances[number - 1]
+        if row.sent_at != at or row.job.batch is batch or row.job.job_id in self._work.purged:
+            return None
+        return row
 
     def _others(self, versions: set[AppVersionId]) -> Table:
-        found = sorted(
-            (host_id, version_id)
-            for host_id, stored in self._work.hosts.items()
-            for version_id in stored.havs
-            if version_id in versions
-        )
-        rows = [(*self._hav(pair), len(found)) for pair in found[:OTHERS_MOST]]
-        return np.array(rows, native_dtype(SAMPLED_HAV_FIELDS))
+        found = self._work.host_columns.of_versions(versions)
+        some = found[:: max(1, -(-found.size // OTHERS_MOST))]
+        table = np.empty(some.size, native_dtype(SAMPLED_HAV_FIELDS))
+        for name, _ in FORECAST_HAV_FIELDS:
+            table[name] = some[name]
+        table["found"] = found.size
+        return table
 
-    def _havs(self, pairs: set[Pair]) -> Table:
-        return np.array([self._hav(pair) for pair in sorted(pairs)], native_dtype(FORECAST_HAV_FIELDS))
+    def _havs(self, instances: Table, sent: Table) -> Table:
+        """FORECAST_HAV_FIELDS of every (host, app version) in either."""
+        both = [instances[instances["host_id"] >= 0], sent]
+        keys = [rows["host_id"].astype(np.int64) << 32 | rows["app_version_id"].astype(np.int64) for rows in both]
+        every = np.unique(np.concatenate(keys)).tolist()
+        pairs: list[Pair] = [(HostId(key >> 32), AppVersionId(key & 0xFFFFFFFF)) for key in every]
+        found, missing = self._work.host_columns.of_pairs(pairs)
+        table = np.empty(found.size, native_dtype(FORECAST_HAV_FIELDS))
+        for name, _ in FORECAST_HAV_FIELDS:
+            table[name] = found[name]
+        if not missing:
+            return table
+        return np.concatenate([table, np.array([self._unknown(pair) for pair in missing], table.dtype)])
 
-    def _hav(self, pair: Pair) -> tuple[object, ...]:
-        """The fields of FORECAST_HAV_FIELDS."""
-        stored = self._work.hosts[pair[0]]
-        row = stored.havs.get(pair[1]) or HostAppVersion(*pair)
-        sums = (row.log_n, row.log_sum, row.log_sum_sq)
-        return (*pair, *sums, row.n_error, row.n_timeout, row.n_due, stored.host.last_rpc_at)
-
-
-def _pairs(rows: list[StoredInstance]) -> set[Pair]:
-    return {
-        (row.host_id, row.app_version_id) for row in rows if row.host_id is not None and row.app_version_id is not None
-    }
-
-
-def _job(job: StoredJob) -> tuple[object, ...]:
-    """The fields of JOB_FIELDS."""
-    one = job.job_class
-    needed = min(one.max_instances, max(one.quorum, job.copies))
-    return (job.job_id, one.fpops_est_flop, job.state is JobState.OPEN, needed)
-
-
-def _instance(row: StoredInstance, batch: StoredBatch) -> tuple[object, ...]:
-    """The fields of INSTANCE_FIELDS. Spelled out: a batch may have a hundred thousand."""
-    created_at = row.created_at
-    if row.host_id is None:
-        created = batch.new.created_at if created_at is None else created_at
-        counted = counted_as(row.state, has_sample=row.turnaround_sample is not None)
-        return (row.job.job_id, -1, -1, STANDINGS[row.state], counted, created, NAN, NAN, NAN, NAN)
-    return (
-        row.job.job_id,
-        row.host_id,
-        -1 if row.app_version_id is None else row.app_version_id,
-        STANDINGS[row.state],
-        counted_as(row.state, has_sample=row.turnaround_sample is not None),
-        batch.new.created_at if created_at is None else created_at,
-        NAN if row.sent_at is None else row.sent_at,
-        NAN if row.due_at is None else row.due_at,
-        NAN if row.timeout_at is None else row.timeout_at,
-        NAN if row.reported_at is None else row.reported_at,
-    )
-
-
-def _sample(sent: list[StoredInstance]) -> tuple[Table, float]:
-    """The fields of SENT_FIELDS, and how many each found stands for."""
-    rows = [(*_sent(row), len(sent)) for row in sent[:SENT_MOST]]
-    return np.array(rows, native_dtype(SENT_FIELDS)), 1.0
+    def _unknown(self, pair: Pair) -> tuple[object, ...]:
+        """The fields of FORECAST_HAV_FIELDS where nothing is stored."""
+        row, last_rpc_at = HostAppVersion(*pair), self._work.hosts[pair[0]].host.last_rpc_at
+        return (*pair, row.log_n, row.log_sum, row.log_sum_sq, row.n_error, row.n_timeout, row.n_due, last_rpc_at)
 
 
 def _sent(row: StoredInstance) -> tuple[object, ...]:
     """The fields of SENT_FIELDS but for `found`."""
-    times = (_or_nan(row.sent_at), _or_nan(row.reported_at))
-    return (row.host_id, row.app_version_id, STANDINGS[row.state], *times, row.job.job_class.fpops_est_flop)
-
-
-def _or_nan(at: Instant | None) -> float:
-    return NAN if at is None else at
+    reported_at = NAN if row.reported_at is None else row.reported_at
+    return (
+        row.host_id,
+        row.app_version_id,
+        STANDINGS[row.state],
+        row.sent_at,
+        reported_at,
+        row.job.job_class.fpops_est_flop,
+    )

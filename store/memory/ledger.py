@@ -156,6 +156,7 @@ class MemoryLedger:
         return job.copies > sum(row.state in OF_USE for row in job.instances)
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
+        job.changed()
         rows = (self._work.instance(instance_id) for instance_id in instance_ids)
         return {row.instance_id: _sent_job(row) for row in rows if row is not None}
 

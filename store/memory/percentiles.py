@@ -11,7 +11,6 @@ import numpy as np
 
 from domain.apps import AppVersion
 from domain.batches import BatchState
-from domain.hosts import Host, HostAppVersion
 from domain.populations import (
     HAV_FIELDS,
     PERCENTILE_FIELDS,
@@ -23,6 +22,7 @@ from domain.populations import (
 from domain.ranking import FORGIVEN, FORGIVEN_VALID, CutPoints
 from domain.units import AppId, AppVersionId, HostId, Instant, JobId, Seconds
 from store.binary_copy import Table, native_dtype
+from store.memory.host_columns import HAV_COLUMNS
 from store.memory.pace import app_pace, median_of_batch
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
@@ -32,6 +32,7 @@ RECENT_BATCHES = 50
 JOBS_PER_BATCH = 100
 BATCHES_REFRESHED = 1000
 LEAST_AVAILABILITY_FRACTION = 0.01
+SAME = {name for name, _ in HAV_COLUMNS}
 
 
 class MemoryHavTables:
@@ -51,13 +52,8 @@ class MemoryHavTables:
     ) -> AsyncIterator[tuple[AppId, Table]]:
         for app_id in sorted(current):
             wanted = {version.app_version_id: version for version in current[app_id]}
-            rows = [
-                _record(row, wanted[version_id], stored.host, since)
-                for stored in self._work.hosts.values()
-                for version_id, row in stored.havs.items()
-                if version_id in wanted
-            ]
-            yield app_id, np.array(rows, native_dtype(HAV_FIELDS))
+            on_gpus = [id_ for id_, version in wanted.items() if version.plan_class.gpu_type is not None]
+            yield app_id, _records(self._work.host_columns.of_versions(wanted), since, on_gpus)
 
     async def facts(self, app_id: AppId) -> AppFacts:
         of_app = [batch for batch in self._work.batches.values() if batch.new.app_id == app_id]
@@ -78,31 +74,20 @@ class MemoryHavTables:
         return found
 
 
-def _record(row: HostAppVersion, version: AppVersion, host: Host, since: Since) -> tuple[object, ...]:
-    """The fields of HAV_FIELDS."""
-    gpu = version.plan_class.gpu_type is not None
-    share = host.gpu_availability_fraction if gpu else host.cpu_availability_fraction
-    clean = row.clean_since_at is not None and row.clean_since_at <= since.clean_at
-    forgiven = clean and row.consecutive_valid >= FORGIVEN_VALID
-    speed = row.speed.mean if row.speed.n > 0 else float("nan")
-    return (
-        row.host_id,
-        row.app_version_id,
-        FORGIVEN if forgiven else row.consecutive_valid,
-        host.last_rpc_at >= since.called_at and row.relaxed.at >= since.used_at,
-        row.failed_last,
-        row.relaxed.at,
-        row.relaxed.n,
-        row.relaxed.total,
-        row.tight.n,
-        row.tight.total,
-        row.tight.total_sq,
-        row.tight_missed_n,
-        row.log_n,
-        row.log_sum,
-        row.log_sum_sq,
-        speed / max(LEAST_AVAILABILITY_FRACTION, share),
-    )
+def _records(rows: Table, since: Since, on_gpus: Sequence[AppVersionId]) -> Table:
+    """HAV_FIELDS of these HAV_COLUMNS."""
+    of_gpu = np.isin(rows["app_version_id"], np.array(on_gpus, "i4"))
+    share = np.where(of_gpu, rows["gpu_fraction"], rows["cpu_fraction"])
+    clean = rows["clean_since_at"] <= since.clean_at  # never where it is NaN
+    forgiven = clean & (rows["consecutive_valid"] >= FORGIVEN_VALID)
+    table = np.empty(rows.size, native_dtype(HAV_FIELDS))
+    for name, _ in HAV_FIELDS:
+        if name in SAME:
+            table[name] = rows[name]
+    table["consecutive_valid"] = np.where(forgiven, FORGIVEN, rows["consecutive_valid"])
+    table["active"] = (rows["last_rpc_at"] >= since.called_at) & (rows["stats_at"] >= since.used_at)
+    table["s_per_flop"] = rows["s_per_flop"] / np.maximum(LEAST_AVAILABILITY_FRACTION, share)
+    return table
 
 
 @dataclass(slots=True, eq=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from domain.batches import Batch, BatchCounts, BatchState
 from domain.dispatch import Upload
@@ -29,6 +30,12 @@ from store.counting import Counted
 from store.memory.queues import WaitingQueues
 
 RETURNED = frozenset((InstanceState.REPORTED, InstanceState.INCONCLUSIVE))  # back, its job not decided
+
+
+class Columns(Protocol):
+    """Tables of a batch that are made once somebody reads them; told of its jobs that change."""
+
+    changed: set[JobId]
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +71,7 @@ class StoredBatch:
     sent_most: int | None = None
     tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was looked at last
 
+    columns: Columns | None = None  # store.memory.batch_columns
     @property
     def order(self) -> tuple[int, float, BatchId]:
         return (self.new.order_tier, self.new.order_key, self.batch_id)
@@ -126,6 +134,8 @@ class StoredJob:
         for row in self.instances:
             row.candidate = None
 
+        if self.batch.columns is not None:
+            self.batch.columns.changed.add(self.job_id)
     @property
     def median_turnaround_s(self) -> Seconds | None:
         """Of its batch's results, or of the app's by size."""

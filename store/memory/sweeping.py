@@ -139,9 +139,8 @@ class MemoryUploads:
 def add_due(work: Work, row: StoredInstance, number: int) -> None:
     """Change n_due of the sent instance's (host, app version)."""
     assert row.host_id is not None and row.app_version_id is not None
-    havs = work.hosts[row.host_id].havs
-    hav = havs[row.app_version_id]
-    havs[row.app_version_id] = replace(hav, n_due=hav.n_due + number)
+    hav = work.hosts[row.host_id].havs[row.app_version_id]
+    work.put_hav(replace(hav, n_due=hav.n_due + number))
 
 
 def _times_out_at(row: StoredInstance, timeout_at: Instant) -> bool:

@@ -35,6 +35,8 @@ from domain.units import (
 )
 from store.counting import added, change_counts, job_counts
 from store.hosts import is_overtaken
+from store.memory.dispatches import Dispatches
+from store.memory.host_columns import HostColumns
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 
@@ -45,11 +47,13 @@ class Work:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self.hosts: dict[HostId, StoredHost] = {}
+        self.host_columns = HostColumns(self.hosts)
         self._hosts_by_cpid: dict[tuple[VolunteerId, str], list[HostId]] = {}
         self.batches: dict[BatchId, StoredBatch] = {}
         self.classes: dict[JobClassId, JobClass] = {}
         self.jobs: list[StoredJob] = []
         self.instances: list[StoredInstance] = []
+        self.dispatches: dict[AppId, Dispatches] = {}
         self.turnaround_s_per_flop: dict[AppId, float] = {}
         self.ready: list[tuple[int, float, BatchId]] = []  # active batches with unsent instances, in order
         self.todo: OrderedDict[JobId, int] = OrderedDict()  # job -> serial, in the order of serials
@@ -91,6 +95,7 @@ class Work:
     def put_host(self, host: Host) -> StoredHost:
         """Insert the host, or write its new description unless it is overtaken; its volunteer and creation stay."""
         stored = self.hosts.get(host.host_id)
+        self.host_columns.changed.add(host.host_id)
         if stored is None:
             stored = self.hosts[host.host_id] = StoredHost(host)
             self._hosts_by_cpid.setdefault((host.volunteer_id, host.host_cpid), []).append(host.host_id)
@@ -114,15 +119,20 @@ class Work:
         """Change the statistics of hosts as domain.havs says."""
         scheduler = self._registry.settings.scheduler
         for delta in combine(events, quota_most=scheduler.daily_quota):
-            havs = self.hosts[delta.host_id].havs
-            row = havs.get(delta.app_version_id) or HostAppVersion(delta.host_id, delta.app_version_id)
-            havs[delta.app_version_id] = applied(row, delta, quota_start=scheduler.daily_quota_start)
+            row = self.hosts[delta.host_id].havs.get(delta.app_version_id)
+            row = row or HostAppVersion(delta.host_id, delta.app_version_id)
+            self.put_hav(applied(row, delta, quota_start=scheduler.daily_quota_start))
+
+    def put_hav(self, row: HostAppVersion) -> None:
+        """Insert the statistics of a host's app version, or write them anew."""
+        self.hosts[row.host_id].havs[row.app_version_id] = row
+        self.host_columns.changed.add(row.host_id)
 
     def _count_sent_today(self, host: StoredHost, app_version_id: AppVersionId, sent_at: Instant) -> None:
         day = int(sent_at // DAY_S)
         row = host.havs.get(app_version_id) or HostAppVersion(host.host.host_id, app_version_id)
         sent_today = 1 if day > row.day else row.sent_today + 1
-        host.havs[app_version_id] = replace(row, day=max(day, row.day), sent_today=sent_today)
+        self.put_hav(replace(row, day=max(day, row.day), sent_today=sent_today))
 
     # ------------------------------------------------------------ batches and jobs
 
@@ -154,6 +164,7 @@ class Work:
             self._drop_ready(batch)
         batch.state = state
         batch.ended_at = now
+        batch.columns = None
 
     def end_job(self, job: StoredJob, state: JobState, *, now: Instant) -> None:
         """Note that the job is over; with the last open job of an active batch the batch is complete."""
@@ -161,6 +172,7 @@ class Work:
         change = job_counts(job.state, state)
         job.state = state
         job.ended_at = now
+        job.changed()
         self.count(batch, change)
         if batch.state is BatchState.ACTIVE and batch.counts.jobs_open == 0:
             self.end_batch(batch, BatchState.COMPLETE, now=now)
@@ -205,6 +217,7 @@ class Work:
         row.because = assignment.because
         self.set_due(row, due_at=assignment.due_at, timeout_at=assignment.timeout_at)
         host.held[row.instance_id] = row
+        self.dispatches.setdefault(batch.new.app_id, Dispatches()).add(assignment.sent_at, row.instance_id)
         self._count_sent_today(host, assignment.app_version_id, assignment.sent_at)
         if job.first_sent_at is None:
             job.first_sent_at = assignment.sent_at
@@ -217,6 +230,7 @@ class Work:
         """Write both instants and enter them in the calendars."""
         row.due_at = due_at
         row.timeout_at = timeout_at
+        row.job.changed()
         heappush(self.dues, (due_at, row.instance_id))
         heappush(self.timeouts, (timeout_at, row.instance_id))
 

@@ -1,0 +1,114 @@
+"""How long does a simulation take, per instance?
+
+    python -m benchmarks.simulate --hosts 10000 --instances 1000000 [--rule muster] [--json]
+
+Runs the shipped scenario `large` once: its load on each host, for as long as that takes so many jobs. Fewer hosts get
+fewer jobs at a time; fewer instances make it shorter. Prints what an instance cost of CPU time, everything included,
+how many requests there were for each, the most memory the process had, and `reference_ratio`: an instance over a fixed
+pure-Python operation timed in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from dataclasses import replace
+
+from domain.units import DAY_S, Seconds
+from operations.simulating import duties
+from simulator.engine import Engine
+from simulator.loop import run_without_threads
+from simulator.run import RULE, checked_rule, warnings_only, what_is_stays
+from simulator.scenario import FileScenario, read_scenario
+from store.memory import MemoryStore
+
+SCENARIO = "large"
+
+
+def scaled(*, hosts: int, jobs: int) -> FileScenario:
+    """The same load on each of so many hosts, for as long as so many jobs take.
+
+    >>> new = scaled(hosts=1000, jobs=21_800)
+    >>> hosts_of(new), sum(batch.jobs for batch in new.batches), new.horizon_s / DAY_S
+    (1000, 21800, 45.0)
+    """
+    whole = read_scenario(SCENARIO)
+    share = jobs / sum(batch.jobs for batch in whole.batches)
+    longer = share * hosts_of(whole) / hosts
+    batches = [
+        replace(batch, jobs=max(1, round(batch.jobs * share)), at_s=batch.at_s * longer) for batch in whole.batches
+    ]
+    scenario = read_scenario(SCENARIO, {"population.hosts": hosts}).with_batches(batches)
+    return replace(scenario, horizon_s=Seconds(whole.horizon_s * longer))
+
+
+def hosts_of(scenario: FileScenario) -> int:
+    """All that ever take part."""
+    return sum(arrivals.hosts for arrivals in scenario.population.arrivals)
+
+
+def reference_us() -> float:
+    """A fixed pure-Python operation."""
+    begun = time.process_time()
+    found: dict[int, float] = {}
+    for number in range(200_000):
+        found[number % 1009] = found.get(number % 1009, 0.0) + number * 0.5
+    return (time.process_time() - begun) * 1e6 / 20_000
+
+
+def measure(scenario: FileScenario, *, rule: str, seed: int) -> dict[str, object]:
+    """One run; its CPU time, from making the hosts to the last event, counts."""
+    begun = time.process_time()
+    engine = Engine(
+        scenario,
+        seed,
+        store=lambda _: MemoryStore(),
+        settings={RULE: rule},
+        more_duties=duties,
+        watch=lambda _: None,
+    )
+    with warnings_only(), what_is_stays():
+        run_without_threads(engine.run())
+    cpu_s = time.process_time() - begun
+    record = engine.record
+    instances = sum(batch.instances for batch in record.batches.values())
+    us = cpu_s * 1e6 / instances
+    return {
+        "rule": rule,
+        "seed": seed,
+        "hosts": hosts_of(scenario),
+        "jobs": sum(batch.jobs for batch in scenario.batches),
+        "jobs_open": record.jobs_open,
+        "instances": instances,
+        "simulated_days": round((engine.ended_at - scenario.starts_at) / DAY_S, 2),
+        "cpu_s": round(cpu_s, 1),
+        "us_per_instance": round(us, 1),
+        "requests_per_instance": round(record.requests / instances, 3),
+        "in_vain_per_instance": round(record.in_vain / instances, 3),
+        "rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0, 1),
+        "reference_ratio": round(us / reference_us(), 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=10_000)
+    parser.add_argument("--instances", type=int, default=1_000_000, help="jobs; lost ones are sent again")
+    parser.add_argument("--rule", type=checked_rule, default="muster")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    scenario = scaled(hosts=options.hosts, jobs=options.instances)
+    answers = measure(scenario, rule=options.rule, seed=options.seed)
+    if options.json:
+        print(json.dumps(answers))
+        return
+    for name, value in answers.items():
+        print(f"{name:24} {value}", file=sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
