@@ -46,7 +46,8 @@ class OrderedBatch:
     """One batch as the ordering sees it. `request` is the most that any of its jobs asks for, GPUs left out.
 
     `job_flop` is the mean estimate of its jobs. `notes` None: the ordering has not seen it yet.
-    `explained`: there is a breakdown of it. `charged_s` is what its submitter's logical time was charged for it.
+    `explained`: there is a breakdown of it. `charged_s` is what its submitter's logical time was charged for it when it
+    was submitted, `refunded_s` what of that has been given back.
     """
 
     batch: Batch
@@ -57,6 +58,7 @@ class OrderedBatch:
     notes: OrderNotes | None = None
     explained: bool = True
     charged_s: Seconds = Seconds(0.0)
+    refunded_s: Seconds = Seconds(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ class BatchPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogicalCorrection:
-    """What a batch that is over should have been charged in its submitter's logical time, and what it was."""
+    """What a batch that is over should have been charged in its submitter's logical time, and what it is, refunds
+    taken off."""
 
     batch_id: BatchId
     submitter_id: SubmitterId

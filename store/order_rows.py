@@ -25,7 +25,7 @@ from store.rows import Row
 
 
 def ordered_batch(row: Row) -> OrderedBatch:
-    """A row of batches_to_order."""
+    """A row of batches_to_order, or of ended_batch_to_correct."""
     return OrderedBatch(
         rows.batch(row),
         row["batch_flop"],
@@ -35,6 +35,7 @@ def ordered_batch(row: Row) -> OrderedBatch:
         None if row["noted_sent"] is None else _notes(row),
         row["explained"],
         row["charged_s"],
+        row["refunded_s"],
     )
 
 

@@ -110,7 +110,7 @@ async def _write(connection: Connection, charges: OrderingCharges) -> None:
     notes = [order_rows.notes_columns(batch_id, charges.notes[batch_id]) for batch_id in sorted(charges.notes)]
     if notes:
         await connection.execute(load("write_batch_orders"), *order_rows.columns(notes, 10))
-    forgotten = [*charges.forgotten, *await _corrected(connection, charges.corrections)]
+    forgotten = [*charges.forgotten, *await correct_logical_times(connection, charges.corrections)]
     if forgotten:
         await connection.execute(load("drop_batch_orders"), forgotten)
         await connection.execute(load("drop_breakdowns"), forgotten)
@@ -128,8 +128,8 @@ async def _write(connection: Connection, charges: OrderingCharges) -> None:
         await connection.execute(load("write_grants"), *order_rows.columns(grants, 4))
 
 
-async def _corrected(connection: Connection, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
-    """Charge what is due in logical time; the batches that were charged."""
+async def correct_logical_times(connection: Connection, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
+    """Charge what is due in logical time; the batches that were charged. Who submits just now is left out."""
     if not corrections:
         return []
     lines = [(one.batch_id, one.submitter_id, one.charged_s, one.due_s) for one in corrections]

@@ -178,6 +178,7 @@ CREATE TABLE batch (
     logical_start_at        double precision NOT NULL,
     logical_end_at          double precision NOT NULL,
     charged_s               double precision NOT NULL DEFAULT 0,  -- what the submitter's logical time advanced
+    refunded_s              double precision NOT NULL DEFAULT 0,  -- what of that was given back
     batch_flop              double precision NOT NULL,
     deadline_at             double precision,
     user_priority           int NOT NULL DEFAULT 0 CHECK (user_priority BETWEEN -1024 AND 1023),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from domain.batches import Batch, BatchCounts
@@ -13,9 +14,11 @@ from domain.limits import Quantity, Scope
 from domain.ordered_work import SubmissionOrder
 from domain.submission import NewBatch, NewJob, SubmitterStanding
 from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId, later, shard_of
+from priority.refunds import abort_refund
 from store import order_rows, rows
 from store.counters import CountChanges
 from store.counting import Counted, change_counts
+from store.ordering import correct_logical_times
 from store.pool import Connection, Database
 from store.queries import load
 
@@ -169,11 +172,12 @@ class PostgresSubmissions:
             await writer.finish()
 
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
-        """In small transactions: first the batch ends, then its jobs, then what is left unsent.
+        """In small transactions: first the batch ends and its submitter's logical time is refunded, then its jobs end,
+        then what is left unsent.
 
         Broken off half-way, nothing of the batch is given out, and a second call finishes the work.
         """
-        await self._database.fetch("end_batch_as_aborted", batch_id, now)
+        await self._database.in_transaction(partial(_end, batch_id=batch_id, now=now))
         batch = await self._batch(batch_id)
         if batch.state != "aborted":
             return batch
@@ -209,6 +213,17 @@ class PostgresSubmissions:
         if row is None:
             raise NotFoundError("batch", batch_id)
         return rows.batch(row)
+
+
+async def _end(connection: Connection, *, batch_id: BatchId, now: Instant) -> None:
+    """A submitter who submits just now gets the refund with the next ordering."""
+    if await connection.fetchval(load("end_batch_as_aborted"), batch_id, now) is None:
+        return
+    row = await connection.fetchrow(load("ended_batch_to_correct"), batch_id)
+    assert row is not None
+    refund = abort_refund(order_rows.ordered_batch(row))
+    if refund is not None:
+        await correct_logical_times(connection, [refund])
 
 
 def _own_inputs(job: NewJob) -> str | None:

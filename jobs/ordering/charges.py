@@ -7,37 +7,17 @@ difference times the estimate of one. No request pays for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from domain.ordered_work import LogicalCorrection, OrderedBatch, OrderNotes
+from domain.ordered_work import OrderedBatch, OrderNotes
 from domain.ordering import QueueClock
-from domain.units import Flop, Instant
+from domain.units import Instant
 from domain.usage import Charge, ChargeEvent, ChargeKind
 from jobs.ordering.sizing import JobSize
 from priority.charging import charge
-from priority.logical_time import correct_charge
+from priority.refunds import Counted, counted
 
-LEAST_MOVED = 1e-6  # of what was charged: less is not corrected
 MOST_FRACTION = 10.0  # of an estimate that a job is taken to use: what volunteers claim is bounded
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Instances of a batch that count as usage, and those of them that are back."""
-
-    charged: int
-    used: int
-
-
-def counted(one: OrderedBatch) -> Counted:
-    """What its counters come to. What volunteers lost does not count; the errors of jobs that failed do.
-
-    A job fails after `max_errors` errors: those are taken for the submitter's fault.
-    """
-    counts = one.batch.counts
-    faults = min(counts.retries, counts.jobs_failed * one.max_errors)
-    charged = max(0, counts.sent - counts.retries + faults)
-    return Counted(charged, max(0, charged - counts.in_progress))
 
 
 def charges_of(
@@ -109,28 +89,6 @@ def _charges(
         taken = event(ChargeKind.REPORT, estimated, before)
         su = units * (used - notes.used * notes.used_fraction)
         yield charge(replace(taken, used=size.amounts.times(used), used_su=su))
-
-
-def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection | None:
-    """What a batch that is over should have been charged in logical time, by what its instances took; None: as it was.
-
-    Nothing is left of it: what an aborted batch did not use is refunded.
-    """
-    batch = one.batch
-    if one.charged_s <= 0.0 or one.batch_flop <= 0.0:
-        return None
-    found = counted(one)
-    taken = found.charged - found.used + found.used * fraction
-    corrected = correct_charge(
-        charged_s=one.charged_s,
-        used_flop=Flop(taken * one.job_flop),
-        left_flop=Flop(0.0),
-        pool_flop_per_s=one.batch_flop / one.charged_s,  # with its share: what a second was charged for
-        share_fraction=1.0,
-    )
-    if abs(corrected.moved_s) <= LEAST_MOVED * one.charged_s:
-        return None
-    return LogicalCorrection(batch.batch_id, batch.submitter_id, one.charged_s, corrected.charged_s)
 
 
 def fraction_of(sampled: Sequence[float], old: float) -> float:

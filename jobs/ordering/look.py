@@ -26,7 +26,7 @@ from domain.ordering import BatchFacts, Breakdown, QueueClock
 from domain.units import BatchId, Instant
 from jobs.ordering.books import Books
 from jobs.ordering.caps import Caps, Waiting
-from jobs.ordering.charges import charges_of, clocked, fraction_of, logical_correction
+from jobs.ordering.charges import charges_of, clocked, fraction_of
 from jobs.ordering.grants import Grants
 from jobs.ordering.rooms import Claim, Room, idle_holds, in_progress, rooms, soft_sentences
 from jobs.ordering.rows import Row, differs, passed_over
@@ -35,6 +35,7 @@ from priority.moment import Moment, request_pe
 from priority.order import Order
 from priority.parameters import queues
 from priority.policies import policy_of
+from priority.refunds import logical_correction
 from priority.standings import Standings, standings
 
 

@@ -15,9 +15,7 @@ from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
     BatchPlace,
     LeafUsage,
-    LogicalCorrection,
     Member,
-    OrderedBatch,
     OrderingCharges,
     OrderingView,
     Reference,
@@ -25,9 +23,9 @@ from domain.ordered_work import (
     WindowUsage,
 )
 from domain.ordering import Request, ServiceLevel
-from domain.units import AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds
+from domain.units import AccountId, BatchId, FlopPerSecond, Instant, Seconds
 from domain.usage import DecayedUsage
-from store.memory.order_book import OrderBook, limit_key
+from store.memory.order_book import OrderBook, correct_logical_times, limit_key, ordered_batch
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
 from store.memory.work import Work
@@ -46,7 +44,7 @@ class MemoryOrdering:
         wanted = [one for one in batches.values() if one.state is BatchState.ACTIVE or one.batch_id in book.notes]
         return OrderingView(
             book.serial,
-            [self._ordered(batch) for batch in wanted],
+            [ordered_batch(batch, book) for batch in wanted],
             list(self._registry.accounts.values()),
             members_of(self._registry),
             [book.usage[leaf] for leaf in sorted(book.usage)],
@@ -80,7 +78,7 @@ class MemoryOrdering:
         book.serial += 1
         book.reference = charges.reference
         book.notes.update(charges.notes)
-        for batch_id in (*charges.forgotten, *self._corrected(charges.corrections)):
+        for batch_id in (*charges.forgotten, *correct_logical_times(self._registry, self._work, charges.corrections)):
             book.notes.pop(batch_id, None)
             book.breakdowns.pop(batch_id, None)
         book.usage.update({one.leaf: one for one in charges.usage})
@@ -109,36 +107,6 @@ class MemoryOrdering:
     async def explain(self, records: Mapping[BatchId, Mapping[str, object]], *, now: Instant) -> None:
         del now  # it is in the records, too
         self._book.breakdowns.update({batch_id: json.loads(json.dumps(record)) for batch_id, record in records.items()})
-
-    def _corrected(self, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
-        """Charge what is due in logical time; the batches that were charged."""
-        submitters, found = self._registry.submitters, []
-        for one in corrections:
-            batch = self._work.batches[one.batch_id]
-            if batch.new.charged_s == one.charged_s:
-                batch.new = replace(batch.new, charged_s=one.due_s)
-                submitter = submitters[one.submitter_id]
-                logical_at = Instant(submitter.logical_at + (one.due_s - one.charged_s))
-                submitters[one.submitter_id] = replace(submitter, logical_at=logical_at)
-                found.append(one.batch_id)
-        return found
-
-    def _ordered(self, batch: StoredBatch) -> OrderedBatch:
-        classes = batch.classes
-        return OrderedBatch(
-            batch.as_batch(),
-            batch.new.batch_flop,
-            Request(
-                max(one.ncpus for one in classes),
-                max(one.memory_bytes for one in classes),
-                max(one.disk_bytes for one in classes),
-            ),
-            Flop(statistics.fmean(one.fpops_est_flop for one in classes)),
-            min(one.max_errors for one in classes),
-            self._book.notes.get(batch.batch_id),
-            batch.batch_id in self._book.breakdowns,
-            batch.new.charged_s,
-        )
 
     def _used_fractions(self, batch: StoredBatch) -> list[float]:
         found = []
@@ -180,12 +148,6 @@ class MemoryOrderingRules:
         self._book.grants[account_id] = new
 
     async def drop_grant(self, account_id: AccountId) -> None:
-    async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
-        batch = self._work.batches.get(batch_id)
-        if batch is None or batch.state is not BatchState.ACTIVE or batch.new.deadline_at is None:
-            raise NotFoundError("active batch with a deadline", batch_id)
-        batch.new = replace(batch.new, deadline_at=deadline_at)
-
         self._book.grants.pop(account_id, None)
 
     async def limits(self) -> Sequence[Limit]:
@@ -217,6 +179,12 @@ class MemoryOrderingRules:
         if batch is None or batch.state is not BatchState.ACTIVE:
             raise NotFoundError("active batch", batch_id)
         batch.new = replace(batch.new, level=level or batch.new.level, queue=queue or batch.new.queue)
+
+    async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE or batch.new.deadline_at is None:
+            raise NotFoundError("active batch with a deadline", batch_id)
+        batch.new = replace(batch.new, deadline_at=deadline_at)
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
         active = [batch for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE]

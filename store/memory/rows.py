@@ -69,6 +69,7 @@ class StoredBatch:
     turnaround_s_per_flop: Mapping[AppId, float] = field(default_factory=dict)  # of every app, as it is now
     hold: str | None = None  # the limits that hold it
     sent_most: int | None = None
+    refunded_s: Seconds = Seconds(0.0)  # of what its submitter's logical time was charged
     tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was looked at last
 
     columns: Columns | None = None  # store.memory.batch_columns

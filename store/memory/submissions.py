@@ -16,7 +16,8 @@ from domain.ordered_work import OrderNotes, SubmissionOrder
 from domain.ordering import QueueClock
 from domain.submission import NewBatch, NewJob, SubmitterStanding
 from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId
-from store.memory.order_book import OrderBook
+from priority.refunds import abort_refund
+from store.memory.order_book import OrderBook, correct_logical_times, ordered_batch
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredJob
 from store.memory.work import Work
@@ -138,6 +139,9 @@ class MemorySubmissions:
         if batch.state is not BatchState.ACTIVE:
             return batch.as_batch()
         self._work.end_batch(batch, BatchState.ABORTED, now=now)
+        refund = abort_refund(ordered_batch(batch, self._book))
+        if refund is not None and not self.lock(batch.new.submitter_id).locked():
+            correct_logical_times(self.registry, self._work, [refund])
         for job_id in batch.job_ids:
             job = self._work.jobs[job_id - 1]
             if job.state is JobState.OPEN:

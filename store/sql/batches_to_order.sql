@@ -1,9 +1,10 @@
 -- Purpose: every active batch, and every other one that something is still to be charged for.
 -- Arguments: none.
--- Result: rows of batch_with_counts by batch_id, with what the ordering noted of each (columns noted_*, null where it noted
+-- Result: rows of batch_with_counts by batch_id with refunded_s, with what the ordering noted of each (columns noted_*, null where it noted
 --   nothing yet), whether it is explained, and what its jobs ask for: the most of its classes, and the mean estimate.
 SELECT
     batch_with_counts.*,
+    (SELECT refunded_s FROM batch WHERE batch.batch_id = wanted.batch_id) AS refunded_s,
     noted.waited_s AS noted_waited_s,
     noted.waiting_since AS noted_waiting_since,
     noted.bypassed AS noted_bypassed,

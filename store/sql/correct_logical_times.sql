@@ -1,6 +1,7 @@
 -- Purpose: charge submitters' logical times for what batches that are over used. Whoever submits just now is left for the next
 --   time, and so is a batch that was charged otherwise meanwhile.
--- Arguments: $1 batch_ids, $2 submitter_ids, $3 what each was charged, $4 what is due, in seconds (arrays).
+-- Arguments: $1 batch_ids, $2 submitter_ids, $3 what each is charged, refunds taken off, $4 what is due, in
+--   seconds (arrays).
 -- Result: batch_id, of those that were charged.
 WITH wanted AS (
     SELECT *
@@ -15,10 +16,10 @@ locked AS (
     FOR NO KEY UPDATE SKIP LOCKED
 ),
 changed AS (
-    UPDATE batch SET charged_s = wanted.due_s
+    UPDATE batch SET refunded_s = batch.charged_s - wanted.due_s
     FROM wanted
     JOIN locked ON locked.submitter_id = wanted.submitter_id
-    WHERE batch.batch_id = wanted.batch_id AND batch.charged_s = wanted.charged_s
+    WHERE batch.batch_id = wanted.batch_id AND batch.charged_s - batch.refunded_s = wanted.charged_s
     RETURNING wanted.batch_id, wanted.submitter_id, wanted.due_s - wanted.charged_s AS moved_s
 ),
 moved AS (

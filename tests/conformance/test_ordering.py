@@ -289,11 +289,12 @@ async def test_a_batch_that_is_over_is_charged_in_logical_time_for_what_it_used(
     batch = await a_submitted_batch(store, logical_start_at=NOW, charged_s=Seconds(50.0))
     await store.submissions.abort_batch(batch.batch_id, now=NOW)
     [one] = (await store.ordering.view()).batches
-    assert one.charged_s == 50.0
-    correction = LogicalCorrection(batch.batch_id, SubmitterId(1), Seconds(50.0), Seconds(20.0))
+    assert (one.charged_s, one.refunded_s) == (50.0, 50.0)  # nothing of it was sent
+    assert (await store.people.submitter("default")).logical_at == NOW
+    correction = LogicalCorrection(batch.batch_id, SubmitterId(1), Seconds(0.0), Seconds(20.0))
 
-    await store.ordering.charge(charges(corrections=[replace(correction, charged_s=Seconds(49.0))]))
-    assert (await store.people.submitter("default")).logical_at == NOW + 50.0  # charged otherwise meanwhile
+    await store.ordering.charge(charges(corrections=[replace(correction, charged_s=Seconds(1.0))]))
+    assert (await store.people.submitter("default")).logical_at == NOW  # charged otherwise meanwhile
     assert len((await store.ordering.view()).batches) == 1
 
     await store.ordering.charge(charges(serial=1, corrections=[correction]))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from domain.errors import InvalidInputError
+from domain.jobs import InstanceState
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Permission
 from domain.units import BatchId, Seconds, later
@@ -171,11 +172,35 @@ async def test_an_aborted_batch_gives_back_the_logical_time_it_did_not_use(proje
     charged_s = (await project.people.submitter("ada")).logical_at - NOW
     sent = await a_sent_instance(project, adas, host)  # one of ten
     await project.submissions.abort_batch(adas, now=NOW)
+    assert (await project.people.submitter("ada")).logical_at - NOW == pytest.approx(charged_s / 10)  # at once
+
     await ordered(project)
-    assert (await project.people.submitter("ada")).logical_at == NOW + charged_s  # something is under way
+    [under_way] = (await project.ordering.view()).batches
+    assert under_way.charged_s - under_way.refunded_s == pytest.approx(charged_s / 10)
 
     await report(project, host, a_report(sent))
     await ordered(project)
 
     assert (await project.people.submitter("ada")).logical_at - NOW == pytest.approx(charged_s / 10)
     assert list((await project.ordering.view()).batches) == []
+
+
+async def test_what_was_lost_after_the_abort_is_given_back_too(project: Store) -> None:
+    host = await a_registered_host(project, flop_per_s=1e9, last_rpc_at=NOW)
+    adas = await submitted(project, "ada")
+    sent = await a_sent_instance(project, adas, host)
+    await project.submissions.abort_batch(adas, now=NOW)
+    await report(project, host, a_report(sent, to_state=InstanceState.ABORTED))
+    await ordered(project)
+
+    assert (await project.people.submitter("ada")).logical_at - NOW == pytest.approx(0.0, abs=1e-6)
+
+
+async def test_a_second_abort_gives_nothing_back(project: Store) -> None:
+    await submitted(project, "ada")
+    before_s = (await project.people.submitter("ada")).logical_at - NOW
+    second = await submitted(project, "ada")
+    for _ in range(2):
+        await project.submissions.abort_batch(second, now=NOW)
+
+    assert (await project.people.submitter("ada")).logical_at - NOW == pytest.approx(before_s)
