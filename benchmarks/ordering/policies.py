@@ -1,16 +1,12 @@
-"""How much CPU does it take to put all batches in order, and to do it again after one charge? No database.
+"""How much CPU do the policies take, without a database?
 
-`python -m benchmarks.ordering [--batches N] [--submitters N] [--json]`. Submitters with shares and usage in a tree of
-accounts, batches of all sizes and ages; every policy with all of its terms weighted. A full ordering makes the
-fair-share tree, every batch's key and the sort; a charge makes the tree anew, what submitters share, and the sort.
-`explain_us` is what one stored breakdown costs. `reference_ratio` is the multi-factor's full ordering over a fixed
-pure-Python operation timed in the same run.
+Submitters with shares and usage in a tree of accounts, batches of all sizes and ages; every policy with all of its
+terms weighted. A full ordering makes the fair-share tree, every batch's key and the sort; a charge makes the tree anew,
+what submitters share, and the sort. `explain_us` is what one stored breakdown costs.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import statistics
 import sys
@@ -159,21 +155,3 @@ def measure(batches: int, submitters: int) -> dict[str, object]:
     full = policies["multifactor"]["full_ms"]
     answers["reference_ratio"] = round(full / reference_ms(), 3)
     return answers
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batches", type=int, default=10_000, help="batches that wait")
-    parser.add_argument("--submitters", type=int, default=1_000, help="submitters they belong to")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    asked = parser.parse_args()
-    answers = measure(asked.batches, asked.submitters)
-    if asked.json:
-        print(json.dumps(answers))
-        return
-    for name, value in answers.items():
-        print(f"{name:24} {value}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""What ordering all batches costs."""

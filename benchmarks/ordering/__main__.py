@@ -1,0 +1,45 @@
+"""How much CPU does it take to put all batches in order, and to do it again after one charge?
+
+`python -m benchmarks.ordering [--batches N] [--submitters N] [--no-service] [--json]`. `policies`: the pure code alone,
+by policy (policies.py); `full_ms` and `charge_ms` are the worst of them. `reference_ratio` is the multi-factor's full
+ordering over a fixed pure-Python operation timed in the same run. `service`: the duty as the background process runs
+it, on an embedded database in a temporary folder (service.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from benchmarks.ordering.policies import measure
+from benchmarks.ordering.service import measure_service
+from domain.clock import SystemClock
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batches", type=int, default=10_000, help="batches that wait")
+    parser.add_argument("--submitters", type=int, default=1_000, help="submitters they belong to")
+    parser.add_argument("--no-service", action="store_true", help="leave the database out")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    asked = parser.parse_args()
+    answers = measure(asked.batches, asked.submitters)
+    if not asked.no_service:
+        folder = Path(tempfile.mkdtemp(prefix="muster-ordering-"))
+        try:
+            answers["service"] = asyncio.run(measure_service(asked.batches, asked.submitters, folder, SystemClock()))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    if asked.json:
+        print(json.dumps(answers))
+        return
+    for name, value in answers.items():
+        print(f"{name:24} {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""How much CPU does one ordering take in service, of the background process and of PostgreSQL?
+
+A project of ten-job batches on an embedded database, and the duty `ordering` as the background process runs it, by
+policy: `all`, every batch stands elsewhere than before and is explained (the first ordering after a change of policy);
+`sent`, a minute later, an instance of each hundredth batch was sent meanwhile; `quiet`, a minute after that, nothing
+was.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+
+import asyncpg
+import psutil
+
+from benchmarks.dispatch.world import APP, install_project
+from benchmarks.ordering.policies import SETTINGS
+from domain.apps import App
+from domain.clock import Clock
+from domain.units import AppId, Instant, Seconds, later
+from jobs.build import build_orderer
+from operations.database import database_dsn, release_database
+from store.postgres import PostgresStore, open_store
+
+ACCOUNTS = 12
+SENT_EVERY = 100
+PERIOD_S = 60.0
+REPEATS = 3
+POLICIES = ("multifactor", "components", "equal_access", "logical_time")
+
+
+@cache
+def sql(name: str) -> str:
+    """The text of sql/<name>.sql."""
+    return files("benchmarks.ordering").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+
+
+class Turned:
+    """A clock whose hours are turned by hand; seconds pass as they do."""
+
+    def __init__(self, now: Instant) -> None:
+        self.at = now
+
+    def now(self) -> Instant:
+        return self.at
+
+    def monotonic(self) -> Seconds:
+        return Seconds(time.monotonic())
+
+    async def sleep(self, duration_s: float) -> None:
+        self.at = later(self.at, duration_s)
+
+
+async def measure_service(batches: int, submitters: int, folder: Path, clock: Clock) -> dict[str, object]:
+    """Milliseconds of CPU of each kind of ordering: `_ms` of the background process, `_database_ms` of PostgreSQL."""
+    project = await install_project(folder, url="http://127.0.0.1:9/", slots=1000, clock=clock)
+    dsn = await database_dsn(project)
+    try:
+        turned = Turned(clock.now())
+        store = await open_store(
+            dsn, clock=turned, min_size=1, max_size=1
+        )  # one server process to ask for its CPU time
+        connection = await asyncpg.connect(dsn)
+        try:
+            await _fill(store, connection, batches, submitters, turned.now())
+            pid = await connection.fetchval(
+                "SELECT pid FROM pg_stat_activity WHERE application_name = 'muster' AND datname = current_database()"
+            )
+            duty = _Duty(store, connection, turned, psutil.Process(pid))
+            return {name: await duty.measured(name) for name in POLICIES}
+        finally:
+            await connection.close()
+            await store.close()
+    finally:
+        release_database(project)
+
+
+async def _fill(
+    store: PostgresStore, connection: asyncpg.Connection, batches: int, submitters: int, now: Instant
+) -> None:
+    app = await store.applications.add_app(App(AppId(0), APP, "Test application"))
+    for number in range(ACCOUNTS):
+        await store.people.add_account(f"a{number}", parent=None, shares=1.0 + number % 5)
+    accounts = [one.account_id for one in await store.people.accounts()]
+    await connection.execute(sql("submitters"), submitters, accounts, now, timeout=600.0)
+    await connection.execute(sql("waiting"), app.app_id, batches, now, timeout=600.0)
+    await connection.execute("VACUUM (ANALYZE)", timeout=600.0)
+
+
+class _Duty:
+    """Orderings one after the other, with what is sent between them."""
+
+    def __init__(
+        self, store: PostgresStore, connection: asyncpg.Connection, clock: Turned, server: psutil.Process
+    ) -> None:
+        self._store = store
+        self._connection = connection
+        self._clock = clock
+        self._server = server
+
+    async def measured(self, policy: str) -> Mapping[str, object]:
+        print(f"{policy} in service ...", file=sys.stderr)
+        changes = {"ordering.policy": policy} | {f"ordering.{key}": value for key, value in SETTINGS.items()}
+        found = await self._round(changes)
+        for _ in range(REPEATS - 1):
+            await self._round({"ordering.policy": "fifo"})
+            for key, values in (await self._round(changes)).items():
+                found[key] += values
+        return {key: round(median(values), 1) for key, values in found.items()}
+
+    async def _round(self, changes: Mapping[str, object]) -> dict[str, list[float]]:
+        await self._store.settings.set_settings(changes, now=self._clock.now(), who="benchmark", why="")
+        figures = await self._ordering("all")
+        await self._connection.execute(sql("send"), SENT_EVERY)
+        figures |= await self._ordering("sent")
+        return figures | await self._ordering("quiet")
+
+    async def _ordering(self, name: str) -> dict[str, list[float]]:
+        await self._clock.sleep(PERIOD_S)
+        catalogue = await self._store.applications.load_catalogue()
+        orderer = build_orderer(self._store.ordering, lambda: catalogue, self._clock)
+        server_s, own_s = self._server_s(), time.process_time()
+        report = await orderer.run_once()
+        own_ms, server_ms = 1000.0 * (time.process_time() - own_s), 1000.0 * (self._server_s() - server_s)
+        written: dict[str, float] = {f"{name}_moved": report.moved, f"{name}_explained": report.explained}
+        took = {f"{name}_ms": own_ms, f"{name}_database_ms": server_ms}
+        return {key: [float(value)] for key, value in (took | written).items()}
+
+    def _server_s(self) -> float:
+        spent = self._server.cpu_times()
+        return float(spent.user + spent.system)
