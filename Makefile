@@ -3,8 +3,9 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BESIDE := $(MAKE) --no-print-directory
 
-.PHONY: setup system demo test lint unit e2e faults bench clean
+.PHONY: setup system demo test lint unit main second-postgres e2e faults bench clean
 
 setup: $(STAMP)
 
@@ -35,17 +36,24 @@ lint: setup
 unit: setup
 	$(BIN)/pytest -q -m "not e2e and not database"
 
+# They wait most of the time, for the stock client: more of them at once than there are processors.
 e2e: setup system
-	$(BIN)/pytest -q -m e2e
+	$(BIN)/pytest -q -n 4 --dist worksteal -m e2e tests/e2e tests/acceptance
+
+# Everything else. The end-to-end tests beside it have due dates to keep, so this gives way to them.
+main: setup system
+	nice -n 5 $(BIN)/pytest -q -n 2 -m "not e2e and not faults"
+
+second-postgres: setup system
+	bash tests/debian_postgres.sh nice -n 5 $(BIN)/pytest -q -n 2 tests/conformance tests/database
 
 # All of them: nodes and databases are killed again and again, connections are silent for half a minute.
 faults: setup system
 	$(BIN)/pytest -q tests/faults
 
-test: setup system lint
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m "not e2e and not faults"
-	bash tests/debian_postgres.sh $(BIN)/pytest -q -n 2 tests/conformance tests/database
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m e2e
+test: setup
+	@bash tests/side_by_side.sh "$(BESIDE) system" "$(BESIDE) lint"
+	@bash tests/side_by_side.sh "$(BESIDE) e2e second-postgres" "$(BESIDE) main"
 
 # The quick ones; the others are named in benchmarks/README.md.
 bench: setup

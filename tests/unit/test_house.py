@@ -99,6 +99,14 @@ def test_the_operators_manual_gives_the_defaults_that_hold() -> None:
         assert shown == str(default) or float(shown) == default, key
 
 
+def test_end_to_end_tests_are_where_the_makefile_looks_for_them() -> None:
+    mark = "mark." + "e2e"
+    marked = [path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*.py") if mark in path.read_text()]
+
+    assert {path.parts[0] for path in marked} == {"e2e", "acceptance"}
+    assert "-m e2e tests/e2e tests/acceptance\n" in (ROOT / "Makefile").read_text()
+
+
 @pytest.mark.parametrize("code", list(RefusalCode))
 def test_every_refusal_code_is_given_by_somebody(code: RefusalCode) -> None:
     pattern = re.compile(rf"\b(?:RefusalCode|Code)\.{code.name}\b")
