@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from statistics import median
 
@@ -60,9 +60,13 @@ def figures_of(
     ended_at: Instant,
     deadlines_missed: int,
     forecast_coverage: float | None = None,
+    learning: Set[str] = frozenset(),
 ) -> Figures:
-    """The figures of one run that ended at `ended_at`."""
-    batches = list(record.batches.values())
+    """The figures of one run that ended at `ended_at`, of all batches but those named in `learning`.
+
+    What volunteers live through and how long jobs wait is told of the whole run.
+    """
+    batches = [batch for batch in record.batches.values() if batch.name not in learning]
     lived = list(facts)
     instances = sum(batch.instances for batch in batches)
     jobs = sum(batch.jobs for batch in batches)
@@ -78,7 +82,7 @@ def figures_of(
         tight_fraction=_ratio(sum(batch.tight for batch in batches), instances),
         deadline_mode_fraction=_ratio(sum(one.deadline_mode for one in lived), sum(one.run for one in lived)),
         deadline_miss_fraction=_ratio(deadlines_missed, instances),
-        preempted_s_per_job=_ratio(sum(one.preempted_s for one in lived), jobs),
+        preempted_s_per_job=_ratio(sum(one.preempted_s for one in lived), sum(b.jobs for b in record.batches.values())),
         validation_delay_s=float(np.median(delays)) if delays.size else None,
         validation_delay_p90_s=float(np.quantile(delays, 0.9)) if delays.size else None,
         fairness_gap_fraction=record.shares.gap_fraction,

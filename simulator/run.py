@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -63,7 +63,8 @@ def run_case(case: Case, more_duties: MoreDuties, watch: Watch) -> Ran:
     """
     Settings.from_mapping(case.settings)
     if checked_rule(case.rule) == CLAIRVOYANT:
-        return Ran(bound_figures(clairvoyant(case.scenario, case.seed), case.scenario.batches))
+        plans = [plan for plan in case.scenario.batches if plan.name not in case.scenario.learning]
+        return Ran(bound_figures(clairvoyant(case.scenario, case.seed), plans))
     engine = Engine(
         case.scenario,
         case.seed,
@@ -74,7 +75,7 @@ def run_case(case: Case, more_duties: MoreDuties, watch: Watch) -> Ran:
     )
     with warnings_only(), what_is_stays():
         run_without_threads(engine.run())
-    return Ran(run_without_threads(_figures(engine)), _ends_s(engine))
+    return Ran(run_without_threads(_figures(engine, case.scenario.learning)), _ends_s(engine))
 
 
 @contextmanager
@@ -102,14 +103,16 @@ def what_is_stays() -> Iterator[None]:
         gc.unfreeze()
 
 
-async def _figures(engine: Engine) -> Figures:
-    batches = [await engine.store.views.batch(batch_id) for batch_id in engine.record.batches]
+async def _figures(engine: Engine, learning: Set[str]) -> Figures:
+    told = [one.batch_id for one in engine.record.batches.values() if one.name not in learning]
+    batches = [await engine.store.views.batch(batch_id) for batch_id in told]
     return figures_of(
         engine.record,
         [volunteer.facts() for volunteer in engine.volunteers],
         ended_at=engine.ended_at,
         deadlines_missed=sum(batch.counts.deadlines_missed for batch in batches),
         forecast_coverage=engine.record.coverage_fraction,
+        learning=learning,
     )
 
 

@@ -50,14 +50,17 @@ MOST_DAYS = 3650.0
 
 @dataclass(frozen=True, slots=True)
 class AppPlan:
-    """An app with a version for each platform, on CPUs and for each type of GPU."""
+    """An app with a version for each platform, on CPUs and for each type of GPU; or with these `versions`."""
 
     name: str
     ncpus: float = 1.0
     gpu_types: tuple[str, ...] = ()
     on_cpus: bool = True
+    versions: tuple[AppVersion, ...] = ()
 
     def program(self, platforms: Sequence[str]) -> Program:
+        if self.versions:
+            return Program(App(AppId(0), self.name), tuple(replace(one, files=()) for one in self.versions))
         classes = [PlanClass("" if self.ncpus == 1.0 else f"mt{self.ncpus:g}", self.ncpus)] if self.on_cpus else []
         classes += [PlanClass(f"gpu_{kind}", 0.1, ProcessorType(kind)) for kind in self.gpu_types]
         versions = [
@@ -70,7 +73,7 @@ class AppPlan:
 
 @dataclass(frozen=True, slots=True)
 class FileScenario:
-    """A checked scenario. `batches` are in the order of their instants."""
+    """A checked scenario. `batches` are in the order of their instants; figures leave the `learning` ones out."""
 
     name: str
     starts_at: Instant
@@ -82,6 +85,7 @@ class FileScenario:
     batches: tuple[BatchPlan, ...]
     outages: tuple[Outage, ...] = ()
     delay_bound_s: Seconds = Seconds(7 * DAY_S)  # of batches that do not say otherwise
+    learning: frozenset[str] = frozenset()
 
     @property
     def programs(self) -> Sequence[Program]:

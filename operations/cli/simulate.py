@@ -80,7 +80,7 @@ def simulate(
         seeds=range(first_seed, first_seed + seeds),
         settings=dict(_pair(setting, "--set") for setting in settings),
     )
-    ran = _run(cases, processes=processes, dask_address=dask_address)
+    ran = run_cases(cases, processes=processes, dask_address=dask_address)
     comparison = compared(cases, ran)
     if not as_json:
         Console().print(table_of(comparison), charts_of(comparison))
@@ -97,7 +97,8 @@ def _pair(text: str, option: str) -> tuple[str, object]:
     return key, parsed(value)
 
 
-def _run(cases: Sequence[Case], *, processes: int | None, dask_address: str | None) -> list[Ran]:
+def run_cases(cases: Sequence[Case], *, processes: int | None, dask_address: str | None = None) -> list[Ran]:
+    """Run them, with a bar for each on a terminal."""
     at_once = min(len(cases), processes or os.cpu_count() or 1)
     with Bars(cases) as bars:
         if dask_address is not None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 from collections.abc import Sequence
 
 import click
+from rich.console import Console
 
 from domain.errors import InvalidInputError
 from operations.cli.context import Run, as_text, command, to_json
 from operations.cli.settings import parsed
+from operations.cli.simulate import run_cases
 from operations.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
+from operations.thresholds.replay import MOST_HOSTS, SOME_DAYS, SOME_HOSTS, replay
 from operations.thresholds.service import Thresholds
-from operations.thresholds.shown import preview_as_json, preview_as_text, thresholds_as_text
+from operations.thresholds.shown import preview_as_json, preview_as_text, replayed_in_words, thresholds_as_text
+from simulator.report import table_of
+from simulator.text_charts import charts_of
 
 CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
 
@@ -33,12 +39,43 @@ async def show(run: Run) -> None:
 
 @thresholds.command("preview")
 @CHANGES
+@click.option("--simulate", "simulates", is_flag=True, help="Simulate the project as it is and as it would be.")
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Simulations of each side.")
+@click.option(
+    "--hosts", type=click.IntRange(1, MOST_HOSTS), default=SOME_HOSTS, show_default=True, help="Simulated, at most."
+)
+@click.option(
+    "--days", type=click.FloatRange(0.0, 365.0, min_open=True), default=SOME_DAYS, show_default=True, help="Simulated."
+)
+@click.option("--processes", type=click.IntRange(min=1), default=None, help="At a time; one per CPU by default.")
 @command
-async def preview(run: Run, values: tuple[str, ...]) -> None:
-    """Show what a change would do, by the hosts and the work of this moment; change nothing."""
+async def preview(
+    run: Run, values: tuple[str, ...], simulates: bool, seeds: int, hosts: int, days: float, processes: int | None
+) -> None:
+    """Show what a change would do, by the hosts and the work of this moment; change nothing.
+
+    With --simulate every threshold may be tried: the hosts that called lately, as they were measured, and the batches
+    that wait now are simulated with the thresholds as they are and as they would be. docs/operating.md says what that
+    assumes.
+    """
+    if simulates:
+        await _simulated(run, changes_given(values), seeds=seeds, hosts=hosts, days=days, processes=processes)
+        return
     async with run.store() as store:
         found = await Thresholds(store, run.clock).preview(changes_given(values, FORESEEN))
     click.echo(to_json(preview_as_json(found)) if run.as_json else preview_as_text(found))
+
+
+async def _simulated(run: Run, changes: Changes, *, seeds: int, hosts: int, days: float, processes: int | None) -> None:
+    async with run.store() as store:
+        prepared = await replay(store, run.clock, changes, seeds=range(1, seeds + 1), most_hosts=hosts, days=days)
+    ran = await asyncio.to_thread(run_cases, prepared.cases, processes=processes)
+    found = prepared.replayed(ran)
+    if run.as_json:
+        click.echo(to_json(found.as_json()))
+        return
+    click.echo(replayed_in_words(found))
+    Console().print(table_of(found.comparison), charts_of(found.comparison))
 
 
 @thresholds.command("set")

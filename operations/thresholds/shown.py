@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any  # a JSON document's values
 
 from operations.thresholds.preview import Side, TypePreview, Wait
+from operations.thresholds.replay import Replayed
 from operations.thresholds.service import Preview
 
 
@@ -94,7 +95,7 @@ def preview_as_text(preview: Preview) -> str:
 
 def _lines(preview: Preview) -> Iterator[str]:
     for key, before, after in preview.changes:
-        yield f"{key}: {before:g} -> {after:g}" if _are_numbers(before, after) else f"{key}: {before} -> {after}"
+        yield _change(key, before, after)
     yield from stale_in_words(preview.stale_cut_points, preview.computed_at)
     yield ""
     yield "Hosts that called lately, and calls an hour from those that pass:"
@@ -117,6 +118,20 @@ def _lines(preview: Preview) -> Iterator[str]:
             f"  {preview.app_names[wait.app_id]} {wait.gate.value:8} {wait.jobs} jobs: "
             f"{_of_wait(wait.old)}  ->  {_of_wait(wait.new)}"
         )
+
+
+def replayed_in_words(found: Replayed) -> str:
+    """What was simulated, before the table of its figures."""
+    recent = found.recent
+    simulated = (
+        f"{recent.hosts} of {recent.active} hosts that called lately, and {recent.jobs} of the {recent.jobs_open} "
+        f"open jobs of {recent.batches} waiting batches, simulated {found.comparison.seeds} times:"
+    )
+    return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), simulated))
+
+
+def _change(key: str, before: object, after: object) -> str:
+    return f"{key}: {before:g} -> {after:g}" if _are_numbers(before, after) else f"{key}: {before} -> {after}"
 
 
 def _are_numbers(*values: object) -> bool:

@@ -1,0 +1,205 @@
+"""The project itself as a scenario: its computers as they were measured lately, and the work that waits now.
+
+A sample of the computers gets as large a share of the jobs. Nothing is known of them when the simulation starts: for
+the first days they do work that can wait, of the usual size; then the waiting batches come, in their order. What is
+assumed is told in docs/operating.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from domain.apps import CPU
+from domain.batches import QoS
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from domain.insight import JobSize, WaitingBatch
+from domain.populations import AppFacts
+from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds, SubmitterId
+from operations.catalogue import fresh_catalogue
+from operations.ports import Applications, Insight, People, SettingStore
+from operations.thresholds.measured import measured_hosts
+from simulator.measured import MeasuredHost, MeasuredPopulation
+from simulator.ports import ShareOf
+from simulator.scenario import AppPlan, FileScenario
+from simulator.submitters import BatchPlan
+
+MOST_HOSTS = 5000
+MOST_BATCHES = 200  # waiting ones, first in order
+LEARN_S = 7 * DAY_S
+LEARN_FRACTION = 0.8  # of what the computers could do in that time
+MOST_TO_LEARN = 40  # jobs per computer: enough to know it by
+LEAST_TO_LEARN = 4
+LEAST_DEADLINE_S = 60.0  # of a batch whose deadline has passed
+LEARNING = "learning"
+SCENARIO = "recent"
+
+
+class AppFactsReader(Protocol):
+    async def facts(self, app_id: AppId) -> AppFacts: ...
+
+
+class RecentStore(Protocol):
+    """What is read of the database."""
+
+    @property
+    def applications(self) -> Applications: ...
+    @property
+    def settings(self) -> SettingStore: ...
+    @property
+    def insight(self) -> Insight: ...
+    @property
+    def people(self) -> People: ...
+    @property
+    def hav_tables(self) -> AppFactsReader: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The project as a scenario. `hosts` of the `active` computers are simulated, with `jobs` of the `jobs_open` jobs
+    of `batches` waiting batches."""
+
+    scenario: FileScenario
+    catalogue: Catalogue
+    read_at: Instant
+    hosts: int
+    active: int
+    batches: int
+    jobs: int
+    jobs_open: int
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "read_at": self.read_at,
+            "hosts": self.hosts,
+            "hosts_active": self.active,
+            "batches": self.batches,
+            "jobs": self.jobs,
+            "jobs_open": self.jobs_open,
+        }
+
+
+async def recent_project(store: RecentStore, clock: Clock, *, most_hosts: int, days: float) -> Recent:
+    """Read the project. `days` are simulated from the instant at which the waiting batches come.
+
+    Raises InvalidInputError when no computer called lately, or nothing waits.
+    """
+    catalogue = await fresh_catalogue(store.applications, clock)
+    now = clock.now()
+    active_s = catalogue.settings.ranking.active_s
+    sample = await store.insight.sampled_hosts(most_hosts, active_since=Instant(now - active_s))
+    waiting = [
+        one for one in await store.insight.waiting_batches(MOST_BATCHES) if catalogue.current.get(one.batch.app_id)
+    ]
+    sizes = await store.insight.job_sizes([one.batch.batch_id for one in waiting])
+    usual = await _usual_sizes(store, waiting, sizes)
+    hosts = measured_hosts(sample.hosts, catalogue.versions, usual)
+    if not hosts:
+        raise InvalidInputError("population", f"computers that called in the last {active_s / DAY_S:g} days", 0)
+    if not waiting:
+        raise InvalidInputError("batches", "at least one with unsent instances, of an app that has versions", 0)
+    share = len(hosts) / max(len(hosts), sample.active)
+    submitters = {one.submitter_id: ShareOf(one.name, one.shares) for one in await store.people.submitters()}
+    plans = list(_plans(waiting, sizes, catalogue, submitters, share=share, now=now))
+    changed = {
+        key: value
+        for key, value in (await store.settings.settings()).items()
+        if key not in {error.field for error in catalogue.unfit_settings}
+    }
+    scenario = FileScenario(
+        SCENARIO,
+        now,
+        Seconds(LEARN_S + days * DAY_S),
+        changed,
+        MeasuredPopulation.of(hosts),
+        tuple(_app(app_id, catalogue) for app_id in usual),
+        tuple(submitters[one] for one in dict.fromkeys(waits.batch.submitter_id for waits in waiting)),
+        (),
+        learning=frozenset(_learning_name(catalogue, app_id) for app_id in usual),
+    )
+    return Recent(
+        scenario.with_batches([*_to_learn(hosts, usual, catalogue), *plans]),
+        catalogue,
+        now,
+        len(hosts),
+        sample.active,
+        len(plans),
+        sum(plan.jobs for plan in plans),
+        sum(one.batch.counts.jobs_open for one in waiting),
+    )
+
+
+async def _usual_sizes(
+    store: RecentStore, waiting: Sequence[WaitingBatch], sizes: Mapping[BatchId, JobSize]
+) -> dict[AppId, Flop]:
+    """The usual job of every app of which something waits: of its last batches, else of what waits."""
+    found: dict[AppId, Flop] = {}
+    for one in waiting:
+        app_id = one.batch.app_id
+        if app_id not in found:
+            facts = await store.hav_tables.facts(app_id)
+            found[app_id] = facts.typical_flop or sizes[one.batch.batch_id].flop
+    return found
+
+
+def _plans(
+    waiting: Sequence[WaitingBatch],
+    sizes: Mapping[BatchId, JobSize],
+    catalogue: Catalogue,
+    submitters: Mapping[SubmitterId, ShareOf],
+    *,
+    share: float,
+    now: Instant,
+) -> Iterator[BatchPlan]:
+    """The open jobs of each batch, a second after the one before it in the order."""
+    for place, one in enumerate(waiting):
+        batch, size = one.batch, sizes[one.batch.batch_id]
+        deadline_s = None if batch.deadline_at is None else Seconds(max(LEAST_DEADLINE_S, batch.deadline_at - now))
+        yield BatchPlan(
+            f"batch {batch.batch_id}",
+            catalogue.apps[batch.app_id].name,
+            submitters[batch.submitter_id].submitter,
+            batch.qos,
+            LEARN_S + place,
+            max(1, round(batch.counts.jobs_open * share)),
+            size.flop,
+            one.delay_bound_s,
+            deadline_s,
+            size.quorum,
+            size.memory_bytes,
+            size.ncpus,
+        )
+
+
+def _to_learn(hosts: Sequence[MeasuredHost], usual: Mapping[AppId, Flop], catalogue: Catalogue) -> Iterator[BatchPlan]:
+    """Work that can wait, an equal part for each app, from which its computers become known."""
+    flop_per_s = sum(host.ncpus * host.flop_per_s / host.stretch * host.on_fraction for host in hosts)
+    for app_id, flop in usual.items():
+        fill = LEARN_FRACTION * flop_per_s * LEARN_S / (flop * len(usual))
+        yield BatchPlan(
+            _learning_name(catalogue, app_id),
+            catalogue.apps[app_id].name,
+            LEARNING,
+            QoS.THROUGHPUT,
+            0.0,
+            round(min(MOST_TO_LEARN * len(hosts), max(LEAST_TO_LEARN * len(hosts), fill))),
+            flop,
+            Seconds(7 * DAY_S),
+        )
+
+
+def _learning_name(catalogue: Catalogue, app_id: AppId) -> str:
+    return f"{LEARNING} {catalogue.apps[app_id].name}"
+
+
+def _app(app_id: AppId, catalogue: Catalogue) -> AppPlan:
+    """An app with its current versions, without their files."""
+    versions = catalogue.current[app_id]
+    on_cpus = [one.plan_class.ncpus for one in versions if one.processor_type == CPU]
+    gpu_types = sorted({one.processor_type for one in versions} - {CPU})
+    return AppPlan(
+        catalogue.apps[app_id].name, max(on_cpus, default=1.0), tuple(gpu_types), bool(on_cpus), versions=versions
+    )
