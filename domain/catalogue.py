@@ -12,7 +12,9 @@ from typing import Protocol
 from domain.acceleration import Acceleration
 from domain.apps import App, AppVersion, ProcessorType
 from domain.errors import InvalidInputError
+from domain.host_classes import NO_CLASSES, ClassesByApp
 from domain.ranking import CutPoints, are_stale
+from domain.reservations import NOTHING_RESERVED, Reserved
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, Instant, Seconds
 
@@ -32,6 +34,8 @@ class Catalogue:
     settings: Settings = Settings()
     unfit_settings: tuple[InvalidInputError, ...] = ()  # stored ones this version refuses: their defaults hold
     acceleration: Acceleration | None = None  # of the rule accelerated; None: another rule, or nothing found yet
+    reserved: Reserved = NOTHING_RESERVED  # for big jobs
+    host_classes: ClassesByApp = NO_CLASSES  # of homogeneous redundancy
     stale_since: Mapping[tuple[AppId, ProcessorType], Instant] = field(default_factory=dict)  # of cut points left out
 
     def processor_types(self, app_id: AppId) -> frozenset[ProcessorType]:

@@ -15,6 +15,7 @@ from domain.havs import HavEvent
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held, Input, InstanceState, Output
 from domain.quick import quick_dataclass
+from domain.reservations import Lease
 from domain.units import (
     AppId,
     AppVersionId,
@@ -148,7 +149,8 @@ class RequestWrites:
 
     `host` holds the new description (with rpc_seqno and last_rpc_at), `known` the record as it was read: a
     description that says nothing new need not be written.
-    `detach`: the host lost everything it held; those instances end as aborted.
+    `detach`: the host lost everything it held; those instances end as aborted. `lease` is made unless the host or the
+    batch has one.
     """
 
     host: Host
@@ -156,6 +158,7 @@ class RequestWrites:
     assignments: tuple[Assignment, ...] = ()
     detach: bool = False
     known: Host | None = None
+    lease: Lease | None = None
 
 
 @quick_dataclass(frozen=True, slots=True)

@@ -33,6 +33,9 @@ class RefusalCode(StrEnum):
     TOO_SLOW = "too_slow"
     BELOW_GATE = "below_gate"
     NEWCOMER_SHARE = "newcomer_share"
+    NOT_YET = "not_yet"  # it has work for hours, and this can wait
+    LEASED = "leased"  # the host is held for a big job, and this one does not fit around it
+    DISPLACES = "displaces"  # it would make the client put other work off too much
     # about one job
     SAME_HOST = "same_host"
     SAME_VOLUNTEER = "same_volunteer"

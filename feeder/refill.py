@@ -156,6 +156,7 @@ class Refiller:
             medians_s={app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {b.app_id for b in batches}},
             settings=catalogue.settings.feeder,
             acceleration=catalogue.acceleration,
+            kept=catalogue.reserved.kept,
         )
 
     def _supplies(self, view: View, urgent: ByBatch) -> list[BatchSupply]:

@@ -14,7 +14,9 @@ from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, Secon
 from feeder.groups import GroupKey, group_key
 
 # The work fits such a host; it waits for a better one, or for the host's turn. Out of the array nobody would find it.
-WAITS_FOR_ANOTHER = frozenset({RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE})
+WAITS_FOR_ANOTHER = frozenset(
+    {RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE, RefusalCode.NOT_YET, RefusalCode.LEASED, RefusalCode.DISPLACES}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,12 @@ class Rotation:
         cool_off = self._cooling.get(key)
         if cool_off is not None:
             cool_off.until_s = Seconds(float("-inf"))
+
+    def recall(self, batch_ids: Collection[BatchId]) -> None:
+        """The cool-offs of these batches end with the next refill."""
+        for key, cool_off in self._cooling.items():
+            if key[0] in batch_ids:
+                cool_off.until_s = Seconds(float("-inf"))
 
     def full_rows(self) -> list[GroupKey]:
         """Groups to rotate out now, smallest key first."""

@@ -13,6 +13,7 @@ from domain.ranking import Gate
 from domain.settings import FeederSettings
 from domain.units import SHARDS, AppId, BatchId
 from feeder.gating import Standing
+from feeder.keeping import with_kept
 from feeder.partitions import Idle, Part, Supply, app_weights, capacities, partition_weights, plan
 from priority.equal_access import Claim, shuffled
 
@@ -95,7 +96,7 @@ def targets(
     # Work nobody has a version for is fed too: the refusals tell the operator what is missing.
     types = {app_id: catalogue.processor_types(app_id) or {CPU} for app_id, count in instances.items() if count}
     capacity = capacities(slots, weights=app_weights(partition_weights(types, requests)), instances=instances)
-    return plan(
+    planned = plan(
         supplies,
         capacity,
         gated_share_fraction=settings.gated_share_fraction,
@@ -103,6 +104,8 @@ def targets(
         turns=_turns(batches, supplies, slots) if ordering.policy == EQUAL_ACCESS else (),
         idle=Idle(ordering.idle_fraction, ordering.idle_jobs),
     )
+    kept = catalogue.reserved.kept
+    return with_kept(planned, supplies, kept, slots=slots) if kept else planned
 
 
 def _turns(batches: Sequence[BatchSupply], supplies: Sequence[Supply], slots: int) -> Sequence[BatchId]:

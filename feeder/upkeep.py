@@ -45,7 +45,7 @@ class Upkeep:
         ended = self._forget_ended(view, held_before)
         foreign = self._drop_foreign(view)
         stale = await self._drop_stale(view)
-        rotated = self._rotate()
+        rotated = self._rotate(view.kept)
         return Left(ended + foreign + stale + rotated, rotated)
 
     def _forget_ended(self, view: View, held_before: Collection[BatchId]) -> int:
@@ -94,13 +94,16 @@ class Upkeep:
         stale = [instance_id for instance_id in slots if instance_id not in unsent]
         return sum(self._array.drop(instance_id) is not None for instance_id in stale)
 
-    def _rotate(self) -> int:
-        """Cool-offs end, and groups everybody refused leave."""
+    def _rotate(self, kept: Collection[BatchId]) -> int:
+        """Cool-offs end, and groups everybody refused leave, but for those that slots are kept for."""
         now_s = self._clock.monotonic()
+        self._array.rotation.recall(kept)
         for returning in self._array.rotation.returning(now_s=now_s):
             self._cursors.rewind_batch(returning.batch_id, returning.smallest)
         rotated = 0
         for key in self._array.rotation.full_rows():
+            if key[0] in kept:
+                continue
             slots = self._array.drop_group(key)
             self._array.rotation.rotate_out(key, slots, now_s=now_s)
             rotated += len(slots)

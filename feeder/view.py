@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.acceleration import Acceleration
@@ -16,13 +16,17 @@ from feeder.reading import ALL_SHARDS
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`batches` are in order; `whole` says whether there are no more ready ones than these."""
+    """`batches` are in order; `whole` says whether there are no more ready ones than these.
+
+    Slots of the `kept` ones are not rotated out.
+    """
 
     batches: tuple[Batch, ...]
     by_id: Mapping[BatchId, Batch]
     standings: Mapping[BatchId, Standing]
     owned: frozenset[int]
     whole: bool
+    kept: frozenset[BatchId] = frozenset()
 
     def everywhere(self, batch_id: BatchId) -> bool:
         """Whether every worker holds the batch's first instances."""
@@ -47,6 +51,7 @@ def view_of(
     medians_s: Mapping[AppId, Seconds | None],
     settings: FeederSettings,
     acceleration: Acceleration | None = None,
+    kept: Collection[BatchId] = (),
 ) -> View:
     """The view of these ready batches, of which `limit` were asked for; `medians_s` has the median R_q of each app."""
     standings = {
@@ -60,4 +65,4 @@ def view_of(
         for batch in batches
     }
     by_id = {batch.batch_id: batch for batch in batches}
-    return View(tuple(batches), by_id, standings, owned, whole=len(batches) < limit)
+    return View(tuple(batches), by_id, standings, owned, whole=len(batches) < limit, kept=frozenset(kept))

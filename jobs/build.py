@@ -14,6 +14,9 @@ from jobs.ordering.orderer import Orderer
 from jobs.ordering.ports import OrderedWork
 from jobs.outage import OutageWatch
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OutputReader, OverdueWork, TailWork, UnsettledJobs
+from jobs.reserving.classes import ClassLooker
+from jobs.reserving.ports import RedundantWork, ReservedWork
+from jobs.reserving.reserver import Reserver
 from jobs.sweeper import Sweeper
 from jobs.tails import TailCopier
 from jobs.validator import Validator
@@ -60,3 +63,13 @@ def build(ports: JobsPorts, catalogue: Callable[[], Catalogue], clock: Clock) ->
 def build_orderer(work: OrderedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> Orderer:
     """The ordering of batches. Once per cluster."""
     return Orderer(work, catalogue, clock)
+
+
+def build_reserver(work: ReservedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> Reserver:
+    """What is set aside for big jobs. Once per cluster."""
+    return Reserver(work, catalogue, clock)
+
+
+def build_class_looker(work: RedundantWork, catalogue: Callable[[], Catalogue], clock: Clock) -> ClassLooker:
+    """How classes of hosts alike stand. Once per cluster."""
+    return ClassLooker(work, catalogue, clock)

@@ -22,6 +22,7 @@ from batch_estimator.ports import Ports as EstimatorPorts
 from batch_estimator.service import Estimator
 from domain.clock import Clock
 from domain.settings import RankingSettings, Settings
+from domain.units import HOUR_S
 from feeder.service import Feeder
 from hoststats.build import HostStatisticsServices
 from hoststats.ports import Ports as HostStatisticsPorts
@@ -169,6 +170,8 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
         )
         services = jobs.build.build(ports, catalogue.catalogue, clock)
         orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
+        reserver = jobs.build.build_reserver(store.reserving, catalogue.catalogue, clock)
+        looker = jobs.build.build_class_looker(store.reserving, catalogue.catalogue, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
@@ -178,6 +181,8 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
                 ("validator", services.validator.run_once, lifecycle("validate_interval_s")),
                 ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),
                 ("ordering", orderer.run_once, lambda: catalogue.catalogue().settings.ordering.interval_s),
+                ("reservations", reserver.run_once, lambda: catalogue.catalogue().settings.ordering.interval_s),
+                ("host classes", looker.run_once, lambda: HOUR_S),
                 ("host statistics", ranking.timer.run_once, lambda: LOOK_EVERY_S),
                 ("estimator", forecaster.run_once, lambda: catalogue.catalogue().settings.estimator.look_s),
                 ("history", services.mover.run_once, lambda: INTERVAL_S),

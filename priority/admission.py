@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from domain.units import HostId, Instant, JobId, Seconds
-from priority.big_jobs import Lease, fits_around
+from domain.reservations import Lease
+from domain.units import BatchId, HostId, Instant, Seconds
+from priority.big_jobs import fits_around
 from priority.displacement import Newcomer, UnderWay, may_displace
 from priority.reservations import Taken
 
@@ -28,7 +29,7 @@ class Admission:
 class Sending:
     """A feasible job about to be sent. `tight`: its due date forces the client to run it first."""
 
-    job_id: JobId
+    batch_id: BatchId
     cores: float
     runtime_s: Seconds
     due_at: Instant
@@ -56,17 +57,17 @@ def admit(
 ) -> Admission:
     """Send, hold or skip, and why.
 
-    Work that is charged nothing waits for hosts with nothing else; a host leased to another job takes what fits
+    Work that is charged nothing waits for hosts with nothing else; a host leased to another batch takes what fits
     around; with `displace`, tight work must not put other work off too much.
 
-    >>> free = Sending(JobId(1), 1.0, Seconds(60.0), Instant(1e6), rate=0.0)
+    >>> free = Sending(BatchId(1), 1.0, Seconds(60.0), Instant(1e6), rate=0.0)
     >>> admit(HostNow(HostId(1), 4.0, others_feasible=True), free, Instant(0.0)).answer
     <Answer.SKIP: 'skip'>
     """
     if job.rate <= 0.0 and host.others_feasible:
         return Admission(Answer.SKIP, "work that is charged nothing waits until the host can take nothing else")
     because = "nothing in the order is against it"
-    if host.lease is not None and host.lease.job_id != job.job_id:
+    if host.lease is not None and host.lease.batch_id != job.batch_id:
         fits, because = fits_around(
             host.lease,
             cores=job.cores,

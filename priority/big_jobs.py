@@ -10,27 +10,26 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from domain.apps import CPU, ProcessorType
+from domain.insight import SILENT_INTERVALS
 from domain.ordering import Request
-from domain.units import BatchId, HostId, Instant, JobId, Seconds
+from domain.reservations import Kept, Lease, LeaseStanding
+from domain.units import BatchId, HostId, Instant, Seconds
 from priority.moment import request_pe
 from priority.reservations import INSTANT_S, Taken, Wanting, earliest
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A slot kept for a big job since some instant. Ordinary jobs cannot take it."""
-
-    batch_id: BatchId
-    since: Instant
-
-
-@dataclass(frozen=True, slots=True)
 class Waiting:
-    """A batch with unsent jobs, in the order of its place; `blocked`: hosts that asked could not take it."""
+    """A batch with unsent jobs, in the order of its place; `blocked`: hosts that asked could not take it.
+
+    `sent` counts its instances that were sent so far.
+    """
 
     batch_id: BatchId
     request: Request
     blocked: bool = True
+    sent: int = 0
 
 
 def is_big(request: Request, reference: Request, least_pe: float) -> bool:
@@ -62,29 +61,17 @@ def kept_slots(
     >>> [slot.batch_id for slot in slots]
     [2]
     """
-    big = [one.batch_id for one in waiting if one.blocked and is_big(one.request, reference, least_pe)]
+    big = {one.batch_id: one.sent for one in waiting if one.blocked and is_big(one.request, reference, least_pe)}
     given_up = {slot.batch_id for slot in kept if now - slot.since >= longest_s}
-    standing = [slot for slot in kept if slot.batch_id in big and slot.batch_id not in given_up][:depth]
+    standing = [slot for slot in kept if big.get(slot.batch_id) == slot.sent and slot.batch_id not in given_up][:depth]
     have = {slot.batch_id for slot in standing} | given_up
-    new = [Kept(batch_id, now) for batch_id in dict.fromkeys(big) if batch_id not in have]
+    new = [Kept(batch_id, now, sent) for batch_id, sent in big.items() if batch_id not in have]
     return standing + new[: max(0, depth - len(standing))]
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A host's future promised to a job: `cores` from `start_at` for `limit_s`; void from `expires_at` on."""
-
-    job_id: JobId
-    host_id: HostId
-    cores: float
-    start_at: Instant
-    limit_s: Seconds
-    expires_at: Instant
 
 
 def lease(
     *,
-    job_id: JobId,
+    batch_id: BatchId,
     cores: float,
     limit_s: Seconds,
     host_id: HostId,
@@ -92,12 +79,13 @@ def lease(
     under_way: Iterable[Taken],
     slack_s: Seconds,
     now: Instant,
+    processor_type: ProcessorType = CPU,
 ) -> Lease | None:
     """A lease on the host, from the earliest instant at which its in-progress list leaves `cores` free; None: never.
 
     Called again at each of the host's requests, it slides forward when work ends early.
 
-    >>> made = lease(job_id=JobId(1), cores=4.0, limit_s=Seconds(100.0), host_id=HostId(9), host_cores=4.0,
+    >>> made = lease(batch_id=BatchId(1), cores=4.0, limit_s=Seconds(100.0), host_id=HostId(9), host_cores=4.0,
     ...              under_way=[Taken("x", 2.0, Instant(0.0), Instant(50.0))], slack_s=Seconds(60.0), now=Instant(10.0))
     >>> made.start_at, made.expires_at
     (50.0, 110.0)
@@ -105,42 +93,78 @@ def lease(
     if cores > host_cores:
         return None
     taken = [Taken(one.job, one.cores, one.start_at, Instant(max(now, one.end_at))) for one in under_way]
-    start_at = earliest(Wanting(job_id, cores, limit_s), taken, cores=host_cores, now=now)
+    start_at = earliest(Wanting(batch_id, cores, limit_s), taken, cores=host_cores, now=now)
     if not math.isfinite(start_at):
         return None
-    return Lease(job_id, host_id, cores, start_at, limit_s, Instant(start_at + slack_s))
+    return Lease(batch_id, host_id, cores, start_at, limit_s, Instant(start_at + slack_s), processor_type, now)
 
 
 def fits_around(
-    lease: Lease, *, cores: float, limit_s: Seconds, host_cores: float, under_way: Iterable[Taken], now: Instant
+    lease: Lease,
+    *,
+    cores: float,
+    limit_s: Seconds,
+    host_cores: float,
+    under_way: Iterable[Taken],
+    now: Instant,
+    slack_s: Seconds = Seconds(0.0),
 ) -> tuple[bool, str]:
     """Whether a job may be sent to a leased host now, and why: it ends before the lease, or leaves enough cores.
 
-    >>> held = Lease(JobId(1), HostId(9), 4.0, Instant(50.0), Seconds(100.0), Instant(90.0))
+    It may end as late as `slack_s` after the lease begins.
+
+    >>> held = Lease(BatchId(1), HostId(9), 4.0, Instant(50.0), Seconds(100.0), Instant(90.0))
     >>> fits_around(held, cores=1.0, limit_s=Seconds(60.0), host_cores=4.0, under_way=[], now=Instant(0.0))
-    (False, 'would end 10 s into the lease of job 1 and leave it 3 of 4 cores')
+    (False, 'the host is held for batch 1 from 50 s from now: this would end 10 s later and leave it 3 of 4 cores')
     """
-    if lease.expires_at <= now:
-        return True, f"the lease of job {lease.job_id} has expired"
-    end_at = now + limit_s
-    if end_at <= lease.start_at + INSTANT_S:
-        return True, f"ends {lease.start_at - end_at:.0f} s before the lease of job {lease.job_id}"
+    if not lease.holds(now):
+        return True, f"the lease of batch {lease.batch_id} is over"
+    end_at, latest_at = now + limit_s, lease.start_at + slack_s + INSTANT_S
+    if end_at <= latest_at:
+        return True, f"ends {lease.start_at - end_at:.0f} s before the lease of batch {lease.batch_id}"
     if now >= lease.start_at + lease.limit_s:
-        return True, f"starts after the lease of job {lease.job_id}"
-    busy = sum(one.cores for one in under_way if one.end_at > lease.start_at + INSTANT_S)
+        return True, f"starts after the lease of batch {lease.batch_id}"
+    busy = sum(one.cores for one in under_way if one.end_at > latest_at)
     left = host_cores - busy - cores
     if left >= lease.cores:
-        return True, f"leaves {left:g} cores for job {lease.job_id}"
-    into_s = end_at - lease.start_at
+        return True, f"leaves {left:g} cores for batch {lease.batch_id}"
+    begins_s, into_s = max(0.0, lease.start_at - now), end_at - lease.start_at
     return False, (
-        f"would end {into_s:.0f} s into the lease of job {lease.job_id} and leave it {left:g} of {lease.cores:g} cores"
+        f"the host is held for batch {lease.batch_id} from {begins_s:.0f} s from now: this would end {into_s:.0f} s "
+        f"later and leave it {max(0.0, left):g} of {lease.cores:g} cores"
     )
 
 
-def least_bad(candidates: Sequence[tuple[JobId, Seconds]]) -> JobId | None:
-    """What a leased host is sent when nothing fits around: never nothing, but the job with the shortest run time.
+def least_bad(candidates: Iterable[tuple[int, Seconds]]) -> list[int]:
+    """What a leased host with idle processors is sent when nothing fits around: never nothing.
 
-    >>> least_bad([(JobId(1), Seconds(50.0)), (JobId(2), Seconds(20.0))])
-    2
+    Whatever numbers stand for jobs, that with the shortest run time comes first.
+
+    >>> least_bad([(1, Seconds(50.0)), (2, Seconds(20.0))])
+    [2, 1]
     """
-    return min(candidates, key=lambda one: (one[1], one[0]))[0] if candidates else None
+    return [number for number, _ in sorted(candidates, key=lambda one: (one[1], one[0]))]
+
+
+def given_back(standing: LeaseStanding, *, slack_s: Seconds, now: Instant) -> str | None:
+    """Why a lease ends now; None while it stands.
+
+    It ends with its purpose (the host was sent the job, or nothing of the batch waits any more), when the host has
+    been silent for three of its own intervals and the slack, and when it expires.
+
+    >>> lease = Lease(BatchId(1), HostId(9), 4.0, Instant(50.0), Seconds(100.0), Instant(90.0))
+    >>> given_back(LeaseStanding(lease, 3, False, Instant(0.0)), slack_s=Seconds(40.0), now=Instant(60.0))
+    'host 9 has been silent for 60 s, at most 40 s were expected'
+    """
+    lease = standing.lease
+    if standing.given:
+        return f"host {lease.host_id} was sent a job of batch {lease.batch_id}"
+    if standing.unsent <= 0:
+        return f"nothing of batch {lease.batch_id} waits any more"
+    if now >= lease.expires_at:
+        return f"expired {now - lease.expires_at:.0f} s ago, {lease.expires_at - lease.start_at:.0f} s after its start"
+    patience_s = max(slack_s, SILENT_INTERVALS * (standing.rpc_interval_s or 0.0))
+    silent_s = now - standing.last_rpc_at
+    if silent_s > patience_s:
+        return f"host {lease.host_id} has been silent for {silent_s:.0f} s, at most {patience_s:.0f} s were expected"
+    return None

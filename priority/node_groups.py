@@ -6,7 +6,8 @@ expected to be complete soonest, and looked at anew in each cycle until then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from domain.units import Flop, FlopPerSecond, Seconds
@@ -54,3 +55,51 @@ def soonest(classes: Iterable[HostClass], *, replicas: int = 1) -> tuple[HostCla
     seconds, name, best = min(timed, key=lambda one: one[:2])
     queue_s = seconds - best.turnaround_s
     return best, f"{name}: expected complete in {seconds:.0f} s, {queue_s:.0f} s of it in the queue"
+
+
+def shares(classes: Iterable[HostClass], work_flop: Flop, *, replicas: int = 1) -> dict[str, float]:
+    """Which part of so much work goes to which class, when each job in turn goes where it is complete soonest.
+
+    Classes that get any are done with it at the same time T: sum of max(0, (T - turnaround) * speed - queue) = work.
+    Little work goes to the soonest class alone. Classes with too few hosts get none; nothing without any class.
+
+    >>> slow = HostClass("arm", Flop(0.0), FlopPerSecond(1e12), Seconds(900.0))
+    >>> fast = HostClass("x86", Flop(0.0), FlopPerSecond(3e12), Seconds(500.0))
+    >>> for work_flop in (Flop(1e12), Flop(5.2e15)):
+    ...     {name: round(share, 3) for name, share in shares([fast, slow], work_flop).items()}
+    {'x86': 1.0}
+    {'x86': 0.808, 'arm': 0.192}
+    """
+    timed = sorted(
+        ((s, one.name, one) for one in classes if one.hosts >= replicas and (s := expected_s(one)) is not None),
+        key=lambda one: one[:2],
+    )
+    if not timed:
+        return {}
+    work = max(work_flop, 1.0)
+    speed = filled = 0.0  # of the classes that are below the level, and what fills them up to it
+    level = timed[0][0]
+    for number, (_, _, one) in enumerate(timed):
+        speed += one.speed
+        following = timed[number + 1][0] if number + 1 < len(timed) else math.inf
+        if filled + speed * (following - level) >= work:
+            level += (work - filled) / speed
+            break
+        filled += speed * (following - level)
+        level = following
+    return {name: (level - s) * one.speed / work for s, name, one in timed if s < level}
+
+
+def drawn_class(of: Mapping[str, float], drawn: float) -> str | None:
+    """The class that a job with this number, from 0 to below 1, belongs to; None when there is none.
+
+    >>> drawn_class({"x86": 0.75, "arm": 0.25}, 0.7), drawn_class({"x86": 0.75, "arm": 0.25}, 0.8), drawn_class({}, 0.5)
+    ('x86', 'arm', None)
+    """
+    upto = 0.0
+    name = None
+    for name, share in of.items():
+        upto += share
+        if drawn < upto:
+            return name
+    return name

@@ -10,10 +10,20 @@ from domain.jobs import Ready
 from lifecycle.grace import timeout_at
 from lifecycle.replication import copies_for
 from scheduler.asking import Asking
+from scheduler.choice import Chosen
 from scheduler.feasibility import hr_class_of
 from scheduler.ports import SlotGroup
 from scheduler.terms import kept_because
 from scheduler.verdict import Verdict
+
+
+def chosen_of(
+    asking: Asking, group: SlotGroup, slot: Ready, verdict: Verdict, *, rng: Callable[[], random.Random]
+) -> Chosen:
+    """The slot's job for the reply to the host that asks."""
+    usable = verdict.usable
+    assignment = assignment_of(asking, group, slot, verdict, rng=rng)
+    return Chosen(assignment, slot, group.batch, group.job_class, usable.version, usable.speed.flop_per_s)
 
 
 def assignment_of(

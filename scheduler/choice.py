@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from domain.apps import AppVersion, ProcessorType
 from domain.batches import Batch
@@ -10,6 +10,7 @@ from domain.dispatch import Assignment
 from domain.jobs import JobClass, Ready
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
+from domain.reservations import Lease
 from domain.units import AppId, BatchId, FlopPerSecond, JobClassId
 from scheduler.ports import SlotGroup
 
@@ -53,12 +54,14 @@ class Choice:
     """The decision about one request. `examined` counts the groups that were looked at.
 
     `refused_at_large` are refusals of the whole request, of a processor type or an app; `not_given` those of groups.
+    `lease` is the promise of the host's future that was made with it.
     """
 
     chosen: tuple[Chosen, ...]
     refused_at_large: tuple[Refused, ...]
     examined: int
     not_given: tuple[NotGiven, ...] = ()
+    lease: Lease | None = None
 
     @property
     def refused(self) -> tuple[Refused, ...]:
@@ -96,6 +99,21 @@ def refused_by_all(refused: Mapping[tuple[int, ProcessorType], Refusal], kinds: 
             met[place] = met.get(place, 0) + 1
         if kinds <= 1 or met[place] == kinds:
             yield place, why
+
+
+def not_told_by_app(
+    refused: Mapping[tuple[int, ProcessorType], Refusal],
+    groups: Sequence[SlotGroup],
+    told: Mapping[tuple[AppId, ProcessorType], Refusal],
+) -> tuple[NotGiven, ...]:
+    """The refusals of groups whose app as a whole was not refused."""
+    return tuple(
+        [
+            (groups[place], kind, why)
+            for (place, kind), why in refused.items()
+            if not told or (groups[place].batch.app_id, kind) not in told
+        ]
+    )
 
 
 def _spelled_out(one: NotGiven) -> Refused:

@@ -17,31 +17,18 @@ from domain.jobs import Ready
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule
 from domain.units import AppId, BatchId, InstanceId, JobId
+from priority.big_jobs import least_bad
 from scheduler.asking import Asking, Want
-from scheduler.assigning import assignment_of
-from scheduler.choice import Choice, Chosen, Refused, refused_by_all
-from scheduler.feasibility import (
-    AppCheck,
-    ClassCheck,
-    device_refusal,
-    fits_cpus,
-    fits_disk,
-    fits_hr,
-    fits_memory,
-    is_beta_wanted,
-    is_offered,
-    is_selected,
-)
+from scheduler.assigning import chosen_of
+from scheduler.choice import Choice, Chosen, Refused, not_told_by_app, refused_by_all
+from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS, device_refusal
 from scheduler.gates import draw, newcomer_refusal
+from scheduler.leasing import BUSY, may_idle
 from scheduler.need import Need, need_of
-from scheduler.passes import PASSES, Pass, groups_in
+from scheduler.passes import PASSES, WITHOUT_SHARE, Pass, groups_in
 from scheduler.ports import JobArray, SlotGroup
 from scheduler.slots import after_retries, job_refusal, next_for_newcomers
 from scheduler.verdict import Judge, Verdict, is_gated_whole
-
-# The page to show a volunteer who asks "why do I get no work?". Cheapest first; the first refusal counts.
-APP_CHECKS: tuple[AppCheck, ...] = (is_offered, is_selected, is_beta_wanted)  # then: a version that runs here
-CLASS_CHECKS: tuple[ClassCheck, ...] = (fits_memory, fits_cpus, fits_disk, fits_hr)  # then: due date and gate
 
 # What is looked at in vain before the rest is left out:
 GROUPS_LOOKED_AT = 256  # that do not fit the host, per pass and processor type
@@ -108,10 +95,35 @@ class Walk:
         self._useless.clear()
         self._gated.clear()
         self._share_used_up = False
+        if self._judge.held is not None:
+            need = self._leased_first(kind, need)
         for one_pass in PASSES:
             if not need.open or (one_pass is Pass.LEFT_OVER and not self._share_used_up):
-                return
+                break
             need = self._walk(one_pass, kind, need)
+        if self._judge.held_back:
+            self._fill_idle(kind, need)
+
+    def _leased_first(self, kind: ProcessorType, need: Need) -> Need:
+        """One job of the batch the host is held for, if there is one for it now; what is still wanted."""
+        one = need.allowing(min(1, need.jobs))
+        left = self._walk(Pass.LEASED, kind, one)
+        if left is one:
+            return need
+        self._judge.release()
+        return left.allowing(need.jobs - 1)
+
+    def _fill_idle(self, kind: ProcessorType, need: Need) -> None:
+        """Idle processors that nothing fits on around a lease are filled all the same, unless it begins soon."""
+        held = self._judge.held
+        if held is None or held.processor_type != kind or may_idle(held, self._asking):
+            return
+        idle = need.of_idle()
+        for place in least_bad((place, s) for (place, of_kind), s in self._judge.held_back.items() if of_kind == kind):
+            if idle.open:
+                self._judge.fill_with(place, kind)
+                self._refused.pop((place, kind), None)
+                idle = self._offer(Pass.ALL, place, self._groups[place], kind, idle)
 
     def _walk(self, one_pass: Pass, kind: ProcessorType, need: Need) -> Need:
         """One pass over the groups that it looks at and that are not closed; what is still wanted."""
@@ -170,14 +182,9 @@ class Walk:
         if not self._groups and self._served:
             refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent at the moment")))
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self._refused_apps.items()]
-        groups, told = self._groups, self._refused_apps
-        not_given = [
-            (groups[place], kind, why)
-            for (place, kind), why in self._refused.items()
-            if not told or (groups[place].batch.app_id, kind) not in told
-        ]
+        not_given = not_told_by_app(self._refused, self._groups, self._refused_apps)
         self._note_in_array()
-        return Choice(tuple(self._chosen), tuple(refused), len(self._looked_at), tuple(not_given))
+        return Choice(tuple(self._chosen), tuple(refused), len(self._looked_at), not_given, self._judge.made)
 
     def _note_in_array(self) -> None:
         """Tell the array which groups were of no use to this host, on any of its processors."""
@@ -248,10 +255,12 @@ class Walk:
             self._note(place, group, kind, found)
             if found.code is RefusalCode.BELOW_GATE:
                 self._behind_gate(group, found)
+            elif found.code in BUSY and self._asking.catalogue.reserved.kept:
+                self._judge.promise(group, kind, retry=retry)
             return found
         if not found.gated:
             return None if one_pass is Pass.GATED or one_pass is Pass.LEFT_OVER else found
-        has_room = one_pass is Pass.LEFT_OVER or need.has_room_for_urgent(
+        has_room = one_pass in WITHOUT_SHARE or need.has_room_for_urgent(
             found.usable.usage, found.runtime_s, self._urgent_share, draw(InstanceId(self._asking.seed))
         )
         if not has_room:
@@ -278,11 +287,7 @@ class Walk:
 
     def _give(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> None:
         """Put a job in the reply."""
-        usable = verdict.usable
-        assignment = assignment_of(self._asking, group, slot, verdict, rng=lambda: self._judge.rng)
-        self._chosen.append(
-            Chosen(assignment, slot, group.batch, group.job_class, usable.version, usable.speed.flop_per_s)
-        )
+        self._chosen.append(chosen_of(self._asking, group, slot, verdict, rng=lambda: self._judge.rng))
         self._jobs.add(slot.job_id)
         if self._judge.sent(verdict, group.job_class):
             self._closed.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from domain.apps import CPU, App, ProcessorType
+from domain.host_classes import class_by_names
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready
 from domain.refusals import Refusal, RefusalCode
@@ -105,6 +106,10 @@ def fits_hr(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refusal 
     )
 
 
+# The page to show a volunteer who asks "why do I get no work?". Cheapest first; the first refusal counts.
+APP_CHECKS: tuple[AppCheck, ...] = (is_offered, is_selected, is_beta_wanted)  # then: a version that runs here
+CLASS_CHECKS: tuple[ClassCheck, ...] = (fits_memory, fits_cpus, fits_disk, fits_hr)  # then: due date and gate
+
 # ------------------------------------------------------------------ of one job
 
 
@@ -117,12 +122,6 @@ def hr_refusal(slot: Ready, host_hr_class: int) -> Refusal | None:
     )
 
 
-# Hosts are alike for homogeneous redundancy when these agree: the system, and the CPU vendor for type 1.
-SYSTEMS = (("windows", 1), ("linux", 2), ("darwin", 3), ("mac", 3), ("android", 4), ("freebsd", 5))
-VENDORS = (("intel", 1), ("amd", 2), ("apple", 3), ("arm", 4), ("power", 5))
-BY_SYSTEM_ONLY = 2  # hr_type; every other type but 0 compares the CPU vendor, too
-
-
 def hr_class_of(host: Host, hr_type: int) -> int:
     """The host's class for homogeneous redundancy: 10 * system + vendor; 0 where it cannot be told.
 
@@ -132,15 +131,4 @@ def hr_class_of(host: Host, hr_type: int) -> int:
     >>> hr_class_of(linux, 1), hr_class_of(linux, 2), hr_class_of(linux, 0), hr_class_of(Host(1, 1), 1)
     (21, 20, 0, 0)
     """
-    if hr_type == 0:
-        return 0
-    system = _numbered(SYSTEMS, host.os_name)
-    vendor = 0 if hr_type == BY_SYSTEM_ONLY else _numbered(VENDORS, host.cpu_vendor)
-    if system == 0 or (vendor == 0 and hr_type != BY_SYSTEM_ONLY):
-        return 0
-    return 10 * system + vendor
-
-
-def _numbered(names: tuple[tuple[str, int], ...], told: str) -> int:
-    lowered = told.lower()
-    return next((number for name, number in names if name in lowered), 0)
+    return class_by_names(host.os_name, host.cpu_vendor, hr_type)

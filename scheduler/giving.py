@@ -94,7 +94,7 @@ class Giver:
         """
         assignments = tuple([chosen.assignment for chosen in choice.chosen])
         try:
-            outcome = await self._ledger.write(replace(writes, assignments=assignments))
+            outcome = await self._ledger.write(replace(writes, assignments=assignments, lease=choice.lease))
         except BaseException:
             set_aside.extend(chosen.slot for chosen in choice.chosen)
             raise

@@ -50,6 +50,18 @@ class Need:
             self.had_urgent + urgent,
         )
 
+    def allowing(self, jobs: int) -> Need:
+        """The same with so many jobs allowed."""
+        return Need(self.seconds, self.instances, jobs, self.had, self.had_urgent)
+
+    def of_idle(self) -> Need:
+        """What whole idle instances want now, and nothing for later.
+
+        >>> Need(9000.0, 2.5, 8).of_idle()
+        Need(seconds=0.0, instances=2.0, jobs=8, had=0, had_urgent=0)
+        """
+        return Need(0.0, float(int(max(0.0, self.instances))), self.jobs, self.had, self.had_urgent)
+
     def has_room_for_urgent(self, usage: float, runtime_s: Seconds, fraction: float, drawn: float) -> bool:
         """Whether one more urgent job keeps within its share of what the host will have (POLICY D11).
 

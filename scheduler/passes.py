@@ -22,6 +22,7 @@ Placed = tuple[int, SlotGroup]  # a group and its place in the order
 class Pass(StrEnum):
     """Passes in their order; each walks the groups from the start."""
 
+    LEASED = "leased"  # a job of the batch that the host is held for, where it is
     GATED = "gated"  # jobs that ask for a percentile, while the host has one, up to the urgent share
     LOCALITY = "locality"  # jobs whose sticky files the host holds
     BETA = "beta"  # apps being tested, for volunteers who opted in
@@ -29,7 +30,8 @@ class Pass(StrEnum):
     LEFT_OVER = "left_over"  # gated jobs beyond the urgent share, when there is nothing else
 
 
-PASSES = tuple(Pass)
+PASSES = tuple(one for one in Pass if one is not Pass.LEASED)  # that every request has
+WITHOUT_SHARE = frozenset({Pass.LEFT_OVER, Pass.LEASED})  # not bound by the share of urgent jobs
 
 
 def groups_in(
@@ -38,6 +40,8 @@ def groups_in(
     """The groups that are looked at in a pass, in order; cheap, and never wrong in leaving one out."""
     placed = enumerate(groups)
     match one_pass:
+        case Pass.LEASED:
+            return (one for one in placed if judge.held is not None and one[1].batch.batch_id == judge.held.batch_id)
         case Pass.GATED | Pass.LEFT_OVER:
             return _behind_open_gates(placed, asking, judge, kind)
         case Pass.LOCALITY:

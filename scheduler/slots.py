@@ -12,6 +12,7 @@ from scheduler.asking import Asking
 from scheduler.feasibility import hr_class_of, hr_refusal
 from scheduler.gates import draw
 from scheduler.ports import JobArray, SlotGroup
+from scheduler.redundancy import uncommitted_refusal
 
 
 def after_retries(slots: Sequence[Ready]) -> int:
@@ -53,6 +54,11 @@ def job_refusal(
         return Refusal(RefusalCode.SAME_HOST, "job {0} has another instance in this reply", (slot.job_id,))
     if slot.hr_class:
         refusal = hr_refusal(slot, hr_class_of(asking.host, group.job_class.hr_type))
+        if refusal is not None:
+            return refusal
+    elif group.job_class.hr_type:
+        host_class = hr_class_of(asking.host, group.job_class.hr_type)
+        refusal = uncommitted_refusal(slot, group, asking.catalogue.host_classes, host_class)
         if refusal is not None:
             return refusal
     code = array.may_have(slot, asking.host.host_id, asking.volunteer.volunteer_id)

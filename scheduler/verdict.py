@@ -16,13 +16,16 @@ from domain.jobs import JobClass
 from domain.quick import quick_dataclass
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
+from domain.reservations import Lease
 from domain.settings import DeadlineRule, DeadlineSettings
-from domain.units import AppId, AppVersionId, Seconds
+from domain.units import AppId, AppVersionId, Instant, Seconds
 from scheduler.asking import Asking
 from scheduler.busy import Busy, busy_of, held_work, resent_work, told_work
 from scheduler.deadline import Due, Moment, assign_due_at
+from scheduler.displacing import Sending, displacement_refusal
 from scheduler.feasibility import AppCheck, ClassCheck
 from scheduler.gates import reachable
+from scheduler.leasing import Wide, around_refusal, lease_of, may_be_leased, new_lease
 from scheduler.ports import SlotGroup
 from scheduler.versions import Best, Usable, best_version
 
@@ -75,6 +78,12 @@ class Judge:
         self.bests: dict[tuple[AppId, ProcessorType], Best | Refusal] = {}  # as far as they were asked for
         self._reachable: dict[AppVersionId, DeadlineSettings] = {}
         self._moments: dict[AppVersionId, Moment] = {}
+        self.held: Lease | None = lease_of(asking)  # the host is promised to a big job
+        self.made: Lease | None = None  # by this request
+        self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # places refused for that, with R
+        self._fills: set[int] = set()  # those that idle processors are filled with all the same
+        self._displaces = asking.catalogue.settings.ordering.displace
+        self._given: list[Sending] = []  # in this reply
         self._refusals: dict[Question, Refusal] = {}
         self._verdicts: dict[Question, Verdict] = {}  # as busy as the host is now
 
@@ -98,6 +107,8 @@ class Judge:
         found = self._refusals.get(question) or self._verdicts.get(question)
         if found is None:
             found = self._decide(group, kind, retry=retry)
+            if (self.held is not None or self._displaces) and isinstance(found, Verdict):
+                found = self._beside_others(place, group, kind, found) or found
             if isinstance(found, Refusal):
                 self._refusals[question] = found
             else:
@@ -111,6 +122,7 @@ class Judge:
         """
         version = verdict.usable.version
         self._to_book.append(verdict)
+        self._given.append(_sending(verdict, job_class))
         self._disk_bytes -= job_class.disk_bytes
         self._moments.clear()
         count = self._sent[version.app_version_id] = self._sent.get(version.app_version_id, 0) + 1
@@ -149,10 +161,10 @@ class Judge:
         return explored if isinstance(explored, Verdict) and not explored.gated else decided
 
     def _with_version(
-        self, usable: Usable, standing: Percentile, group: SlotGroup, *, retry: bool
+        self, usable: Usable, standing: Percentile, group: SlotGroup, *, retry: bool, moment: Moment | None = None
     ) -> Verdict | Refusal:
         job_class, speed = group.job_class, usable.speed
-        moment, runtime_s = self._moment(usable), speed.runtime_s(job_class.fpops_est_flop)
+        moment, runtime_s = moment or self._moment(usable), speed.runtime_s(job_class.fpops_est_flop)
         safe_s = speed.safe_runtime_s(runtime_s, self._settings.min_slack_s)
         due = assign_due_at(
             moment,
@@ -166,6 +178,45 @@ class Judge:
             low_turnaround=None if self._acceleration is None else self._low_turnaround(self._acceleration, group),
         )
         return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s, standing, moment, safe_s)
+
+    # ------------------------------------------------------------ beside a lease, and other work
+
+    def promise(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> None:
+        """Hold the host for a group that is refused because it is busy, if it may and that helps."""
+        asking, best = self._asking, self.best(group.batch.app_id, kind)
+        if self.held is not None or isinstance(best, Refusal) or not may_be_leased(asking, group.batch.batch_id):
+            return
+        usable, queue = best.for_gated, self._busy().queue[kind]
+        begins_at = Instant(asking.now + queue.start_s(usable.usage))
+        then = Moment(begins_at, Seconds(0.0), Seconds(0.0), usable.percentile)
+        found = self._with_version(usable, usable.percentile, group, retry=retry, moment=then)
+        if isinstance(found, Verdict):
+            wide = Wide(group.batch.batch_id, usable.usage, found.safe_runtime_s)
+            self.held = self.made = new_lease(wide, queue, asking, kind)
+            self._verdicts.clear()
+
+    def release(self) -> None:
+        """The host is given the job that it was held for."""
+        self.held = None
+
+    def fill_with(self, place: int, kind: ProcessorType) -> None:
+        """Let a group have idle processors although it does not fit around the lease."""
+        self._fills.add(place)
+        self._refusals.pop((place, kind, False), None)
+        self._refusals.pop((place, kind, True), None)
+
+    def _beside_others(self, place: int, group: SlotGroup, kind: ProcessorType, found: Verdict) -> Refusal | None:
+        """Why a job that the host could have would be in the way of others; None when it is not."""
+        held, usage = self.held, found.usable.usage
+        if held is not None and kind == held.processor_type and group.batch.batch_id != held.batch_id:
+            times = {"wait_s": found.moment.queue_s, "runtime_s": found.runtime_s}
+            why = around_refusal(held, self._busy().queue[kind], self._asking, usage=usage, **times)
+            if why is not None and place not in self._fills:
+                self.held_back[place, kind] = found.runtime_s
+                return why
+        if not self._displaces or not found.due.tight:
+            return None
+        return displacement_refusal(_sending(found, group.job_class), self._given, self._asking)
 
     def _low_turnaround(self, acceleration: Acceleration, group: SlotGroup) -> bool | None:
         return has_low_turnaround(self._asking) if is_accelerated(acceleration, group) else None
@@ -196,6 +247,12 @@ class Judge:
         self._to_book.clear()
         self._busy_then = busy
         return busy
+
+
+def _sending(verdict: Verdict, job_class: JobClass) -> Sending:
+    usable = verdict.usable
+    kind = usable.version.processor_type
+    return Sending(job_class.batch_id, kind, usable.usage, verdict.runtime_s, verdict.due.due_at)
 
 
 def is_gated_whole(batch: Batch, asking: Asking) -> bool:

@@ -15,7 +15,8 @@ from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId
 from scheduler.asking import Asking
 from scheduler.choice import Choice
-from scheduler.dispatch import APP_CHECKS, CLASS_CHECKS, Walk, choose
+from scheduler.dispatch import Walk, choose
+from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS
 from scheduler.need import Need
 from scheduler.passes import Pass
 from scheduler.ports import JobArray, SlotGroup

@@ -19,6 +19,7 @@ from store import rows
 from store.notes import is_accelerated, read_acceleration, read_relaxed, with_relaxed
 from store.pool import Connection, Database
 from store.queries import load
+from store.reserving import read_classes, read_reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ class PostgresApplications:
         settings, unfit = Settings.from_stored(changed)
         relaxed = await read_relaxed(connection)
         acceleration = await read_acceleration(connection) if is_accelerated(settings) else None
+        reserved, host_classes = await read_reserved(connection), await read_classes(connection)
         catalogue = Catalogue(
             apps={app.app_id: app for app in apps},
             versions=versions.by_id,
@@ -132,6 +134,8 @@ class PostgresApplications:
             settings=settings,
             unfit_settings=unfit,
             acceleration=acceleration,
+            reserved=reserved,
+            host_classes=host_classes,
         )
         return catalogue, versions
 

@@ -25,6 +25,7 @@ from store.pool import Connection, Database
 from store.queries import load
 from store.reading import read_many
 from store.reporting import record_ends
+from store.reserving import insert_leases
 from store.statistics import StatisticsChanges
 
 
@@ -78,7 +79,7 @@ async def write_many(
     """Write any number of requests inside the caller's transaction; one outcome each, in order.
 
     Rows are locked in one order everywhere: hosts, instances (all in one statement, by id), jobs, marks, counters,
-    statistics. Instances to be sent are never waited for.
+    statistics, leases. Instances to be sent are never waited for.
     """
     counts, statistics = CountChanges(), StatisticsChanges()
     await connection.execute(load("update_hosts"), *hosts.host_columns(writes), hosts.OVERTAKEN_S)
@@ -93,6 +94,7 @@ async def write_many(
         await connection.execute(load("mark_jobs"), sorted(marked))
     await counts.write(connection)
     await statistics.write(connection, settings)
+    await insert_leases(connection, writes)
     return [_outcome(write, first, dispatched) for write in writes]
 
 

@@ -10,6 +10,7 @@ from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ordering.ports import OrderedWork
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
+from jobs.reserving.ports import RedundantWork, ReservedWork
 from operations.access.ports import AccessStore
 from operations.ordering.ports import OrderingRules
 from operations.ports import Applications, History, Insight, People, SettingStore, Views, Volunteers
@@ -32,6 +33,10 @@ class AnyHistory(EndedWork, History, Protocol):
 
 class AnyNotes(AccelerationNotes, GateNotes, Protocol):
     """One object keeps what either duty found."""
+
+
+class AnyReserving(ReservedWork, RedundantWork, Protocol):
+    """One object has both: what is set aside, and how classes of hosts stand."""
 
 
 class Store(Protocol):
@@ -79,6 +84,8 @@ class Store(Protocol):
     def forecasting(self) -> ForecastTables: ...
     @property
     def forecasts(self) -> Forecasts: ...
+    @property
+    def reserving(self) -> AnyReserving: ...
     @property
     def ordering(self) -> OrderedWork: ...
     @property

@@ -17,6 +17,7 @@ from store.memory.people import MemoryPeople, MemoryVolunteers
 from store.memory.percentiles import MemoryGenerations, MemoryHavTables
 from store.memory.process_reports import MemoryProcessReports, MemorySimulations
 from store.memory.registry import Registry
+from store.memory.reserving import MemoryReserving
 from store.memory.settings import MemorySettings
 from store.memory.settling import MemoryUnsettled
 from store.memory.submissions import MemorySubmissions
@@ -59,11 +60,11 @@ class MemoryStore:
         self.forecasts = MemoryForecasts(registry, work)
         self.ordering = MemoryOrdering(registry, work, book)
         self.ordering_rules = MemoryOrderingRules(work, book)
-
         self.reserving = MemoryReserving(registry, work, book)
         self.listings = MemoryListings(registry, work)
         self.process_reports = MemoryProcessReports()
         self.simulations = MemorySimulations()
+
     def shards(self) -> AllShards:
         return AllShards()
 

@@ -8,10 +8,12 @@ from dataclasses import replace
 from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
+from domain.host_classes import ClassesByApp
 from domain.hosts import DecayedSums, HostAppVersion
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, Instant
 from store.memory.registry import Registry, StoredFile
+from store.memory.reserving import reserved_in
 from store.memory.work import Work
 from store.notes import is_accelerated, with_relaxed
 
@@ -125,6 +127,8 @@ class MemoryApplications:
             settings=self._registry.settings,
             unfit_settings=unfit,
             acceleration=self._registry.acceleration if is_accelerated(self._registry.settings) else None,
+            reserved=reserved_in(self._registry),
+            host_classes=ClassesByApp.made(self._registry.host_classes),
         )
 
     def _versions(self) -> dict[AppVersionId, AppVersion]:

@@ -22,6 +22,7 @@ from domain.hosts import Host
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.units import HostId, InstanceId, JobClassId, JobId, VolunteerId
 from store.memory.registry import Registry
+from store.memory.reserving import make_lease
 from store.memory.rows import StoredHost, StoredInstance, StoredJob
 from store.memory.work import Work
 
@@ -106,6 +107,8 @@ class MemoryLedger:
             changed |= self._detach(stored)
         outcome = self._assign(writes.assignments, changed) if writes.assignments else WriteOutcome()
         self._work.mark(changed)
+        if writes.lease is not None:
+            make_lease(self._registry, writes.lease)
         return outcome
 
     def _report(self, stored: StoredHost, report: Report) -> bool:
@@ -153,10 +156,10 @@ class MemoryLedger:
         if assignment.copies <= job.copies:
             return False
         job.copies = assignment.copies
+        job.changed()
         return job.copies > sum(row.state in OF_USE for row in job.instances)
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
-        job.changed()
         rows = (self._work.instance(instance_id) for instance_id in instance_ids)
         return {row.instance_id: _sent_job(row) for row in rows if row is not None}
 

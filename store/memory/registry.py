@@ -8,9 +8,11 @@ from domain.acceleration import Acceleration
 from domain.apps import App, AppVersion, PlanClass, ProcessorType
 from domain.batches import Account, Submitter
 from domain.errors import NotFoundError
+from domain.host_classes import HostClasses
 from domain.ranking import CutPoints, RelaxedGate
+from domain.reservations import Kept, Lease
 from domain.settings import Settings
-from domain.units import AccountId, AppId, AppVersionId, Instant, SubmitterId, VolunteerId
+from domain.units import AccountId, AppId, AppVersionId, HostId, Instant, SubmitterId, VolunteerId
 from domain.views import SettingChange
 from domain.volunteers import VolunteerRecord
 
@@ -52,6 +54,9 @@ class Registry:
         self.cut_points: dict[tuple[AppId, ProcessorType], CutPoints] = {}  # of the generation published last
         self.relaxed_gates: tuple[RelaxedGate, ...] = ()
         self.acceleration: Acceleration | None = None
+        self.kept: tuple[Kept, ...] = ()
+        self.leases: dict[HostId, Lease] = {}
+        self.host_classes = HostClasses()
 
     def account(self, name: str) -> Account:
         if name not in self.account_ids:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from domain.ordering import Request
-from domain.units import BatchId, HostId, Instant, JobId, Seconds
+from domain.reservations import Kept, Lease, LeaseStanding
+from domain.units import BatchId, HostId, Instant, Seconds
 from priority.admission import Answer, HostNow, Sending, admit
-from priority.big_jobs import Kept, Lease, Waiting, fits_around, kept_slots, lease
+from priority.big_jobs import Waiting, fits_around, given_back, kept_slots, lease
 from priority.displacement import Newcomer, UnderWay, may_displace
 from priority.reservations import Taken
 
@@ -34,6 +35,8 @@ def test_a_newly_higher_job_takes_no_slot_away() -> None:
 
 def test_a_sent_job_leaves_its_slot_to_the_next() -> None:
     assert slots([big(1)], [Kept(BatchId(2), NOW)]) == [1]
+    assert slots([big(1), big(2, sent=4)], [Kept(BatchId(2), NOW, sent=3)]) == [1]
+    assert slots([big(1), big(2, sent=4)], [Kept(BatchId(2), NOW, sent=4)]) == [2]
 
 
 def test_a_slot_kept_too_long_goes_to_another() -> None:
@@ -43,7 +46,7 @@ def test_a_slot_kept_too_long_goes_to_another() -> None:
 
 def a_lease(under_way: list[Taken], now: float = 100.0, cores: float = 4.0) -> Lease | None:
     return lease(
-        job_id=JobId(1),
+        batch_id=BatchId(1),
         cores=cores,
         limit_s=Seconds(500.0),
         host_id=HostId(1),
@@ -125,7 +128,12 @@ def test_reports_grow_old_and_work_goes_on_meanwhile() -> None:
 
 
 def sending(**changes: object) -> Sending:
-    values: dict[str, object] = {"job_id": JobId(7), "cores": 4.0, "runtime_s": Seconds(2000.0), "due_at": Instant(1e5)}
+    values: dict[str, object] = {
+        "batch_id": BatchId(7),
+        "cores": 4.0,
+        "runtime_s": Seconds(2000.0),
+        "due_at": Instant(1e5),
+    }
     return Sending(**{**values, **changes})  # type: ignore[arg-type]
 
 
@@ -149,4 +157,44 @@ def test_a_leased_host_is_held_from_others_but_not_from_the_job_itself() -> None
     host = HostNow(HostId(1), 4.0, lease=held)
 
     assert admit(host, sending(), NOW).answer is Answer.HOLD
-    assert admit(host, sending(job_id=JobId(1)), NOW).answer is Answer.SEND
+    assert admit(host, sending(batch_id=BatchId(1)), NOW).answer is Answer.SEND
+
+
+def standing(held: Lease, **changes: object) -> LeaseStanding:
+    values: dict[str, object] = {"unsent": 1, "given": False, "last_rpc_at": NOW}
+    return LeaseStanding(held, **{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_a_lease_ends_with_its_purpose_with_its_host_or_by_itself() -> None:
+    held = a_lease([Taken("a", 2.0, NOW, Instant(900.0))])
+    assert held is not None and (held.start_at, held.expires_at) == (900.0, 960.0)
+
+    def why(now: float = 100.0, **changes: object) -> str | None:
+        return given_back(standing(held, **changes), slack_s=Seconds(60.0), now=Instant(now))
+
+    assert why() is None
+    assert why(given=True) == "host 1 was sent a job of batch 1"
+    assert why(unsent=0) == "nothing of batch 1 waits any more"
+    assert why(now=161.0) == "host 1 has been silent for 61 s, at most 60 s were expected"
+    assert why(now=300.0, rpc_interval_s=Seconds(100.0)) is None
+    assert why(now=970.0, last_rpc_at=Instant(969.0)) == "expired 10 s ago, 60 s after its start"
+
+
+def test_a_job_may_end_as_late_as_the_slack_after_a_lease_begins() -> None:
+    held = a_lease([Taken("a", 2.0, NOW, Instant(900.0))])
+    assert held is not None
+
+    def fits(limit_s: float) -> bool:
+        found = fits_around(
+            held,
+            cores=1.0,
+            limit_s=Seconds(limit_s),
+            host_cores=4.0,
+            under_way=[],
+            now=NOW,
+            slack_s=Seconds(60.0),
+        )
+        return found[0]
+
+    assert fits(860.0)
+    assert not fits(861.0)

@@ -1,0 +1,103 @@
+"""Which hosts are alike for homogeneous redundancy, and what is known of each class of them? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from domain.units import AppId, Flop, FlopPerSecond, Instant, Seconds
+
+# Hosts are alike when these agree: the system, and the CPU vendor for type 1.
+SYSTEMS = (("windows", 1), ("linux", 2), ("darwin", 3), ("mac", 3), ("android", 4), ("freebsd", 5))
+VENDORS = (("intel", 1), ("amd", 2), ("apple", 3), ("arm", 4), ("power", 5))
+BY_SYSTEM_ONLY = 2  # hr_type; every other type but 0 compares the CPU vendor, too
+
+
+def class_by_names(os_name: str, cpu_vendor: str, hr_type: int) -> int:
+    """The class of a host for homogeneous redundancy: 10 * system + vendor; 0 where it cannot be told.
+
+    Type 2 compares the system only, type 0 nothing.
+
+    >>> [class_by_names("Linux Debian", "GenuineIntel", hr_type) for hr_type in (1, 2, 0)], class_by_names("", "", 1)
+    ([21, 20, 0], 0)
+    """
+    if hr_type == 0:
+        return 0
+    system = _numbered(SYSTEMS, os_name)
+    vendor = 0 if hr_type == BY_SYSTEM_ONLY else _numbered(VENDORS, cpu_vendor)
+    if system == 0 or (vendor == 0 and hr_type != BY_SYSTEM_ONLY):
+        return 0
+    return 10 * system + vendor
+
+
+def _numbered(names: tuple[tuple[str, int], ...], told: str) -> int:
+    lowered = told.lower()
+    return next((number for name, number in names if name in lowered), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeHosts:
+    """Active hosts that say the same of themselves: how many, their cores and speed, how long between two calls."""
+
+    os_name: str
+    cpu_vendor: str
+    platforms: tuple[str, ...]
+    hosts: int
+    cores: float
+    flop_per_s: FlopPerSecond  # of all, availability included
+    interval_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class ClassStanding:
+    """Active hosts of one class that can run an app. `queued_flop` is unsent work that is committed to the class."""
+
+    app_id: AppId
+    hr_type: int
+    hr_class: int
+    hosts: int
+    cores: float
+    flop_per_s: FlopPerSecond
+    interval_s: Seconds
+    queued_flop: Flop = Flop(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class HostClasses:
+    """All classes as they stood at an instant."""
+
+    computed_at: Instant = Instant(0.0)
+    standings: tuple[ClassStanding, ...] = ()
+
+
+class Standings(tuple[ClassStanding, ...]):
+    """The classes of one app and type. Each object is itself, so that what follows from it is worked out once."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+NO_STANDINGS = Standings()
+
+
+@dataclass(frozen=True, slots=True)
+class ClassesByApp:
+    """The same by (app, type) for requests."""
+
+    of: Mapping[tuple[AppId, int], Standings] = field(default_factory=dict)
+
+    @classmethod
+    def made(cls, classes: HostClasses) -> ClassesByApp:
+        """Sorted by class within each app and type."""
+        found: dict[tuple[AppId, int], list[ClassStanding]] = {}
+        for one in sorted(classes.standings, key=lambda one: one.hr_class):
+            found.setdefault((one.app_id, one.hr_type), []).append(one)
+        return cls({key: Standings(some) for key, some in found.items()})
+
+
+NO_CLASSES = ClassesByApp()

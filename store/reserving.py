@@ -1,0 +1,138 @@
+"""What is set aside for big jobs in PostgreSQL: leases in a table of their own, kept slots in a duty's report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import asyncpg
+import msgspec
+
+from domain.apps import ProcessorType
+from domain.dispatch import RequestWrites
+from domain.host_classes import NO_CLASSES, AlikeHosts, ClassesByApp, HostClasses
+from domain.ordered_work import Reference
+from domain.ordering import Request
+from domain.reservations import BigBatch, Kept, Lease, LeaseEnd, LeaseStanding, Reserved
+from domain.units import AppId, Flop, Instant, Seconds
+from store import order_rows
+from store.pool import Connection, Database
+from store.queries import load
+from store.rows import encoded
+
+KEPT = "kept slots"  # names of duties
+CLASSES = "host classes found"
+
+
+class PostgresReserving:
+    """Satisfies jobs' ReservedWork."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def reference(self) -> Reference | None:
+        last = await self._database.fetch_one("last_ordering")
+        assert last is not None
+        return order_rows.reference(last["reference"])
+
+    async def big_batches(self, least: Request, app_ids: Sequence[AppId], limit: int) -> Sequence[BigBatch]:
+        found = await self._database.fetch(
+            "big_batches", least.cores, least.memory_bytes, least.disk_bytes, list(app_ids), limit
+        )
+        return [BigBatch(**row) for row in found]
+
+    async def reserved(self) -> Reserved:
+        return await self._database.in_transaction(read_reserved)
+
+    async def standing_leases(self) -> Sequence[LeaseStanding]:
+        return [
+            LeaseStanding(
+                _lease(row),
+                row["unsent"],
+                row["given"],
+                Instant(row["last_rpc_at"]),
+                None if row["rpc_interval_s"] is None else Seconds(row["rpc_interval_s"]),
+            )
+            for row in await self._database.fetch("standing_leases")
+        ]
+
+    async def redundant_lines(self) -> Mapping[tuple[AppId, int], Mapping[int, Flop]]:
+        batches = await self._database.fetch("redundant_batches")
+        found: dict[tuple[AppId, int], dict[int, Flop]] = {(row["app_id"], row["hr_type"]): {} for row in batches}
+        if found:
+            ids = sorted({row["batch_id"] for row in batches})
+            for row in await self._database.fetch("queued_of_classes", ids):
+                found[row["app_id"], row["hr_type"]][row["hr_class"]] = Flop(row["flop"])
+        return found
+
+    async def alike_hosts(self, *, active_since: Instant) -> Sequence[AlikeHosts]:
+        rows = await self._database.fetch("alike_hosts", active_since)
+        return [AlikeHosts(**{**row, "platforms": tuple(row["platforms"])}) for row in rows]
+
+    async def note_classes(self, classes: HostClasses) -> None:
+        async def write(connection: Connection) -> None:
+            await connection.execute(load("note_report"), CLASSES, classes.computed_at, encoded(classes))
+
+        await self._database.in_transaction(write)
+
+    async def reserve(
+        self, kept: Sequence[Kept], ends: Sequence[LeaseEnd], *, forget_before: Instant, now: Instant
+    ) -> None:
+        async def write(connection: Connection) -> None:
+            await connection.execute(load("note_report"), KEPT, now, encoded(tuple(kept)))
+            over = sorted(ends, key=lambda one: one.host_id)
+            if over:
+                ids = ([one.host_id for one in over], [one.batch_id for one in over])
+                await connection.execute(load("end_leases"), *ids, [one.because for one in over], now)
+            await connection.execute(load("forget_leases"), forget_before, [one.host_id for one in over if one.of_use])
+
+        await self._database.in_transaction(write)
+
+
+async def read_reserved(connection: Connection) -> Reserved:
+    """What is kept and leased, for a catalogue."""
+    text = await connection.fetchval(load("report_of_duty"), KEPT)
+    kept = () if text is None else msgspec.json.decode(text, type=tuple[Kept, ...])
+    leases = [_lease(row) for row in await connection.fetch(load("list_leases"))]
+    return Reserved({one.batch_id: one for one in kept}, {one.host_id: one for one in leases})
+
+
+async def read_classes(connection: Connection) -> ClassesByApp:
+    """How classes of hosts stand, for a catalogue."""
+    text = await connection.fetchval(load("report_of_duty"), CLASSES)
+    return NO_CLASSES if text is None else ClassesByApp.made(msgspec.json.decode(text, type=HostClasses))
+
+
+async def insert_leases(connection: Connection, writes: Sequence[RequestWrites]) -> None:
+    """The leases that requests make, by batch; most groups make none."""
+    made = sorted((one.lease for one in writes if one.lease is not None), key=lambda lease: lease.batch_id)
+    if made:
+        columns = zip(*map(_columns, made), strict=True)
+        await connection.execute(load("insert_leases"), *map(list, columns))
+
+
+def _columns(lease: Lease) -> tuple[object, ...]:
+    return (
+        lease.host_id,
+        lease.batch_id,
+        lease.processor_type,
+        lease.cores,
+        lease.start_at,
+        lease.limit_s,
+        lease.made_at,
+        lease.expires_at,
+    )
+
+
+def _lease(row: asyncpg.Record) -> Lease:
+    return Lease(
+        row["batch_id"],
+        row["host_id"],
+        row["cores"],
+        Instant(row["start_at"]),
+        Seconds(row["limit_s"]),
+        Instant(row["expires_at"]),
+        ProcessorType(row["processor_type"]),
+        Instant(row["made_at"]),
+        None if row["ended_at"] is None else Instant(row["ended_at"]),
+        row["because"],
+    )
