@@ -53,6 +53,10 @@ class AlreadyExistsError(MusterError):
         super().__init__(f"{kind} {key!r} exists already")
 
 
+class ConflictError(MusterError):
+    """It is otherwise than the caller takes it to be."""
+
+
 class IllegalTransitionError(MusterError):
     """The life-cycle has no such step."""
 

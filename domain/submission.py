@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.batches import BatchState, QoS
 from domain.jobs import Input
 from domain.ordering import ServiceLevel
-from domain.units import AccountId, AppId, Flop, Instant, JobClassId, Seconds, SubmitterId
+from domain.units import AccountId, AppId, BatchId, Flop, Instant, JobClassId, Seconds, SubmitterId
 
 MAX_JOBS = 1_000_000  # of one batch
 
@@ -44,6 +45,25 @@ class NewJob:
     command_line: str = ""
     inputs: tuple[Input, ...] | None = None  # of this job alone
     copies: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionKey:
+    """What a submission is known by when it is sent again: `owner`'s own `key`, and the SHA-256 of what it `said`."""
+
+    owner: str
+    key: str
+    said: bytes
+    kept_s: Seconds = Seconds(7 * 86400.0)
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedBefore:
+    """What became of a submission with that key; `answer` None: it was committed and then not told."""
+
+    said: bytes
+    batch_id: BatchId
+    answer: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from domain.dispatch import Upload
 from domain.jobs import InstanceState, JobState
@@ -19,6 +19,7 @@ class SettingChange:
     changed_at: Instant
     changed_by: str
     why: str
+    change_id: int = field(default=0, compare=False)  # of the store's own
 
 
 @dataclass(frozen=True, slots=True)

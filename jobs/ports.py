@@ -23,7 +23,7 @@ from domain.settlement import (
     Overdue,
     TailJob,
 )
-from domain.submission import NewBatch, NewJob, SubmitterStanding
+from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
 from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, JobId, Seconds, SubmitterId
 from jobs.requirements import InputSpec
 
@@ -72,6 +72,13 @@ class BatchWriter(Protocol):
         """Keep why the batch stands where it stands."""
         ...
 
+    async def remember(self, key: SubmissionKey, batch_id: BatchId, *, now: Instant) -> None:
+        """Keep what the submission is known by when it is sent again.
+
+        Raises AlreadyExistsError when it has been: whoever was first is waited for.
+        """
+        ...
+
     async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
         """Write job classes; their ids are ignored, the new ids are returned in the same order."""
         ...
@@ -84,6 +91,14 @@ class BatchWriter(Protocol):
 class Submissions(Protocol):
     def submission(self) -> AbstractAsyncContextManager[BatchWriter]:
         """A transaction; left normally it commits, left by an exception nothing was written."""
+        ...
+
+    async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
+        """What became of a submission with that key of that owner, whatever it said; None when it is long ago."""
+        ...
+
+    async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
+        """Keep what was answered, for whoever sends it again."""
         ...
 
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:

@@ -21,7 +21,7 @@ from domain.limits import Scope
 from domain.ordered_work import Reference, SubmissionOrder
 from domain.ordering import BatchFacts, QueueClock
 from domain.ordering_settings import OrderingSettings
-from domain.submission import NewBatch, NewJob, SubmitterStanding
+from domain.submission import NewBatch, NewJob, SubmissionKey, SubmitterStanding
 from domain.units import BatchId, Instant, JobClassId, later
 from jobs.ordering.admission import Place, check_rights, permissions_of, place
 from jobs.ordering.look import record_of
@@ -102,8 +102,12 @@ async def write(
     ordering: OrderingSettings,
     clock: Clock,
     progress: Progress | None = None,
+    key: SubmissionKey | None = None,
 ) -> BatchId:
-    """Write a batch whole; committed when this returns."""
+    """Write a batch whole; committed when this returns.
+
+    Raises AlreadyExistsError when a batch was submitted with that key before.
+    """
     async with submissions.submission() as writer:
         now = clock.now()
         standing = await writer.standing(batch.submitter.submitter_id, now=now)
@@ -111,6 +115,8 @@ async def write(
         known = await writer.order(*leaf, app_id=batch.app.app_id, queue=batch.spec.queue)
         new, found = _new_batch(batch, standing=standing, known=known, ordering=ordering, now=now)
         batch_id = await writer.add_batch(new)
+        if key is not None:
+            await writer.remember(key, batch_id, now=now)
         breakdown = replace(found.order.breakdown, batch_id=batch_id)
         await writer.explain(batch_id, record_of(breakdown, queue=found.queue_because, hold=None), now=now)
         await _Jobs(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs, progress)

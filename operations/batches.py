@@ -6,6 +6,7 @@ import csv
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -13,8 +14,9 @@ import structlog
 from batch_estimator.build import build_previewer
 from domain.batches import Batch
 from domain.clock import Clock
-from domain.errors import InvalidInputError
+from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError
 from domain.settings import Settings
+from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId
 from jobs.spec import BatchSpec, parse_batch, with_rows
 from jobs.submission import CheckedBatch, Progress, SubmissionPorts, checked, write
@@ -76,18 +78,41 @@ class Batches:
         return await self._write(await self._checked(values, folder, settings, keep=True), settings, progress)
 
     async def submit_and_preview(
-        self, values: Mapping[str, object], *, folder: Path | None, progress: Progress | None = None
-    ) -> dict[str, object]:
-        """As `submit`: its id and its forecast, which is None when it failed; the batch is there all the same."""
+        self,
+        values: Mapping[str, object],
+        *,
+        folder: Path | None,
+        progress: Progress | None = None,
+        key: SubmissionKey | None = None,
+    ) -> Mapping[str, object]:
+        """As `submit`: its id and its forecast, which is None when it failed; the batch is there all the same.
+
+        With a `key` that was given before, what was answered then. Raises ConflictError when that was another batch.
+        """
         settings = await self._settings()
+        if key is not None:
+            key = replace(key, kept_s=settings.access.submission_key_s)
+            if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
+                return _answered(earlier, key)
         batch = await self._checked(values, folder, settings, keep=True)
-        batch_id = await self._write(batch, settings, progress)
+        try:
+            batch_id = await self._write(batch, settings, progress, key)
+        except AlreadyExistsError:
+            earlier = (
+                None if key is None else await self._store.submissions.submitted_before(key, now=self._clock.now())
+            )
+            if key is None or earlier is None:
+                raise
+            return _answered(earlier, key)  # somebody sent it at the same time
         try:
             forecast = await self._preview(batch)
         except Exception:
             log.exception("no preview", batch_id=batch_id)
             forecast = None
-        return {"batch_id": batch_id, "forecast": forecast}
+        answer = {"batch_id": batch_id, "forecast": forecast}
+        if key is not None:
+            await self._store.submissions.note_answer(key, answer)
+        return answer
 
     async def preview(self, values: Mapping[str, object], *, folder: Path | None) -> dict[str, object]:
         """When the batch would be done if it was submitted now. Checked as by `submit`; nothing is written."""
@@ -108,9 +133,13 @@ class Batches:
         )
         return await checked(_with_csv(spec, folder, settings), ports=ports)
 
-    async def _write(self, batch: CheckedBatch, settings: Settings, progress: Progress | None) -> BatchId:
+    async def _write(
+        self, batch: CheckedBatch, settings: Settings, progress: Progress | None, key: SubmissionKey | None = None
+    ) -> BatchId:
         submissions, ordering = self._store.submissions, settings.ordering
-        return await write(batch, submissions=submissions, ordering=ordering, clock=self._clock, progress=progress)
+        return await write(
+            batch, submissions=submissions, ordering=ordering, clock=self._clock, progress=progress, key=key
+        )
 
     async def _preview(self, batch: CheckedBatch) -> dict[str, object]:
         planned = batch.planned(self._clock.now())
@@ -145,6 +174,12 @@ class Batches:
             )
             for batch in batches
         ]
+
+
+def _answered(earlier: SubmittedBefore, key: SubmissionKey) -> Mapping[str, object]:
+    if earlier.said != key.said:
+        raise ConflictError(f"batch {earlier.batch_id} was submitted with the key {key.key!r}, and this is another one")
+    return earlier.answer or {"batch_id": earlier.batch_id, "forecast": None}
 
 
 def _with_csv(spec: BatchSpec, folder: Path | None, settings: Settings) -> BatchSpec:

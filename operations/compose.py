@@ -28,9 +28,10 @@ from hoststats.build import HostStatisticsServices
 from hoststats.ports import Ports as HostStatisticsPorts
 from hoststats.timer import LOOK_EVERY_S
 from jobs.history import INTERVAL_S
+from operations.access.door import AccessDoor
 from operations.accounts import AccountKeys
-from operations.api.bodies import MAX_BODY_BYTES
 from operations.api.files import Files
+from operations.api.reading import MAX_BODY_BYTES
 from operations.api.routes import Api
 from operations.batches import Batches
 from operations.catalogue import CatalogueCache
@@ -98,6 +99,14 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             clock,
         )
         account_keys = AccountKeys(keys.account_secret)
+        door = AccessDoor(
+            store.access,
+            store.volunteers,
+            store.people,
+            lambda: catalogue.catalogue().settings,
+            clock,
+            project_token=account_keys.api_token(),
+        )
         routes = [
             web.post("/scheduler", handler.handle),
             *files.routes,
@@ -109,7 +118,9 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             Batches(store, files.downloads, clock),
             Files(store.applications, files.downloads, project, clock, max_bytes=Settings().files.max_input_bytes),
             account_keys,
+            door,
             clock,
+            settings=lambda: catalogue.catalogue().settings,
         )
         application = mounted(routes, api.application(), catalogue.catalogue().settings.project.url)
         loops: dict[str, Loop] = {

@@ -147,7 +147,9 @@ class SettingStore(Protocol):
         """The same for several, all or none."""
         ...
 
-    async def setting_changes(self, limit: int) -> Sequence[SettingChange]: ...
+    async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
+        """Newest first; `before` is a change_id that continues a listing."""
+        ...
 
 
 class History(Protocol):
@@ -173,6 +175,10 @@ class Views(Protocol):
 
     async def batches(self, *, limit: int, before: BatchId | None = None) -> Sequence[Batch]:
         """Newest first; `before` continues a listing."""
+        ...
+
+    async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
+        """Those of them that there are, by id."""
         ...
 
     async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]: ...

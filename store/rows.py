@@ -236,6 +236,7 @@ def setting_change(row: Row) -> SettingChange:
         row["changed_at"],
         row["changed_by"],
         row["why"],
+        row["audit_id"],
     )
 
 

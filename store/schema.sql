@@ -776,6 +776,18 @@ CREATE TABLE act (
     address   text NOT NULL DEFAULT ''
 );
 
+-- What submissions are known by when they are sent again, for some days.
+CREATE TABLE submission_key (
+    owner       text NOT NULL,
+    key         text NOT NULL,
+    said        bytea NOT NULL,                          -- SHA-256 of the body
+    batch_id    bigint NOT NULL,
+    answer      jsonb,
+    created_at  double precision NOT NULL,
+    PRIMARY KEY (owner, key)
+);
+CREATE INDEX submission_key_by_time ON submission_key (created_at);
+
 -- ---------------------------------------------------------------- history
 
 -- Jobs of batches that ended long ago, with their instances: moved here out of the busy tables, so that those stay

@@ -10,6 +10,8 @@ from store import rows
 from store.pool import Connection, Database
 from store.queries import load
 
+LAST_ID = 2**62
+
 
 class PostgresSettings:
     """Satisfies operations' SettingStore."""
@@ -37,5 +39,6 @@ class PostgresSettings:
 
         await self._database.in_transaction(write)
 
-    async def setting_changes(self, limit: int) -> Sequence[SettingChange]:
-        return [rows.setting_change(row) for row in await self._database.fetch("list_setting_changes", limit)]
+    async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
+        found = await self._database.fetch("list_setting_changes", limit, before or LAST_ID)
+        return [rows.setting_change(row) for row in found]

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Final
 
 from domain.batches import Batch, BatchCounts
-from domain.errors import NotFoundError
+from domain.errors import AlreadyExistsError, NotFoundError
 from domain.jobs import InstanceState, JobClass
 from domain.limits import Quantity, Scope
 from domain.ordered_work import SubmissionOrder
-from domain.submission import NewBatch, NewJob, SubmitterStanding
+from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
 from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId, later, shard_of
 from priority.refunds import abort_refund
 from store import order_rows, rows
@@ -22,6 +22,7 @@ from store.ordering import correct_logical_times
 from store.pool import Connection, Database
 from store.queries import load
 
+KEYS_AT_ONCE: Final = 1000  # of those that are long past
 CHUNK: Final = 10_000  # jobs or instances per round trip
 ACTIVE_SUBMITTER_S = 30 * DAY_S  # who has submitted within this has a part in the shares
 ACTIVE_HOST_S = 7 * DAY_S
@@ -118,6 +119,14 @@ class PostgresBatchWriter:
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
         await self._connection.execute(load("write_breakdowns"), [batch_id], [now], [rows.encoded(record)])
 
+    async def remember(self, key: SubmissionKey, batch_id: BatchId, *, now: Instant) -> None:
+        since_at = later(now, -key.kept_s)
+        await self._connection.execute(load("forget_submission_key"), key.owner, key.key, since_at)
+        await self._connection.execute(load("forget_submission_keys"), since_at, KEYS_AT_ONCE)
+        args = (key.owner, key.key, key.said, batch_id, now)
+        if await self._connection.fetchval(load("insert_submission_key"), *args) is None:
+            raise AlreadyExistsError("submission", key.key)
+
     async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
         found = await self._connection.fetch(load("take_job_class_ids"), len(job_classes))
         ids = [JobClassId(row["job_class_id"]) for row in found]
@@ -170,6 +179,16 @@ class PostgresSubmissions:
             writer = PostgresBatchWriter(connection)
             yield writer
             await writer.finish()
+
+    async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
+        row = await self._database.fetch_one("submitted_before", key.owner, key.key, later(now, -key.kept_s))
+        if row is None:
+            return None
+        answer = None if row["answer"] is None else rows.decoded_object(row["answer"])
+        return SubmittedBefore(row["said"], row["batch_id"], answer)
+
+    async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
+        await self._database.fetch("note_answer", key.owner, key.key, rows.encoded(answer))
 
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
         """In small transactions: first the batch ends and its submitter's logical time is refunded, then its jobs end,

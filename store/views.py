@@ -28,6 +28,9 @@ class PostgresViews:
     async def batches(self, *, limit: int, before: BatchId | None = None) -> Sequence[Batch]:
         return [rows.batch(row) for row in await self._database.fetch("list_batches", limit, before)]
 
+    async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
+        return [rows.batch(row) for row in await self._database.fetch("batches_with", list(ids))]
+
     async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]:
         return [work_rows.job_class(row) for row in await self._database.fetch("classes_of_batch", batch_id)]
 

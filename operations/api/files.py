@@ -8,18 +8,33 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
 from aiohttp import web
 
 from domain.clock import Clock
 from domain.errors import InvalidInputError
-from operations.api.bodies import whole_number
-from operations.api.replies import reply
+from operations.api.table import Ask
 from operations.applications import NewVersion, add_app_version
 from operations.ports import Applications
 from operations.project import Project
 from transfer.download_folder import DownloadFolder
 from transfer.names import checked_name
+
+
+class VersionParams(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    platform: str
+    version: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1, description="100 is 1.00.")]
+    file: Annotated[str, msgspec.Meta(description="The program's file name.")]
+    plan_class: str = ""
+    api_version: str = "7.5.0"
+
+
+class FileParams(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+
 
 PROGRAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
@@ -36,35 +51,32 @@ class Files:
         self._clock = clock
         self._max_bytes = max_bytes
 
-    async def put_input(self, request: web.Request) -> web.Response:
+    async def put_input(self, ask: Ask[FileParams, None]) -> object:
         """PUT /files/NAME: a file that batches may name as an input. The same content may be put again."""
-        name = checked_name(request.match_info["name"])
-        async with self._received(request, name) as path:
+        name = checked_name(ask.params.name)
+        async with self._received(ask.request, name) as path:
             content = await asyncio.to_thread(self._downloads.register_file, path, name)
         await self._applications.add_file(
             name, nbytes=content.nbytes, md5=content.md5, signature="", now=self._clock.now()
         )
-        return reply({"name": name, "nbytes": content.nbytes, "md5": content.md5}, status=201)
+        return {"name": name, "nbytes": content.nbytes, "md5": content.md5}
 
-    async def add_version(self, request: web.Request) -> web.Response:
+    async def add_version(self, ask: Ask[VersionParams, None]) -> object:
         """POST /apps/NAME/versions?platform=…&version=…&file=…: the body is the main program."""
-        query = request.query
-        for needed in ("platform", "version", "file"):
-            if needed not in query:
-                raise InvalidInputError(needed, "a value in the address", None)
-        if not PROGRAM_NAME.fullmatch(query["file"]):
-            raise InvalidInputError("file", "the program's file name", query["file"])
-        async with self._received(request, query["file"]) as path:
+        asked = ask.params
+        if not PROGRAM_NAME.fullmatch(asked.file):
+            raise InvalidInputError("file", "the program's file name", asked.file)
+        async with self._received(ask.request, asked.file) as path:
             new = NewVersion(
-                request.match_info["name"],
-                query["platform"],
-                whole_number(query["version"], "version", 1, 2**31 - 1),
+                asked.name,
+                asked.platform,
+                asked.version,
                 path,
-                plan_class=query.get("plan_class", ""),
-                api_version=query.get("api_version", "7.5.0"),
+                plan_class=asked.plan_class,
+                api_version=asked.api_version,
             )
             version_id = await add_app_version(self._applications, self._project, new, clock=self._clock)
-        return reply({"app_version_id": version_id}, status=201)
+        return {"app_version_id": version_id}
 
     @asynccontextmanager
     async def _received(self, request: web.Request, name: str) -> AsyncIterator[Path]:

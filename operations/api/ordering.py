@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
-from aiohttp import web
 
+from domain.access import Right
 from domain.clock import Clock
 from domain.units import BatchId
-from operations.api.bodies import ThresholdsBody, batch_id_of, limit_of, read_body
-from operations.api.replies import reply
-from operations.ordering.importance import set_importance
+from operations.api import shapes
+from operations.api.batches import BatchParams
+from operations.api.paging import Page, page_of_all
+from operations.api.settings import ValuesBody, who_of
+from operations.api.table import Ask, NoParams, Route
 from operations.ordering.knobs import ordering_changes, weights_in_force
-from operations.ordering.priorities import Priorities
-from operations.ordering.rules import Rules
-from operations.ordering.sharing import Sharing
+from operations.ordering.priorities import Priorities, PriorityStore
+from operations.ordering.rules import Rules, RuleStore
+from operations.ordering.sharing import Sharing, SharingStore
 from operations.ordering.shown import grant_as_json, limit_as_json, preview_as_json
 from priority.emulate import emulate
-from store.postgres import PostgresStore
+
+TAG = "ordering"
+
+
+class OrderingStore(PriorityStore, SharingStore, RuleStore, Protocol):
+    """What is read and written of the database."""
+
+
+class PlacesParams(msgspec.Struct, forbid_unknown_fields=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="The first so many.")] = 100
+
+
+class AccountParams(msgspec.Struct, forbid_unknown_fields=True):
+    account: str
+
+
+class LimitParams(msgspec.Struct, forbid_unknown_fields=True):
+    scope: str
+    quantity: str
+    name: Annotated[str | None, msgspec.Meta(description="Whose; none: everybody's.")] = None
 
 
 class SharesBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,145 +69,267 @@ class LimitBody(msgspec.Struct, forbid_unknown_fields=True):
     hard: float | None = None
 
 
-class BatchBody(msgspec.Struct, forbid_unknown_fields=True):
-    user_priority: int | None = None
-    level: str | None = None
-    queue: str | None = None
-
-
 class EmulateBody(msgspec.Struct, forbid_unknown_fields=True):
     system: str
-    document: object
+    document: Any
 
 
 class PreviewBody(msgspec.Struct, forbid_unknown_fields=True):
-    values: dict[str, object]
+    values: dict[str, Any]
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 50
 
 
 class OrderingApi:
-    """The handlers under /priority, /fairshare, /permissions, /grants and /limits."""
-
-    def __init__(self, store: PostgresStore, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._clock = clock
         self._priorities = Priorities(store, clock)
         self._sharing = Sharing(store, clock)
         self._rules = Rules(store, clock)
 
-    def routes(self) -> list[web.RouteDef]:
+    def routes(self) -> list[Route[Any, Any]]:
+        """Reads first, then what changes something."""
+        return [*self._reads(), *self._writes()]
+
+    def _reads(self) -> list[Route[Any, Any]]:
         return [
-            web.get("/priority", self.show),
-            web.get("/batches/{batch_id}/priority", self.show_one),
-            web.patch("/batches/{batch_id}", self.set_batch),
-            web.get("/priority/weights", self.weights),
-            web.post("/priority/preview", self.preview),
-            web.put("/priority", self.set),
-            web.get("/fairshare", self.shares),
-            web.put("/fairshare", self.set_shares),
-            web.post("/fairshare/emulate", self.emulate),
-            web.put("/permissions", self.permit),
-            web.get("/grants", self.grants),
-            web.put("/grants", self.put_grant),
-            web.delete("/grants/{account}", self.drop_grant),
-            web.get("/limits", self.limits),
-            web.put("/limits", self.put_limit),
-            web.delete("/limits/{scope}/{quantity}", self.drop_limit),
+            Route(
+                "GET",
+                "/priority",
+                "priorities",
+                "Batches in their order with the reasons of the last ordering.",
+                self.show,
+                TAG,
+                shapes.PrioritiesShown,
+                PlacesParams,
+            ),
+            Route(
+                "GET",
+                "/batches/{batch_id}/priority",
+                "priority",
+                "Why one batch stands where it stands.",
+                self.show_one,
+                TAG,
+                shapes.Json,
+                BatchParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                "/priority/weights",
+                "weights",
+                "The terms of the chosen policy with their weights.",
+                self.weights,
+                TAG,
+                shapes.WeightsShown,
+                NoParams,
+            ),
+            Route(
+                "POST",
+                "/priority/preview",
+                "preview_ordering",
+                "Where batches would stand with these settings; nothing is changed.",
+                self.preview,
+                TAG,
+                shapes.Json,
+                NoParams,
+                body=PreviewBody,
+            ),
+            Route(
+                "GET",
+                "/fairshare",
+                "fairshare",
+                "The tree of accounts and submitters with shares and decayed usage.",
+                self.shares,
+                TAG,
+                shapes.SharesShown,
+                NoParams,
+            ),
+            Route(
+                "POST",
+                "/fairshare/emulate",
+                "emulate_fairshare",
+                "What another system's fair-share says of a tree.",
+                self.emulate,
+                TAG,
+                shapes.TableShown,
+                NoParams,
+                body=EmulateBody,
+            ),
+            Route("GET", "/grants", "grants", "Service units of accounts.", self.grants, TAG, shapes.GrantPage, Page),
+            Route("GET", "/limits", "limits", "How much one may have.", self.limits, TAG, shapes.LimitPage, Page),
+        ]
+
+    def _writes(self) -> list[Route[Any, Any]]:
+        operate = Right.OPERATE
+        return [
+            Route(
+                "PUT",
+                "/priority",
+                "set_ordering",
+                "Choose and weigh the policy.",
+                self.set,
+                TAG,
+                shapes.Changed,
+                NoParams,
+                body=ValuesBody,
+                right=operate,
+            ),
+            Route(
+                "PUT",
+                "/fairshare",
+                "set_shares",
+                "The shares of an account or a submitter.",
+                self.set_shares,
+                TAG,
+                shapes.Json,
+                NoParams,
+                body=SharesBody,
+                right=operate,
+                errors=(404,),
+            ),
+            Route(
+                "PUT",
+                "/permissions",
+                "permit",
+                "What all in an account, or a submitter, may do.",
+                self.permit,
+                TAG,
+                shapes.Json,
+                NoParams,
+                body=PermissionsBody,
+                right=operate,
+                errors=(404,),
+            ),
+            Route(
+                "PUT",
+                "/grants",
+                "set_grant",
+                "Grant an account service units per period.",
+                self.put_grant,
+                TAG,
+                shapes.GrantShown,
+                NoParams,
+                body=GrantBody,
+                right=operate,
+                errors=(404,),
+            ),
+            Route(
+                "DELETE",
+                "/grants/{account}",
+                "take_grant",
+                "An account without a grant is not limited by one.",
+                self.drop_grant,
+                TAG,
+                shapes.Json,
+                AccountParams,
+                right=operate,
+                errors=(404,),
+            ),
+            Route(
+                "PUT",
+                "/limits",
+                "set_limit",
+                "Limit one by name, or everybody who has no limit of its own.",
+                self.put_limit,
+                TAG,
+                shapes.LimitShown,
+                NoParams,
+                body=LimitBody,
+                right=operate,
+                errors=(404,),
+            ),
+            Route(
+                "DELETE",
+                "/limits/{scope}/{quantity}",
+                "lift_limit",
+                "Lift a limit.",
+                self.drop_limit,
+                TAG,
+                shapes.Json,
+                LimitParams,
+                right=operate,
+                errors=(404,),
+            ),
         ]
 
     # ------------------------------------------------------------------ priorities
 
-    async def show(self, request: web.Request) -> web.Response:
-        found = await self._priorities.show(limit=limit_of(request))
-        return reply({"batches": found.records, "unordered": found.unordered})
+    async def show(self, ask: Ask[PlacesParams, None]) -> object:
+        found = await self._priorities.show(limit=ask.params.limit)
+        return {"batches": found.records, "unordered": found.unordered}
 
-    async def show_one(self, request: web.Request) -> web.Response:
-        [record] = (await self._priorities.show(batch_id_of(request))).records
-        return reply(record)
+    async def show_one(self, ask: Ask[BatchParams, None]) -> object:
+        [record] = (await self._priorities.show(BatchId(ask.params.batch_id))).records
+        return record
 
-    async def set_batch(self, request: web.Request) -> web.Response:
-        """PATCH /batches/{batch_id} with `user_priority`, `level`, `queue`: from the next ordering on."""
-        batch_id: BatchId = batch_id_of(request)
-        body = await read_body(request, BatchBody)
-        await set_importance(
-            self._store, batch_id, user_priority=body.user_priority, level=body.level, queue=body.queue
-        )
-        batch = await self._store.views.batch(batch_id)
-        shown = {"user_priority": batch.user_priority, "level": batch.level.value, "queue": batch.queue}
-        return reply({"batch_id": batch_id, **shown})
-
-    async def weights(self, request: web.Request) -> web.Response:
+    async def weights(self, ask: Ask[NoParams, None]) -> object:
         settings = await self._priorities.settings()
-        return reply({"policy": settings.ordering.policy, "terms": weights_in_force(settings)})
+        return {"policy": settings.ordering.policy, "terms": weights_in_force(settings)}
 
-    async def preview(self, request: web.Request) -> web.Response:
-        """POST /priority/preview with `values`: where batches would stand. Nothing is changed."""
-        body = await read_body(request, PreviewBody)
+    async def preview(self, ask: Ask[NoParams, PreviewBody]) -> object:
+        changes = ordering_changes(ask.body.values.items())
+        return preview_as_json(await self._priorities.preview(changes, limit=ask.body.limit))
+
+    async def set(self, ask: Ask[NoParams, ValuesBody]) -> object:
+        body = ask.body
         changes = ordering_changes(body.values.items())
-        return reply(preview_as_json(await self._priorities.preview(changes, limit=body.limit)))
-
-    async def set(self, request: web.Request) -> web.Response:
-        """PUT /priority with `values`, `why` and, unless the API is to be named, `by`."""
-        body = await read_body(request, ThresholdsBody)
-        changed = await self._priorities.set(ordering_changes(body.values.items()), who=body.by, why=body.why)
-        return reply({"changed": changed})
+        return {"changed": await self._priorities.set(changes, who=who_of(ask.person, body.by), why=body.why)}
 
     # ------------------------------------------------------------------ shares
 
-    async def shares(self, request: web.Request) -> web.Response:
-        return reply({"tree": [row.as_json() for row in await self._sharing.show()]})
+    async def shares(self, ask: Ask[NoParams, None]) -> object:
+        return {"tree": [row.as_json() for row in await self._sharing.show()]}
 
-    async def set_shares(self, request: web.Request) -> web.Response:
-        body = await read_body(request, SharesBody)
+    async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> object:
+        body = ask.body
         if body.kind == "account":
             await self._sharing.set_account(body.name, body.shares)
         else:
             await self._sharing.set_submitter(body.name, body.shares, body.account)
-        return reply({body.kind: body.name, "account": body.account, "shares": body.shares})
+        return {body.kind: body.name, "account": body.account, "shares": body.shares}
 
-    async def emulate(self, request: web.Request) -> web.Response:
-        """POST /fairshare/emulate with `system` and `document`: the other system's table, as printed."""
-        body = await read_body(request, EmulateBody)
-        table = emulate(body.system, body.document)
-        return reply({"columns": table.columns, "rows": table.rows})
+    async def emulate(self, ask: Ask[NoParams, EmulateBody]) -> object:
+        table = emulate(ask.body.system, ask.body.document)
+        return {"columns": table.columns, "rows": table.rows}
 
-    async def permit(self, request: web.Request) -> web.Response:
-        body = await read_body(request, PermissionsBody)
+    async def permit(self, ask: Ask[NoParams, PermissionsBody]) -> object:
+        body = ask.body
         if body.kind == "account":
             await self._rules.permit(body.permissions, account=body.name)
         else:
             await self._rules.permit(body.permissions, submitter=body.name)
-        return reply({body.kind: body.name, "permissions": sorted(set(body.permissions))})
+        return {body.kind: body.name, "permissions": sorted(set(body.permissions))}
 
     # ------------------------------------------------------------------ grants and limits
 
-    async def grants(self, request: web.Request) -> web.Response:
+    async def grants(self, ask: Ask[Page, None]) -> object:
         now = self._clock.now()
-        found = await self._rules.grants()
-        return reply({"grants": [grant_as_json(name, one, now) for name, one in found.items()]})
+        found = sorted((await self._rules.grants()).items())
+        return page_of_all(found, ask.params, "grants", lambda one: one[0], lambda one: grant_as_json(*one, now))
 
-    async def put_grant(self, request: web.Request) -> web.Response:
-        body = await read_body(request, GrantBody)
+    async def put_grant(self, ask: Ask[NoParams, GrantBody]) -> object:
+        body = ask.body
         await self._rules.grant(body.account, granted_su=body.granted_su, period_s=body.period_s)
         made = (await self._rules.grants())[body.account]
-        return reply(grant_as_json(body.account, made, self._clock.now()))
+        return grant_as_json(body.account, made, self._clock.now())
 
-    async def drop_grant(self, request: web.Request) -> web.Response:
-        account = request.match_info["account"]
-        await self._rules.take_grant(account)
-        return reply({"account": account, "granted_su": None})
+    async def drop_grant(self, ask: Ask[AccountParams, None]) -> object:
+        await self._rules.take_grant(ask.params.account)
+        return {"account": ask.params.account, "granted_su": None}
 
-    async def limits(self, request: web.Request) -> web.Response:
-        return reply({"limits": [limit_as_json(one) for one in await self._rules.limits()]})
+    async def limits(self, ask: Ask[Page, None]) -> object:
+        found = await self._rules.limits()
+        return page_of_all(
+            found, ask.params, "limits", lambda one: f"{one.scope}/{one.quantity}/{one.name or ''}", limit_as_json
+        )
 
-    async def put_limit(self, request: web.Request) -> web.Response:
-        body = await read_body(request, LimitBody)
-        made = await self._rules.limit(body.scope, body.quantity, name=body.name, soft=body.soft, hard=body.hard)
-        return reply(limit_as_json(made))
+    async def put_limit(self, ask: Ask[NoParams, LimitBody]) -> object:
+        body = ask.body
+        return limit_as_json(
+            await self._rules.limit(body.scope, body.quantity, name=body.name, soft=body.soft, hard=body.hard)
+        )
 
-    async def drop_limit(self, request: web.Request) -> web.Response:
-        """DELETE /limits/{scope}/{quantity}, with ?name= for one of its own."""
-        scope, quantity = request.match_info["scope"], request.match_info["quantity"]
-        name = request.query.get("name")
-        await self._rules.lift(scope, quantity, name=name)
-        return reply({"scope": scope, "quantity": quantity, "name": name, "dropped": True})
+    async def drop_limit(self, ask: Ask[LimitParams, None]) -> object:
+        asked = ask.params
+        await self._rules.lift(asked.scope, asked.quantity, name=asked.name)
+        return {"scope": asked.scope, "quantity": asked.quantity, "name": asked.name, "dropped": True}

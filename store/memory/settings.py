@@ -25,8 +25,10 @@ class MemorySettings:
             old = registry.changed_settings.pop(key, None)
             if value is not None:
                 registry.changed_settings[key] = value
-            registry.setting_changes.append(SettingChange(key, old, value, now, who, why))
+            change_id = len(registry.setting_changes) + 1
+            registry.setting_changes.append(SettingChange(key, old, value, now, who, why, change_id))
 
-    async def setting_changes(self, limit: int) -> Sequence[SettingChange]:
+    async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
         """Newest first."""
-        return self._registry.setting_changes[: -limit - 1 : -1]
+        changes = self._registry.setting_changes
+        return changes[: before - 1 if before is not None else None][: -limit - 1 : -1]

@@ -9,12 +9,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from domain.batches import Batch, BatchCounts, BatchState, Submitter
-from domain.errors import NotFoundError
+from domain.errors import AlreadyExistsError, NotFoundError
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.limits import Quantity, Scope
 from domain.ordered_work import OrderNotes, SubmissionOrder
 from domain.ordering import QueueClock
-from domain.submission import NewBatch, NewJob, SubmitterStanding
+from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
 from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId
 from priority.refunds import abort_refund
 from store.memory.order_book import OrderBook, correct_logical_times, ordered_batch
@@ -46,6 +46,8 @@ class MemoryBatchWriter:
         self._drafts: dict[BatchId, _Draft] = {}
         self._logical_at: dict[SubmitterId, Instant] = {}
         self._locks: dict[SubmitterId, asyncio.Lock] = {}
+        self._key_locks: list[asyncio.Lock] = []
+        self._remembered: list[tuple[SubmissionKey, BatchId, Instant]] = []
 
     async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
         """Raises NotFoundError."""
@@ -83,6 +85,14 @@ class MemoryBatchWriter:
         del now  # it is in the record, too
         self._draft(batch_id).record = json.loads(json.dumps(record))
 
+    async def remember(self, key: SubmissionKey, batch_id: BatchId, *, now: Instant) -> None:
+        lock = self._submissions.key_lock(key)
+        await lock.acquire()
+        self._key_locks.append(lock)
+        if await self._submissions.submitted_before(key, now=now) is not None:
+            raise AlreadyExistsError("submission", key.key)
+        self._remembered.append((key, batch_id, now))
+
     async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
         ids = [self._submissions.next_class_id() for _ in job_classes]
         self._draft(batch_id).classes.extend(
@@ -106,8 +116,11 @@ class MemoryBatchWriter:
             submitter = self._registry.submitters[submitter_id]
             self._registry.submitters[submitter_id] = replace(submitter, logical_at=logical_at)
 
+        for key, batch_id, now in self._remembered:
+            self._submissions.keys[key.owner, key.key] = (SubmittedBefore(key.said, batch_id, None), now)
+
     def release(self) -> None:
-        for lock in self._locks.values():
+        for lock in (*self._locks.values(), *self._key_locks):
             lock.release()
 
 
@@ -117,6 +130,8 @@ class MemorySubmissions:
         self._work = work
         self._book = book
         self._locks: dict[SubmitterId, asyncio.Lock] = {}
+        self._key_locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self.keys: dict[tuple[str, str], tuple[SubmittedBefore, Instant]] = {}
         self._last_batch_id = 0
         self._last_class_id = 0
 
@@ -167,6 +182,17 @@ class MemorySubmissions:
         limits = [book.limits[key] for key in sorted(book.limits)]
         grant = book.grants.get(account_id)
         return SubmissionOrder(book.standings.get(leaf), book.reference, grant, limits, active)
+
+    async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
+        found = self.keys.get((key.owner, key.key))
+        return None if found is None or found[1] < now - key.kept_s else found[0]
+
+    async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
+        before, at = self.keys[key.owner, key.key]
+        self.keys[key.owner, key.key] = (replace(before, answer=json.loads(json.dumps(answer))), at)
+
+    def key_lock(self, key: SubmissionKey) -> asyncio.Lock:
+        return self._key_locks.setdefault((key.owner, key.key), asyncio.Lock())
 
     def lock(self, submitter_id: SubmitterId) -> asyncio.Lock:
         return self._locks.setdefault(submitter_id, asyncio.Lock())

@@ -30,6 +30,9 @@ class MemoryViews:
         ids = sorted((id_ for id_ in self._work.batches if before is None or id_ < before), reverse=True)
         return [self._work.batches[batch_id].as_batch() for batch_id in ids[:limit]]
 
+    async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
+        return [self._work.batches[one].as_batch() for one in sorted(set(ids)) if one in self._work.batches]
+
     async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]:
         batch = self._work.batches.get(batch_id)
         return list(batch.classes) if batch else []

@@ -44,6 +44,7 @@ LARGE = {
     "api_token",
     "sign_in_attempt",
     "act",
+    "submission_key",
 }
 
 BY_KEY = {  # query -> the indexes it must use
@@ -64,6 +65,12 @@ BY_KEY = {  # query -> the indexes it must use
     "forget_attempts": {"sign_in_attempt_pkey"},
     "drop_old_attempts": {"sign_in_attempt_by_time", "sign_in_attempt_pkey"},
     "list_acts": {"act_pkey"},
+    "batches_with": {"batch_pkey", "batch_count_pkey"},
+    # submissions sent again
+    "forget_submission_key": {"submission_key_pkey"},
+    "forget_submission_keys": {"submission_key_by_time", "submission_key_pkey"},
+    "note_answer": {"submission_key_pkey"},
+    "submitted_before": {"submission_key_pkey"},
     # a request reads
     "who_asks": {"volunteer_authenticator_hash_key", "host_pkey", "host_by_volunteer"},
     "versions_of_hosts": {"host_app_version_pkey"},
@@ -248,6 +255,7 @@ SMALL = {  # looks at no large table
     "simulation_by_id",
     "insert_api_token",
     "insert_act",
+    "insert_submission_key",
     "list_people",
     "lock_attempt",
     "person_by_name",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -12,21 +12,29 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.typedefs import Handler
 
-from domain.errors import AlreadyExistsError, InvalidInputError, MusterError, NotFoundError, UnavailableError
-from operations.api.bodies import (
-    NewAccountBody,
-    NewAppBody,
-    NewVolunteerBody,
-    SettingBody,
-    batch_id_of,
-    job_id_of,
-    limit_of,
-    read_body,
-    whole_number,
+from domain.access import Right
+from domain.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidInputError,
+    MusterError,
+    NotFoundError,
+    UnavailableError,
 )
+from domain.settings import Settings
+from operations.access.door import AccessDoor
+from operations.access.errors import NotAllowedError, TooManyAttemptsError
+from operations.api.accounts import NewAccountBody, NewVolunteerBody
+from operations.api.apps import NewAppBody
+from operations.api.bodies import whole_number
 from operations.api.errors import problem, problems
-from operations.api.replies import reply
-from operations.api.tokens import require_token
+from operations.api.paging import Page
+from operations.api.serving import Table
+from operations.api.settings import SettingBody
+from operations.api.strangers import Strangers
+from operations.api.table import Ask, NoParams, Route
+from store.memory import MemoryStore
+from tests.unit.operations.clocks import StillClock
 
 TOKEN = "a" * 64
 SIGNED = {"Authorization": f"Bearer {TOKEN}"}
@@ -39,6 +47,11 @@ BODIES: dict[str, type[msgspec.Struct]] = {
 Client = TestClient[web.Request, web.Application]
 
 
+class NumbersParams(Page, forbid_unknown_fields=True, kw_only=True):
+    batch_id: Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+    job_id: Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+
+
 def broken(error: Exception) -> Handler:
     """A handler that ends in an error."""
 
@@ -48,22 +61,37 @@ def broken(error: Exception) -> Handler:
     return handle
 
 
-async def echo(request: web.Request) -> web.Response:
-    """Read the body as the kind named in the path, and say what was understood."""
-    body: msgspec.Struct = await read_body(request, BODIES[request.match_info["kind"]])
-    return reply({"got": repr(body)})
+async def echo(ask: Ask[NoParams, Any]) -> object:
+    """Say what was understood of the body."""
+    return {"got": repr(ask.body)}
 
 
-async def numbers(request: web.Request) -> web.Response:
-    return reply({"limit": limit_of(request), "batch": batch_id_of(request), "job": job_id_of(request)})
+async def numbers(ask: Ask[NumbersParams, None]) -> object:
+    return {"limit": ask.params.limit, "batch": ask.params.batch_id, "job": ask.params.job_id}
+
+
+def the_door(store: MemoryStore) -> AccessDoor:
+    return AccessDoor(store.access, store.volunteers, store.people, Settings, StillClock(), project_token=TOKEN)
 
 
 @asynccontextmanager
-async def an_api(error: Exception | None = None) -> AsyncIterator[Client]:
-    app = web.Application(middlewares=[problems, require_token(TOKEN)], client_max_size=1000)
-    app.router.add_post("/echo/{kind}", echo)
-    app.router.add_get("/numbers/{batch_id}/{job_id}", numbers)
-    app.router.add_get("/broken", broken(error or web.HTTPNoContent()))
+async def an_api(error: Exception | None = None, store: MemoryStore | None = None) -> AsyncIterator[Client]:
+    store = store or MemoryStore()
+    door = the_door(store)
+    api = web.Application(
+        middlewares=[problems, door.middleware, Strangers({"/open"}).middleware], client_max_size=1000
+    )
+    routes = [
+        Route("POST", f"/echo/{kind}", f"echo_{kind}", "", echo, "t", dict, NoParams, body=body, right=Right.OPERATE)
+        for kind, body in BODIES.items()
+    ]
+    params = NumbersParams
+    routes.append(Route("GET", "/numbers/{batch_id}/{job_id}", "numbers", "", numbers, "t", dict, params))  # type: ignore[arg-type]
+    api.add_routes(Table(routes, door, StillClock()).definitions())
+    api.router.add_get("/broken", broken(error or web.HTTPNoContent()))
+    api.router.add_get("/open", broken(web.HTTPNoContent()))
+    app = web.Application(client_max_size=1000)
+    app.add_subapp("/api/v1", api)
     async with TestClient(TestServer(app)) as client:
         yield client
 
@@ -72,7 +100,8 @@ async def document_of(response: Any, status: int) -> dict[str, Any]:
     assert response.status == status
     assert response.content_type == "application/problem+json"
     document: dict[str, Any] = await response.json(content_type=None)
-    assert (document["type"], document["status"]) == ("about:blank", status)
+    assert document["type"] == "urn:muster:problem:" + document["title"].replace(" ", "-")
+    assert document["status"] == status
     return document
 
 
@@ -82,7 +111,7 @@ async def document_of(response: Any, status: int) -> dict[str, Any]:
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 async def test_the_holder_of_the_token_is_let_in(scheme: str) -> None:
     async with an_api() as client:
-        response = await client.get("/numbers/1/2", headers={"Authorization": f"{scheme} {TOKEN}"})
+        response = await client.get("/api/v1/numbers/1/2", headers={"Authorization": f"{scheme} {TOKEN}"})
 
         assert response.status == 200
 
@@ -104,7 +133,7 @@ async def test_the_holder_of_the_token_is_let_in(scheme: str) -> None:
 )
 async def test_anybody_else_is_told_how_to_sign_in(headers: dict[str, str]) -> None:
     async with an_api() as client:
-        document = await document_of(await client.get("/numbers/1/2", headers=headers), 401)
+        document = await document_of(await client.get("/api/v1/numbers/1/2", headers=headers), 401)
 
         assert document["title"] == "not signed in"
         assert "Authorization: Bearer" in document["detail"]
@@ -113,7 +142,7 @@ async def test_anybody_else_is_told_how_to_sign_in(headers: dict[str, str]) -> N
 
 async def test_a_stranger_does_not_learn_which_paths_exist() -> None:
     async with an_api() as client:
-        known, unknown = await client.get("/numbers/1/2"), await client.get("/nowhere")
+        known, unknown = await client.get("/api/v1/numbers/1/2"), await client.get("/api/v1/nowhere")
 
         assert (known.status, unknown.status) == (401, 401)
         assert await known.text() == await unknown.text()
@@ -128,6 +157,9 @@ async def test_a_stranger_does_not_learn_which_paths_exist() -> None:
         (InvalidInputError("n", "a number", -5), 422, "invalid input", "n: expected a number, got -5"),
         (NotFoundError("batch", 7), 404, "not found", "no batch 7"),
         (AlreadyExistsError("app", "pi"), 409, "exists already", "app 'pi' exists already"),
+        (ConflictError("another one"), 409, "conflict", "another one"),
+        (NotAllowedError("not yours"), 403, "not allowed", "not yours"),
+        (TooManyAttemptsError(7.2), 429, "too many attempts", "signing in was tried too often: try again in 7 s"),
         (UnavailableError("the database is away"), 503, "unavailable", "the database is away"),
         (MusterError("not now"), 400, "refused", "not now"),
         (web.HTTPForbidden(text="no"), 403, "forbidden", "no"),
@@ -135,21 +167,21 @@ async def test_a_stranger_does_not_learn_which_paths_exist() -> None:
 )
 async def test_an_error_is_a_problem_document(error: Exception, status: int, title: str, detail: str) -> None:
     async with an_api(error) as client:
-        document = await document_of(await client.get("/broken", headers=SIGNED), status)
+        document = await document_of(await client.get("/api/v1/broken", headers=SIGNED), status)
 
         assert (document["title"], document["detail"]) == (title, detail)
 
 
 async def test_invalid_input_names_its_field_apart() -> None:
     async with an_api(InvalidInputError("jobs.count", "a number", -5)) as client:
-        document = await document_of(await client.get("/broken", headers=SIGNED), 422)
+        document = await document_of(await client.get("/api/v1/broken", headers=SIGNED), 422)
 
-        assert (document["field"], document["expected"]) == ("jobs.count", "a number")
+        assert (document["field"], document["expected"], document["got"]) == ("jobs.count", "a number", "-5")
 
 
 async def test_an_error_nobody_foresaw_shows_nothing_of_itself() -> None:
     async with an_api(RuntimeError("password=secret")) as client:
-        document = await document_of(await client.get("/broken", headers=SIGNED), 500)
+        document = await document_of(await client.get("/api/v1/broken", headers=SIGNED), 500)
 
         assert "secret" not in str(document)
         assert document["detail"] == "something went wrong on the server; it has been logged"
@@ -157,13 +189,15 @@ async def test_an_error_nobody_foresaw_shows_nothing_of_itself() -> None:
 
 async def test_an_unknown_path_and_a_wrong_method_are_problem_documents_too() -> None:
     async with an_api() as client:
-        assert (await document_of(await client.get("/nowhere", headers=SIGNED), 404))["title"] == "not found"
-        assert (await document_of(await client.put("/broken", headers=SIGNED), 405))["title"] == "method not allowed"
+        assert (await document_of(await client.get("/api/v1/nowhere", headers=SIGNED), 404))["title"] == "not found"
+        assert (await document_of(await client.put("/api/v1/broken", headers=SIGNED), 405))[
+            "title"
+        ] == "method not allowed"
 
 
 async def test_a_body_that_is_too_large_is_told_so() -> None:
     async with an_api() as client:
-        response = await client.post("/echo/account", headers=SIGNED, data=b'{"name":"' + b"x" * 2000 + b'"}')
+        response = await client.post("/api/v1/echo/account", headers=SIGNED, data=b'{"name":"' + b"x" * 2000 + b'"}')
 
         await document_of(response, 413)
 
@@ -171,7 +205,9 @@ async def test_a_body_that_is_too_large_is_told_so() -> None:
 def test_more_can_be_told_with_a_problem() -> None:
     response = problem(409, "busy", "try later", retry_s=5)
 
-    assert response.body == (b'{"type":"about:blank","title":"busy","status":409,"detail":"try later","retry_s":5}')
+    assert response.body == (
+        b'{"type":"urn:muster:problem:busy","title":"busy","status":409,"detail":"try later","retry_s":5}'
+    )
 
 
 # ---------------------------------------------------------------- bodies
@@ -188,7 +224,7 @@ def test_more_can_be_told_with_a_problem() -> None:
 )
 async def test_a_right_body_is_understood(kind: str, body: str, understood: str) -> None:
     async with an_api() as client:
-        response = await client.post(f"/echo/{kind}", headers=SIGNED, data=body)
+        response = await client.post(f"/api/v1/echo/{kind}", headers=SIGNED, data=body)
 
         assert await response.json() == {"got": understood}
 
@@ -212,14 +248,14 @@ async def test_a_wrong_body_is_refused_with_field_expectation_and_what_came(
     kind: str, body: bytes, field: str, detail: str
 ) -> None:
     async with an_api() as client:
-        document = await document_of(await client.post(f"/echo/{kind}", headers=SIGNED, data=body), 422)
+        document = await document_of(await client.post(f"/api/v1/echo/{kind}", headers=SIGNED, data=body), 422)
 
         assert (document["field"], document["detail"]) == (field, detail)
 
 
 async def test_numbers_of_paths_and_listings_are_read() -> None:
     async with an_api() as client:
-        without, given = "/numbers/7/41", "/numbers/7/41?limit=5"
+        without, given = "/api/v1/numbers/7/41", "/api/v1/numbers/7/41?limit=5"
 
         assert await (await client.get(without, headers=SIGNED)).json() == {"limit": 100, "batch": 7, "job": 41}
         assert await (await client.get(given, headers=SIGNED)).json() == {"limit": 5, "batch": 7, "job": 41}
@@ -235,12 +271,15 @@ async def test_numbers_of_paths_and_listings_are_read() -> None:
         ("/numbers/1/1?limit=0", "limit"),
         ("/numbers/1/1?limit=1001", "limit"),
         ("/numbers/1/1?limit=", "limit"),
+        ("/numbers/1/1?colour=blue", "colour"),
+        ("/numbers/1/1?cursor=%00", "cursor"),
+        ("/numbers/1/1?batch_id=2", "batch_id"),
         ("/numbers/1/1?limit=%D9%A3", "limit"),
     ],
 )
 async def test_what_is_no_such_number_is_named(path: str, field: str) -> None:
     async with an_api() as client:
-        assert (await document_of(await client.get(path, headers=SIGNED), 422))["field"] == field
+        assert (await document_of(await client.get(f"/api/v1{path}", headers=SIGNED), 422))["field"] == field
 
 
 def test_both_ends_of_a_range_belong_to_it() -> None:

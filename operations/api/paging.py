@@ -1,0 +1,72 @@
+"""Lists, page by page. A cursor says where the last page ended; nobody but this module knows how."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from domain.errors import InvalidInputError
+
+Row = TypeVar("Row")
+Key = int | str
+
+MOST = 1000
+MOST_KEY = 2**62
+
+
+class Page(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST, description="Most entries of a page.")] = 100
+    cursor: Annotated[
+        Annotated[str, msgspec.Meta(max_length=1000)] | None,
+        msgspec.Meta(description="The `next_cursor` of the page before; none: the first page."),
+    ] = None
+
+
+def cursor_of(kind: str, key: Key) -> str:
+    """Where the entry with that key was the last one.
+
+    >>> key_of(cursor_of("batches", 7), "batches", int)
+    7
+    """
+    return base64.urlsafe_b64encode(msgspec.json.encode([kind, key])).decode().rstrip("=")
+
+
+def key_of(cursor: str | None, kind: str, key_type: type[Any]) -> Any:
+    """The key of the last entry of the page before; None for the first page. Raises InvalidInputError."""
+    if cursor is None:
+        return None
+    wrong = InvalidInputError("cursor", f"a next_cursor of {kind}", cursor)
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        found, key = msgspec.json.decode(raw, type=tuple[str, Key])
+    except (binascii.Error, ValueError, msgspec.MsgspecError):
+        raise wrong from None
+    if found != kind or type(key) is not key_type:
+        raise wrong
+    if isinstance(key, int) and not 0 <= key <= MOST_KEY:
+        raise wrong
+    return key
+
+
+def page_of(
+    rows: Sequence[Row], page: Page, kind: str, key: Callable[[Row], Key], show: Callable[[Row], Any] = lambda row: row
+) -> dict[str, Any]:
+    """A page of rows that were asked for with a limit of one more: {kind: […], next_cursor: …}, None on the last."""
+    shown = rows[: page.limit]
+    more = cursor_of(kind, key(shown[-1])) if len(rows) > page.limit else None
+    return {kind: [show(row) for row in shown], "next_cursor": more}
+
+
+def page_of_all(
+    rows: Sequence[Row], page: Page, kind: str, key: Callable[[Row], Key], show: Callable[[Row], Any] = lambda row: row
+) -> dict[str, Any]:
+    """A page of a list that is short enough to be read whole each time; by key."""
+    ordered = sorted(rows, key=key)
+    last = key_of(page.cursor, kind, type(key(ordered[0])) if ordered else str)
+    if last is not None:
+        ordered = [row for row in ordered if key(row) > last]
+    return page_of(ordered, page, kind, key, show)

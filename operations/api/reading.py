@@ -1,0 +1,97 @@
+"""How a request's address and body become values. What does not fit is refused with its field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from domain.errors import InvalidInputError
+from operations.api.table import File, Route
+
+MAX_BODY_BYTES = 256 * 1024 * 1024  # a batch of a million unlike jobs
+
+T = TypeVar("T")
+_NAMED = re.compile(r"Object (?P<kind>missing required|contains unknown) field `(?P<field>.*)`", re.DOTALL)
+_WANTED = re.compile(r"Expected (?P<expected>.*?)(?:, got (?P<got>.*))?", re.DOTALL)
+
+
+def read_params(request: web.Request, route: Route[Any, Any]) -> Any:
+    """What path and query say, as the route's params. Raises InvalidInputError naming the field."""
+    found: dict[str, str] = dict(request.query)
+    for name in route.in_path:
+        if name in found:
+            raise InvalidInputError(name, "that in the path alone", found[name])
+    given = {**found, **request.match_info}
+    for name, text in given.items():
+        check_text(text, name)
+    if route.open_params:
+        given = {name: text for name, text in given.items() if name in route.params.__struct_fields__}
+    try:
+        return msgspec.convert(given, route.params, strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid_field(str(error), given) from None
+
+
+async def read_body(request: web.Request, route: Route[Any, Any]) -> Any:
+    """The JSON body as the route's type; None where it takes none. Raises InvalidInputError naming the field."""
+    if route.body is None or isinstance(route.body, File):
+        return None
+    return decoded(await request.read(), route.body)
+
+
+def decoded(raw: bytes, kind: type[T]) -> T:
+    """JSON as `kind`. Raises InvalidInputError naming the field."""
+    try:
+        if b"\\u0000" in raw and _has_nul(msgspec.json.decode(raw)):
+            raise InvalidInputError("body", "text without the character U+0000", "one")
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise invalid_field(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError("body", "JSON", str(error)) from None
+
+
+def check_text(text: str, field: str) -> None:
+    """Text a database can keep. Raises InvalidInputError.
+
+    >>> check_text("a\\x00", "name")
+    Traceback (most recent call last):
+    domain.errors.InvalidInputError: name: expected text without the character U+0000 and halves of others, got 'a\\x00'
+    """
+    if "\x00" in text or any("\ud800" <= one <= "\udfff" for one in text):
+        raise InvalidInputError(field, "text without the character U+0000 and halves of others", text)
+
+
+def invalid_field(text: str, given: Mapping[str, object] | None = None) -> InvalidInputError:
+    """What msgspec says of a document, in the project's words; `given` is what came, where that is at hand.
+
+    >>> str(invalid_field("Expected `float`, got `str` - at `$.shares`"))
+    "shares: expected float, got 'str'"
+    >>> str(invalid_field("Object missing required field `name`"))
+    "name: expected a value, got 'nothing'"
+    >>> str(invalid_field("Expected `int` >= 1 - at `$.limit`", {"limit": "0"}))
+    "limit: expected int >= 1, got '0'"
+    """
+    what, _, where = text.partition(" - at `$")
+    where = where.strip(".`")
+    if named := _NAMED.fullmatch(what):
+        field = f"{where}.{named['field']}".lstrip(".")
+        if named["kind"] == "missing required":
+            return InvalidInputError(field, "a value", "nothing")
+        return InvalidInputError(field, "no field of that name", named["field"])
+    came = None if given is None else given.get(where)
+    if wanted := _WANTED.fullmatch(what.replace("`", "")):
+        return InvalidInputError(where or "body", wanted["expected"], came or wanted["got"] or "something else")
+    return InvalidInputError(where or "body", "a valid value", came or what)
+
+
+def _has_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\x00" in value
+    if isinstance(value, dict):
+        return any("\x00" in key or _has_nul(one) for key, one in value.items())
+    return isinstance(value, list) and any(map(_has_nul, value))

@@ -1,0 +1,233 @@
+"""Settings and thresholds over the API, with who changed what and why."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from domain.access import Right
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from domain.settings import Settings, meaning_of
+from domain.views import SettingChange
+from operations.access.who import Person
+from operations.api import shapes
+from operations.api.paging import Page, key_of, page_of
+from operations.api.table import Ask, NoParams, Route
+from operations.names import checked_text
+from operations.ordering.knobs import check_ordering
+from operations.ports import SettingStore
+from operations.thresholds.keys import FORESEEN, changes_of
+from operations.thresholds.service import Thresholds, ThresholdStore
+from operations.thresholds.shown import preview_as_json
+
+TAG = "settings"
+
+
+class SettingsStore(ThresholdStore, Protocol):
+    @property
+    def settings(self) -> SettingStore: ...
+
+
+class SettingParams(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+
+
+class ResetParams(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    why: str = ""
+
+
+class SettingBody(msgspec.Struct, forbid_unknown_fields=True):
+    value: Any
+    why: str = ""
+
+
+class ValuesBody(msgspec.Struct, forbid_unknown_fields=True):
+    """New values by key, and why. `by` is for the holder of the project's own token; a person is named anyhow."""
+
+    values: dict[str, Any]
+    why: str
+    by: str = "api"
+
+
+ForeseenParams = msgspec.defstruct(
+    "ForeseenParams", [(key.rpartition(".")[2], float | None, None) for key in FORESEEN], kw_only=True
+)
+
+
+def who_of(person: Person, by: str = "api") -> str:
+    """Whose name a change bears."""
+    return by if person.person_id is None else person.name
+
+
+class SettingsApi:
+    def __init__(self, store: SettingsStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._thresholds = Thresholds(store, clock)
+
+    def routes(self) -> list[Route[Any, Any]]:
+        operate = Right.OPERATE
+        return [
+            Route("GET", "/settings", "settings", "Every setting.", self.list, TAG, shapes.SettingsShown, NoParams),
+            Route(
+                "GET",
+                "/settings/changes",
+                "setting_changes",
+                "Who changed what, when and why; newest first.",
+                self.changes,
+                TAG,
+                shapes.SettingChangePage,
+                Page,
+            ),
+            Route(
+                "GET",
+                "/settings/{key}",
+                "setting",
+                "One setting.",
+                self.show,
+                TAG,
+                shapes.SettingShown,
+                SettingParams,
+            ),
+            Route(
+                "PUT",
+                "/settings/{key}",
+                "set_setting",
+                "Change a setting; running services follow within seconds.",
+                self.set,
+                TAG,
+                shapes.SettingSet,
+                SettingParams,
+                body=SettingBody,
+                right=operate,
+            ),
+            Route(
+                "DELETE",
+                "/settings/{key}",
+                "reset_setting",
+                "Take a setting's default back.",
+                self.reset,
+                TAG,
+                shapes.SettingSet,
+                ResetParams,
+                right=operate,
+            ),
+            Route(
+                "GET",
+                "/thresholds",
+                "thresholds",
+                "Every threshold with its effect, and who changed it last and why.",
+                self.thresholds,
+                TAG,
+                shapes.ThresholdsShown,
+                NoParams,
+            ),
+            Route(
+                "GET",
+                "/thresholds/preview",
+                "preview_thresholds",
+                "What these values would do, by the hosts and the work of this moment; nothing is changed.",
+                self.preview,
+                TAG,
+                shapes.Json,
+                ForeseenParams,
+                open_params=True,
+            ),
+            Route(
+                "PUT",
+                "/thresholds",
+                "set_thresholds",
+                "Change thresholds, all or none.",
+                self.set_thresholds,
+                TAG,
+                shapes.Changed,
+                NoParams,
+                body=ValuesBody,
+                right=operate,
+            ),
+        ]
+
+    async def list(self, ask: Ask[NoParams, None]) -> object:
+        changed = await self._store.settings.settings()
+        values = Settings.from_stored(changed)[0].as_mapping()
+        return {"settings": values, "details": [setting_as_json(key, value) for key, value in values.items()]}
+
+    async def changes(self, ask: Ask[Page, None]) -> object:
+        before = key_of(ask.params.cursor, "changes", int)
+        rows = await self._store.settings.setting_changes(ask.params.limit + 1, before=before)
+        return page_of(rows, ask.params, "changes", lambda change: change.change_id, change_as_json)
+
+    async def show(self, ask: Ask[SettingParams, None]) -> object:
+        key = _known(ask.params.key)
+        settings = Settings.from_stored(await self._store.settings.settings())[0]
+        return setting_as_json(key, settings.as_mapping()[key])
+
+    async def set(self, ask: Ask[SettingParams, SettingBody]) -> object:
+        key, why = ask.params.key, checked_text(ask.body.why, "why")
+        changed = Settings().changed(key, ask.body.value)
+        check_ordering(changed)
+        value = changed.as_mapping()[key]
+        await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who_of(ask.person), why=why)
+        return {"key": key, "value": value}
+
+    async def reset(self, ask: Ask[ResetParams, None]) -> object:
+        key, why = ask.params.key, checked_text(ask.params.why, "why")
+        if key not in await self._store.settings.settings():
+            _known(key)
+        await self._store.settings.set_setting(key, None, now=self._clock.now(), who=who_of(ask.person), why=why)
+        return {"key": key, "value": Settings().as_mapping().get(key)}
+
+    async def thresholds(self, ask: Ask[NoParams, None]) -> object:
+        return {"thresholds": await self._thresholds.show()}
+
+    async def preview(self, ask: Ask[Any, None]) -> object:
+        given = ((key, _number(value)) for key, value in ask.request.query.items())
+        return preview_as_json(await self._thresholds.preview(changes_of(given, FORESEEN)))
+
+    async def set_thresholds(self, ask: Ask[NoParams, ValuesBody]) -> object:
+        body = ask.body
+        changes = changes_of(body.values.items())
+        return {"changed": await self._thresholds.set(changes, who=who_of(ask.person, body.by), why=body.why)}
+
+
+def _known(key: str) -> str:
+    if key not in Settings().as_mapping():
+        raise InvalidInputError("key", "the name of a setting", key)
+    return key
+
+
+def _number(text: str) -> object:
+    """A number where the text reads as one; what is no number is refused with the threshold's name.
+
+    >>> _number("0.85"), _number("high")
+    (0.85, 'high')
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def setting_as_json(key: str, value: object) -> dict[str, object]:
+    default = Settings().as_mapping()[key]
+    return {
+        "key": key,
+        "value": value,
+        "default": default,
+        "changed": value != default,
+        "meaning": meaning_of(key),
+    }
+
+
+def change_as_json(change: SettingChange) -> dict[str, object]:
+    return {
+        "changed_at": change.changed_at,
+        "key": change.key,
+        "from": change.from_value,
+        "to": change.to_value,
+        "by": change.changed_by,
+        "why": change.why,
+    }

@@ -1,0 +1,318 @@
+"""The same client for scripts that do not wait for several things at once: every call returns when it is done.
+
+A test holds its methods against those of `Client`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from operations.api import shapes
+from operations.client.client import Client
+from operations.client.transport import Json
+from operations.client.work import ExplainedKind
+
+
+class SyncClient:
+    """One project's API. Raises ApiError for every refusal, UnreachableError without an answer."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._client = Client(url, token)
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        self._runner.run(self._client.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._runner.run(self._client.__aexit__(kind, error, trace))
+        self._runner.close()
+
+    def submit(self, batch: Mapping[str, object]) -> int:
+        """Submit a batch: the keys of a batch file, inputs by the name of a file put before. Its id."""
+        return self._runner.run(self._client.submit(batch))
+
+    def submit_and_preview(self, batch: Mapping[str, object]) -> shapes.Submitted:
+        """The same, with when it will be done."""
+        return self._runner.run(self._client.submit_and_preview(batch))
+
+    def preview(self, batch: Mapping[str, object]) -> Json:
+        """When the batch would be done if it was submitted now: `q50_at`, `q90_at`, …. Nothing is written."""
+        return self._runner.run(self._client.preview(batch))
+
+    def batch(self, batch_id: int) -> shapes.BatchShown:
+        """A batch with its counters."""
+        return self._runner.run(self._client.batch(batch_id))
+
+    def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
+        """The newest batches, newest first; None: all of them."""
+        return self._runner.run(self._client.batches(limit=limit))
+
+    def abort(self, batch_id: int) -> shapes.BatchShown:
+        """End a batch; returns it."""
+        return self._runner.run(self._client.abort(batch_id))
+
+    def set_batch(
+        self, batch_id: int, *, user_priority: int | None = None, level: str | None = None, queue: str | None = None
+    ) -> shapes.Importance:
+        """How important a batch is: user priority (-1024 to 0, to 1023 with a permission), service level, queue."""
+        return self._runner.run(self._client.set_batch(batch_id, user_priority=user_priority, level=level, queue=queue))
+
+    def watch(self, batch_id: int) -> Iterator[Json]:
+        """How far a batch is, each time that changes, until it has ended. One that breaks off is taken up again."""
+        events = self._client.watch(batch_id)
+        try:
+            while True:
+                yield self._runner.run(_next(events))
+        except StopAsyncIteration:
+            return
+
+    def wait(self, batch_id: int) -> shapes.BatchShown:
+        """The batch when it has ended."""
+        return self._runner.run(self._client.wait(batch_id))
+
+    def jobs(self, batch_id: int, *, state: str | None = None, limit: int | None = 1000) -> list[shapes.JobShown]:
+        """Jobs of a batch by id, those in one `state` or all, without their instances."""
+        return self._runner.run(self._client.jobs(batch_id, state=state, limit=limit))
+
+    def job(self, job_id: int) -> shapes.JobShown:
+        """A job with its instances."""
+        return self._runner.run(self._client.job(job_id))
+
+    def instance(self, instance_id: int) -> shapes.OneInstance:
+        """One instance of a job."""
+        return self._runner.run(self._client.instance(instance_id))
+
+    def forecasts(self, batch_id: int, *, limit: int = 100) -> Json:
+        """What is published of a batch, its `forecasts` in order of time, and how good its app's are (`accuracy`)."""
+        return self._runner.run(self._client.forecasts(batch_id, limit=limit))
+
+    def forecast_health(self) -> list[Json]:
+        """How forecasting goes, app by app: ages of the last forecasts, coverage and error."""
+        return self._runner.run(self._client.forecast_health())
+
+    def explain(self, kind: ExplainedKind, identifier: int) -> Json:
+        """The decision run dry: why a host gets no work, what holds a batch or job back, how a due date came about."""
+        return self._runner.run(self._client.explain(kind, identifier))
+
+    def hosts(self, *, limit: int | None = 1000) -> list[shapes.HostShown]:
+        """Hosts by id."""
+        return self._runner.run(self._client.hosts(limit=limit))
+
+    def host(self, host_id: int) -> shapes.HostDetail:
+        """A host and what is known of it with each app version."""
+        return self._runner.run(self._client.host(host_id))
+
+    def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
+        """What a host has in progress."""
+        return self._runner.run(self._client.host_instances(host_id, limit=limit))
+
+    def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
+        """What each process said of itself in the last minute: of a worker its job array."""
+        return self._runner.run(self._client.processes(limit=limit))
+
+    def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
+        """Applications with their current versions."""
+        return self._runner.run(self._client.apps(limit=limit))
+
+    def app(self, name: str) -> shapes.AppDetail:
+        """An application and each of its current versions."""
+        return self._runner.run(self._client.app(name))
+
+    def add_app(self, name: str, **more: Any) -> shapes.NewApp:
+        """Add an application; `more`: user_friendly_name, beta, adaptive_copies."""
+        return self._runner.run(self._client.add_app(name, **more))
+
+    def add_version(
+        self, app: str, program: Path, *, platform: str, version: int, plan_class: str = "", api_version: str = "7.5.0"
+    ) -> int:
+        """Add a version of an application, 100 is 1.00; its id."""
+        return self._runner.run(
+            self._client.add_version(
+                app, program, platform=platform, version=version, plan_class=plan_class, api_version=api_version
+            )
+        )
+
+    def put_file(self, path: Path, *, name: str | None = None) -> shapes.FileShown:
+        """Bring a file that batches may name as an input."""
+        return self._runner.run(self._client.put_file(path, name=name))
+
+    def priorities(self, *, limit: int = 100) -> list[Json]:
+        """Batches in their order with the reasons of the last ordering: terms whose points sum to `total`."""
+        return self._runner.run(self._client.priorities(limit=limit))
+
+    def priority(self, batch_id: int) -> Json:
+        """Why one batch stands where it stands."""
+        return self._runner.run(self._client.priority(batch_id))
+
+    def weights(self) -> shapes.WeightsShown:
+        """The terms of the chosen policy with their weights."""
+        return self._runner.run(self._client.weights())
+
+    def preview_ordering(self, values: Mapping[str, object], *, limit: int = 50) -> Json:
+        """Where batches would stand with these ordering settings; nothing is changed."""
+        return self._runner.run(self._client.preview_ordering(values, limit=limit))
+
+    def set_ordering(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[shapes.ChangeMade]:
+        """Choose and weigh the policy, with who and why in the audit trail; what was changed, from what to what."""
+        return self._runner.run(self._client.set_ordering(values, why=why, by=by))
+
+    def fairshare(self) -> list[Json]:
+        """The tree of accounts and submitters with shares, decayed usage and standings."""
+        return self._runner.run(self._client.fairshare())
+
+    def set_shares(
+        self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None
+    ) -> None:
+        """The shares of an account or a submitter; `account` lets a submitter submit there too, with these shares."""
+        self._runner.run(self._client.set_shares(kind, name, shares, account=account))
+
+    def permit(self, kind: Literal["account", "submitter"], name: str, permissions: Sequence[str]) -> None:
+        """What all in an account, or a submitter, may do, instead of what they might: expedite, raise."""
+        self._runner.run(self._client.permit(kind, name, permissions))
+
+    def emulate_fairshare(self, system: str, document: object) -> shapes.TableShown:
+        """What another system's fair-share says of a tree: `columns` and `rows`, as printed."""
+        return self._runner.run(self._client.emulate_fairshare(system, document))
+
+    def grants(self, *, limit: int | None = 1000) -> list[shapes.GrantShown]:
+        """Service units of accounts: granted, used, reserved and left in this period."""
+        return self._runner.run(self._client.grants(limit=limit))
+
+    def set_grant(self, account: str, *, granted_su: float, period_s: float) -> shapes.GrantShown:
+        """Grant an account service units per period; what this period used stays used."""
+        return self._runner.run(self._client.set_grant(account, granted_su=granted_su, period_s=period_s))
+
+    def take_grant(self, account: str) -> None:
+        """Take an account's grant: it is not limited by one any more."""
+        self._runner.run(self._client.take_grant(account))
+
+    def limits(self, *, limit: int | None = 1000) -> list[shapes.LimitShown]:
+        """How much submitters, accounts, apps and queues may have."""
+        return self._runner.run(self._client.limits(limit=limit))
+
+    def set_limit(
+        self,
+        scope: str,
+        quantity: str,
+        *,
+        name: str | None = None,
+        soft: float | None = None,
+        hard: float | None = None,
+    ) -> shapes.LimitShown:
+        """Limit one by name, or everybody who has no limit of its own."""
+        return self._runner.run(self._client.set_limit(scope, quantity, name=name, soft=soft, hard=hard))
+
+    def lift_limit(self, scope: str, quantity: str, *, name: str | None = None) -> None:
+        """Lift the limit of one by name, or everybody's."""
+        self._runner.run(self._client.lift_limit(scope, quantity, name=name))
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting's value by its key."""
+        return self._runner.run(self._client.settings())
+
+    def setting(self, key: str) -> shapes.SettingShown:
+        """One setting with its default and its meaning."""
+        return self._runner.run(self._client.setting(key))
+
+    def set_setting(self, key: str, value: object, *, why: str = "") -> Any:
+        """Change a setting; running services follow within seconds. The value as it was understood."""
+        return self._runner.run(self._client.set_setting(key, value, why=why))
+
+    def reset_setting(self, key: str, *, why: str = "") -> Any:
+        """Take a setting's default back; the default."""
+        return self._runner.run(self._client.reset_setting(key, why=why))
+
+    def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
+        """Who changed what, when and why; newest first."""
+        return self._runner.run(self._client.setting_changes(limit=limit))
+
+    def thresholds(self) -> list[Json]:
+        """Every threshold with its value, its effect, and who changed it last and why."""
+        return self._runner.run(self._client.thresholds())
+
+    def preview_thresholds(self, values: Mapping[str, float]) -> Json:
+        """What these values would do, by the hosts and the work of this moment; nothing is changed."""
+        return self._runner.run(self._client.preview_thresholds(values))
+
+    def set_thresholds(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[shapes.ChangeMade]:
+        """Change thresholds, with who and why in the audit trail; what was changed, from what to what."""
+        return self._runner.run(self._client.set_thresholds(values, why=why, by=by))
+
+    def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
+        """Accounts by id."""
+        return self._runner.run(self._client.accounts(limit=limit))
+
+    def add_account(self, name: str, *, parent: str | None = None, shares: float = 1.0) -> shapes.NewAccount:
+        """Add an account."""
+        return self._runner.run(self._client.add_account(name, parent=parent, shares=shares))
+
+    def submitters(self, *, limit: int | None = 1000) -> list[shapes.SubmitterShown]:
+        """Submitters by id."""
+        return self._runner.run(self._client.submitters(limit=limit))
+
+    def add_submitter(self, name: str, *, account: str = "default", shares: float = 1.0) -> shapes.NewSubmitter:
+        """Add a submitter."""
+        return self._runner.run(self._client.add_submitter(name, account=account, shares=shares))
+
+    def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
+        """Volunteers by id."""
+        return self._runner.run(self._client.volunteers(limit=limit))
+
+    def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
+        """Add a volunteer; the account key is shown only now."""
+        return self._runner.run(self._client.add_volunteer(email, name=name, password=password))
+
+    def me(self) -> shapes.WhoShown:
+        """Whose token this is, and what it may do."""
+        return self._runner.run(self._client.me())
+
+    def people(self, *, limit: int | None = 1000) -> list[shapes.PersonShown]:
+        """Who signs in."""
+        return self._runner.run(self._client.people(limit=limit))
+
+    def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
+        """Add somebody who signs in; the one-time password is shown only now."""
+        return self._runner.run(self._client.add_person(name, role=role, submitter=submitter))
+
+    def set_person(
+        self, name: str, *, role: str | None = None, submitter: str | None = None, active: bool | None = None
+    ) -> shapes.PersonShown:
+        """Change a role, or shut somebody out (`active` False)."""
+        return self._runner.run(self._client.set_person(name, role=role, submitter=submitter, active=active))
+
+    def invite_again(self, name: str) -> shapes.InvitedShown:
+        """A new one-time password for somebody who has forgotten the own one."""
+        return self._runner.run(self._client.invite_again(name))
+
+    def end_sessions(self, name: str) -> int:
+        """Sign somebody out everywhere; how many sessions that were."""
+        return self._runner.run(self._client.end_sessions(name))
+
+    def tokens(self, *, limit: int | None = 1000) -> list[shapes.TokenShown]:
+        """One's tokens; an operator's: everybody's."""
+        return self._runner.run(self._client.tokens(limit=limit))
+
+    def add_token(
+        self, name: str, *, scopes: Sequence[str] | None = None, days: int | None = None, person: str | None = None
+    ) -> shapes.NewTokenShown:
+        """Make a token; it is shown only now."""
+        return self._runner.run(self._client.add_token(name, scopes=scopes, days=days, person=person))
+
+    def revoke_token(self, token_id: int) -> shapes.TokenShown:
+        """Revoke a token."""
+        return self._runner.run(self._client.revoke_token(token_id))
+
+    def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
+        """Who did what, newest first; changes of settings are told by `setting_changes`."""
+        return self._runner.run(self._client.audit(limit=limit))
+
+
+async def _next(events: AsyncIterator[Json]) -> Json:
+    return await anext(events)

@@ -1,0 +1,134 @@
+"""Settings, thresholds, people and the audit trail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from operations.api import shapes
+from operations.client.transport import Json, Transport, part
+
+
+class Administration(Transport):
+    async def settings(self) -> dict[str, Any]:
+        """Every setting's value by its key."""
+        found: dict[str, Any] = (await self._call("GET", "settings"))["settings"]
+        return found
+
+    async def setting(self, key: str) -> shapes.SettingShown:
+        """One setting with its default and its meaning."""
+        found: shapes.SettingShown = await self._call("GET", f"settings/{part(key)}")
+        return found
+
+    async def set_setting(self, key: str, value: object, *, why: str = "") -> Any:
+        """Change a setting; running services follow within seconds. The value as it was understood."""
+        return (await self._call("PUT", f"settings/{part(key)}", {"value": value, "why": why}))["value"]
+
+    async def reset_setting(self, key: str, *, why: str = "") -> Any:
+        """Take a setting's default back; the default."""
+        return (await self._call("DELETE", f"settings/{part(key)}", query={"why": why or None}))["value"]
+
+    async def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
+        """Who changed what, when and why; newest first."""
+        return await self._list("settings/changes", "changes", limit=limit)
+
+    async def thresholds(self) -> list[Json]:
+        """Every threshold with its value, its effect, and who changed it last and why."""
+        found: list[Json] = (await self._call("GET", "thresholds"))["thresholds"]
+        return found
+
+    async def preview_thresholds(self, values: Mapping[str, float]) -> Json:
+        """What these values would do, by the hosts and the work of this moment; nothing is changed."""
+        found: Json = await self._call("GET", "thresholds/preview", query=values)
+        return found
+
+    async def set_thresholds(
+        self, values: Mapping[str, object], *, why: str, by: str = "api"
+    ) -> list[shapes.ChangeMade]:
+        """Change thresholds, with who and why in the audit trail; what was changed, from what to what."""
+        body = {"values": values, "why": why, "by": by}
+        changed: list[shapes.ChangeMade] = (await self._call("PUT", "thresholds", body))["changed"]
+        return changed
+
+    async def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
+        """Accounts by id."""
+        return await self._list("accounts", "accounts", limit=limit)
+
+    async def add_account(self, name: str, *, parent: str | None = None, shares: float = 1.0) -> shapes.NewAccount:
+        """Add an account."""
+        body = {"name": name, "parent": parent, "shares": shares}
+        found: shapes.NewAccount = await self._call("POST", "accounts", body)
+        return found
+
+    async def submitters(self, *, limit: int | None = 1000) -> list[shapes.SubmitterShown]:
+        """Submitters by id."""
+        return await self._list("submitters", "submitters", limit=limit)
+
+    async def add_submitter(self, name: str, *, account: str = "default", shares: float = 1.0) -> shapes.NewSubmitter:
+        """Add a submitter."""
+        body = {"name": name, "account": account, "shares": shares}
+        found: shapes.NewSubmitter = await self._call("POST", "submitters", body)
+        return found
+
+    async def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
+        """Volunteers by id."""
+        return await self._list("volunteers", "volunteers", limit=limit)
+
+    async def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
+        """Add a volunteer; the account key is shown only now."""
+        body = {"email": email, "name": name, "password": password}
+        found: shapes.NewVolunteer = await self._call("POST", "volunteers", body)
+        return found
+
+    async def me(self) -> shapes.WhoShown:
+        """Whose token this is, and what it may do."""
+        found: shapes.WhoShown = await self._call("GET", "me")
+        return found
+
+    async def people(self, *, limit: int | None = 1000) -> list[shapes.PersonShown]:
+        """Who signs in."""
+        return await self._list("people", "people", limit=limit)
+
+    async def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
+        """Add somebody who signs in; the one-time password is shown only now."""
+        body = {"name": name, "role": role, "submitter": submitter}
+        found: shapes.InvitedShown = await self._call("POST", "people", body)
+        return found
+
+    async def set_person(
+        self, name: str, *, role: str | None = None, submitter: str | None = None, active: bool | None = None
+    ) -> shapes.PersonShown:
+        """Change a role, or shut somebody out (`active` False)."""
+        body = {"role": role, "submitter": submitter, "active": active}
+        found: shapes.PersonShown = await self._call("PATCH", f"people/{part(name)}", body)
+        return found
+
+    async def invite_again(self, name: str) -> shapes.InvitedShown:
+        """A new one-time password for somebody who has forgotten the own one."""
+        found: shapes.InvitedShown = await self._call("POST", f"people/{part(name)}/password")
+        return found
+
+    async def end_sessions(self, name: str) -> int:
+        """Sign somebody out everywhere; how many sessions that were."""
+        return int((await self._call("DELETE", f"people/{part(name)}/sessions"))["ended"])
+
+    async def tokens(self, *, limit: int | None = 1000) -> list[shapes.TokenShown]:
+        """One's tokens; an operator's: everybody's."""
+        return await self._list("tokens", "tokens", limit=limit)
+
+    async def add_token(
+        self, name: str, *, scopes: Sequence[str] | None = None, days: int | None = None, person: str | None = None
+    ) -> shapes.NewTokenShown:
+        """Make a token; it is shown only now."""
+        body = {"name": name, "scopes": scopes, "days": days, "person": person}
+        found: shapes.NewTokenShown = await self._call("POST", "tokens", body)
+        return found
+
+    async def revoke_token(self, token_id: int) -> shapes.TokenShown:
+        """Revoke a token."""
+        found: shapes.TokenShown = await self._call("DELETE", f"tokens/{token_id}")
+        return found
+
+    async def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
+        """Who did what, newest first; changes of settings are told by `setting_changes`."""
+        return await self._list("audit", "acts", limit=limit)

@@ -1,0 +1,157 @@
+"""How the client speaks HTTP: JSON there and back, pages, and events."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlencode
+
+import aiohttp
+import msgspec
+
+from domain.errors import MusterError
+
+TIMEOUT_S = 600.0  # a batch of a million jobs is one request
+SILENT_S = 60.0  # a stream of events that says nothing for so long is dead
+TRIES = 3  # of a submission whose answer was lost
+PAGE = 1000
+
+Json = dict[str, Any]  # Any: JSON
+
+
+class ApiError(MusterError):
+    """The server refused. `status` is the HTTP status, `problem` the problem document."""
+
+    def __init__(self, status: int, problem: Mapping[str, object]) -> None:
+        self.status = status
+        self.problem = problem
+        super().__init__(str(problem.get("detail") or problem.get("title") or f"HTTP status {status}"))
+
+    @property
+    def field(self) -> str | None:
+        """What of the input was wrong, where it was that."""
+        found = self.problem.get("field")
+        return found if isinstance(found, str) else None
+
+
+class UnreachableError(MusterError):
+    """The server does not answer."""
+
+
+class Transport:
+    """A connection to one project's API. Raises ApiError for every refusal, UnreachableError without an answer."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = f"{url.rstrip('/')}/api/v1"
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(headers=self._headers, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        data: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The answer's JSON."""
+        sent = msgspec.json.encode(body) if body is not None else data
+        url = f"{self._url}/{path}{_query(query)}"
+        try:
+            async with self._opened().request(method, url, data=sent, headers=headers) as response:
+                content = await response.read()
+        except aiohttp.ClientError as error:
+            raise UnreachableError(f"{self._url} does not answer: {error}") from error
+        if response.status >= 400:
+            raise ApiError(response.status, _document(content))
+        return msgspec.json.decode(content)
+
+    async def _submit(self, path: str, body: object) -> Any:
+        """A call with a key of its own: it is sent again where its answer was lost, and done once."""
+        headers = {"Idempotency-Key": secrets.token_hex(16)}
+        for _ in range(TRIES - 1):
+            try:
+                return await self._call("POST", path, body, headers=headers)
+            except UnreachableError:
+                continue
+        return await self._call("POST", path, body, headers=headers)
+
+    async def _list(
+        self, path: str, kind: str, *, limit: int | None, query: Mapping[str, object] | None = None
+    ) -> list[Any]:
+        """The first `limit` entries of a list, all of them with None."""
+        found: list[Any] = []
+        cursor: str | None = None
+        while limit is None or len(found) < limit:
+            wanted = PAGE if limit is None else min(PAGE, limit - len(found))
+            page = await self._call("GET", path, query={**(query or {}), "limit": wanted, "cursor": cursor})
+            found += page[kind]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        return found
+
+    async def _events(self, path: str) -> AsyncIterator[tuple[str, Json]]:
+        """Names and data of a stream's events until it ends."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENT_S)
+        try:
+            async with self._opened().get(f"{self._url}/{path}", timeout=timeout) as response:
+                if response.status >= 400:
+                    raise ApiError(response.status, _document(await response.read()))
+                name = ""
+                async for raw in response.content:
+                    key, _, value = raw.decode().rstrip("\n").partition(": ")
+                    if key == "event":
+                        name = value
+                    elif key == "data":
+                        yield name, msgspec.json.decode(value, type=Json)
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise UnreachableError(f"{self._url} does not answer: {error}") from error
+
+    def _opened(self) -> aiohttp.ClientSession:
+        assert self._session is not None, "use the client in an `async with`"
+        return self._session
+
+
+def part(name: object) -> str:
+    """A name as a part of a path.
+
+    >>> part("Ada's/group")
+    'Ada%27s%2Fgroup'
+    """
+    return quote(str(name), safe="")
+
+
+def _query(query: Mapping[str, object] | None) -> str:
+    """What stands behind the path; nothing of what is None.
+
+    >>> _query({"limit": 5, "cursor": None, "preview": True})
+    '?limit=5&preview=true'
+    """
+    given = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in (query or {}).items()
+        if value is not None
+    }
+    return f"?{urlencode(given)}" if given else ""
+
+
+def _document(content: bytes) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(content, type=dict[str, object])
+    except msgspec.DecodeError:
+        return {"title": content[:200].decode(errors="replace")}

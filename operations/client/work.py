@@ -1,0 +1,155 @@
+"""Batches, jobs, hosts and applications."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from operations.api import shapes
+from operations.client.transport import Json, Transport, UnreachableError, part
+
+ExplainedKind = Literal["host", "batch", "job", "instance"]
+
+
+class Work(Transport):
+    async def submit(self, batch: Mapping[str, object]) -> int:
+        """Submit a batch: the keys of a batch file, inputs by the name of a file put before. Its id.
+
+        Where the answer is lost it is sent again, and submitted once.
+        """
+        return int((await self._submit("batches", batch))["batch_id"])
+
+    async def submit_and_preview(self, batch: Mapping[str, object]) -> shapes.Submitted:
+        """The same, with when it will be done."""
+        found: shapes.Submitted = await self._submit("batches", batch)
+        return found
+
+    async def preview(self, batch: Mapping[str, object]) -> Json:
+        """When the batch would be done if it was submitted now: `q50_at`, `q90_at`, …. Nothing is written."""
+        found: Json = (await self._call("POST", "batches?preview=true", batch))["forecast"]
+        return found
+
+    async def batch(self, batch_id: int) -> shapes.BatchShown:
+        """A batch with its counters."""
+        found: shapes.BatchShown = await self._call("GET", f"batches/{batch_id}")
+        return found
+
+    async def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
+        """The newest batches, newest first; None: all of them."""
+        return await self._list("batches", "batches", limit=limit)
+
+    async def abort(self, batch_id: int) -> shapes.BatchShown:
+        """End a batch; returns it."""
+        found: shapes.BatchShown = await self._call("POST", f"batches/{batch_id}/abort")
+        return found
+
+    async def set_batch(
+        self, batch_id: int, *, user_priority: int | None = None, level: str | None = None, queue: str | None = None
+    ) -> shapes.Importance:
+        """How important a batch is: user priority (-1024 to 0, to 1023 with a permission), service level, queue."""
+        body = {"user_priority": user_priority, "level": level, "queue": queue}
+        found: shapes.Importance = await self._call("PATCH", f"batches/{batch_id}", body)
+        return found
+
+    async def watch(self, batch_id: int) -> AsyncIterator[Json]:
+        """How far a batch is, each time that changes, until it has ended. One that breaks off is taken up again."""
+        broken = 0
+        while True:
+            try:
+                async for name, data in self._events(f"batches/{batch_id}/events"):
+                    if name == "end":
+                        return
+                    broken = 0
+                    yield data
+            except UnreachableError:
+                broken += 1
+                if broken == 3:
+                    raise
+
+    async def wait(self, batch_id: int) -> shapes.BatchShown:
+        """The batch when it has ended."""
+        async for _ in self.watch(batch_id):
+            pass
+        return await self.batch(batch_id)
+
+    async def jobs(self, batch_id: int, *, state: str | None = None, limit: int | None = 1000) -> list[shapes.JobShown]:
+        """Jobs of a batch by id, those in one `state` or all, without their instances."""
+        return await self._list(f"batches/{batch_id}/jobs", "jobs", limit=limit, query={"state": state})
+
+    async def job(self, job_id: int) -> shapes.JobShown:
+        """A job with its instances."""
+        found: shapes.JobShown = await self._call("GET", f"jobs/{job_id}")
+        return found
+
+    async def instance(self, instance_id: int) -> shapes.OneInstance:
+        """One instance of a job."""
+        found: shapes.OneInstance = await self._call("GET", f"instances/{instance_id}")
+        return found
+
+    async def forecasts(self, batch_id: int, *, limit: int = 100) -> Json:
+        """What is published of a batch, its `forecasts` in order of time, and how good its app's are (`accuracy`)."""
+        found: Json = await self._call("GET", f"batches/{batch_id}/forecasts", query={"limit": limit})
+        return found
+
+    async def forecast_health(self) -> list[Json]:
+        """How forecasting goes, app by app: ages of the last forecasts, coverage and error."""
+        found: list[Json] = (await self._call("GET", "forecasts"))["apps"]
+        return found
+
+    async def explain(self, kind: ExplainedKind, identifier: int) -> Json:
+        """The decision run dry: why a host gets no work, what holds a batch or job back, how a due date came about."""
+        found: Json = await self._call("GET", f"explain/{kind}/{identifier}")
+        return found
+
+    async def hosts(self, *, limit: int | None = 1000) -> list[shapes.HostShown]:
+        """Hosts by id."""
+        return await self._list("hosts", "hosts", limit=limit)
+
+    async def host(self, host_id: int) -> shapes.HostDetail:
+        """A host and what is known of it with each app version."""
+        found: shapes.HostDetail = await self._call("GET", f"hosts/{host_id}")
+        return found
+
+    async def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
+        """What a host has in progress."""
+        return await self._list(f"hosts/{host_id}/instances", "instances", limit=limit)
+
+    async def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
+        """What each process said of itself in the last minute: of a worker its job array."""
+        return await self._list("processes", "processes", limit=limit)
+
+    async def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
+        """Applications with their current versions."""
+        return await self._list("apps", "apps", limit=limit)
+
+    async def app(self, name: str) -> shapes.AppDetail:
+        """An application and each of its current versions."""
+        found: shapes.AppDetail = await self._call("GET", f"apps/{part(name)}")
+        return found
+
+    async def add_app(self, name: str, **more: Any) -> shapes.NewApp:
+        """Add an application; `more`: user_friendly_name, beta, adaptive_copies."""
+        found: shapes.NewApp = await self._call("POST", "apps", {"name": name, **more})
+        return found
+
+    async def add_version(
+        self, app: str, program: Path, *, platform: str, version: int, plan_class: str = "", api_version: str = "7.5.0"
+    ) -> int:
+        """Add a version of an application, 100 is 1.00; its id."""
+        query = {
+            "platform": platform,
+            "version": version,
+            "file": program.name,
+            "plan_class": plan_class,
+            "api_version": api_version,
+        }
+        with program.open("rb") as file:
+            found = await self._call("POST", f"apps/{part(app)}/versions", query=query, data=file)
+        return int(found["app_version_id"])
+
+    async def put_file(self, path: Path, *, name: str | None = None) -> shapes.FileShown:
+        """Bring a file that batches may name as an input."""
+        with path.open("rb") as file:
+            found: shapes.FileShown = await self._call("PUT", f"files/{part(name or path.name)}", data=file)
+        return found
