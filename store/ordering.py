@@ -10,6 +10,7 @@ from domain.ordered_work import (
     LeafId,
     LeafStanding,
     LogicalCorrection,
+    OrderedBatch,
     OrderingCharges,
     OrderingView,
     Reference,
@@ -29,6 +30,7 @@ class PostgresOrdering:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._read: dict[BatchId, tuple[rows.Row, OrderedBatch]] = {}  # by the last view: most rows are as they were
 
     async def view(self) -> OrderingView:
         """The counters are read in one look, after the serial: what changes in between is seen by the next ordering."""
@@ -37,7 +39,7 @@ class PostgresOrdering:
         fetch = self._database.fetch
         return OrderingView(
             last["serial"],
-            [order_rows.ordered_batch(row) for row in await fetch("batches_to_order")],
+            self._ordered(await fetch("batches_to_order")),
             [rows.account(row) for row in await fetch("list_accounts")],
             [order_rows.member(row) for row in await fetch("ordering_members")],
             [order_rows.leaf_usage(row) for row in await fetch("list_usage")],
@@ -46,6 +48,15 @@ class PostgresOrdering:
             [order_rows.limit(row) for row in await fetch("list_limits")],
             order_rows.reference(last["reference"]),
         )
+
+    def _ordered(self, found: Sequence[rows.Row]) -> list[OrderedBatch]:
+        """Batches by their rows; a row that is as it was makes no new one."""
+        known, self._read = self._read, {}
+        for row in found:
+            batch_id = row["batch_id"]
+            old = known.get(batch_id)
+            self._read[batch_id] = old if old is not None and old[0] == row else (row, order_rows.ordered_batch(row))
+        return [one for _, one in self._read.values()]
 
     async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
         row = await self._database.fetch_one("reference_host", active_since)

@@ -30,6 +30,8 @@ def charges_of(
     """
     found = counted(one)
     sent = one.batch.counts.sent - notes.sent
+    if not sent and (found.charged, found.used, fraction) == (notes.charged, notes.used, notes.used_fraction):
+        return notes, []  # as most batches: nothing happened
     lost = notes.charged + sent - found.charged
     charges = list(_charges(one, notes, size, found, sent=sent, lost=lost, rate=rate, fraction=fraction, now=now))
     since = now
@@ -113,7 +115,7 @@ def noted(notes: OrderNotes, one: OrderedBatch, *, later_sent: bool, sent: int) 
     """The notes with how often the batch was passed over: later batches were sent, and nothing of this one."""
     waits = one.batch.counts.unsent > 0 and notes.clock.since is not None
     if sent > 0:
-        return replace(notes, bypassed=0)
+        return replace(notes, bypassed=0) if notes.bypassed else notes
     return replace(notes, bypassed=notes.bypassed + 1) if later_sent and waits else notes
 
 

@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 from domain.catalogue import Catalogue
-from domain.limits import Scope
 from domain.ordered_work import (
     BatchPlace,
     LeafId,
@@ -22,16 +22,18 @@ from domain.ordered_work import (
     Reference,
     StoredGrant,
 )
-from domain.ordering import BatchFacts, Breakdown, QueueClock
-from domain.units import BatchId, Instant
+from domain.ordering import BatchFacts, Breakdown, QueueClock, Request
+from domain.units import AppId, BatchId, Flop, Instant
 from jobs.ordering.books import Books
 from jobs.ordering.caps import Caps, Waiting
 from jobs.ordering.charges import charges_of, clocked, fraction_of
+from jobs.ordering.explaining import to_explain
 from jobs.ordering.grants import Grants
-from jobs.ordering.rooms import Claim, Room, idle_holds, in_progress, rooms, soft_sentences
-from jobs.ordering.rows import Row, differs, passed_over
-from jobs.ordering.sizing import gpu_of, job_size
-from priority.moment import Moment, request_pe
+from jobs.ordering.names import names_by_scope, names_of
+from jobs.ordering.rooms import UNBOUNDED, Claim, Room, idle_holds, in_progress, rooms, soft_sentences
+from jobs.ordering.rows import Row, differs, passed_over, row_of
+from jobs.ordering.sizing import JobSize, gpu_of, job_size
+from priority.moment import Moment, Standing, request_pe
 from priority.order import Order
 from priority.parameters import queues
 from priority.policies import policy_of
@@ -73,12 +75,14 @@ def look(
     catalogue: Catalogue,
     sampled: Mapping[BatchId, Sequence[float]],
     now: Instant,
+    anew: bool = True,
 ) -> Look:
-    """Order everything. `sampled` is what jobs of some batches took of their estimates.
+    """Order everything. `sampled` is what jobs of some batches took of their estimates; `anew`: the settings are others
+    than those of the last ordering, or not known.
 
     Raises InvalidInputError for settings that make no sense.
     """
-    return _Ordering(view, reference, catalogue, sampled, now).look()
+    return _Ordering(view, reference, catalogue, sampled, now=now, anew=anew).look()
 
 
 class _Ordering:
@@ -90,7 +94,9 @@ class _Ordering:
         reference: Reference,
         catalogue: Catalogue,
         sampled: Mapping[BatchId, Sequence[float]],
+        *,
         now: Instant,
+        anew: bool,
     ) -> None:
         self._view = view
         self._reference = reference
@@ -98,9 +104,13 @@ class _Ordering:
         self._settings = catalogue.settings.ordering
         self._sampled = sampled
         self._now = now
+        self._anew = anew
         self._queues = queues(self._settings.queues)
         self._grants = Grants(view.accounts, view.grants, now)
-        self._names = _names(view, catalogue)
+        # Batches are alike in many ways: what they are is made once.
+        self._names = cache(partial(names_of, names_by_scope(view, catalogue)))
+        self._size = cache(partial(_size_of, catalogue, reference))
+        self._queue = cache(partial(self._grants.queue_of, queues=self._queues))
         self._rows = passed_over([self._row(one) for one in view.batches])
         self._claims = {row.batch_id: self._claim(row) for row in self._rows}
         self._totals = in_progress(self._claims.values())
@@ -118,8 +128,8 @@ class _Ordering:
         found = self._rooms(in_order, caps)
         places = [_place(place.tier, place.key, active[place.batch_id], found) for place in order.places]
         moved = [place for place in places if differs(place, active[place.batch_id].one)]
-        fresh = {place.batch_id for place in moved}
-        explained = [one.batch_id for one in in_order if one.batch_id in fresh or not one.one.explained]
+        by_id = {place.batch_id: place for place in moved}
+        explained = to_explain(in_order, by_id, anew=self._anew, serial=self._view.serial)
         return Look(
             self._charges(books, standing, self._notes(in_order, found)),
             moved,
@@ -134,9 +144,8 @@ class _Ordering:
     # ------------------------------------------------------------ every batch by itself
 
     def _row(self, one: OrderedBatch) -> Row:
-        gpu = gpu_of(self._catalogue, one.batch.app_id)
-        size = job_size(one.request, one.job_flop, self._reference, gpu)
-        queue, because = self._grants.queue_of(one.batch.queue, one.batch.account_id, self._queues)
+        size = self._size(one.batch.app_id, one.request, one.job_flop)
+        queue, because = self._queue(one.batch.queue, one.batch.account_id)
         notes = one.notes or OrderNotes(QueueClock(since=one.batch.created_at))
         sampled = self._sampled.get(one.batch.batch_id)
         if sampled is not None:
@@ -144,13 +153,11 @@ class _Ordering:
         fraction = fraction_of(sampled or (), notes.used_fraction)
         sent = one.batch.counts.sent - notes.sent
         after, charges = charges_of(one, notes, size, rate=queue.rate, fraction=fraction, now=self._now)
-        return Row(one, size, queue, because, after, charges, sent)
+        return row_of(one, size, queue=queue, queue_because=because, notes=after, charges=charges, sent=sent)
 
     def _claim(self, row: Row) -> Claim:
         batch = row.one.batch
-        ids = ((Scope.SUBMITTER, batch.submitter_id), (Scope.ACCOUNT, batch.account_id), (Scope.APP, batch.app_id))
-        names = {scope: self._names[scope].get(number, "") for scope, number in ids} | {Scope.QUEUE: row.queue.name}
-        counts = batch.counts
+        names, counts = self._names(batch.submitter_id, batch.account_id, batch.app_id, row.queue.name), batch.counts
         return Claim(batch.batch_id, names, row.size, batch.level, counts.unsent, counts.in_progress)
 
     def _held_pe(self) -> dict[LeafId, float]:
@@ -181,7 +188,7 @@ class _Ordering:
             row.one.batch_flop,
             batch.counts.unsent,
             row.notes.bypassed,
-            soft_sentences(self._claims[row.batch_id], self._view.limits, self._totals),
+            soft_sentences(self._claims[row.batch_id], self._view.limits, self._totals) if self._view.limits else (),
         )
 
     def _moment(self, standing: Standings) -> Moment:
@@ -208,9 +215,10 @@ class _Ordering:
         for row in waiting:
             others_wait = len(leaves) > 1
             batch = Waiting(row.leaf, row.one.batch.level, row.size.amounts.flop)
-            claims.append(replace(self._claims[row.batch_id], others=caps.barred(batch, others_wait=others_wait)))
-        nothing = Room(None, None)
-        return {row.batch_id: nothing for row in in_order} | rooms(claims, self._view.limits, self._totals)
+            others = caps.barred(batch, others_wait=others_wait)
+            claim = self._claims[row.batch_id]
+            claims.append(replace(claim, others=others) if others else claim)
+        return {row.batch_id: UNBOUNDED for row in in_order} | rooms(claims, self._view.limits, self._totals)
 
     # ------------------------------------------------------------ note
 
@@ -224,12 +232,11 @@ class _Ordering:
             least=self._settings.idle_jobs,
         )
         eligible = {row.batch_id for row in free} - idle
-        return {
-            row.batch_id: replace(
-                row.notes, clock=clocked(row.notes.clock, eligible=row.batch_id in eligible, now=self._now)
-            )
-            for row in self._rows
-        }
+        noted = {}
+        for row in self._rows:
+            clock = clocked(row.notes.clock, eligible=row.batch_id in eligible, now=self._now)
+            noted[row.batch_id] = row.notes if clock is row.notes.clock else replace(row.notes, clock=clock)
+        return noted
 
     def _charges(self, books: Books, standing: Standings, notes: Mapping[BatchId, OrderNotes]) -> OrderingCharges:
         over = [row for row in self._rows if not row.is_active and row.one.batch.counts.in_progress <= 0]
@@ -245,7 +252,7 @@ class _Ordering:
             books.changed_windows(),
             books.windows_from,
             self._charged_grants(),
-            {leaf: LeafStanding(**asdict(one)) for leaf, one in standing.leaves.items()},
+            {leaf: _stored(one) for leaf, one in standing.leaves.items()},
         )
 
     def _charged_grants(self) -> Sequence[StoredGrant]:
@@ -256,13 +263,20 @@ class _Ordering:
         return self._grants.charged()
 
 
-def _names(view: OrderingView, catalogue: Catalogue) -> Mapping[Scope, Mapping[int, str]]:
-    """Names by scope and id."""
-    return {
-        Scope.SUBMITTER: {member.submitter_id: member.name for member in view.members},
-        Scope.ACCOUNT: {account.account_id: account.name for account in view.accounts},
-        Scope.APP: {app_id: app.name for app_id, app in catalogue.apps.items()},
-    }
+def _size_of(catalogue: Catalogue, reference: Reference, app_id: AppId, request: Request, job_flop: Flop) -> JobSize:
+    return job_size(request, job_flop, reference, gpu_of(catalogue, app_id))
+
+
+def _stored(one: Standing) -> LeafStanding:
+    return LeafStanding(
+        one.fairshare_ratio,
+        one.fairshare_rank,
+        one.user_delta,
+        one.group_delta,
+        one.account_delta,
+        one.accuracy,
+        one.held_pe,
+    )
 
 
 def _place(tier: int, key: float, row: Row, found: Mapping[BatchId, Room]) -> BatchPlace:

@@ -10,6 +10,7 @@ from itertools import islice
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.ordered_work import OrderingView, OrderNotes, Reference
+from domain.ordering_settings import OrderingSettings
 from domain.units import DAY_S, HOUR_S, BatchId, Instant, Seconds
 from jobs.ordering.charges import wants_sample
 from jobs.ordering.look import Look, look
@@ -44,6 +45,7 @@ class Orderer:
         self._work = work
         self._catalogue = catalogue
         self._clock = clock
+        self._explained_by: OrderingSettings | None = None  # the settings of the last ordering that was explained
 
     async def run_once(self) -> OrderingReport:
         """One ordering. Charges are written first: a place that is not written is found again by the next one."""
@@ -51,12 +53,17 @@ class Orderer:
         view = await self._work.view()
         reference = await self._reference(view, now)
         sampled = await self._sampled(view)
-        found = await asyncio.to_thread(look, view, reference=reference, catalogue=catalogue, sampled=sampled, now=now)
+        ordering = catalogue.settings.ordering
+        anew = ordering != self._explained_by
+        found = await asyncio.to_thread(
+            look, view, reference=reference, catalogue=catalogue, sampled=sampled, now=now, anew=anew
+        )
         late = await self._work.charge(found.charges) is None
         moved = 0 if late else await self._work.move(found.places)
         explained = 0 if late else await self._explain(found, now)
+        self._explained_by = None if late else ordering
         return OrderingReport(
-            catalogue.settings.ordering.policy,
+            ordering.policy,
             found.batches,
             moved,
             found.held,

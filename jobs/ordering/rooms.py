@@ -47,6 +47,9 @@ class Room:
     jobs: int | None
 
 
+UNBOUNDED = Room(None, None)
+
+
 def amounts_of(size: JobSize) -> dict[Quantity, float]:
     """What one job counts for."""
     return {
@@ -77,6 +80,9 @@ def rooms(claims: Iterable[Claim], limits: Sequence[Limit], totals: Totals) -> d
     totals = dict(totals)
     found = dict[BatchId, Room]()
     for claim in claims:
+        if not limits:
+            found[claim.batch_id] = Room("; ".join(claim.others), None) if claim.others else UNBOUNDED
+            continue
         asked = claim.asked()
         held = holds(asked, limits, totals)
         reason = "; ".join((*claim.others, *([] if (said := held.reason()) is None else [said]))) or None

@@ -25,22 +25,27 @@ class Row:
     notes: OrderNotes
     charges: Sequence[Charge]
     sent: int
+    batch_id: BatchId
+    leaf: LeafId
+    is_active: bool
+    waits: bool
 
-    @property
-    def batch_id(self) -> BatchId:
-        return self.one.batch.batch_id
 
-    @property
-    def leaf(self) -> LeafId:
-        return self.one.batch.submitter_id, self.one.batch.account_id
-
-    @property
-    def is_active(self) -> bool:
-        return self.one.batch.state is BatchState.ACTIVE
-
-    @property
-    def waits(self) -> bool:
-        return self.is_active and self.one.batch.counts.unsent > 0
+def row_of(
+    one: OrderedBatch,
+    size: JobSize,
+    *,
+    queue: Queue,
+    queue_because: str,
+    notes: OrderNotes,
+    charges: Sequence[Charge],
+    sent: int,
+) -> Row:
+    """The row of a batch at its begin."""
+    batch = one.batch
+    leaf, is_active = (batch.submitter_id, batch.account_id), batch.state is BatchState.ACTIVE
+    waits = is_active and batch.counts.unsent > 0
+    return Row(one, size, queue, queue_because, notes, charges, sent, batch.batch_id, leaf, is_active, waits)
 
 
 def differs(place: BatchPlace, one: OrderedBatch) -> bool:
@@ -58,14 +63,15 @@ def passed_over(rows: Sequence[Row]) -> list[Row]:
     """The rows with how often each was passed over, in the order they stood in: later ones of its app were sent."""
     made: dict[BatchId, Row] = {}
     served = set[AppId]()
-    for row in sorted(rows, key=_stood, reverse=True):
+    for row in sorted(rows, key=stood, reverse=True):
         app_id = row.one.batch.app_id
         notes = noted(row.notes, row.one, later_sent=app_id in served, sent=row.sent)
-        made[row.batch_id] = replace(row, notes=notes)
+        made[row.batch_id] = row if notes is row.notes else replace(row, notes=notes)
         if row.sent > 0:
             served.add(app_id)
     return [made[row.batch_id] for row in rows]
 
 
-def _stood(row: Row) -> tuple[int, float, BatchId]:
+def stood(row: Row) -> tuple[int, float, BatchId]:
+    """Where it stood, smaller first."""
     return row.one.batch.order_tier, row.one.batch.order_key, row.batch_id
