@@ -18,7 +18,7 @@ from priority.reservations import Taken
 from scheduler.asking import Asking
 from scheduler.busy import Timeline
 
-BUSY = frozenset({RefusalCode.TOO_SLOW})  # what a host is told that may be able when its work is done
+BUSY = frozenset({RefusalCode.TOO_SLOW, RefusalCode.NOT_YET})  # said to hosts that are able when their work is done
 LEAST_CORES = 2.0  # a job on one processor waits for its turn as every other does
 
 

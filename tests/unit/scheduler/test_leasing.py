@@ -1,0 +1,281 @@
+"""A busy host is promised to a big job, and everything else fits around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.apps import CPU
+from domain.jobs import Held
+from domain.refusals import RefusalCode
+from domain.reservations import Kept, Lease, Reserved
+from domain.units import DAY_S, HOUR_S, AppId, AppVersionId, BatchId, Flop, HostId, Instant, Seconds, later
+from scheduler.asking import Asking, HeldElsewhere
+from scheduler.choice import Choice
+from scheduler.dispatch import choose
+from scheduler.passes import Pass
+from scheduler.watching import watched
+from tests.builders import NOW, a_held, a_host, a_plan_class, an_app, an_app_version
+from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking
+
+BIG, SMALL = BatchId(1), BatchId(2)
+CORES = 8
+KEPT = {BIG: Kept(BIG, NOW)}
+
+
+def big(jobs: int = 1, hours: float = 10.0, bound_h: float = 12.0) -> ListGroup:
+    """Jobs for all processors, first in order."""
+    flop, bound_s = Flop(hours * HOUR_S * CORES * 1e9), Seconds(bound_h * HOUR_S)
+    return a_group(1, jobs, app_id=AppId(2), fpops_est_flop=flop, delay_bound_s=bound_s, ncpus=float(CORES))
+
+
+def small(jobs: int = 100, hours: float = 4.0, number: int = 2) -> ListGroup:
+    return a_group(number, jobs, fpops_est_flop=Flop(hours * HOUR_S * 1e9), delay_bound_s=Seconds(30 * DAY_S))
+
+
+def working(hours: float, name: str = "other", ncpus: float = 1.0) -> HeldElsewhere:
+    return HeldElsewhere(name, later(NOW, 30 * DAY_S), Seconds(hours * HOUR_S), ncpus)
+
+
+def asking(
+    *work: HeldElsewhere,
+    reserved: Reserved | None = None,
+    idle: int = 0,
+    hours: float = 1.0,
+    held: tuple[Held, ...] = (),
+    now: Instant = NOW,
+    **settings: Any,
+) -> Asking:
+    """A host of 8 processors with this work, which wants some more; due dates are now + D."""
+    wide = an_app_version(app_version_id=AppVersionId(2), app_id=AppId(2), plan_class=a_plan_class(ncpus=float(CORES)))
+    apps = [an_app(), an_app(app_id=AppId(2), name="wide")]
+    catalogue = a_catalogue(an_app_version(), wide, apps=apps, deadline__rule="fixed", **settings)
+    return an_asking(
+        now=now,
+        host=a_host(ncpus=CORES),
+        catalogue=replace(catalogue, reserved=Reserved(KEPT) if reserved is None else reserved),
+        wants=(a_want(CPU, count=CORES, req_s=Seconds(hours * HOUR_S), req_instances=float(idle)),),
+        in_progress=work,
+        held=held,
+    )
+
+
+def chosen(request: Asking, *groups: ListGroup) -> Choice:
+    return choose(request, ListArray(list(groups)))
+
+
+def batches(choice: Choice) -> list[int]:
+    return [one.batch.batch_id for one in choice.chosen]
+
+
+def a_lease(start_h: float = 5.0, **changes: Any) -> Lease:
+    start_at = later(NOW, start_h * HOUR_S)
+    lease = Lease(BIG, HostId(1), 8.0, start_at, Seconds(25 * HOUR_S), later(start_at, HOUR_S), CPU, NOW)
+    return replace(lease, **changes)
+
+
+def leased(**changes: Any) -> Reserved:
+    lease = a_lease(**changes)
+    return Reserved(KEPT, {lease.host_id: lease})
+
+
+BUSY = tuple(working(5.0, f"work {n}") for n in range(CORES))
+
+
+# ------------------------------------------------------------------ making one
+
+
+def test_a_busy_host_is_promised_to_a_big_job_from_when_its_work_is_done() -> None:
+    lease = chosen(asking(*BUSY), big(), small()).lease
+
+    assert lease is not None
+    assert (lease.batch_id, lease.host_id, lease.cores, lease.processor_type) == (BIG, 1, 8.0, CPU)
+    assert (lease.start_at, lease.made_at) == (later(NOW, 5 * HOUR_S), NOW)
+    assert lease.expires_at == later(lease.start_at, HOUR_S)
+
+
+@pytest.mark.parametrize(
+    ("why", "request_"),
+    [
+        ("no slot is kept for it", asking(*BUSY, reserved=Reserved())),
+        (
+            "another host is held for it",
+            asking(*BUSY, reserved=Reserved(KEPT, {HostId(7): a_lease(host_id=HostId(7))})),
+        ),
+        ("a lease of the host has come to nothing", asking(*BUSY, reserved=leased(ended_at=NOW, because="expired"))),
+        ("it would begin too late", asking(*(working(30.0, str(n)) for n in range(CORES)))),
+    ],
+    ids=lambda one: one.replace(" ", "-") if isinstance(one, str) else "",
+)
+def test_no_host_is_promised_where(why: str, request_: Asking) -> None:
+    assert chosen(request_, big(), small()).lease is None, why
+
+
+def test_no_host_is_promised_to_a_job_it_could_not_do_in_time_if_it_were_idle() -> None:
+    assert chosen(asking(*BUSY), big(bound_h=9.0), small()).lease is None
+
+
+def test_no_host_is_promised_to_a_job_on_one_processor() -> None:
+    narrow = a_group(1, fpops_est_flop=Flop(10 * HOUR_S * 1e9), delay_bound_s=Seconds(12 * HOUR_S))
+
+    assert chosen(asking(*BUSY), narrow, small()).lease is None
+
+
+def test_the_request_that_makes_a_lease_goes_by_it() -> None:
+    choice = chosen(asking(*BUSY[:7]), big(), small(hours=7.0), small(hours=5.5, number=3))
+
+    assert choice.lease is not None
+    assert batches(choice) == [3]
+    assert RefusalCode.LEASED in choice.counts()
+
+
+# ------------------------------------------------------------------ going by one
+
+
+def test_what_ends_with_the_slack_after_a_lease_begins_fits_and_longer_work_does_not() -> None:
+    def given_(hours: float) -> list[int]:
+        return batches(chosen(asking(*BUSY[:7], reserved=leased(), hours=0.1), small(hours=hours)))
+
+    assert given_(5.9) == [SMALL]
+    assert given_(6.1) == []
+
+
+def test_a_refusal_names_both_numbers() -> None:
+    choice = chosen(asking(*BUSY, reserved=leased()), small())
+
+    assert choice.reasons()[RefusalCode.LEASED] == (
+        1,
+        "the host is held for batch 1 from 18000 s from now: this would end 14400 s later and leave it 7 of 8 cores",
+    )
+
+
+def test_what_leaves_enough_processors_may_last_longer() -> None:
+    half = leased(cores=4.0)
+
+    assert batches(chosen(asking(*BUSY[:4], reserved=half, hours=0.1), small(hours=50.0))) == [SMALL]
+    assert batches(chosen(asking(*BUSY[:4], reserved=half, hours=1e3), small(hours=50.0))) == [SMALL] * 4
+
+
+def test_the_big_job_is_given_first_as_soon_as_it_fits() -> None:
+    request = asking(*(working(1.5, str(n)) for n in range(CORES)), reserved=leased())
+    behind = a_group(1, 5, app_id=AppId(2), fpops_est_flop=big().job_class.fpops_est_flop, order_key=9.0)
+    behind.job_class = replace(behind.job_class, delay_bound_s=Seconds(12 * HOUR_S))
+
+    found = watched(request, ListArray([small(), behind]))
+
+    assert batches(found.choice)[:1] == [BIG]
+    assert batches(found.choice).count(BIG) == 1
+    assert found.looks[0].one_pass is Pass.LEASED
+
+
+def test_a_lease_that_has_served_its_purpose_or_is_over_holds_nobody() -> None:
+    has_it = a_held(batch_id=BIG, app_version_id=AppVersionId(2), sent_at=later(NOW, 1.0))
+    had_one = a_held(batch_id=BIG, app_version_id=AppVersionId(2), sent_at=later(NOW, -1.0))
+
+    assert batches(chosen(asking(*BUSY, reserved=leased(), held=(has_it,)), small())) == [SMALL]
+    assert batches(chosen(asking(*BUSY, reserved=leased(), held=(had_one,)), small())) == []
+    assert batches(chosen(asking(*BUSY, reserved=leased(expires_at=NOW)), small())) == [SMALL]
+
+
+# ------------------------------------------------------------------ nobody idles for long
+
+
+def test_idle_processors_get_the_shortest_work_when_nothing_fits_around() -> None:
+    request = asking(*BUSY[:5], reserved=leased(), idle=3, hours=1e3)
+
+    choice = chosen(request, small(2, hours=30.0), small(2, hours=20.0, number=3))
+
+    assert batches(choice) == [3, 3, 2]  # as many as are idle
+
+
+def test_idle_processors_wait_for_a_lease_that_begins_within_its_slack() -> None:
+    assert batches(chosen(asking(*BUSY[:5], reserved=leased(start_h=0.9), idle=3, hours=1e3), small(hours=30.0))) == []
+
+
+@given(
+    hours=st.lists(st.floats(0.1, 60.0), min_size=1, max_size=6),
+    busy=st.lists(st.floats(0.1, 20.0), max_size=CORES),
+    start_h=st.floats(0.0, 23.0),
+    wish_h=st.floats(0.1, 200.0),
+)
+def test_a_lease_leaves_nobody_idle_and_is_never_pushed_back_by_what_fits(
+    hours: list[float], busy: list[float], start_h: float, wish_h: float
+) -> None:
+    work = [working(one, f"work {n}") for n, one in enumerate(busy)]
+    idle = CORES - len(busy)
+    request = asking(*work, reserved=leased(start_h=start_h), idle=idle, hours=wish_h)
+
+    choice = chosen(request, *(small(20, hours=one, number=n + 2) for n, one in enumerate(hours)))
+
+    slack_h = 1.0
+    if idle and start_h > slack_h:
+        assert len(choice.chosen) >= idle
+    elif not idle:
+        free = sorted(busy)
+        for one in choice.chosen:  # in the order they were given
+            free[0] += one.assignment.est_runtime_s / HOUR_S
+            free.sort()
+        late_before = sum(h > start_h + slack_h + 1e-6 for h in busy)
+        assert sum(h > start_h + slack_h + 1e-6 for h in free) <= late_before
+
+
+# ------------------------------------------------------------------ the whole story
+
+
+@dataclass
+class OneHost:
+    """A host that keeps its processors in work for 8 hours ahead, asking every hour."""
+
+    reserved: Reserved
+    free_h: list[float]
+
+    def until_big(self, most_h: int) -> int | None:
+        """After how many hours it is sent the big job; None: not within `most_h`."""
+        for hour in range(most_h):
+            now = later(NOW, hour * HOUR_S)
+            choice = self.ask(now)
+            if BIG in batches(choice):
+                return hour
+            if choice.lease is not None:
+                self.reserved = Reserved(KEPT, {HostId(1): choice.lease})
+            self.free_h = [max(0.0, one - 1.0) for one in self.free_h]
+        return None
+
+    def ask(self, now: Instant) -> Choice:
+        work = [working(one, f"work {n}") for n, one in enumerate(self.free_h) if one > 0.0]
+        lacks_h = sum(max(0.0, 8.0 - one) for one in self.free_h)
+        idle = sum(one <= 0.0 for one in self.free_h)
+        request = asking(*work, reserved=self.reserved, idle=idle, hours=max(0.01, lacks_h), now=now)
+        choice = chosen(request, big(), small(hours=4.0), small(hours=1.0, number=3))
+        for one in choice.chosen:
+            if one.batch.batch_id != BIG:
+                self.free_h.sort()
+                self.free_h[0] += one.assignment.est_runtime_s / HOUR_S
+        return choice
+
+
+def test_a_big_job_gets_through_a_stream_of_small_ones_with_a_reservation_and_never_without() -> None:
+    at_work = [4.0 + n / 2 for n in range(CORES)]
+
+    assert OneHost(Reserved(), list(at_work)).until_big(500) is None
+    with_lease = OneHost(Reserved(KEPT), list(at_work)).until_big(500)
+    assert with_lease is not None and with_lease <= 8
+
+
+def test_its_processors_are_at_work_all_the_while() -> None:
+    host = OneHost(Reserved(KEPT), [4.0 + n / 2 for n in range(CORES)])
+    idle_h = 0.0
+    for hour in range(24):
+        choice = host.ask(later(NOW, hour * HOUR_S))
+        if BIG in batches(choice):
+            break
+        if choice.lease is not None:
+            host.reserved = Reserved(KEPT, {HostId(1): choice.lease})
+        idle_h += sum(max(0.0, 1.0 - one) for one in host.free_h)
+        host.free_h = [max(0.0, one - 1.0) for one in host.free_h]
+
+    assert idle_h == 0.0
