@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import platform
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -35,12 +37,14 @@ from operations.api.reading import MAX_BODY_BYTES
 from operations.api.routes import Api
 from operations.batches import Batches
 from operations.catalogue import CatalogueCache
+from operations.console.build import build_console
 from operations.counters import RefillCounters, RequestCounters
 from operations.door import LedgerDoor
 from operations.duty import Duty
 from operations.metrics import Metrics
 from operations.pauses import ClockCheck, NodePauses
 from operations.project import Project
+from operations.pulse import BackgroundPulse, PulseTeller, WorkerPulse
 from operations.relaxing import RELAX_EVERY_S, GateRelaxer
 from operations.site.attach import AttachFlow
 from scheduler.service import Ports as SchedulerPorts
@@ -61,6 +65,7 @@ class WorkerParts:
     catalogue: CatalogueCache
     shards: PostgresShards
     feeder: Feeder
+    pulse: PulseTeller
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +74,16 @@ class BackgroundParts:
 
     catalogue: CatalogueCache
     duties: tuple[Duty, ...]
+    pulse: PulseTeller
 
     @property
     def tasks(self) -> dict[str, Loop]:
         """Loops by name."""
-        return {"catalogue": self.catalogue.run, **{duty.name: duty.run for duty in self.duties}}
+        return {
+            "catalogue": self.catalogue.run,
+            "pulse": self.pulse.run,
+            **{duty.name: duty.run for duty in self.duties},
+        }
 
 
 @asynccontextmanager
@@ -113,16 +123,20 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             *AttachFlow(store.volunteers, account_keys, catalogue, clock).routes(),
             *Metrics(store.forecasts, clock).routes(),
         ]
+        batches = Batches(store, files.downloads, clock)
         api = Api(
             store,
-            Batches(store, files.downloads, clock),
+            batches,
             Files(store.applications, files.downloads, project, clock, max_bytes=Settings().files.max_input_bytes),
             account_keys,
             door,
             clock,
             settings=lambda: catalogue.catalogue().settings,
         )
-        application = mounted(routes, api.application(), catalogue.catalogue().settings.project.url)
+        console = build_console(store, catalogue, batches, door, clock)
+        figures = WorkerPulse(counters, fed.array, fed.report, catalogue, clock)
+        pulse = PulseTeller(f"{platform.node()}: worker {os.getpid()}", figures, store.process_reports, clock)
+        application = mounted(routes, api.application(), console, catalogue.catalogue().settings.project.url)
         loops: dict[str, Loop] = {
             "catalogue": catalogue.run,
             "clock check": clock_check.run,
@@ -130,8 +144,9 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             "feeder": fed.run,
             "counters": counters.run,
             "refill counters": RefillCounters(lambda: fed.last, clock).run,
+            "pulse": pulse.run,
         }
-        yield WorkerParts(application, loops, catalogue, shards, fed)
+        yield WorkerParts(application, loops, catalogue, shards, fed, pulse)
     finally:
         await shards.close()
         await store.close()
@@ -150,8 +165,10 @@ def _transfer(
     )
 
 
-def mounted(routes: list[web.RouteDef], api: web.Application, master_url: str) -> web.Application:
-    """The routes below the path of the master URL, the API beside them."""
+def mounted(
+    routes: list[web.RouteDef], api: web.Application, console: web.Application, master_url: str
+) -> web.Application:
+    """The routes below the path of the master URL, the API and the console beside them."""
     prefix = urlsplit(master_url).path.rstrip("/")
     # The root application's limit holds for the API too; everything else reads its body piece by piece.
     application = web.Application(client_max_size=MAX_BODY_BYTES)
@@ -159,6 +176,7 @@ def mounted(routes: list[web.RouteDef], api: web.Application, master_url: str) -
         [web.RouteDef(route.method, prefix + route.path, route.handler, route.kwargs) for route in routes]
     )
     application.add_subapp(f"{prefix}/api/v1", api)
+    application.add_subapp(f"{prefix}/console", console)
     return application
 
 
@@ -203,7 +221,10 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
             )
         )
-        yield BackgroundParts(catalogue, duties)
+        pulse = PulseTeller(
+            f"{platform.node()}: background", BackgroundPulse(duties, clock), store.process_reports, clock
+        )
+        yield BackgroundParts(catalogue, duties, pulse)
     finally:
         await locks.close()
         await store.close()

@@ -9,9 +9,10 @@ import structlog
 
 from domain.clock import Clock
 from domain.errors import UnavailableError
-from domain.units import Seconds
+from domain.units import Instant, Seconds
 
 STAND_BY_S = Seconds(5.0)
+MOST_TOLD = 500  # characters of a failure
 
 log = structlog.get_logger()
 
@@ -24,7 +25,7 @@ class Duty:
     """Runs `run_once` every `interval_s()` seconds while this process holds the duty's lock.
 
     A report with `more` set says that work is waiting: the next round follows at once. What a round
-    raises is logged and counted in `failures`, and the duty goes on.
+    raises is logged and counted in `failures`, and the duty goes on. How the last rounds went is there to be looked at.
     """
 
     def __init__(
@@ -38,6 +39,12 @@ class Duty:
     ) -> None:
         self.name = name
         self.failures = 0
+        self.runs = 0
+        self.ran_at: Instant | None = None  # the end of the last round that went well, and what it took
+        self.took_s = Seconds(0.0)
+        self.is_mine = False  # whether this process held the lock when it looked last
+        self.failed_at: Instant | None = None
+        self.failure = ""  # what the last round that failed raised
         self._run_once = run_once
         self._locks = locks
         self._clock = clock
@@ -46,16 +53,21 @@ class Duty:
     async def step(self) -> float:
         """One round; returns the seconds until the next."""
         try:
-            if not await self._locks.mine(self.name):
+            self.is_mine = await self._locks.mine(self.name)
+            if not self.is_mine:
                 return STAND_BY_S
+            began_s = self._clock.monotonic()
             report = await self._run_once()
         except UnavailableError as error:
             log.warning("duty not done", duty=self.name, why=str(error))
             return STAND_BY_S
-        except Exception:
+        except Exception as error:
             self.failures += 1
+            self.failed_at, self.failure = self._clock.now(), f"{type(error).__name__}: {error}"[:MOST_TOLD]
             log.exception("duty failed", duty=self.name, failures=self.failures)
             return STAND_BY_S  # the other duties go on
+        self.runs += 1
+        self.ran_at, self.took_s = self._clock.now(), Seconds(self._clock.monotonic() - began_s)
         log.debug("duty done", duty=self.name, report=report)
         return 0.0 if getattr(report, "more", False) else self._interval_s()
 

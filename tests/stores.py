@@ -12,6 +12,7 @@ from jobs.ordering.ports import OrderedWork
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
 from jobs.reserving.ports import RedundantWork, ReservedWork
 from operations.access.ports import AccessStore
+from operations.console.ports import Listings, ProcessReports, Simulations
 from operations.ordering.ports import OrderingRules
 from operations.ports import Applications, History, Insight, People, SettingStore, Views, Volunteers
 from operations.relaxing import GateNotes

@@ -1,0 +1,176 @@
+"""Batches: chosen, sorted, page by page. What is chosen stands in the address, so that a list can be passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from domain.batches import Batch, BatchState, QoS
+from domain.catalogue import Catalogue
+from domain.errors import InvalidInputError
+from domain.forecasts import ForecastRecord
+from domain.listings import BatchChoice, BatchPlace, BatchSort, ListedBatch
+from domain.units import BatchId, Instant
+from operations.console.bars import Bar, bar_of
+from operations.console.desk import Desk
+from operations.console.rendering import Page
+from operations.forecasts.shown import risk_of
+from operations.names import checked_text
+
+PER_PAGE = 50
+LIVE_S = 5
+SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "their order", BatchSort.DEADLINE: "deadline"}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """A line of the list. `place` is its place in the order, where that is known; `why` what decided it."""
+
+    listed: ListedBatch
+    bar: Bar
+    at_risk: str | None
+    why: str | None
+    place: int | None
+
+    @property
+    def batch(self) -> Batch:
+        return self.listed.batch
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the address asks for."""
+
+    choice: BatchChoice
+    sort: BatchSort
+    after: BatchPlace | None
+    number: int  # of rows before this page
+
+
+def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> Asked:
+    """Reads the address. Raises InvalidInputError."""
+    apps = {app.name: app_id for app_id, app in catalogue.apps.items()}
+    app = query.get("app", "")
+    if app and app not in apps:
+        raise InvalidInputError("app", "the name of an app, or nothing for all", app)
+    state, qos, sort = query.get("state", ""), query.get("qos", ""), query.get("sort", "") or BatchSort.NEWEST
+    for name, value, known in (("state", state, BatchState), ("qos", qos, QoS), ("sort", sort, BatchSort)):
+        if value and value not in list(known):
+            raise InvalidInputError(name, "one of " + ", ".join(known), value)
+    choice = BatchChoice(
+        BatchState(state) if state else None,
+        QoS(qos) if qos else None,
+        apps.get(app),
+        text=checked_text(query.get("q", "").strip(), "q"),
+    )
+    after, number = place_of(query.get("after", ""))
+    return Asked(choice, BatchSort(sort), after, number)
+
+
+def place_of(text: str) -> tuple[BatchPlace | None, int]:
+    """A cursor as the address has it, with how many rows were before it. Raises InvalidInputError.
+
+    >>> place_of("")
+    (None, 0)
+    >>> place_of("50~7~0~1.5~0.0")
+    (BatchPlace(batch_id=7, order_tier=0, order_key=1.5, deadline_at=0.0), 50)
+    """
+    if not text:
+        return None, 0
+    try:
+        number, batch_id, tier, key, deadline = text.split("~")
+        place = BatchPlace(BatchId(int(batch_id)), int(tier), float(key), Instant(float(deadline)))
+        if not (0 <= int(number) < 2**40 and 0 < place.batch_id < 2**62 and abs(place.order_tier) < 2**31):
+            raise ValueError
+        return place, int(number)
+    except ValueError:
+        raise InvalidInputError("after", "where a list goes on, as its link has it", text) from None
+
+
+def cursor_of(batch: Batch, number: int) -> str:
+    """Where a list goes on behind a batch."""
+    key, deadline = repr(float(batch.order_key)), repr(float(batch.deadline_at or 0.0))
+    return f"{number}~{batch.batch_id}~{batch.order_tier}~{key}~{deadline}"
+
+
+def rows_of(
+    found: Sequence[ListedBatch],
+    last: Mapping[BatchId, ForecastRecord],
+    records: Mapping[BatchId, Mapping[str, object]],
+    *,
+    first_place: int | None,
+) -> list[BatchRow]:
+    """Lines of the list; `first_place` is the first one's place in the order, None where it is not sorted by it."""
+    return [
+        BatchRow(
+            one,
+            bar_of(
+                one.batch.counts.jobs_total,
+                one.batch.counts.jobs_validated,
+                one.batch.counts.jobs_failed,
+                one.batch.counts.in_progress,
+            ),
+            risk_of(one.batch, last.get(one.batch.batch_id)),
+            why_of(records.get(one.batch.batch_id)),
+            None if first_place is None else first_place + number,
+        )
+        for number, one in enumerate(found)
+    ]
+
+
+def why_of(record: Mapping[str, object] | None) -> str | None:
+    """What decided a batch's place most: its policy and weightiest term.
+
+    >>> terms = [{"name": "age", "points": 3.0}, {"name": "size", "points": -5.0}]
+    >>> why_of({"policy": "multifactor", "components": terms})
+    'multifactor: size'
+    """
+    if record is None:
+        return None
+    parts = record.get("components")
+    terms = [one for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
+    weightiest = max(terms, key=lambda one: abs(float(one.get("points") or 0.0)), default=None)
+    if weightiest is None or not weightiest.get("points"):
+        return str(record.get("policy", ""))
+    return f"{record.get('policy')}: {weightiest['name']}"
+
+
+class BatchListPage:
+    """The list."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/batches", self.show, name="batches")]
+
+    async def show(self, request: web.Request) -> web.Response:
+        store, query = self._desk.store, request.query
+        asked = asked_of(query, self._desk.catalogue)
+        found = list(await store.listings.batches(asked.choice, asked.sort, after=asked.after, limit=PER_PAGE + 1))
+        more, found = len(found) > PER_PAGE, found[:PER_PAGE]
+        ids = [one.batch.batch_id for one in found]
+        dated = [
+            one.batch.batch_id for one in found if one.batch.deadline_at is not None and one.batch.ended_at is None
+        ]
+        last = await store.forecasts.last(dated) if dated else {}
+        records = await store.ordering_rules.breakdowns(ids) if ids else {}
+        in_order = asked.sort is BatchSort.QUEUE and asked.choice == BatchChoice(state=asked.choice.state)
+        kept = {key: query[key] for key in ("q", "state", "qos", "app", "sort") if query.get(key)}
+        values: dict[str, object] = {
+            "rows": rows_of(found, last, records, first_place=asked.number + 1 if in_order else None),
+            "query": kept,
+            "sorts": [(sort.value, name) for sort, name in SORTS.items()],
+            "states": [state.value for state in BatchState],
+            "promises": [qos.value for qos in QoS],
+            "apps": sorted(app.name for app in self._desk.catalogue.apps.values()),
+            "first": "?" + urlencode(kept) if asked.after is not None else None,
+            "next": "?" + urlencode({**kept, "after": cursor_of(found[-1].batch, asked.number + PER_PAGE)})
+            if more
+            else None,
+            "number": asked.number,
+        }
+        return self._desk.show(request, Page("batches.html", "Batches", "batches", values=values, every_s=LIVE_S))

@@ -1,0 +1,129 @@
+"""One batch: how far it is, when it will be done, what holds it back, its jobs. Live where there is JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from domain.access import Role
+from domain.batches import BatchState
+from domain.errors import InvalidInputError
+from domain.ordering import ServiceLevel
+from domain.settings import Settings
+from domain.units import BatchId, JobId
+from operations.access.who import person_of
+from operations.api.bodies import whole_number
+from operations.console.bars import bar_of
+from operations.console.batch_charts import fan_chart
+from operations.console.desk import LARGEST_ID, Desk, id_of
+from operations.console.rendering import Crumb, Page
+from operations.explain.service import Explain
+from operations.forecasts.service import ForecastViews
+from operations.forecasts.words import holds_in_words, terms_in_words
+from priority.parameters import queues
+
+LIVE_S = 3
+FORECASTS = 200
+JOBS = 50
+LOOK = 2000  # jobs that are looked through for a page of those in one state
+STATES = ("all", "waiting", "open", "valid", "failed", "cancelled")
+Document = Mapping[str, Any]  # Any: a JSON document
+
+
+class BatchPage:
+    """A batch, why it waits, and its jobs."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._forecasts = ForecastViews(desk.store, desk.clock)
+        self._explain = Explain(desk.store, desk.clock)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/batches/{id}", self.show, name="batch"),
+            web.get("/batches/{id}/why", self.why, name="batch_why"),
+            web.get("/batches/{id}/jobs", self.jobs, name="batch_jobs"),
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        batch_id = BatchId(id_of(request))
+        store = self._desk.store
+        batch = await store.views.batch(batch_id)
+        shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS)
+        submitter = await store.views.submitter_name(batch.submitter_id)
+        account = await store.views.account_name(batch.account_id)
+        ahead = await store.insight.work_ahead(batch_id)
+        classes = await store.views.classes_of_batch(batch_id)
+        last = shown["forecasts"][-1] if shown["forecasts"] else None
+        person, counts = person_of(request), batch.counts
+        values: dict[str, object] = {
+            "batch": batch,
+            "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
+            "shown": shown,
+            "last": last,
+            "chart": fan_chart(shown, self._desk.clock.now()),
+            "holds": last["holds"] if last else [],
+            "terms": list(terms_in_words(last["terms"])) if last else [],
+            "hold_words": list(holds_in_words(last["holds"])) if last else [],
+            "submitter": submitter,
+            "account": account,
+            "ahead": ahead,
+            "classes": classes,
+            "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
+            "levels": [level.value for level in ServiceLevel],
+            "queues": sorted(queues(self._settings.ordering.queues)),
+        }
+        every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
+        page = Page(
+            "batch.html",
+            batch.name or f"Batch {batch_id}",
+            "batches",
+            (Crumb("batches", "Batches"),),
+            values,
+            charts=values["chart"] is not None,
+            every_s=every_s,
+        )
+        return self._desk.show(request, page)
+
+    @property
+    def _settings(self) -> Settings:
+        return self._desk.catalogue.settings
+
+    async def why(self, request: web.Request) -> web.Response:
+        """What holds it back: the decision run dry for the hosts that called last."""
+        batch_id = BatchId(id_of(request))
+        shown: Document = await self._explain.batch(batch_id)
+        name = shown["name"] or f"Batch {batch_id}"
+        crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
+        page = Page("batch_why.html", "What holds it back", "batches", crumbs, {"shown": shown, "name": name})
+        return self._desk.show(request, page)
+
+    async def jobs(self, request: web.Request) -> web.Response:
+        """Its jobs by id, those in one state, or those with an instance that waits."""
+        batch_id = BatchId(id_of(request))
+        state = request.query.get("state", "all")
+        if state not in STATES:
+            raise InvalidInputError("state", "one of " + ", ".join(STATES), state)
+        batch = await self._desk.store.views.batch(batch_id)
+        after = whole_number(request.query["after"], "after", 1, LARGEST_ID) if "after" in request.query else None
+        values: dict[str, object] = {"batch": batch, "state": state, "states": STATES, "next": None, "looked": 0}
+        if state == "waiting":
+            values["waiting"] = await self._desk.store.listings.waiting(batch_id, limit=JOBS)
+        else:
+            values |= await self._chosen(batch_id, state, JobId(after) if after is not None else None)
+        name = batch.name or f"Batch {batch_id}"
+        crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
+        return self._desk.show(request, Page("jobs.html", "Jobs", "batches", crumbs, values))
+
+    async def _chosen(self, batch_id: BatchId, state: str, after: JobId | None) -> dict[str, object]:
+        """A page of jobs; of those in one state at most so many are looked through, and the next page goes on."""
+        look = JOBS if state == "all" else LOOK
+        found = list(await self._desk.store.views.jobs(batch_id, limit=look + 1, after=after))
+        looked = found[:look]
+        chosen = [job for job in looked if state in ("all", job.state.value)]
+        last = chosen[JOBS - 1].job_id if len(chosen) >= JOBS else looked[-1].job_id if looked else None
+        more = len(found) > look or len(chosen) > JOBS
+        page: Sequence[object] = chosen[:JOBS]
+        return {"jobs": page, "next": last if more else None, "looked": len(looked), "after": after}

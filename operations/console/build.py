@@ -1,0 +1,72 @@
+"""The console as one application, to be mounted at /console. The composition root alone calls `build_console`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from domain.catalogue import CatalogueSource
+from domain.clock import Clock
+from operations.access.door import AccessDoor
+from operations.batches import Batches
+from operations.console.assets import Assets, sources
+from operations.console.batch_forms import BatchForms
+from operations.console.batch_list import BatchListPage
+from operations.console.batch_page import BatchPage
+from operations.console.desk import Desk
+from operations.console.entry import EntryPages
+from operations.console.guard import ErrorPages, headers, people
+from operations.console.hosts import HostPages
+from operations.console.nobody import NobodyPage
+from operations.console.ordering_page import OrderingPages
+from operations.console.overview import OverviewPage
+from operations.console.percentiles import PercentilePages
+from operations.console.rendering import Renderer
+from operations.console.settings_pages import SettingPages
+from operations.console.simulate import SimulatePages
+from operations.console.simulation_runs import SimulationRuns
+from operations.console.work_pages import WorkPages
+from store.postgres import PostgresStore
+
+MOST_FORM_BYTES = 1_000_000
+
+
+def build_console(
+    store: PostgresStore, source: CatalogueSource, batches: Batches, door: AccessDoor, clock: Clock
+) -> web.Application:
+    """All its pages. Its root is below the path of the master URL."""
+    prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
+    assets = Assets(sources())
+    renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
+    desk = Desk(store, source, clock, door, renderer)
+    runs = SimulationRuns(store.simulations, clock)
+    pages = (
+        OverviewPage(desk),
+        BatchForms(desk, batches),  # before the list's pages: batches/new is no number
+        BatchListPage(desk),
+        BatchPage(desk),
+        WorkPages(desk),
+        HostPages(desk),
+        PercentilePages(desk),
+        NobodyPage(desk),
+        OrderingPages(desk),
+        SimulatePages(desk, runs),
+        SettingPages(desk),
+        EntryPages(desk),
+        assets,
+    )
+    application = web.Application(
+        middlewares=[headers, ErrorPages(renderer).middleware, door.middleware, people],
+        client_max_size=MOST_FORM_BYTES,
+    )
+    for page in pages:
+        application.add_routes(page.routes())
+
+    async def close(_: web.Application) -> AsyncIterator[None]:
+        yield
+        await runs.close()
+
+    application.cleanup_ctx.append(close)
+    return application

@@ -1,0 +1,97 @@
+"""Charts as values: what a library draws where there is JavaScript, and the same numbers as a table. Pure.
+
+Colours are names of the page's style sheet ("--c1", with an opacity "--c1/0.2"), so that charts follow light and dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from domain.units import Instant
+
+Trace = Mapping[str, object]
+PALETTE = ("--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7", "--c8")
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """`summary` says in a sentence what is seen. `rows` are its numbers under `columns`, ready to be read."""
+
+    key: str  # unique in a page
+    title: str
+    summary: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    traces: Sequence[Trace] = ()
+    layout: Mapping[str, object] = field(default_factory=dict)
+    height: int = 320
+
+    @property
+    def document(self) -> str:
+        """What is drawn, as JSON."""
+        return msgspec.json.encode({"traces": self.traces, "layout": self.layout, "height": self.height}).decode()
+
+
+def colour(place: int) -> str:
+    """The colour of the so-manieth series.
+
+    >>> colour(0), colour(8)
+    ('--c1', '--c1')
+    """
+    return PALETTE[place % len(PALETTE)]
+
+
+def at_ms(at: Instant | float) -> float:
+    """An instant on an axis of dates."""
+    return round(at * 1000.0)
+
+
+def line(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: object) -> Trace:
+    """A line."""
+    style: dict[str, object] = {"color": hue, "width": 2}
+    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": style, **more}
+
+
+def band(name: str, x: Sequence[object], low: Sequence[object], high: Sequence[object], hue: str) -> tuple[Trace, ...]:
+    """An area between two lines."""
+    none = {"width": 0, "color": hue}
+    edge: dict[str, object] = {"type": "scatter", "mode": "lines", "line": none, "hoverinfo": "skip", "x": x}
+    return (
+        {**edge, "y": low, "showlegend": False},
+        {**edge, "y": high, "name": name, "fill": "tonexty", "fillcolor": f"{hue}/0.18"},
+    )
+
+
+def bars(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: object) -> Trace:
+    """Upright bars; `orientation="h"` lays them down."""
+    return {"type": "bar", "name": name, "x": x, "y": y, "marker": {"color": hue}, **more}
+
+
+def upright(x: object, hue: str, text: str, *, dash: str = "dot", level: float = 1.0) -> tuple[Trace, Trace]:
+    """A vertical line across the plot, and its label: a shape and an annotation.
+
+    `level` is how far up the label stands, so that labels of neighbours do not meet.
+    """
+    shape: Trace = {
+        "type": "line",
+        "x0": x,
+        "x1": x,
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "line": {"color": hue, "width": 1.5, "dash": dash},
+    }
+    label: Trace = {
+        "x": x,
+        "y": level,
+        "yref": "paper",
+        "text": text,
+        "showarrow": False,
+        "xanchor": "left",
+        "yanchor": "top",
+        "font": {"color": hue, "size": 12},
+    }
+    return shape, label

@@ -1,0 +1,83 @@
+"""What every page of the console works with, and how its forms are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from domain.catalogue import Catalogue, CatalogueSource
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from operations.access.door import AccessDoor
+from operations.api.bodies import whole_number
+from operations.console.rendering import Page, Renderer
+from operations.names import checked_text
+from store.postgres import PostgresStore
+
+LARGEST_ID = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The store, the catalogue of the moment, the clock, the door, and what makes pages."""
+
+    store: PostgresStore
+    source: CatalogueSource
+    clock: Clock
+    door: AccessDoor
+    renderer: Renderer
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.source.catalogue()
+
+    def show(self, request: web.Request, page: Page) -> web.Response:
+        return self.renderer.response(request, page)
+
+    def go(self, address: str, said: str = "") -> web.Response:
+        """On to another page after a form: a reader who loads it again sends nothing twice."""
+        joined = f"{'&' if '?' in address else '?'}said={said}" if said else ""
+        return web.Response(status=303, headers={"Location": f"{self.renderer.root}/{address}{joined}"})
+
+
+Fields = Mapping[str, str]
+
+
+async def fields_of(request: web.Request) -> Fields:
+    """The fields of a form; files are no fields."""
+    return {key: value for key, value in (await request.post()).items() if isinstance(value, str)}
+
+
+def reason_of(fields: Fields) -> str:
+    """Why something is changed, which has to be said. Raises InvalidInputError."""
+    why = fields.get("why", "").strip()
+    if not why:
+        raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
+    return checked_text(why, "why")
+
+
+def id_of(request: web.Request, name: str = "id") -> int:
+    """A number in the address. Raises InvalidInputError."""
+    return whole_number(request.match_info[name], name, 1, LARGEST_ID)
+
+
+def number_of(fields: Fields, name: str, *, low: float | None = None, high: float | None = None) -> float | None:
+    """A number of a form; None where the field is empty. Raises InvalidInputError.
+
+    >>> number_of({"hosts": "60"}, "hosts"), number_of({"hosts": " "}, "hosts")
+    (60.0, None)
+    """
+    text = fields.get(name, "").strip()
+    if not text:
+        return None
+    least, most = -float("inf") if low is None else low, float("inf") if high is None else high
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most or value in (float("inf"), -float("inf")):
+        expected = "a number" if low is None or high is None else f"a number from {low:g} to {high:g}"
+        raise InvalidInputError(name, expected, text)
+    return value

@@ -1,0 +1,126 @@
+"""Instants, lengths and quantities as pages show them. Pure.
+
+A time is told relative to now, with the absolute one on hover and for machines: <time datetime title>.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+from domain.units import Instant
+
+DASH = "–"
+THIN = "\u202f"  # between thousands
+UNITS = ("", "k", "M", "G", "T", "P", "E")
+
+
+def stamp(at: float) -> str:
+    """An instant in full.
+
+    >>> stamp(1_800_000_000.0)
+    '2027-01-15 08:00:00 UTC'
+    """
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def iso(at: float) -> str:
+    """An instant for machines.
+
+    >>> iso(1_800_000_000.0)
+    '2027-01-15T08:00:00Z'
+    """
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def length(seconds: float | None) -> str:
+    """A length of time in its largest fitting unit.
+
+    >>> [length(s) for s in (0.05, 40.0, 90.0, 5400.0, 200_000.0, 9e6, None)]
+    ['50 ms', '40 s', '90 s', '90 min', '2.3 d', '104 d', '–']
+    """
+    if seconds is None:
+        return DASH
+    for unit, most, s in (("ms", 1.0, 0.001), ("s", 120.0, 1.0), ("min", 7200.0, 60.0), ("h", 172_800.0, 3600.0)):
+        if seconds < most:
+            value = seconds / s
+            return f"{value:.0f} {unit}" if value >= 10 or unit in ("ms", "s") else f"{value:.1f} {unit}"
+    days = seconds / 86400.0
+    return f"{days:.1f} d" if days < 10 else f"{number(days)} d"
+
+
+def relative(at: float, now: float) -> str:
+    """How far away an instant is.
+
+    >>> relative(100.0, 40.0), relative(40.0, 100.0), relative(100.0, 100.4)
+    ('in 60 s', '60 s ago', 'now')
+    """
+    away = at - now
+    if abs(away) < 1.0:
+        return "now"
+    return f"in {length(away)}" if away > 0 else f"{length(-away)} ago"
+
+
+def moment(at: Instant | float | None, now: float) -> Markup:
+    """The <time> element of an instant; a dash for none.
+
+    >>> moment(1_800_000_000.0, 1_799_999_940.0)
+    Markup('<time datetime="2027-01-15T08:00:00Z" title="2027-01-15 08:00:00 UTC">in 60 s</time>')
+    """
+    if at is None:
+        return Markup('<span class="none">–</span>')
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(at), stamp(at), relative(at, now))
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number with thousands set apart.
+
+    >>> number(1_234_567), number(0.125, 2), number(None)
+    ('1\\u202f234\\u202f567', '0.12', '–')
+    """
+    return DASH if value is None else f"{value:,.{digits}f}".replace(",", THIN)
+
+
+def rate(value: float | None) -> str:
+    """A number of things per unit of time, with as many digits as say something.
+
+    >>> rate(1234.5), rate(12.34), rate(0.5), rate(0.0)
+    ('1\\u202f234', '12.3', '0.50', '0')
+    """
+    if value is None or value == 0:
+        return DASH if value is None else "0"
+    return number(value, 0 if value >= 100 else 1 if value >= 10 else 2)
+
+
+def percent(fraction: float | None, digits: int = 0) -> str:
+    """A share.
+
+    >>> percent(0.256), percent(0.0049, 1), percent(None)
+    ('26 %', '0.5 %', '–')
+    """
+    return DASH if fraction is None else f"{100.0 * fraction:.{digits}f} %"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A large quantity with a prefix.
+
+    >>> quantity(8.5e9, "B"), quantity(2.5e12, "flop/s"), quantity(12.0, "B")
+    ('8.5 GB', '2.5 Tflop/s', '12 B')
+    """
+    if value is None:
+        return DASH
+    step = 0
+    while abs(value) >= 1000.0 and step < len(UNITS) - 1:
+        value, step = value / 1000.0, step + 1
+    text = f"{value:.3g}"
+    return f"{text} {UNITS[step]}{unit}"
+
+
+def plural(count: float, one: str, many: str = "") -> str:
+    """A number of things.
+
+    >>> plural(1, "host"), plural(2, "host"), plural(0, "batch", "batches")
+    ('1 host', '2 hosts', '0 batches')
+    """
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,221 @@
+"""Whose batch goes first, and why? What each term contributes, shares against usage, and other settings tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from domain.access import Role
+from domain.errors import InvalidInputError
+from domain.ordering import Breakdown
+from domain.units import BatchId
+from operations.access.who import admit
+from operations.api.bodies import whole_number
+from operations.console.charts import Chart, bars, colour
+from operations.console.desk import LARGEST_ID, Desk, fields_of, reason_of
+from operations.console.moments import number
+from operations.console.rendering import Crumb, Page
+from operations.ordering.knobs import KEYS, Changes, ordering_changes, weights_in_force
+from operations.ordering.priorities import Priorities
+from operations.ordering.rules import Rules
+from operations.ordering.sharing import ShareRow, Sharing
+from operations.ordering.shown import grant_as_json, limit_as_json, preview_as_json
+from priority.policies import POLICIES
+
+SHOWN = 30
+Document = Mapping[str, Any]  # Any: a JSON document
+OWN = "ordering.policy"
+
+
+def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> Chart | None:
+    """What each term gives each batch, stacked; None where no policy gives points."""
+    terms: dict[str, None] = {}
+    for one in breakdowns:
+        for part in one.components:
+            if part.points:
+                terms.setdefault(part.name)
+    shown = [one for one in breakdowns if any(part.points for part in one.components)]
+    if not terms or not shown:
+        return None
+    labels = [names.get(one.batch_id, f"#{one.batch_id}") for one in shown]
+
+    def points(one: Breakdown, term: str) -> float:
+        return sum(part.points for part in one.components if part.name == term)
+
+    return Chart(
+        "contributions",
+        "What each term contributes",
+        f"The first {len(shown)} batches in their order, the first on top; points by term, more goes first.",
+        ("batch", *terms, "total"),
+        [
+            (label, *(number(points(one, term), 1) for term in terms), number(one.total, 1))
+            for label, one in zip(labels, shown, strict=True)
+        ],
+        [
+            bars(
+                term,
+                [round(points(one, term), 4) for one in reversed(shown)],
+                list(reversed(labels)),
+                colour(place),
+                orientation="h",
+                hovertemplate="%{x:,.1f}",
+            )
+            for place, term in enumerate(terms)
+        ],
+        {
+            "barmode": "relative",
+            "hovermode": "y unified",
+            "xaxis": {"title": {"text": "points"}},
+            "yaxis": {"type": "category"},
+            "bargap": 0.3,
+        },
+        height=max(260, 90 + 26 * len(shown)),
+    )
+
+
+def shares_chart(rows: Sequence[ShareRow]) -> Chart | None:
+    """What each submitter is owed and used, as parts of the whole; None while nobody used anything."""
+    leaves = [row for row in rows if row.submitter is not None]
+    if not any(row.usage_fraction for row in leaves):
+        return None
+    shown = sorted(leaves, key=lambda row: (-max(row.share_fraction, row.usage_fraction), row.submitter or ""))[:20]
+    labels = [f"{row.submitter} ({row.account})" if row.submitter != row.account else row.account for row in shown]
+    return Chart(
+        "shares",
+        "Shares against usage",
+        f"Parts of the whole, of the {len(shown)} largest of {len(leaves)}; usage decays.",
+        ("submitter", "owed", "used"),
+        [
+            (label, f"{100 * row.share_fraction:.1f} %", f"{100 * row.usage_fraction:.1f} %")
+            for label, row in zip(labels, shown, strict=True)
+        ],
+        (
+            bars(
+                "owed",
+                [round(100 * row.share_fraction, 3) for row in reversed(shown)],
+                labels[::-1],
+                "--c1",
+                orientation="h",
+            ),
+            bars(
+                "used",
+                [round(100 * row.usage_fraction, 3) for row in reversed(shown)],
+                labels[::-1],
+                "--c2",
+                orientation="h",
+            ),
+        ),
+        {
+            "barmode": "group",
+            "hovermode": "y unified",
+            "xaxis": {"ticksuffix": " %", "rangemode": "tozero"},
+            "yaxis": {"type": "category"},
+        },
+        height=max(220, 90 + 34 * len(shown)),
+    )
+
+
+class OrderingPages:
+    """The order, the shares, and settings tried and saved."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._priorities = Priorities(desk.store, desk.clock)
+        self._sharing = Sharing(desk.store, desk.clock)
+        self._rules = Rules(desk.store, desk.clock)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/ordering", self.show, name="ordering"),
+            web.get("/ordering/preview", self.preview, name="ordering_preview"),
+            web.post("/ordering", self.save, name="ordering_save"),
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        given = request.query.get("batch")
+        batch_id = BatchId(whole_number(given, "batch", 1, LARGEST_ID)) if given else None
+        store, now = self._desk.store, self._desk.clock.now()
+        found = await self._priorities.show(batch_id, limit=SHOWN)
+        names = await self._names([one.batch_id for one in found.breakdowns])
+        tree = await self._sharing.show()
+        settings = self._desk.catalogue.settings
+        charts = {"order": contributions_chart(found.breakdowns, names), "shares": shares_chart(tree)}
+        values: dict[str, object] = {
+            "found": found,
+            "one": batch_id,
+            "names": names,
+            "tree": tree,
+            "charts": charts,
+            "weights": weights_in_force(settings),
+            "policy": settings.ordering.policy,
+            "policies": sorted(POLICIES),
+            "grants": [grant_as_json(name, grant, now) for name, grant in (await self._rules.grants()).items()],
+            "limits": [limit_as_json(limit) for limit in await self._rules.limits()],
+            "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
+        }
+        page = Page("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
+        return self._desk.show(request, page)
+
+    async def preview(self, request: web.Request) -> web.Response:
+        """GET, because nothing is changed: where every batch would stand."""
+        changes = self._asked(dict(request.query))
+        shown = preview_as_json(await self._priorities.preview(changes, limit=100))
+        places: list[Document] = shown["places"]  # type: ignore[assignment]  # a JSON document's values
+        names = await self._names([BatchId(one["batch"]) for one in places])
+        values: dict[str, object] = {
+            "shown": shown,
+            "names": names,
+            "changes": list(changes.items()),
+            "again": urlencode(list(changes.items())),
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+        }
+        crumbs = (Crumb("ordering", "Ordering"),)
+        return self._desk.show(request, Page("ordering_preview.html", "What this would do", "ordering", crumbs, values))
+
+    async def save(self, request: web.Request) -> web.Response:
+        person = admit(request, Role.OPERATOR)
+        fields = dict(await fields_of(request))
+        why = reason_of(fields)
+        changes = self._asked(fields)
+        await self._priorities.set(changes, who=person.name, why=why)
+        await self._desk.door.note(request, "set_ordering", ", ".join(changes), why=why, values=dict(changes))
+        return self._desk.go("ordering", "order")
+
+    def _asked(self, fields: Mapping[str, str]) -> Changes:
+        """The ordering settings of a form that differ from what holds. Raises InvalidInputError."""
+        present = self._desk.catalogue.settings.as_mapping()
+        given = [(key, _typed(present[key], text)) for key, text in fields.items() if key in KEYS and text.strip()]
+        changes = ordering_changes(given) if given else {}
+        moved = {key: value for key, value in changes.items() if value != present[key]}
+        if not moved:
+            raise InvalidInputError("ordering", "at least one other value than the present one", "none")
+        return moved
+
+    async def _names(self, ids: Sequence[BatchId]) -> dict[int, str]:
+        names = {}
+        for batch_id in ids:
+            batch = await self._desk.store.views.batch(batch_id)
+            names[int(batch_id)] = f"{batch.name} #{batch_id}" if batch.name else f"#{batch_id}"
+        return names
+
+
+def _typed(present: object, text: str) -> object:
+    """A form's text as the kind of value a setting has; what does not read so stays text, and is refused by name.
+
+    >>> _typed(0.5, "0.75"), _typed(True, "false"), _typed("fifo", "fifo"), _typed(1, "many")
+    (0.75, False, 'fifo', 'many')
+    """
+    match present:
+        case bool():
+            return {"true": True, "false": False}.get(text.strip().lower(), text)
+        case int() | float():
+            try:
+                value = float(text)
+            except ValueError:
+                return text
+            return int(value) if isinstance(present, int) and value.is_integer() else value
+        case _:
+            return text

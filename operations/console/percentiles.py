@@ -1,0 +1,197 @@
+"""Who is fast and reliable? The distribution of turnaround with the thresholds in it, and moving one with a preview."""
+
+from __future__ import annotations
+
+from math import exp, log
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from domain.access import Role
+from domain.catalogue import Catalogue
+from domain.errors import InvalidInputError
+from domain.ranking import CutPoints
+from operations.access.who import admit
+from operations.console.charts import Chart, bars, upright
+from operations.console.desk import Desk, Fields, fields_of, reason_of
+from operations.console.moments import number
+from operations.console.rendering import Crumb, Page
+from operations.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
+from operations.thresholds.service import Thresholds
+from operations.thresholds.shown import preview_as_json
+from operations.thresholds.waiting import gates_of
+
+BINS = 40
+LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # of the quantiles: the outermost would draw all others together
+PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
+
+
+def distribution(cuts: CutPoints, catalogue: Catalogue) -> Chart | None:
+    """How many hosts take how long, relative to what is usual, and from where on a threshold lets them in.
+
+    None while nobody is ranked.
+    """
+    scores = cuts.turnaround
+    if len(scores) < 2:
+        return None
+    app = catalogue.apps[cuts.app_id].name if cuts.app_id in catalogue.apps else str(cuts.app_id)
+    low, high = (scores[min(len(scores) - 1, int(len(scores) * share))] for share in (LEAST_SHOWN, MOST_SHOWN))
+    width = max((high - low) / BINS, 1e-9)
+    edges = [low + width * place for place in range(BINS + 1)]
+    hosts = _counted(scores, edges, cuts.n)
+    middles = [exp(low + width * (place + 0.5)) for place in range(BINS)]
+    gates = sorted(gates_of(catalogue.settings.deadline).items(), key=lambda item: (-item[1], item[0]))
+    by_value: dict[float, list[str]] = {}
+    for gate, threshold in gates:
+        by_value.setdefault(threshold, []).append(gate.value)
+    lines = [
+        (threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in sorted(by_value.items())
+    ]
+    drawn = [
+        upright(log10(at), f"--c{4 + place % 4}", f"{', '.join(names)} {threshold:g}", level=1.0 - 0.1 * place)
+        for place, (threshold, names, at) in enumerate(lines)
+    ]
+    return Chart(
+        f"turnaround-{cuts.app_id}-{cuts.processor_type.lower().replace(' ', '-')}",
+        f"{app}, {cuts.processor_type}",
+        f"{number(cuts.n)} hosts by their turnaround, relative to what a batch's jobs usually take. Hosts left of "
+        "a line are fast enough for its gate; they have to be reliable as well.",
+        ("gate", "threshold", "turnaround of at most", "hosts fast enough"),
+        [
+            (", ".join(names), f"{threshold:g}", f"{number(at, 2)} × the usual", number(cuts.n * (1.0 - threshold)))
+            for threshold, names, at in lines
+        ],
+        (
+            bars(
+                "hosts",
+                [round(one, 4) for one in middles],
+                [round(one, 1) for one in hosts],
+                "--c1",
+                width=[round(exp(edges[place + 1]) - exp(edges[place]), 5) for place in range(BINS)],
+                hovertemplate="%{y:.0f} hosts at %{x:.2f} × the usual<extra></extra>",
+            ),
+        ),
+        {
+            "xaxis": {"type": "log", "title": {"text": "turnaround, times the usual"}, "dtick": "D2"},
+            "yaxis": {"rangemode": "tozero", "title": {"text": "hosts"}},
+            "shapes": [shape for shape, _ in drawn],
+            "annotations": [label for _, label in drawn],
+            "showlegend": False,
+            "hovermode": "closest",
+            "bargap": 0.02,
+        },
+        height=280,
+    )
+
+
+def log10(value: float) -> float:
+    """Where a label stands on a logarithmic axis.
+
+    >>> round(log10(100.0), 6)
+    2.0
+    """
+    return log(value) / log(10.0)
+
+
+def _score_at(scores: tuple[float, ...], share: float) -> float:
+    """The quantile of the scores at a share."""
+    return scores[max(0, min(len(scores) - 1, int(share * len(scores))))]
+
+
+def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[float]:
+    """Of so many hosts, how many lie in each bin; what lies outside is left out."""
+    counts = [0] * (len(edges) - 1)
+    width = edges[1] - edges[0]
+    for score in scores:
+        place = int((score - edges[0]) / width)
+        if 0 <= place < len(counts):
+            counts[place] += 1
+        elif score == edges[-1]:
+            counts[-1] += 1
+    return [hosts * count / len(scores) for count in counts]
+
+
+class PercentilePages:
+    """Thresholds: look, preview, save."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._thresholds = Thresholds(desk.store, desk.clock)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/percentiles", self.show, name="percentiles"),
+            web.get("/percentiles/preview", self.preview, name="percentiles_preview"),
+            web.post("/percentiles", self.save, name="percentiles_save"),
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        catalogue = self._desk.catalogue
+        runs = await self._desk.store.generations.runs(1)
+        thresholds = await self._thresholds.show()
+        changes = await self._desk.store.settings.setting_changes(200)
+        cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
+        charts = [chart for chart in (distribution(one, catalogue) for one in cuts) if chart is not None]
+        values: dict[str, object] = {
+            "charts": charts,
+            "run": runs[0] if runs else None,
+            "moved": [one for one in thresholds if one["key"] in FORESEEN],
+            "others": [one for one in thresholds if one["key"] not in FORESEEN],
+            "relaxed": [(gate, catalogue.apps.get(gate.app_id)) for one in cuts for gate in one.relaxed],
+            "trail": [change for change in changes if change.key in THRESHOLDS][:20],
+            "percentiles": PERCENTILES,
+            "small": catalogue.settings.ranking.min_rows,
+        }
+        page = Page("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
+        return self._desk.show(request, page)
+
+    async def preview(self, request: web.Request) -> web.Response:
+        """GET, because nothing is changed: who would pass, how often they call, how long what waits would wait."""
+        changes = self._asked(dict(request.query))
+        shown = preview_as_json(await self._thresholds.preview(changes))
+        values: dict[str, object] = {
+            "shown": shown,
+            "changes": [(key, before, changes[key]) for key, before in self._before(changes)],
+            "again": urlencode(list(changes.items())),
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+        }
+        crumbs = (Crumb("percentiles", "Percentiles"),)
+        return self._desk.show(
+            request, Page("thresholds_preview.html", "What this would do", "percentiles", crumbs, values)
+        )
+
+    async def save(self, request: web.Request) -> web.Response:
+        person = admit(request, Role.OPERATOR)
+        fields = dict(await fields_of(request))
+        why = reason_of(fields)
+        changes = self._asked(fields)
+        await self._thresholds.set(changes, who=person.name, why=why)
+        await self._desk.door.note(request, "set_thresholds", ", ".join(changes), why=why, values=dict(changes))
+        return self._desk.go("percentiles", "thresholds")
+
+    def _asked(self, fields: Fields) -> Changes:
+        """The thresholds of a form or an address that differ from what holds. Raises InvalidInputError."""
+        given = [(key, _value(key, text)) for key, text in fields.items() if key in FORESEEN and text.strip()]
+        present = self._desk.catalogue.settings.as_mapping()
+        changes = changes_of(given, FORESEEN) if given else {}
+        moved = {key: value for key, value in changes.items() if value != present[key]}
+        if not moved:
+            raise InvalidInputError("threshold", "at least one other value than the present one", "none")
+        return moved
+
+    def _before(self, changes: Changes) -> list[tuple[str, object]]:
+        present = self._desk.catalogue.settings.as_mapping()
+        return [(key, present[key]) for key in changes]
+
+
+def _value(key: str, text: str) -> object:
+    """A number as a form has it. Raises InvalidInputError.
+
+    >>> _value("ranking.min_rows", "20"), _value("deadline.p_tight", "0.85")
+    (20, 0.85)
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        raise InvalidInputError(key, "a number", text) from None
+    return int(value) if value.is_integer() and key == "ranking.min_rows" else value

@@ -1,0 +1,124 @@
+"""How a page is made: a template, who looks at it, and what every page has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import jinja2
+from aiohttp import web
+
+from domain.clock import Clock
+from operations.access.who import csrf_of, person_of
+from operations.console import moments
+from operations.console.assets import Assets
+
+THEME_COOKIE = "muster_theme"
+THEMES = ("auto", "light", "dark")
+
+SECTIONS = (  # address, name, what it is for
+    ("", "Overview", "How the project is doing"),
+    ("batches", "Batches", "What is asked for, and when it will be done"),
+    ("hosts", "Hosts", "Volunteers' computers"),
+    ("percentiles", "Percentiles", "Who is fast and reliable, and the thresholds"),
+    ("nobody", "Nobody can run", "Work that every host refuses, and why"),
+    ("ordering", "Ordering", "Whose batch goes first, and why"),
+    ("simulate", "Simulate", "Try rules before trying them on people"),
+    ("settings", "Settings", "Every knob, with who turned it"),
+)
+
+SAID = {  # what the last form did, by the word in the address it leads to
+    "aborted": "The batch is ended. Its unsent jobs are cancelled; hosts are told with their next call.",
+    "importance": "Saved. The batch takes its new place with the next ordering, within seconds.",
+    "deadline": "The deadline is moved. Hosts keep the due dates they were given.",
+    "submitted": "The batch is submitted. Its first jobs are in the workers' arrays within seconds.",
+    "thresholds": "Saved. Request workers go by it within seconds.",
+    "setting": "Saved. Running services follow within seconds.",
+    "reset": "The default holds again.",
+    "simulation": "The simulation is running. This page follows it.",
+    "cancelled": "The simulation is stopped.",
+    "password": "Your password is changed. Other sessions of yours have ended.",
+    "order": "Saved. Batches are ordered anew within seconds.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Crumb:
+    """A step above a page."""
+
+    address: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a template is filled with. `section` is the address of the section it belongs to."""
+
+    template: str
+    title: str
+    section: str = ""
+    crumbs: tuple[Crumb, ...] = ()
+    values: dict[str, object] = field(default_factory=dict)
+    charts: bool = False
+    every_s: int = 0  # how often live parts are fetched again where there is JavaScript; 0 = never
+    status: int = 200
+
+
+class Renderer:
+    """Makes responses of pages. `root` is the path of the console, without a slash at its end."""
+
+    def __init__(self, assets: Assets, root: str, project_name: Callable[[], str], clock: Clock) -> None:
+        self.root = root
+        self._assets = assets
+        self._project_name = project_name
+        self._clock = clock
+        self._environment = environment()
+
+    def response(self, request: web.Request, page: Page) -> web.Response:
+        """The page, for who asks."""
+        kept = {"Cache-Control": "no-store"}
+        text = self.text(request, page)
+        return web.Response(text=text, status=page.status, content_type="text/html", headers=kept)
+
+    def text(self, request: web.Request, page: Page) -> str:
+        theme = request.cookies.get(THEME_COOKIE, "auto")
+        now = self._clock.now()
+        return self._environment.get_template(page.template).render(
+            **page.values,
+            page=page,
+            root=self.root,
+            sections=SECTIONS,
+            project_name=self._project_name(),
+            person=person_of(request),
+            csrf=csrf_of(request),
+            theme=theme if theme in THEMES else "auto",
+            themes=THEMES,
+            here=request.path_qs,
+            said=SAID.get(request.query.get("said", "")),
+            now=now,
+            asset=lambda name: f"{self.root}/{self._assets.address(name)}",
+            time=lambda at: moments.moment(at, now),
+        )
+
+
+def environment() -> jinja2.Environment:
+    """Templates with what they may call; whatever is put into one is escaped."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("operations.console"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        length=moments.length,
+        num=moments.number,
+        rate=moments.rate,
+        pct=moments.percent,
+        qty=moments.quantity,
+        plural=lambda count, one, many="": moments.plural(count, one, many),
+        stamp=moments.stamp,
+        iso=moments.iso,
+        length_of=len,
+    )
+    return made

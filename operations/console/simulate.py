@@ -1,0 +1,247 @@
+"""Try rules on a simulated population: pick a scenario or change its people, compare rules, look at the charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from domain.access import Role
+from domain.errors import MusterError
+from domain.simulations import SimulationState
+from operations.access.who import admit
+from operations.api.bodies import whole_number
+from operations.console.charts import Chart, bars, colour, line
+from operations.console.desk import Desk, Fields, fields_of, id_of, number_of
+from operations.console.moments import length, number, percent
+from operations.console.rendering import Crumb, Page
+from operations.console.simulation import DEFAULT_RULES, MOST_SEEDS, Asked, scenarios
+from operations.console.simulation_runs import SimulationRuns
+from simulator.fitted_hosts import FITTED
+from simulator.run import RULES
+from simulator.scenario import SHIPPED
+
+LISTED = 30
+LIVE_S = 2
+Document = Mapping[str, Any]  # Any: a JSON document
+
+PEOPLE = (  # name in the form, path in the file, what it is, lowest, highest
+    ("hosts", "population.hosts", "Hosts", 1, 5000),
+    ("days", "days", "Simulated days", 1, 120),
+    ("delay_bound_days", "delay_bound_days", "Delay bound (days)", 0.1, 90),
+    ("loss_fraction", "population.loss_fraction", "Jobs that never come back (share)", 0, 1),
+    ("share_fraction", "population.share_fraction", "Hosts' time for this project (share)", 0.01, 1),
+    ("request_interval_hours", "population.request_interval_hours", "Hours between calls", 0.1, 48),
+    ("unreliable_hosts_fraction", "population.unreliable_hosts_fraction", "Unreliable hosts (share)", 0, 1),
+)
+RULE_WORDS = {
+    "muster": "the project's own",
+    "proposal": "the proposal's pseudo-code, word for word",
+    "fixed": "always the delay bound",
+    "accelerated": "the reference server's batch acceleration",
+    "clairvoyant": "a bound: what a server that knows the future would reach",
+}
+
+
+def asked_of(fields: Fields, rules: list[str]) -> Asked:
+    """What a form asks for; empty fields leave the scenario as it is. Raises InvalidInputError.
+
+    >>> asked_of({"scenario": "small", "hosts": "80", "seeds": "2"}, ["muster"]).changes
+    {'population.hosts': 80}
+    """
+    changes: dict[str, float | str] = {}
+    for name, path, _, low, high in PEOPLE:
+        value = number_of(fields, name, low=low, high=high)
+        if value is not None:
+            changes[path] = int(value) if name == "hosts" else value
+    if fields.get("computers", "") in FITTED:
+        changes["population.computers"] = fields["computers"]
+    return Asked(
+        fields.get("scenario", ""), rules, whole_number(fields.get("seeds", ""), "seeds", 1, MOST_SEEDS), changes
+    )
+
+
+def makespan_chart(result: Document) -> Chart | None:
+    """How long batches of each kind take, by rule."""
+    rules: Document = result["rules"]
+    kinds = sorted({kind for one in rules.values() for kind in one.get("makespan_s") or {}})
+    if not kinds:
+        return None
+
+    def hours(rule: str, kind: str) -> float | None:
+        value = (rules[rule].get("makespan_s") or {}).get(kind)
+        return None if value is None else round(value / 3600.0, 2)
+
+    words = [kind.replace("_", " ") for kind in kinds]
+    return Chart(
+        "makespan",
+        "How long batches take",
+        "Hours from submission to the last job's end, medians; less is better.",
+        ("promise", *rules),
+        [
+            (kind.replace("_", " "), *(length((rules[rule].get("makespan_s") or {}).get(kind)) for rule in rules))
+            for kind in kinds
+        ],
+        [bars(rule, words, [hours(rule, kind) for kind in kinds], colour(place)) for place, rule in enumerate(rules)],
+        {"barmode": "group", "yaxis": {"ticksuffix": " h", "rangemode": "tozero"}, "bargroupgap": 0.08},
+        height=300,
+    )
+
+
+def ends_chart(result: Document) -> Chart | None:
+    """How urgent batches come to their end, by rule."""
+    curves: Document = result.get("curves") or {}
+    if not curves:
+        return None
+    shares = (0.5, 0.9, 1.0)
+
+    def reached(rule: str, share: float) -> float | None:
+        return next((at * 3600.0 for at, over in curves[rule] if over >= share - 1e-9), None)
+
+    return Chart(
+        "ends",
+        "How urgent batches end",
+        "The share of jobs that are over, by hours since submission: the last few take longest.",
+        ("rule", *(f"{percent(share)} over" for share in shares)),
+        [(rule, *(length(reached(rule, share)) for share in shares)) for rule in curves],
+        [
+            line(
+                rule,
+                [round(at, 3) for at, _ in curves[rule]],
+                [round(100.0 * over, 2) for _, over in curves[rule]],
+                colour(place),
+            )
+            for place, rule in enumerate(curves)
+        ],
+        {"xaxis": {"ticksuffix": " h", "rangemode": "tozero"}, "yaxis": {"ticksuffix": " %", "range": [0, 103]}},
+        height=300,
+    )
+
+
+def price_chart(result: Document) -> Chart:
+    """What the rules cost: instances per job, and due dates missed."""
+    rules: Document = result["rules"]
+    names = (
+        ("instances per job beyond one", "instances_per_job", lambda value: 100.0 * (value - 1.0)),
+        ("deadlines missed", "deadline_miss_fraction", lambda value: 100.0 * value),
+        ("run in deadline mode", "deadline_mode_fraction", lambda value: 100.0 * value),
+    )
+
+    def value(rule: str, key: str, shown: Any) -> float | None:
+        found = rules[rule].get(key)
+        return None if found is None else round(shown(found), 2)
+
+    return Chart(
+        "price",
+        "What it costs",
+        "Per cent of a batch's jobs or instances; less is better.",
+        ("rule", *(name for name, _, _ in names)),
+        [(rule, *(_with_unit(value(rule, key, shown)) for _, key, shown in names)) for rule in rules],
+        [
+            bars(
+                rule,
+                [name for name, _, _ in names],
+                [value(rule, key, shown) for _, key, shown in names],
+                colour(place),
+            )
+            for place, rule in enumerate(rules)
+        ],
+        {"barmode": "group", "yaxis": {"ticksuffix": " %", "rangemode": "tozero"}},
+        height=300,
+    )
+
+
+def _with_unit(value: float | None) -> str:
+    return "–" if value is None else f"{number(value, 1)} %"
+
+
+class SimulatePages:
+    """Simulations asked for, running and done."""
+
+    def __init__(self, desk: Desk, runs: SimulationRuns) -> None:
+        self._desk = desk
+        self._runs = runs
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/simulate", self.show, name="simulate"),
+            web.post("/simulate", self.start, name="simulate_start"),
+            web.get("/simulate/{id}", self.one, name="simulation"),
+            web.post("/simulate/{id}/cancel", self.cancel, name="simulation_cancel"),
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        return await self._form(request, {}, [rule.value for rule in DEFAULT_RULES], None)
+
+    async def start(self, request: web.Request) -> web.Response:
+        """Any submitter may: it takes a CPU, not the project's data."""
+        person = admit(request, Role.SUBMITTER)
+        fields = await fields_of(request)
+        rules = [str(rule) for rule in (await request.post()).getall("rules", [])]
+        try:
+            simulation_id = await self._runs.start(asked_of(fields, rules), who=person.name)
+        except MusterError as error:
+            return await self._form(request, fields, rules, error)
+        await self._desk.door.note(request, "simulate", f"simulation {simulation_id}", scenario=fields.get("scenario"))
+        return self._desk.go(f"simulate/{simulation_id}", "simulation")
+
+    async def one(self, request: web.Request) -> web.Response:
+        found = await self._desk.store.simulations.simulation(id_of(request))
+        charts = []
+        if found.result is not None:
+            drawn = (makespan_chart(found.result), ends_chart(found.result), price_chart(found.result))
+            charts = [chart for chart in drawn if chart is not None]
+        running = found.state is SimulationState.RUNNING
+        lost = found.is_lost(self._desk.clock.now())
+        values: dict[str, object] = {
+            "found": found,
+            "state": "lost" if lost else found.state.value,
+            "charts": charts,
+            "rules": list((found.result or {}).get("rules", {})),  # type: ignore[call-overload]  # a JSON document
+            "words": RULE_WORDS,
+        }
+        page = Page(
+            "simulation.html",
+            f"Simulation {found.simulation_id}",
+            "simulate",
+            (Crumb("simulate", "Simulate"),),
+            values,
+            charts=True,
+            every_s=LIVE_S if running and not lost else 0,
+        )
+        return self._desk.show(request, page)
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        admit(request, Role.SUBMITTER)
+        simulation_id = id_of(request)
+        await self._desk.store.simulations.simulation(simulation_id)
+        await self._desk.store.simulations.end(simulation_id, SimulationState.CANCELLED, now=self._desk.clock.now())
+        await self._desk.door.note(request, "cancel_simulation", f"simulation {simulation_id}")
+        return self._desk.go(f"simulate/{simulation_id}", "cancelled")
+
+    async def _form(
+        self, request: web.Request, fields: Fields, rules: list[str], wrong: MusterError | None
+    ) -> web.Response:
+        now = self._desk.clock.now()
+        past = await self._desk.store.simulations.simulations(LISTED)
+        values: dict[str, object] = {
+            "fields": fields,
+            "chosen": rules,
+            "wrong": wrong,
+            "scenarios": [(name, _about(name)) for name in scenarios()],
+            "rules": [(rule, RULE_WORDS.get(rule, "")) for rule in RULES],
+            "people": PEOPLE,
+            "computers": sorted(FITTED),
+            "past": [(one, "lost" if one.is_lost(now) else one.state.value) for one in past],
+            "most_seeds": MOST_SEEDS,
+            "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
+        }
+        status = 422 if wrong is not None else 200
+        return self._desk.show(request, Page("simulate.html", "Simulate", "simulate", values=values, status=status))
+
+
+def _about(name: str) -> str:
+    """What a shipped scenario is, by the comment it begins with."""
+    first = (SHIPPED / f"{name}.toml").read_text(encoding="utf-8").partition("\n")[0]
+    return first.lstrip("# ") if first.startswith("#") else ""

@@ -1,0 +1,121 @@
+"""A simulation that a page asked for, in a process of its own: what is asked on standard input, one JSON line per step.
+
+python -m operations.console.simulation < asked.json
+    {"done_fraction": 0.25}
+    {"result": {...}}      or      {"failure": "..."}
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import IO
+
+import msgspec
+
+from domain.errors import InvalidInputError, MusterError
+from domain.settings import DeadlineRule
+from domain.units import Instant
+from operations.simulating import duties
+from simulator.report import Comparison, rows_of
+from simulator.run import RULES, Case, checked_rule
+from simulator.scenario import SHIPPED, read_scenario
+from simulator.sweep import cases_of, compared, run_here
+
+MOST_SEEDS = 10
+MOST_RULES = len(RULES)
+MOST_HOSTS = 5000
+MOST_DAYS = 120.0
+POINTS = 200  # of a curve
+
+
+class Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """What a page asks for. `changes` are values of the scenario's file by their path."""
+
+    scenario: str
+    rules: list[str]
+    seeds: int = 1
+    changes: dict[str, float | str] = {}
+
+
+def scenarios() -> list[str]:
+    """The names of those that are shipped, the small ones first."""
+    return sorted(
+        (path.stem for path in SHIPPED.glob("*.toml")), key=lambda name: (name == "large", name != "small", name)
+    )
+
+
+def checked(asked: Asked) -> list[Case]:
+    """The runs. Raises InvalidInputError naming the field; files are never read but those that are shipped."""
+    if asked.scenario not in scenarios():
+        raise InvalidInputError("scenario", "one of " + ", ".join(scenarios()), asked.scenario)
+    if not 1 <= asked.seeds <= MOST_SEEDS:
+        raise InvalidInputError("seeds", f"a whole number from 1 to {MOST_SEEDS}", asked.seeds)
+    if not asked.rules or len(set(asked.rules)) != len(asked.rules):
+        raise InvalidInputError("rules", "at least one rule, each once", asked.rules)
+    rules = [checked_rule(rule) for rule in asked.rules]
+    for path, most in (("population.hosts", MOST_HOSTS), ("days", MOST_DAYS)):
+        value = asked.changes.get(path)
+        if isinstance(value, (int, float)) and value > most:
+            raise InvalidInputError(path, f"at most {most:g} here; `muster simulate` takes more", value)
+    scenario = read_scenario(asked.scenario, dict(asked.changes))
+    return cases_of(scenario, rules=rules, seeds=range(1, asked.seeds + 1), settings={})
+
+
+class Telling:
+    """Satisfies simulator.sweep.Watching: says how far all runs together are."""
+
+    def __init__(self, cases: list[Case], out: IO[str]) -> None:
+        self._cases = cases
+        self._out = out
+        self._done = [0.0] * len(cases)
+
+    def moved(self, place: int, at: Instant) -> None:
+        scenario = self._cases[place].scenario
+        self._done[place] = min(1.0, (at - scenario.starts_at) / scenario.horizon_s)
+        tell(self._out, {"done_fraction": sum(self._done) / len(self._done)})
+
+    def over(self, place: int) -> None:
+        self._done[place] = 1.0
+        tell(self._out, {"done_fraction": sum(self._done) / len(self._done)})
+
+
+def tell(out: IO[str], said: Mapping[str, object]) -> None:
+    out.write(msgspec.json.encode(said).decode() + "\n")
+    out.flush()
+
+
+def as_result(comparison: Comparison) -> dict[str, object]:
+    """What the page shows: the figures, the table's rows, and how urgent batches come to their end."""
+    return {
+        **comparison.as_json(),
+        "rows": rows_of(comparison),
+        "curves": {rule: curve(one.ends_s, one.jobs) for rule, one in comparison.ends.items()},
+    }
+
+
+def curve(ends_s: tuple[float, ...], jobs: int) -> list[tuple[float, float]]:
+    """Hours since submission and the share of jobs over by then, thinned.
+
+    >>> curve((7200.0, 3600.0), 4)
+    [(0.0, 0.0), (1.0, 0.25), (2.0, 0.5)]
+    """
+    ordered = sorted(ends_s)
+    points = [(0.0, 0.0), *((end_s / 3600.0, (n + 1) / jobs) for n, end_s in enumerate(ordered))]
+    step = max(1, len(points) // POINTS)
+    return [*points[:-1:step], points[-1]] if len(points) > 1 else points
+
+
+def main(given: IO[str], out: IO[str]) -> None:
+    """Run what is asked for."""
+    try:
+        cases = checked(msgspec.json.decode(given.read(), type=Asked))
+        tell(out, {"result": as_result(compared(cases, run_here(cases, duties, Telling(cases, out))))})
+    except MusterError as error:
+        tell(out, {"failure": str(error)})
+
+
+DEFAULT_RULES = (DeadlineRule.MUSTER, DeadlineRule.FIXED)
+
+if __name__ == "__main__":
+    main(sys.stdin, sys.stdout)

@@ -1,0 +1,121 @@
+"""Runs simulations that pages ask for: each in a process of its own, at the lowest priority, followed in the database.
+
+Any worker may be asked how far one is, so what is known of it stands in a row; a row that nobody has renewed for a
+minute is of a process that is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+
+import msgspec
+import structlog
+
+from domain.clock import Clock
+from domain.errors import MusterError, UnavailableError
+from domain.simulations import SILENT_S, SimulationState
+from domain.units import later
+from operations.console.ports import Simulations
+from operations.console.simulation import Asked, checked
+
+PROGRAM = (sys.executable, "-m", "operations.console.simulation")
+AT_ONCE = 1  # in the whole cluster: they take a CPU each from the workers
+NOTE_EVERY_S = 1.0
+LINE_BYTES = 2**24  # a result
+
+log = structlog.get_logger()
+
+
+class Said(msgspec.Struct):
+    """A line of the process."""
+
+    done_fraction: float | None = None
+    result: dict[str, object] | None = None
+    failure: str | None = None
+
+
+class BusyError(MusterError):
+    """As many simulations as may be are running: wait for the end of one, or stop it."""
+
+
+class SimulationRuns:
+    """One per worker. Leaving it ends what it runs."""
+
+    def __init__(self, simulations: Simulations, clock: Clock) -> None:
+        self._simulations = simulations
+        self._clock = clock
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, asked: Asked, *, who: str) -> int:
+        """Its number. Raises InvalidInputError, BusyError."""
+        await asyncio.to_thread(checked, asked)
+        now = self._clock.now()
+        simulation_id = await self._simulations.add(
+            msgspec.to_builtins(asked), who=who, now=now, heard_since=later(now, -SILENT_S), most=AT_ONCE
+        )
+        if simulation_id is None:
+            raise BusyError
+        task = asyncio.create_task(self._run(simulation_id, asked), name=f"simulation {simulation_id}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return simulation_id
+
+    async def close(self) -> None:
+        """End what is running."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def wait(self) -> None:
+        """Until nothing runs any more."""
+        await asyncio.gather(*self._tasks)
+
+    async def _run(self, simulation_id: int, asked: Asked) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *PROGRAM,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE_BYTES,
+            start_new_session=True,
+            preexec_fn=_last,
+        )
+        try:
+            await self._follow(simulation_id, asked, process)
+        except UnavailableError as error:
+            log.warning("simulation given up", simulation=simulation_id, why=str(error))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _follow(self, simulation_id: int, asked: Asked, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(msgspec.json.encode(asked))
+        process.stdin.close()
+        said, noted_s = Said(), self._clock.monotonic()
+        async for line in process.stdout:
+            said = msgspec.json.decode(line, type=Said)
+            if said.done_fraction is None:
+                break
+            if self._clock.monotonic() - noted_s >= NOTE_EVERY_S:
+                noted_s = self._clock.monotonic()
+                if not await self._simulations.note(simulation_id, said.done_fraction, now=self._clock.now()):
+                    return  # it was cancelled
+        await self._end(simulation_id, said)
+
+    async def _end(self, simulation_id: int, said: Said) -> None:
+        now = self._clock.now()
+        if said.result is not None:
+            await self._simulations.end(simulation_id, SimulationState.DONE, now=now, result=said.result)
+            return
+        why = said.failure or "the process that ran it ended before its time"
+        await self._simulations.end(simulation_id, SimulationState.FAILED, now=now, failure=why)
+
+
+def _last() -> None:
+    """What clients ask for comes first."""
+    os.nice(19)

@@ -1,0 +1,78 @@
+// Draws the charts of a page in the page's colours; their numbers stand in a table beside each.
+"use strict";
+
+// The page's policy lets scripts set styles, but not by the attribute, as the library does it.
+const setAttribute = Element.prototype.setAttribute;
+Element.prototype.setAttribute = function set(name, value) {
+  if (name === "style") this.style.cssText = value;
+  else setAttribute.call(this, name, value);
+};
+
+// The library would write style elements into the page, which the page's policy forbids: console.css has them.
+function withoutInlineStyles(id) {
+  if (document.getElementById(id)) return;
+  const mark = document.createElement("meta");
+  mark.id = id;
+  mark.className = "no-inline-styles";
+  document.head.append(mark);
+}
+
+function inColours(value, colours) {
+  if (typeof value === "string" && value.startsWith("--")) {
+    const [name, opacity] = value.split("/");
+    const colour = colours.getPropertyValue(name).trim();
+    return opacity ? `${colour}${Math.round(Number(opacity) * 255).toString(16).padStart(2, "0")}` : colour;
+  }
+  if (Array.isArray(value)) return value.map((one) => inColours(one, colours));
+  if (value && typeof value === "object") {
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, inColours(one, colours)]));
+  }
+  return value;
+}
+
+function axis(given) {
+  return { gridcolor: "--grid", zerolinecolor: "--grid", linecolor: "--line", automargin: true, fixedrange: true, ...given };
+}
+
+function draw(figure) {
+  const { traces, layout, height } = JSON.parse(figure.dataset.chart);
+  const colours = getComputedStyle(document.documentElement);
+  const plot = figure.querySelector(".plot");
+  const narrow = figure.clientWidth < 480;
+  const full = {
+    margin: { l: 8, r: 8, t: 8, b: 8 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, size: narrow ? 11 : 13, color: "--soft" },
+    hoverlabel: { bgcolor: "--panel", bordercolor: "--line", font: { color: "--text" } },
+    legend: { orientation: "h", y: -0.18, yanchor: "top", x: 0 },
+    hovermode: "x unified",
+    dragmode: false,
+    ...layout,
+    height,
+    xaxis: axis(layout.xaxis),
+    yaxis: axis(layout.yaxis),
+  };
+  const config = { displayModeBar: false, responsive: true };
+  plot.style.height = `${height}px`;
+  withoutInlineStyles("plotly.js-style-global");
+  Plotly.react(plot, inColours(traces, colours), inColours(full, colours), config);
+}
+
+function drawAll({ fresh = false } = {}) {
+  for (const figure of document.querySelectorAll("figure.chart[data-chart]")) {
+    const first = !figure.dataset.drawn;
+    if (fresh && !first) continue;
+    figure.dataset.drawn = "yes";
+    draw(figure);
+    if (first) figure.querySelector("details")?.removeAttribute("open");
+  }
+}
+
+if (window.Plotly) {
+  drawAll();
+  document.addEventListener("chart", (event) => setTimeout(() => draw(event.target)));
+  document.addEventListener("chart-new", () => drawAll({ fresh: true }));
+  document.addEventListener("theme", () => drawAll());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll());
+}

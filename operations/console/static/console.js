@@ -1,0 +1,200 @@
+// What pages do more where there is JavaScript: live parts, times that go on, tables that sort, filters at once.
+"use strict";
+
+const page = document.documentElement;
+
+// ------------------------------------------------ times, relative to the reader's clock as the server's was
+const skew = Date.now() - Number(page.dataset.now) * 1000;
+
+function lengthOf(seconds) {
+  for (const [unit, most, of] of [["s", 120, 1], ["min", 7200, 60], ["h", 172800, 3600]]) {
+    if (seconds < most) {
+      const value = seconds / of;
+      return `${unit === "s" || value >= 10 ? value.toFixed(0) : value.toFixed(1)} ${unit}`;
+    }
+  }
+  const days = seconds / 86400;
+  return `${days < 10 ? days.toFixed(1) : days.toFixed(0)} d`;
+}
+
+function refreshTimes(root) {
+  const now = (Date.now() - skew) / 1000;
+  for (const one of root.querySelectorAll("time[datetime]")) {
+    const away = Date.parse(one.dateTime) / 1000 - now;
+    const text = Math.abs(away) < 1 ? "now" : away > 0 ? `in ${lengthOf(away)}` : `${lengthOf(-away)} ago`;
+    if (one.textContent !== text) one.textContent = text;
+  }
+}
+
+// ------------------------------------------------ tables that sort by a column
+function sortable(root) {
+  for (const table of root.querySelectorAll("table[data-sortable]")) {
+    for (const [column, head] of [...table.tHead.rows[0].cells].entries()) {
+      if (head.dataset.sort === undefined || head.querySelector("button")) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => sortBy(table, column, head));
+    }
+  }
+}
+
+function keyOf(row, column) {
+  const cell = row.cells[column];
+  const given = cell?.dataset.value ?? cell?.querySelector("time")?.dateTime ?? cell?.textContent.trim() ?? "";
+  const number = Number(given);
+  return given !== "" && !Number.isNaN(number) ? number : given.toLowerCase();
+}
+
+function sortBy(table, column, head) {
+  const down = head.getAttribute("aria-sort") === "ascending";
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  const body = table.tBodies[0];
+  const rows = [...body.rows].map((row) => [keyOf(row, column), row]);
+  rows.sort(([a], [b]) => {
+    const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+    return down ? -order : order;
+  });
+  body.append(...rows.map(([, row]) => row));
+}
+
+function sortAgain(table) {
+  const heads = [...table.tHead.rows[0].cells];
+  const place = heads.findIndex((head) => head.hasAttribute("aria-sort"));
+  if (place < 0) return;
+  const was = heads[place].getAttribute("aria-sort");
+  heads[place].setAttribute("aria-sort", was === "ascending" ? "descending" : "ascending");
+  sortBy(table, place, heads[place]);
+}
+
+// ------------------------------------------------ live parts: fetched with the page, put in where they differ
+let fetching = null;
+
+async function fetchPage(address) {
+  fetching?.abort();
+  fetching = new AbortController();
+  const answer = await fetch(address, { headers: { "X-Console": "live" }, signal: fetching.signal });
+  if (!answer.ok || answer.redirected) throw new Error(`status ${answer.status}`);
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+function take(fresh) {
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const other = fresh.getElementById(part.id);
+    if (!other || part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) continue;
+    const open = new Set([...part.querySelectorAll("details[open]")].map(nameOf));
+    const sorted = [...part.querySelectorAll("table[id]")].map((t) => [t.id, [...t.tHead.rows[0].cells].map((c) => c.getAttribute("aria-sort"))]);
+    const focus = document.activeElement && part.contains(document.activeElement) ? pathTo(part, document.activeElement) : null;
+    for (const figure of other.querySelectorAll("figure.chart[id]")) {
+      const old = document.getElementById(figure.id);
+      if (!old) continue;
+      const changed = old.dataset.chart !== figure.dataset.chart;
+      old.dataset.chart = figure.dataset.chart;
+      for (const kind of [".summary", "table"]) {
+        const [from, to] = [figure.querySelector(kind), old.querySelector(kind)];
+        if (from && to && from.innerHTML !== to.innerHTML) to.innerHTML = from.innerHTML;
+      }
+      figure.replaceWith(old);
+      if (changed) old.dispatchEvent(new CustomEvent("chart", { bubbles: true }));
+    }
+    part.replaceChildren(...other.childNodes);
+    for (const one of part.querySelectorAll("details")) if (open.has(nameOf(one))) one.open = true;
+    sortable(part);
+    for (const [id, states] of sorted) {
+      const table = document.getElementById(id);
+      if (!table) continue;
+      states.forEach((state, place) => state && table.tHead.rows[0].cells[place]?.setAttribute("aria-sort", state));
+      sortAgain(table);
+    }
+    if (focus) follow(part, focus)?.focus();
+  }
+  document.dispatchEvent(new CustomEvent("chart-new"));
+  refreshTimes(document);
+}
+
+function nameOf(details) {
+  return details.id || details.querySelector("summary")?.textContent || "";
+}
+
+function pathTo(root, node) {
+  const path = [];
+  for (; node !== root; node = node.parentElement) path.unshift([...node.parentElement.children].indexOf(node));
+  return path;
+}
+
+function follow(root, path) {
+  return path.reduce((node, place) => node?.children[place], root);
+}
+
+function live() {
+  const every = Number(page.dataset.every);
+  if (!every || !document.querySelector("[data-live]")) return;
+  const mark = document.getElementById("live-mark");
+  let failures = 0;
+  const again = async () => {
+    if (!document.hidden) {
+      try {
+        take(await fetchPage(location.href));
+        failures = 0;
+      } catch (error) {
+        if (error.name !== "AbortError") failures += 1;
+      }
+      if (mark) mark.textContent = failures > 1 ? "not live: the server does not answer" : "live";
+      if (mark) mark.className = failures > 1 ? "tag bad" : "tag good";
+    }
+    setTimeout(again, 1000 * every * Math.min(8, 1 + failures));
+  };
+  setTimeout(again, 1000 * every);
+}
+
+// ------------------------------------------------ filters: as you type
+function filters() {
+  for (const form of document.querySelectorAll("form[data-instant]")) {
+    form.querySelector("button")?.classList.add("visually-hidden");
+    let waiting = null;
+    const send = async () => {
+      const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+      const address = `${form.action.split("?")[0]}?${query}`;
+      history.replaceState(null, "", address);
+      try {
+        take(await fetchPage(address));
+      } catch (error) {
+        if (error.name !== "AbortError") form.submit();
+      }
+    };
+    form.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(send, 200);
+    });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      send();
+    });
+  }
+}
+
+// ------------------------------------------------ the switch of light and dark, without a new page
+function themes() {
+  const form = document.getElementById("theme");
+  form?.addEventListener("submit", async (event) => {
+    const chosen = event.submitter?.value;
+    if (!chosen) return;
+    event.preventDefault();
+    page.dataset.theme = chosen;
+    for (const one of form.querySelectorAll("button")) one.setAttribute("aria-pressed", String(one.value === chosen));
+    document.dispatchEvent(new CustomEvent("theme"));
+    const body = new URLSearchParams(new FormData(form));
+    body.set("theme", chosen);
+    await fetch(form.action, { method: "POST", body });
+  });
+}
+
+refreshTimes(document);
+setInterval(() => refreshTimes(document), 5000);
+sortable(document);
+filters();
+themes();
+live();

@@ -1,0 +1,64 @@
+"""One job and one instance: what became of it, and why it is not sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from domain.jobs import InstanceState
+from domain.units import InstanceId, JobId
+from operations.console.desk import Desk, id_of
+from operations.console.rendering import Crumb, Page
+from operations.explain.service import Explain
+from operations.explain.words import instance_in_words
+
+Document = Mapping[str, Any]  # Any: a JSON document
+
+
+class WorkPages:
+    """Jobs and instances."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._explain = Explain(desk.store, desk.clock)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/jobs/{id}", self.job, name="job"),
+            web.get("/jobs/{id}/why", self.why, name="job_why"),
+            web.get("/instances/{id}", self.instance, name="instance"),
+        ]
+
+    async def job(self, request: web.Request) -> web.Response:
+        job_id = JobId(id_of(request))
+        job = await self._desk.store.views.job(job_id)
+        waits = any(one.state is InstanceState.UNSENT for one in job.instances)
+        page = Page("job.html", f"Job {job_id}", "batches", self._above(job.batch_id), {"job": job, "waits": waits})
+        return self._desk.show(request, page)
+
+    async def why(self, request: web.Request) -> web.Response:
+        """Why its unsent instances wait: the decision run dry for the hosts that called last."""
+        job_id = JobId(id_of(request))
+        shown: Document = await self._explain.job(job_id)
+        crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
+        return self._desk.show(
+            request, Page("job_why.html", "Why is it not sent?", "batches", crumbs, {"shown": shown})
+        )
+
+    async def instance(self, request: web.Request) -> web.Response:
+        """How its due date came about, term by term, and what became of it."""
+        instance_id = InstanceId(id_of(request))
+        shown: Document = await self._explain.instance(instance_id)
+        job_id = shown["job_id"]
+        crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
+        values = {"shown": shown, "words": instance_in_words(shown).splitlines()}
+        return self._desk.show(request, Page("instance.html", f"Instance {instance_id}", "batches", crumbs, values))
+
+    def _above(self, batch_id: int) -> tuple[Crumb, ...]:
+        return (
+            Crumb("batches", "Batches"),
+            Crumb(f"batches/{batch_id}", f"Batch {batch_id}"),
+            Crumb(f"batches/{batch_id}/jobs", "Jobs"),
+        )

@@ -1,0 +1,159 @@
+"""What does each process of a node say of itself? A few figures every 10 s, for people who look at the whole cluster.
+
+They are kept in one row per process: `muster up` may have many workers on many machines, and a page is made by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Protocol
+
+import structlog
+
+from domain.catalogue import CatalogueSource
+from domain.clock import Clock
+from domain.errors import UnavailableError
+from domain.units import Instant, Seconds
+from feeder.array import JobArray
+from feeder.rotation import Unrunnable
+from operations.counters import RequestCounters
+from operations.duty import Duty
+
+TELL_EVERY_S = Seconds(10.0)
+KEPT = 61  # looks: ten minutes
+RATES_OVER = 6  # looks: a minute
+SILENT_S = Seconds(35.0)  # three times and a bit: such a process is gone
+MOST_UNRUNNABLE = 200  # told of, longest first
+
+log = structlog.get_logger()
+
+
+class Reports(Protocol):
+    async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None: ...
+
+
+class WorkerPulse:
+    """Figures of a request worker."""
+
+    kind = "worker"
+
+    def __init__(
+        self,
+        counters: RequestCounters,
+        array: JobArray,
+        unrunnable: Callable[[], Iterable[Unrunnable]],
+        source: CatalogueSource,
+        clock: Clock,
+    ) -> None:
+        self._counters = counters
+        self._array = array
+        self._unrunnable = unrunnable
+        self._source = source
+        self._clock = clock
+        self._started_at = clock.now()
+        self._looks: deque[tuple[Instant, Counter[str], float]] = deque(maxlen=KEPT)
+        self._refusals: deque[Counter[str]] = deque(maxlen=KEPT)
+
+    def report(self) -> dict[str, object]:
+        """As JSON. Rates are per second over the last minute, refusals of the last ten minutes."""
+        now = self._clock.now()
+        totals = Counter(self._counters.totals)
+        self._looks.append((now, totals, self._counters.took_s))
+        self._refusals.append(Counter({code.value: count for code, count in self._counters.refusals.items()}))
+        before_at, before, before_took_s = self._looks[max(0, len(self._looks) - 1 - RATES_OVER)]
+        lately, past_s = totals - before, max(now - before_at, 1e-9)
+        answered = lately["requests"]
+        return {
+            "started_at": self._started_at,
+            "totals": dict(sorted(totals.items())),
+            "per_s": {name: lately[name] / past_s for name in ("requests", "sent", "reports")},
+            "took_s": (self._counters.took_s - before_took_s) / answered if answered else None,
+            "refusals": dict((self._refusals[-1] - self._refusals[0]).most_common()),
+            "history": [
+                [at, one["requests"], one["sent"], sum(count for name, count in one.items() if "status_" in name)]
+                for at, one, _ in self._looks
+            ],
+            "slots": len(self._array),
+            "slots_most": self._source.catalogue().settings.feeder.slots,
+            "partitions": partitions(self._array, self._source, self._clock.monotonic()),
+            "unrunnable": [asdict(row) | {"codes": dict(row.codes)} for row in self._unrunnable()][:MOST_UNRUNNABLE],
+        }
+
+
+def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list[dict[str, object]]:
+    """Slots by app and kind, with the processor types they can be run on and how many requests asked for these."""
+    catalogue, mix = source.catalogue(), array.mix.weights(now_s=now_s)
+    slots: dict[int, Counter[bool]] = {app_id: Counter() for app_id in catalogue.current}
+    for group in array.each_group():
+        slots.setdefault(group.batch.app_id, Counter())[group.urgent] += len(group)
+    names = {app_id: app.name for app_id, app in catalogue.apps.items()}
+    return [
+        {
+            "app": names.get(app_id, str(app_id)),
+            "processor_type": kind,
+            "urgent": counted[True],
+            "fresh": counted[False],
+            "asked": mix.get(kind, 0.0),
+        }
+        for app_id, counted in sorted(slots.items())
+        for kind in sorted(catalogue.processor_types(app_id)) or ["none"]
+    ]
+
+
+class BackgroundPulse:
+    """Figures of a background process: its duties' last rounds."""
+
+    kind = "background"
+
+    def __init__(self, duties: Iterable[Duty], clock: Clock) -> None:
+        self._duties = tuple(duties)
+        self._started_at = clock.now()
+
+    def report(self) -> dict[str, object]:
+        """As JSON."""
+        return {
+            "started_at": self._started_at,
+            "duties": [
+                {
+                    "name": duty.name,
+                    "mine": duty.is_mine,
+                    "rounds": duty.runs,
+                    "failures": duty.failures,
+                    "done_at": duty.ran_at,
+                    "took_s": duty.took_s,
+                    "failed_at": duty.failed_at,
+                    "failure": duty.failure,
+                }
+                for duty in self._duties
+            ],
+        }
+
+
+class Pulse(Protocol):
+    kind: str
+
+    def report(self) -> dict[str, object]: ...
+
+
+class PulseTeller:
+    """Writes what a process says of itself, again and again; a database that is away is waited for."""
+
+    def __init__(self, name: str, pulse: Pulse, reports: Reports, clock: Clock) -> None:
+        self._name = name
+        self._pulse = pulse
+        self._reports = reports
+        self._clock = clock
+
+    async def tell_once(self) -> None:
+        """Raises UnavailableError."""
+        await self._reports.note(self._name, self._pulse.kind, self._pulse.report(), now=self._clock.now())
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.tell_once()
+            except UnavailableError as error:
+                log.warning("nothing told of this process", why=str(error))
+            await self._clock.sleep(TELL_EVERY_S)

@@ -1,0 +1,91 @@
+"""A project that has lived a little: hosts that were sent jobs and returned some, batches of every kind, an operator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from domain.access import Role
+from domain.settings import RankingSettings
+from domain.units import BatchId
+from operations.access.passwords import Cost, stretched
+from operations.compose import host_statistics
+from tests.acceptance.host import Host
+from tests.acceptance.server import LiveServer
+
+OPERATOR, PASSWORD = "grace", "correct horse battery"
+CHEAP = Cost(n=2**4)  # to make and to check: nobody guesses at a test
+HOSTS = 24
+ROUNDS = 3
+
+
+async def add_operator(server: LiveServer) -> None:
+    """Somebody who may do everything, with a password of her own."""
+    await server.store.access.add_person(
+        OPERATOR,
+        role=Role.OPERATOR,
+        submitter_id=None,
+        password=stretched(PASSWORD, CHEAP),
+        one_time_until=None,
+        now=server.clock.now(),
+    )
+
+
+async def add_hosts(server: LiveServer, count: int) -> list[Host]:
+    return [await server.add_host(f"host{number}") for number in range(count)]
+
+
+async def work_off(server: LiveServer, hosts: Sequence[Host], *, share: float = 1.0) -> int:
+    """Each host asks, computes and reports what it got, but for the last of them; how many jobs were done."""
+    done = 0
+
+    async def one(host: Host, number: int) -> int:
+        tasks = await host.ask(2)
+        finished = tasks[: max(0, round(share * len(tasks)))]
+        for task in finished:
+            await host.compute(task, elapsed_s=300.0 + 40.0 * number)
+        await host.call()
+        return len(finished)
+
+    await server.feed()
+    for count in await asyncio.gather(*(one(host, number) for number, host in enumerate(hosts))):
+        done += count
+    await server.validate()
+    return done
+
+
+async def furnish(server: LiveServer) -> dict[str, BatchId]:
+    """Hosts with a record, ranked; a batch that is done, one under way, one that nobody can run, and patient work."""
+    await add_operator(server)
+    await server.add_app()
+    hosts = await add_hosts(server, HOSTS)
+    survey = await server.submit(name="survey", jobs={"count": 2 * HOSTS * ROUNDS})
+    for _ in range(ROUNDS):
+        await work_off(server, hosts)
+        server.clock.forward(1200.0)
+    ranking = host_statistics(server.store, RankingSettings, server.clock)
+    await ranking.statistics.run(full=True)
+    rush = await server.submit(name="rush", qos="afap", jobs={"count": 40})
+    await work_off(server, hosts[:10], share=0.5)
+    huge = await server.submit(name="huge matrices", qos="long_deadline", jobs={"count": 12, "memory_bytes": 1e13})
+    await work_off(server, hosts)
+    census = await server.submit(name="census", jobs={"count": 400})
+    due = await server.submit(name="conference paper", qos="short_deadline", deadline_s=5 * 3600, jobs={"count": 60})
+    await work_off(server, hosts[:8])
+    await tell(server)
+    return {"survey": survey, "rush": rush, "huge": huge, "census": census, "due": due}
+
+
+async def tell(server: LiveServer) -> None:
+    """The background's rounds that pages show: ordering and forecasts, and what processes say of themselves."""
+    assert server.background is not None
+    await server.background.catalogue.refresh_once()
+    for duty in server.background.duties:
+        if duty.name in ("ordering", "estimator", "validator"):
+            await duty.step()
+    for worker in server.workers:
+        await worker.parts.catalogue.refresh_once()
+        await worker.parts.pulse.tell_once()
+        server.clock.forward(10.0)
+        await worker.parts.pulse.tell_once()
+    await server.background.pulse.tell_once()
