@@ -61,5 +61,10 @@ bench: setup
 	$(BIN)/python -m benchmarks.decide
 	$(BIN)/python -m benchmarks.dispatch
 
+# The tables and charts of docs/policy-quality.md: an hour or more. PYTHON and SEEDS may be given.
+SEEDS ?= 5
+policy-quality: setup
+	$(BIN)/python -m benchmarks.policy_quality --seeds $(SEEDS) --processes 2
+
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -19,7 +19,7 @@ from operations.cli.settings import parsed
 from operations.simulating import duties
 from simulator.charts import write_charts
 from simulator.report import table_of
-from simulator.run import RULES, Case, Ran
+from simulator.run import RULE, RULES, Case, Ran
 from simulator.scenario import read_scenario
 from simulator.sweep import cases_of, compared, run_here, run_on_dask, run_on_processes
 from simulator.text_charts import charts_of
@@ -32,7 +32,7 @@ from simulator.text_charts import charts_of
     "rules",
     multiple=True,
     type=click.Choice(RULES),
-    help=f"May be given several times; {DeadlineRule.MUSTER} unless said otherwise.",
+    help=f"May be given several times; the scenario's, else {DeadlineRule.MUSTER}.",
 )
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each rule.")
 @click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
@@ -74,11 +74,14 @@ def simulate(
     found = read_scenario(scenario, dict(_pair(change, "--with") for change in changes))
     if trace is not None:
         found = found.with_trace(trace, speed_up=trace_speed_up, most_jobs=trace_jobs)
+    changed = dict(_pair(setting, "--set") for setting in settings)
+    if RULE in changed:
+        raise InvalidInputError("--set", f"settings other than {RULE}: --rule is for that", changed[RULE])
     cases = cases_of(
         found,
-        rules=dict.fromkeys(rules or (str(DeadlineRule.MUSTER),)),
+        rules=dict.fromkeys(rules or (str(found.settings.get(RULE, DeadlineRule.MUSTER)),)),
         seeds=range(first_seed, first_seed + seeds),
-        settings=dict(_pair(setting, "--set") for setting in settings),
+        settings=changed,
     )
     ran = run_cases(cases, processes=processes, dask_address=dask_address)
     comparison = compared(cases, ran)

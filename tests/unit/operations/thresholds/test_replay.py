@@ -130,7 +130,7 @@ def test_both_sides_are_simulated_with_the_same_seeds_and_compared() -> None:
     ]
     now, changed = shown["now"], shown["changed"]
     assert isinstance(now, dict) and isinstance(changed, dict)
-    assert now.keys() == changed.keys() >= {"afap_makespan_s", "instances_per_job", "tight_fraction"}
+    assert now.keys() & changed.keys() >= {"afap_makespan_s", "instances_per_job", "tight_fraction"}
     assert now["tight_fraction"] > changed["tight_fraction"] == 0.0
     assert now["batches"] == 3  # without what is only learnt from
     assert replayed_in_words(found).splitlines()[:2] == [
