@@ -17,11 +17,12 @@ from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError
 from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
-from domain.units import BatchId
+from domain.units import BatchId, Instant
 from jobs.spec import BatchSpec, parse_batch, with_rows
 from jobs.submission import CheckedBatch, Progress, SubmissionPorts, checked, write
 from operations.forecasts.shown import preview_as_json, risk_of
 from operations.inputs import InputFolder
+from operations.ordering.importance import NewDeadline, set_importance
 from operations.show import batch_as_json
 from store.postgres import PostgresStore
 from transfer.download_folder import DownloadFolder
@@ -117,6 +118,38 @@ class Batches:
     async def preview(self, values: Mapping[str, object], *, folder: Path | None) -> dict[str, object]:
         """When the batch would be done if it was submitted now. Checked as by `submit`; nothing is written."""
         return await self._preview(await self._checked(values, folder, await self._settings(), keep=False))
+
+    async def change(
+        self,
+        batch_id: BatchId,
+        *,
+        user_priority: int | None = None,
+        level: str | None = None,
+        queue: str | None = None,
+        account: str | None = None,
+        deadline_at: float | None = None,
+    ) -> dict[str, object]:
+        """What is given of it, from the next ordering on; how it stands then. Raises as `set_importance` does."""
+        deadline = None if deadline_at is None else NewDeadline(Instant(deadline_at), self._clock.now())
+        await set_importance(
+            self._store,
+            batch_id,
+            user_priority=user_priority,
+            level=level,
+            queue=queue,
+            account=account,
+            deadline=deadline,
+        )
+        batch = await self._store.views.batch(batch_id)
+        names = {one.account_id: one.name for one in await self._store.people.accounts()}
+        return {
+            "batch_id": batch_id,
+            "user_priority": batch.user_priority,
+            "level": batch.level.value,
+            "queue": batch.queue,
+            "account": names[batch.account_id],
+            "deadline_at": batch.deadline_at,
+        }
 
     async def _settings(self) -> Settings:
         return Settings.from_stored(await self._store.settings.settings())[0]

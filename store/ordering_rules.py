@@ -57,6 +57,10 @@ class PostgresOrderingRules:
         if await self._database.fetch_one("set_service", batch_id, level, queue) is None:
             raise NotFoundError("active batch", batch_id)
 
+    async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
+        if await self._database.fetch_one("set_account", batch_id, account_id) is None:
+            raise NotFoundError("active batch of which nothing was sent", batch_id)
+
     async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
         if await self._database.fetch_one("set_deadline", batch_id, deadline_at) is None:
             raise NotFoundError("active batch with a deadline", batch_id)

@@ -19,7 +19,6 @@ from operations.api.replies import reply
 from operations.api.table import Ask, NoParams, Route
 from operations.batches import Batches
 from operations.forecasts.service import ForecastViews
-from operations.ordering.importance import set_importance
 from operations.ordering.priorities import PriorityStore
 from operations.ports import Insight, People
 from operations.show import instance_as_json, job_as_json
@@ -73,6 +72,8 @@ class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
     user_priority: int | None = None
     level: str | None = None
     queue: str | None = None
+    account: str | None = None
+    deadline_at: float | None = None
 
 
 class BatchesApi:
@@ -215,12 +216,14 @@ class BatchesApi:
     async def set(self, ask: Ask[BatchParams, ImportanceBody]) -> object:
         batch_id, body = BatchId(ask.params.batch_id), ask.body
         admit_owner(ask.request, (await self._store.views.batch(batch_id)).submitter_id)
-        await set_importance(
-            self._store, batch_id, user_priority=body.user_priority, level=body.level, queue=body.queue
+        return await self._batches.change(
+            batch_id,
+            user_priority=body.user_priority,
+            level=body.level,
+            queue=body.queue,
+            account=body.account,
+            deadline_at=body.deadline_at,
         )
-        batch = await self._store.views.batch(batch_id)
-        shown = {"user_priority": batch.user_priority, "level": batch.level.value, "queue": batch.queue}
-        return {"batch_id": batch_id, **shown}
 
     async def abort(self, ask: Ask[BatchParams, None]) -> object:
         batch_id = BatchId(ask.params.batch_id)

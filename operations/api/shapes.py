@@ -62,6 +62,8 @@ class Importance(TypedDict):
     user_priority: int
     level: str
     queue: str
+    account: str
+    deadline_at: float | None
 
 
 class UploadShown(TypedDict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from domain.access import Act
 from domain.settings import Settings
-from domain.units import BatchId, JobId
+from domain.units import BatchId, JobId, later
 from operations.batches import Batches, read_batch_file
 from operations.cli.context import Run, as_text, command
 from operations.forecasts.words import preview_in_words
 from operations.logs import configure_logs
-from operations.ordering.importance import set_importance
 from operations.show import job_as_json
 from store.postgres import PostgresStore
 from transfer.download_folder import DownloadFolder
@@ -111,17 +112,41 @@ async def list_batches(run: Run, limit: int) -> None:
 )
 @click.option("--level", default=None, help="Service level: standby, normal, or expedite with its permission.")
 @click.option("--queue", default=None, help="One of ordering.queues.")
+@click.option("--account", default=None, help="Whose usage it is: as long as nothing of it was sent.")
+@click.option(
+    "--deadline",
+    "deadline_s",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=None,
+    help="Seconds from now, for a batch with qos short_deadline.",
+)
 @command
-async def set_batch(run: Run, batch_id: int, user_priority: int | None, level: str | None, queue: str | None) -> None:
-    """Change how important a batch is; it counts from the next ordering on."""
+async def set_batch(
+    run: Run,
+    batch_id: int,
+    user_priority: int | None,
+    level: str | None,
+    queue: str | None,
+    account: str | None,
+    deadline_s: float | None,
+) -> None:
+    """Change how important a batch is; it counts from the next ordering on, and is kept in the audit trail."""
+    given: dict[str, Any] = {"user_priority": user_priority, "level": level, "queue": queue, "account": account}
+    if deadline_s is not None:
+        given["deadline_at"] = later(run.clock.now(), deadline_s)
     async with run.store() as store:
-        await set_importance(store, BatchId(batch_id), user_priority=user_priority, level=level, queue=queue)
-        shown = await batches_of(run, store).show(BatchId(batch_id))
-    run.show(shown, f"batch {batch_id}: {_important(shown)}")
+        batches = batches_of(run, store)
+        done = await batches.change(BatchId(batch_id), **given)
+        detail = {key: value for key, value in given.items() if value is not None}
+        act = Act(run.clock.now(), getpass.getuser(), "set_batch", f"batch {batch_id}", {**detail, "by": "muster"})
+        await store.access.note_act(act)
+        shown = await batches.show(BatchId(batch_id))
+    run.show({**shown, **done}, f"batch {batch_id}: {_important(done)}")
 
 
 def _important(shown: Mapping[str, object]) -> str:
-    return f"user priority {shown['user_priority']}, level {shown['level']}, queue {shown['queue']}"
+    text = f"user priority {shown['user_priority']}, level {shown['level']}, queue {shown['queue']}"
+    return f"{text}, account {shown['account']}"
 
 
 @batch.command("abort")

@@ -59,10 +59,29 @@ class SyncClient:
         return self._runner.run(self._client.abort(batch_id))
 
     def set_batch(
-        self, batch_id: int, *, user_priority: int | None = None, level: str | None = None, queue: str | None = None
+        self,
+        batch_id: int,
+        *,
+        user_priority: int | None = None,
+        level: str | None = None,
+        queue: str | None = None,
+        account: str | None = None,
+        deadline_at: float | None = None,
     ) -> shapes.Importance:
-        """How important a batch is: user priority (-1024 to 0, to 1023 with a permission), service level, queue."""
-        return self._runner.run(self._client.set_batch(batch_id, user_priority=user_priority, level=level, queue=queue))
+        """How important a batch is: user priority (-1024 to 0, to 1023 with a permission), service level, queue.
+
+        Its account as long as nothing of it was sent, and the deadline of one that has a deadline.
+        """
+        return self._runner.run(
+            self._client.set_batch(
+                batch_id,
+                user_priority=user_priority,
+                level=level,
+                queue=queue,
+                account=account,
+                deadline_at=deadline_at,
+            )
+        )
 
     def watch(self, batch_id: int) -> Iterator[Json]:
         """How far a batch is, each time that changes, until it has ended. One that breaks off is taken up again."""

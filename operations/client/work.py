@@ -45,10 +45,26 @@ class Work(Transport):
         return found
 
     async def set_batch(
-        self, batch_id: int, *, user_priority: int | None = None, level: str | None = None, queue: str | None = None
+        self,
+        batch_id: int,
+        *,
+        user_priority: int | None = None,
+        level: str | None = None,
+        queue: str | None = None,
+        account: str | None = None,
+        deadline_at: float | None = None,
     ) -> shapes.Importance:
-        """How important a batch is: user priority (-1024 to 0, to 1023 with a permission), service level, queue."""
-        body = {"user_priority": user_priority, "level": level, "queue": queue}
+        """How important a batch is: user priority (-1024 to 0, to 1023 with a permission), service level, queue.
+
+        Its account as long as nothing of it was sent, and the deadline of one that has a deadline.
+        """
+        body = {
+            "user_priority": user_priority,
+            "level": level,
+            "queue": queue,
+            "account": account,
+            "deadline_at": deadline_at,
+        }
         found: shapes.Importance = await self._call("PATCH", f"batches/{batch_id}", body)
         return found
 

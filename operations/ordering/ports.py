@@ -46,6 +46,10 @@ class OrderingRules(Protocol):
         """Change the service level, the queue, or both, from the next ordering on. Raises NotFoundError likewise."""
         ...
 
+    async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
+        """Whose usage the batch is. Raises NotFoundError for no active batch, or one of which something was sent."""
+        ...
+
     async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
         """Raises NotFoundError where there is no such active batch with a deadline."""
         ...

@@ -180,6 +180,12 @@ class MemoryOrderingRules:
             raise NotFoundError("active batch", batch_id)
         batch.new = replace(batch.new, level=level or batch.new.level, queue=queue or batch.new.queue)
 
+    async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE or batch.counts.sent:
+            raise NotFoundError("active batch of which nothing was sent", batch_id)
+        batch.new = replace(batch.new, account_id=account_id)
+
     async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
         batch = self._work.batches.get(batch_id)
         if batch is None or batch.state is not BatchState.ACTIVE or batch.new.deadline_at is None:

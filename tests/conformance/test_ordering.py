@@ -28,7 +28,7 @@ from domain.usage import Amounts, DecayedUsage
 from tests.builders import NOW, a_job_class
 from tests.conformance.to_settle import a_reported_job, valid
 from tests.stores import Store
-from tests.worlds import a_registered_host, a_submitted_batch
+from tests.worlds import a_registered_host, a_registered_version, a_sent_instance, a_submitted_batch
 
 MINE = (SubmitterId(1), AccountId(1))
 NOTES = OrderNotes(QueueClock(Seconds(60.0), NOW), 2, 5, 4, 3, Instant(NOW - 9.0), 0.5, 20)
@@ -283,6 +283,18 @@ async def test_the_level_and_the_queue_of_an_active_batch_can_be_changed(store: 
     await store.submissions.abort_batch(batch.batch_id, now=NOW)
     with pytest.raises(NotFoundError, match="active batch"):
         await store.ordering_rules.set_service(batch.batch_id, level=None, queue="normal")
+
+
+async def test_the_account_of_a_batch_changes_until_something_of_it_was_sent(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    await a_registered_version(store)
+    other = await store.people.add_account("other", parent=None, shares=1.0)
+    await store.ordering_rules.set_account(batch.batch_id, other.account_id)
+    assert (await store.views.batch(batch.batch_id)).account_id == other.account_id
+
+    await a_sent_instance(store, batch.batch_id, await a_registered_host(store))
+    with pytest.raises(NotFoundError, match="of which nothing was sent"):
+        await store.ordering_rules.set_account(batch.batch_id, batch.account_id)
 
 
 async def test_a_batch_that_is_over_is_charged_in_logical_time_for_what_it_used(store: Store) -> None:
