@@ -2,8 +2,8 @@
 
     python -m benchmarks.simulate --hosts 10000 --instances 1000000 [--rule muster] [--json]
 
-Runs the shipped scenario `large` once: its load on each host, for as long as that takes so many jobs. Fewer hosts get
-fewer jobs at a time; fewer instances make it shorter. Prints what an instance cost of CPU time, everything included,
+Runs the shipped scenario `large` once, its work cut into so many jobs: more of them are shorter, fewer hosts have less
+to do. Without --instances its jobs are as they are. Prints what an instance cost of CPU time, everything included,
 how many requests there were for each, the most memory the process had, and `reference_ratio`: an instance over a fixed
 pure-Python operation timed in the same run.
 """
@@ -17,7 +17,7 @@ import sys
 import time
 from dataclasses import replace
 
-from domain.units import DAY_S, Seconds
+from domain.units import DAY_S
 from operations.simulating import duties
 from simulator.engine import Engine
 from simulator.loop import run_without_threads
@@ -28,21 +28,21 @@ from store.memory import MemoryStore
 SCENARIO = "large"
 
 
-def scaled(*, hosts: int, jobs: int) -> FileScenario:
-    """The same load on each of so many hosts, for as long as so many jobs take.
+def scaled(*, hosts: int, jobs: int | None = None) -> FileScenario:
+    """The same work for each of so many hosts, cut into so many jobs.
 
-    >>> new = scaled(hosts=1000, jobs=21_800)
-    >>> hosts_of(new), sum(batch.jobs for batch in new.batches), new.horizon_s / DAY_S
-    (1000, 21800, 45.0)
+    >>> new = scaled(hosts=1000, jobs=43_600)
+    >>> hosts_of(new), sum(batch.jobs for batch in new.batches), new.batches[0].fpops_est
+    (1000, 43600, 3e+13)
     """
     whole = read_scenario(SCENARIO)
-    share = jobs / sum(batch.jobs for batch in whole.batches)
-    longer = share * hosts_of(whole) / hosts
+    known, part = sum(batch.jobs for batch in whole.batches), hosts / hosts_of(whole)
+    share = part if jobs is None else jobs / known
     batches = [
-        replace(batch, jobs=max(1, round(batch.jobs * share)), at_s=batch.at_s * longer) for batch in whole.batches
+        replace(batch, jobs=max(1, round(batch.jobs * share)), fpops_est=batch.fpops_est * part / share)
+        for batch in whole.batches
     ]
-    scenario = read_scenario(SCENARIO, {"population.hosts": hosts}).with_batches(batches)
-    return replace(scenario, horizon_s=Seconds(whole.horizon_s * longer))
+    return read_scenario(SCENARIO, {"population.hosts": hosts}).with_batches(batches)
 
 
 def hosts_of(scenario: FileScenario) -> int:
@@ -96,7 +96,7 @@ def measure(scenario: FileScenario, *, rule: str, seed: int) -> dict[str, object
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=10_000)
-    parser.add_argument("--instances", type=int, default=1_000_000, help="jobs; lost ones are sent again")
+    parser.add_argument("--instances", type=int, help="jobs; what is lost is sent again; as the scenario has them")
     parser.add_argument("--rule", type=checked_rule, default="muster")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -1,6 +1,7 @@
 """When does a client call? PROTOCOL 9.
 
-It asks for work at instants of a grid, `interval_s` apart, or as soon after them as it is on; it reports at once what
+It asks for work at instants of a grid, `interval_s` apart, or as soon after them as it is on, if it wants any, and
+calls there at the latest when the server told it to; it reports at once what
 is due within a day or within its work buffer, everything else an hour after its end or with the next call. It waits as
 long as the server told it, and after calls without an answer 60 * 2^n * U(0.5..1) s, at most 4 h. For a kind of
 processor that got no work it asks again after 600 * 2^n * U(0.5..1.5) s, at the next instant of the grid.
@@ -37,6 +38,7 @@ class Calls:
     ask_at: float = -math.inf
     report_at: float = math.inf
     not_before_at: float = -math.inf
+    contact_at: float = -math.inf  # it calls from then on even if there is nothing to say
     failures: int = 0
     _wanted_at: float = math.nan  # of the last answer, which is `_on_at`
     _on_at: float = math.inf
@@ -66,8 +68,17 @@ class Calls:
         soon = due_at - at < self.soon_s
         self.report_at = min(self.report_at, at if soon else at + REPORT_AFTER_S)
 
-    def answered(self, now: Instant, delay_s: Seconds) -> None:
+    def is_idle(self, now: Instant) -> bool:
+        """Whether a call at `now` that asks for nothing would have no purpose."""
+        return now < self.report_at and now < self.contact_at
+
+    def stay_away(self, now: Instant) -> None:
+        """There was no purpose in a call: at the next instant of the grid it is seen again."""
+        self.ask_at = self._grid_from(math.nextafter(now, math.inf))
+
+    def answered(self, now: Instant, delay_s: Seconds, contact_s: Seconds | None = None) -> None:
         self.failures = 0
+        self.contact_at = math.inf if contact_s is None else now + contact_s
         self.report_at = math.inf
         self.not_before_at = now + delay_s
         asks_from_at = math.nextafter(now, math.inf) if now >= self.ask_at else self.ask_at

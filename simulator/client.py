@@ -141,7 +141,10 @@ class SimulatedVolunteer:
         self._forget_lost(now)
         asks = self._calls.asks(now)
         wishes = {name: self._wish(kind, now) if asks else NO_WISH for name, kind in self._kinds.items()}
-        self._asked = tuple(name for name, wish in wishes.items() if wish.req_s > 0.0)
+        self._asked = tuple([name for name, wish in wishes.items() if wish.req_s > 0.0])
+        if not self._asked and self._calls.is_idle(now):
+            self._calls.stay_away(now)
+            return None
         request = self._request(wishes, now)
         self._seqno += 1
         return request
@@ -224,7 +227,7 @@ class SimulatedVolunteer:
         if reply.project_is_down:
             self._calls.unanswered(now)
             return
-        self._calls.answered(now, reply.request_delay_s)
+        self._calls.answered(now, reply.request_delay_s, reply.next_rpc_delay_s)
         if reply.host_id is not None:
             self._host_id, self._seqno = reply.host_id, 0
         self._key = reply.code_sign_key or self._key

@@ -119,17 +119,20 @@ class Engine:
         self._calendar.put(later(self.clock.now(), duty.interval_s()), partial(self._do, duty))
 
     def _validate_soon(self) -> None:
-        if not self._validator_waits:
+        """Where there is nothing to settle the validator has no turn: a round would change nothing."""
+        if self.record.to_settle and not self._validator_waits:
+            self.record.to_settle = False
             self._validator_waits = True
             at = later(self.clock.now(), validate_after_s(self.services.catalogue))
             self._calendar.put(at, self._validate)
 
     async def _validate(self) -> None:
         self._validator_waits = False
-        outage = self._outage()
-        if outage is None:
-            while (await self.services.validator.run_once()).more:
-                pass
+        if self._outage() is not None:
+            self.record.to_settle = True
+            return
+        while (await self.services.validator.run_once()).more:
+            pass
         while self.record.half_done:
             batch = self.record.half_done.pop()
             batch.promised_at = (await self.store.views.batch(batch.batch_id)).completion_at

@@ -11,9 +11,9 @@ from domain.batches import QoS
 from domain.dispatch import Assignment, AssignmentFate, RequestWrites, WriteOutcome
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.refusals import RefusalCode
-from domain.settlement import JobFacts, JobSettlement
+from domain.settlement import InstanceStep, JobFacts, JobSettlement
 from domain.units import BatchId, Instant, JobClassId, JobId, Seconds
-from jobs.ports import UnsettledJobs
+from jobs.ports import OverdueWork, UnsettledJobs
 from scheduler.ports import Ledger
 from simulator.shares import Shares
 
@@ -59,15 +59,14 @@ class Record:
     shares: Shares = field(default_factory=Shares)
     sequence: list[Assignment] | None = None  # of everything sent, where it is asked for
     half_done: list[Followed] = field(default_factory=list)  # lately: what was promised of them is still to be noted
+    jobs_open: int = 0
+    to_settle: bool = False  # something has happened that the validator has to look at
     _sent_before: set[JobId] = field(default_factory=set)
-
-    @property
-    def jobs_open(self) -> int:
-        return sum(batch.jobs - len(batch.ended_at) for batch in self.batches.values())
 
     def submitted(self, batch: Followed, classes: Sequence[JobClass], *, shares: float) -> None:
         self.batches[batch.batch_id] = batch
         self.classes.update((one.job_class_id, one) for one in classes)
+        self.jobs_open += batch.jobs
         self.shares.submitted(batch.submitter, batch.jobs, shares=shares)
 
     def sent(self, given: Assignment) -> None:
@@ -89,6 +88,7 @@ class Record:
             batch = self.batches[job.batch_id]
             batch.ended_at.append(settlement.settled_at)
             batch.validated += settlement.state is JobState.VALID
+            self.jobs_open -= 1
             if len(batch.ended_at) == (batch.jobs + 1) // 2:
                 self.half_done.append(batch)
         reported_at = {one.instance_id: one.reported_at for one in job.instances}
@@ -139,12 +139,28 @@ class RecordedLedger:
     async def write(self, writes: RequestWrites) -> WriteOutcome:
         outcome = await self._ledger.write(writes)
         for assignment in writes.assignments:
+        self._record.to_settle |= bool(writes.reports) or writes.detach
             if outcome.fates.get(assignment.instance_id) is AssignmentFate.SENT:
+            self._record.to_settle |= assignment.copies > 1
                 self._record.sent(assignment)
         return outcome
 
 
 class RecordedUnsettled:
+class RecordedOverdue:
+    """The sweeper's OverdueWork, with a note that there is something to settle."""
+
+    def __init__(self, overdue: OverdueWork, record: Record) -> None:
+        self._overdue = overdue
+        self._record = record
+        self.overdue = overdue.overdue
+        self.count_due = overdue.count_due
+
+    async def time_out(self, steps: Sequence[InstanceStep], *, now: Instant) -> int:
+        self._record.to_settle |= bool(steps)
+        return await self._overdue.time_out(steps, now=now)
+
+
     """The validator's UnsettledJobs, with a note of what was settled."""
 
     def __init__(self, unsettled: UnsettledJobs, record: Record) -> None:

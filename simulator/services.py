@@ -31,7 +31,7 @@ from scheduler.service import Ports as SchedulerPorts
 from scheduler.service import RequestService
 from simulator.plumbing import CatalogueOfTheMoment, NoFiles, NoPauses, OneKey
 from simulator.ports import Submission
-from simulator.recording import Record, RecordedLedger, RecordedUnsettled
+from simulator.recording import Record, RecordedLedger, RecordedOverdue, RecordedUnsettled
 from store.memory import AllShards, MemoryStore
 from store.postgres import PostgresStore
 from wire.messages import SchedulerReply, SchedulerRequest
@@ -81,7 +81,8 @@ class Services:
             SchedulerPorts(ledger, self.feeder.array, catalogue, self._files, OneKey(), NoPauses(), record), clock
         )
         unsettled = RecordedUnsettled(store.unsettled, record)
-        ports = JobsPorts(unsettled, self._files, store.overdue, store.outages, store.history, store.tails, store.notes)
+        overdue = RecordedOverdue(store.overdue, record)
+        ports = JobsPorts(unsettled, self._files, overdue, store.outages, store.history, store.tails, store.notes)
         self.jobs: JobsServices = jobs.build.build(ports, catalogue.catalogue, clock)
         self.ranking = hoststats.build.build(
             HostStatisticsPorts(store.applications, store.hav_tables, store.generations),

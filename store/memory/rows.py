@@ -131,7 +131,7 @@ class StoredJob:
     instances: tuple[StoredInstance, ...] = ()
 
     def changed(self) -> None:
-        """Something about the job or its instances is not as the feeder has read it."""
+        """Something about the job or its instances is not as the feeder or a forecast has read it."""
         for row in self.instances:
             row.candidate = None
 

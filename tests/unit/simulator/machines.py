@@ -92,13 +92,20 @@ def volunteer(
 
 
 def a_reply(
-    *names: str, due_hours: float = 1000.0, hours: float = 1.0, delay_s: float = 60.0, ncpus: float = 1.0, gpu: str = ""
+    *names: str,
+    due_hours: float = 1000.0,
+    hours: float = 1.0,
+    delay_s: float = 60.0,
+    contact_s: float = 0.0,
+    ncpus: float = 1.0,
+    gpu: str = "",
 ) -> SchedulerReply:
-    """Jobs of this many hours on 1 Gflop/s, one per name, one output each."""
+    """Jobs of this many hours on 1 Gflop/s, one per name, one output each; it is to call again at every instant."""
     return SchedulerReply(
         "http://project.invalid/",
         Seconds(delay_s),
         host_id=None,
+        next_rpc_delay_s=Seconds(contact_s),
         send_full_workload=True,
         apps=(AppElement("pi"),),
         app_versions=(

@@ -116,6 +116,15 @@ def test_without_an_answer_it_backs_off_and_keeps_what_it_has_to_report() -> Non
     assert all(later <= 4 * earlier for earlier, later in pairwise(waits))
 
 
+def test_who_wants_nothing_and_has_nothing_to_tell_calls_when_the_server_asked_for_it() -> None:
+    one = volunteer(traits())
+    now, _ = next_call(one, at(0.0))
+    one.receive(a_reply("pi_1_1_1", hours=100.0, contact_s=DAY), now)
+    now, request = next_call(one, now)
+
+    assert (now, request.cpu_req_s, request.results) == (at(24.0), 0.0, ())
+
+
 def test_a_kind_of_processor_that_got_no_work_is_asked_for_later() -> None:
     one = volunteer(replace(traits(interval_hours=0.25), most_backoff_s=Seconds(DAY)))
     now, _ = next_call(one, at(0.0))
