@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from domain.batches import Batch, BatchState, complete_at
 from domain.clock import Clock
 from domain.insight import WorkAhead
+from domain.reservations import Kept, Lease
 from domain.units import BatchId, Instant, Seconds
 from feeder.gating import Standing, standing
 from operations.catalogue import fresh_catalogue, stale_as_json
 from operations.explain.arrays import array_of, private_feeder
 from operations.explain.ports import ExplainStore
+from operations.explain.reserved import kept_as_json, lease_as_json
 from operations.explain.sample import Sample, sample_as_json, sample_of
 
 MOST_READ = 200  # instances of each of its two ranges that hosts are asked about
@@ -36,6 +38,8 @@ class BatchExplanation:
     slots_total: int
     sample: Sample | None
     stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
+    kept: Kept | None = None
+    lease: Lease | None = None
 
 
 class BatchExplainer:
@@ -75,6 +79,8 @@ class BatchExplainer:
             len(held),
             sample,
             stale_as_json(catalogue),
+            catalogue.reserved.kept.get(batch_id),
+            catalogue.reserved.lease_for(batch_id, now),
         )
 
 
@@ -108,6 +114,8 @@ def batch_as_json(explanation: BatchExplanation) -> dict[str, object]:
         "retries": counts.retries,
         "gate": explanation.feeding.gate.value,
         "in_every_worker": explanation.feeding.everywhere,
+        "kept": kept_as_json(explanation.kept, now),
+        "lease": lease_as_json(explanation.lease, now),
         "slots": explanation.slots,
         "slots_total": explanation.slots_total,
         "stale_cut_points": list(explanation.stale_cut_points),

@@ -10,6 +10,7 @@ from domain.refusals import Refusal
 from domain.units import AppId, Instant
 from operations.catalogue import stale_as_json
 from operations.explain.host import HostExplanation
+from operations.explain.reserved import lease_as_json
 from scheduler.choice import Chosen, Refused
 from scheduler.ports import SlotGroup
 from scheduler.versions import Best, Usable
@@ -37,6 +38,7 @@ def host_as_json(explanation: HostExplanation) -> dict[str, object]:
             }
             for want in asking.wants
         ],
+        "lease": lease_as_json(catalogue.reserved.leases.get(view.host.host_id) or found.choice.lease, now),
         "stale_cut_points": stale_as_json(catalogue),
         "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in found.bests],
         "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from operations.explain.reserved import kept_in_words, lease_in_words
 from operations.thresholds.shown import length_of, stale_in_words
 
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -28,6 +29,7 @@ def _host(shown: Document) -> Iterator[str]:
         yield f"it would be given nothing now: {shown['refused']['why']}"
     wants = ", ".join(f"{one['processor_type']} ({one['idle']:g} of {one['count']} idle)" for one in shown["wants"])
     yield f"supposed to want: {wants or 'nothing'}"
+    yield from lease_in_words(shown["lease"])
     yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
     yield "how it stands:"
     for one in shown["standing"]:
@@ -102,6 +104,8 @@ def _batch(shown: Document) -> Iterator[str]:
         yield f"C: {length_of(-shown['complete_in_s'])} ago"
     gate = "any host may have its first instances" if shown["gate"] == "none" else f"behind {shown['gate']}"
     yield f"feeding: {gate}; {shown['slots']} of {shown['slots_total']} slots are its own when an array is filled now"
+    yield from kept_in_words(shown["kept"])
+    yield from lease_in_words(shown["lease"])
     yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
     if shown["sample"] is None:
         yield "nothing of it waits to be sent"

@@ -12,7 +12,7 @@ from domain.catalogue import Catalogue
 from domain.jobs import Ready
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Reserved
-from domain.units import BatchId, HostId
+from domain.units import AppId, BatchId, HostId
 from feeder.build import build
 from feeder.keeping import with_kept
 from feeder.partitions import Supply
@@ -104,7 +104,7 @@ async def test_a_batch_that_is_out_when_a_slot_is_kept_for_it_comes_back_at_once
 def plans(draw: st.DrawFn) -> tuple[list[Supply], dict[tuple[BatchId, bool], int], int]:
     sizes = draw(st.lists(st.integers(0, 50), min_size=1, max_size=8))
     supplies = [
-        Supply(BatchId(n), 1, urgent=urgent, gated=False, instances=size)
+        Supply(BatchId(n), AppId(1), urgent=urgent, gated=False, instances=size)
         for n, size in enumerate(sizes)
         for urgent in (True, False)
     ]

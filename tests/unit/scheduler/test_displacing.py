@@ -11,8 +11,8 @@ from scheduler.asking import HeldElsewhere
 from scheduler.choice import Choice
 from scheduler.dispatch import choose
 from tests.builders import NOW, a_held
-from tests.unit.scheduler.arrays import ListArray, a_catalogue, a_group, a_want, an_asking
-from tests.unit.scheduler.test_dispatch import ranked, some_cuts
+from tests.unit.scheduler.arrays import ListArray, a_catalogue, a_group, a_want, an_asking, some_cuts
+from tests.unit.scheduler.test_dispatch import ranked
 
 WORK_H = 10.0  # of which the host has done nothing yet, on each of its two processors
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from domain.batches import BatchCounts
 from domain.host_classes import ClassesByApp, ClassStanding, HostClasses
+from domain.jobs import Ready
 from domain.refusals import RefusalCode
 from domain.units import AppId, Flop, FlopPerSecond, Instant, Seconds
 from scheduler.asking import Asking
@@ -28,7 +30,7 @@ def asking(vendor: str, *classes: ClassStanding) -> Asking:
     return an_asking(host=a_host(cpu_vendor=vendor), catalogue=catalogue, wants=(a_want(req_s=Seconds(1e9)),))
 
 
-def jobs(count: int, **changes: object) -> ListGroup:
+def jobs(count: int, **changes: Any) -> ListGroup:
     counts = BatchCounts(jobs_total=count, unsent=count)
     return a_group(1, count, **{"hr_type": 1, "quorum": 2, "counts": counts, **changes})
 
@@ -61,7 +63,7 @@ def test_many_jobs_are_divided_so_that_every_class_is_done_at_the_same_time() ->
     assert 0.7 < sum(of_amd) / 3000 < 0.8
 
 
-def ready_from(first: int) -> list[object]:
+def ready_from(first: int) -> list[Ready]:
     return [a_ready(instance_id=n, job_id=n) for n in range(first + 1, first + 31)]
 
 
