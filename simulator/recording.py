@@ -17,7 +17,8 @@ from jobs.ports import OverdueWork, UnsettledJobs
 from scheduler.ports import Ledger
 from simulator.shares import Shares
 
-POLICY_REFUSALS = frozenset((RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE))  # met after all that is feasibility
+# met after all that is feasibility
+POLICY_REFUSALS = frozenset((RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE, RefusalCode.NOT_YET))
 
 
 def doubles() -> array[float]:
@@ -58,15 +59,15 @@ class Record:
     refusals: Counter[RefusalCode] = field(default_factory=Counter)
     shares: Shares = field(default_factory=Shares)
     sequence: list[Assignment] | None = None  # of everything sent, where it is asked for
-    half_done: list[Followed] = field(default_factory=list)  # lately: what was promised of them is still to be noted
     jobs_open: int = 0
     to_settle: bool = False  # something has happened that the validator has to look at
+    half_done: list[Followed] = field(default_factory=list)  # lately: what was promised of them is still to be noted
     _sent_before: set[JobId] = field(default_factory=set)
 
     def submitted(self, batch: Followed, classes: Sequence[JobClass], *, shares: float) -> None:
         self.batches[batch.batch_id] = batch
-        self.classes.update((one.job_class_id, one) for one in classes)
         self.jobs_open += batch.jobs
+        self.classes.update((one.job_class_id, one) for one in classes)
         self.shares.submitted(batch.submitter, batch.jobs, shares=shares)
 
     def sent(self, given: Assignment) -> None:
@@ -87,8 +88,8 @@ class Record:
         if job.state is JobState.OPEN and settlement.state is not JobState.OPEN:
             batch = self.batches[job.batch_id]
             batch.ended_at.append(settlement.settled_at)
-            batch.validated += settlement.state is JobState.VALID
             self.jobs_open -= 1
+            batch.validated += settlement.state is JobState.VALID
             if len(batch.ended_at) == (batch.jobs + 1) // 2:
                 self.half_done.append(batch)
         reported_at = {one.instance_id: one.reported_at for one in job.instances}
@@ -138,15 +139,14 @@ class RecordedLedger:
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
         outcome = await self._ledger.write(writes)
-        for assignment in writes.assignments:
         self._record.to_settle |= bool(writes.reports) or writes.detach
-            if outcome.fates.get(assignment.instance_id) is AssignmentFate.SENT:
+        for assignment in writes.assignments:
             self._record.to_settle |= assignment.copies > 1
+            if outcome.fates.get(assignment.instance_id) is AssignmentFate.SENT:
                 self._record.sent(assignment)
         return outcome
 
 
-class RecordedUnsettled:
 class RecordedOverdue:
     """The sweeper's OverdueWork, with a note that there is something to settle."""
 
@@ -161,6 +161,7 @@ class RecordedOverdue:
         return await self._overdue.time_out(steps, now=now)
 
 
+class RecordedUnsettled:
     """The validator's UnsettledJobs, with a note of what was settled."""
 
     def __init__(self, unsettled: UnsettledJobs, record: Record) -> None:

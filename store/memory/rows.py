@@ -71,8 +71,8 @@ class StoredBatch:
     sent_most: int | None = None
     refunded_s: Seconds = Seconds(0.0)  # of what its submitter's logical time was charged
     tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was looked at last
-
     columns: Columns | None = None  # store.memory.batch_columns
+
     @property
     def order(self) -> tuple[int, float, BatchId]:
         return (self.new.order_tier, self.new.order_key, self.batch_id)
@@ -134,9 +134,9 @@ class StoredJob:
         """Something about the job or its instances is not as the feeder or a forecast has read it."""
         for row in self.instances:
             row.candidate = None
-
         if self.batch.columns is not None:
             self.batch.columns.changed.add(self.job_id)
+
     @property
     def median_turnaround_s(self) -> Seconds | None:
         """Of its batch's results, or of the app's by size."""
