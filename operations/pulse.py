@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Protocol
 
 import structlog
@@ -78,7 +78,7 @@ class WorkerPulse:
             "slots": len(self._array),
             "slots_most": self._source.catalogue().settings.feeder.slots,
             "partitions": partitions(self._array, self._source, self._clock.monotonic()),
-            "unrunnable": [asdict(row) | {"codes": dict(row.codes)} for row in self._unrunnable()][:MOST_UNRUNNABLE],
+            "unrunnable": [unrunnable_as_json(row) for row in self._unrunnable()][:MOST_UNRUNNABLE],
         }
 
 
@@ -100,6 +100,15 @@ def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list
         for app_id, counted in sorted(slots.items())
         for kind in sorted(catalogue.processor_types(app_id)) or ["none"]
     ]
+
+
+def unrunnable_as_json(row: Unrunnable) -> dict[str, object]:
+    """Work that no host could take.
+
+    >>> unrunnable_as_json(Unrunnable(7, 1, False, 5, {"disk": 3}, Instant(1.0), 3, False))["codes"]
+    {'disk': 3}
+    """
+    return {one.name: getattr(row, one.name) for one in fields(row)} | {"codes": dict(row.codes)}
 
 
 class BackgroundPulse:
@@ -141,6 +150,7 @@ class PulseTeller:
     """Writes what a process says of itself, again and again; a database that is away is waited for."""
 
     def __init__(self, name: str, pulse: Pulse, reports: Reports, clock: Clock) -> None:
+        self.failures = 0
         self._name = name
         self._pulse = pulse
         self._reports = reports
@@ -156,4 +166,7 @@ class PulseTeller:
                 await self.tell_once()
             except UnavailableError as error:
                 log.warning("nothing told of this process", why=str(error))
+            except Exception:
+                self.failures += 1
+                log.exception("nothing told of this process", failures=self.failures)  # what it tells of goes on
             await self._clock.sleep(TELL_EVERY_S)

@@ -70,10 +70,13 @@ def bars(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: 
     return {"type": "bar", "name": name, "x": x, "y": y, "marker": {"color": hue}, **more}
 
 
-def upright(x: object, hue: str, text: str, *, dash: str = "dot", level: float = 1.0) -> tuple[Trace, Trace]:
+def upright(
+    x: object, hue: str, text: str, *, dash: str = "dot", level: float = 1.0, label_x: object = None
+) -> tuple[Trace, Trace]:
     """A vertical line across the plot, and its label: a shape and an annotation.
 
-    `level` is how far up the label stands, so that labels of neighbours do not meet.
+    `level` is how far up the label stands, so that labels of neighbours do not meet; `label_x` is where it stands on a
+    logarithmic axis, where the library wants the logarithm for labels alone.
     """
     shape: Trace = {
         "type": "line",
@@ -85,7 +88,7 @@ def upright(x: object, hue: str, text: str, *, dash: str = "dot", level: float =
         "line": {"color": hue, "width": 1.5, "dash": dash},
     }
     label: Trace = {
-        "x": x,
+        "x": x if label_x is None else label_x,
         "y": level,
         "yref": "paper",
         "text": text,

@@ -42,21 +42,27 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
         return None
     labels = [names.get(one.batch_id, f"#{one.batch_id}") for one in shown]
 
+    given = {term: [_points(one, term) for one in shown] for term in terms}
+    bases = {term: _base(values) for term, values in given.items()}
+
     def points(one: Breakdown, term: str) -> float:
-        return sum(part.points for part in one.components if part.name == term)
+        return _points(one, term) - bases[term]
+
+    def called(term: str) -> str:
+        return f"{term}, less the greatest" if bases[term] else term
 
     return Chart(
         "contributions",
         "What each term contributes",
         f"The first {len(shown)} batches in their order, the first on top; points by term, more goes first.",
-        ("batch", *terms, "total"),
+        ("batch", *map(called, terms), "total"),
         [
             (label, *(number(points(one, term), 1) for term in terms), number(one.total, 1))
             for label, one in zip(labels, shown, strict=True)
         ],
         [
             bars(
-                term,
+                called(term),
                 [round(points(one, term), 4) for one in reversed(shown)],
                 list(reversed(labels)),
                 colour(place),
@@ -74,6 +80,20 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
         },
         height=max(260, 90 + 26 * len(shown)),
     )
+
+
+def _points(one: Breakdown, term: str) -> float:
+    return sum(part.points for part in one.components if part.name == term)
+
+
+def _base(points: Sequence[float]) -> float:
+    """What is taken off a term of all batches so that their differences are seen: instants are all alike large.
+
+    >>> _base([-1000.0, -1001.0]), _base([3.0, 0.0, -5.0])
+    (-1000.0, 0.0)
+    """
+    most, least = max(points), min(points)
+    return most if most * least > 0 and most - least < 0.1 * min(abs(most), abs(least)) else 0.0
 
 
 def shares_chart(rows: Sequence[ShareRow]) -> Chart | None:

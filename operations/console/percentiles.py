@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from math import exp, log
 from urllib.parse import urlencode
 
@@ -22,6 +23,7 @@ from operations.thresholds.shown import preview_as_json
 from operations.thresholds.waiting import gates_of
 
 BINS = 40
+LEAST_SPAN = 0.5  # of the axis, as a difference of logarithms
 LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # of the quantiles: the outermost would draw all others together
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
 
@@ -36,7 +38,8 @@ def distribution(cuts: CutPoints, catalogue: Catalogue) -> Chart | None:
         return None
     app = catalogue.apps[cuts.app_id].name if cuts.app_id in catalogue.apps else str(cuts.app_id)
     low, high = (scores[min(len(scores) - 1, int(len(scores) * share))] for share in (LEAST_SHOWN, MOST_SHOWN))
-    width = max((high - low) / BINS, 1e-9)
+    middle, span = (low + high) / 2.0, max(high - low, LEAST_SPAN)
+    low, width = middle - span / 2.0, span / BINS
     edges = [low + width * place for place in range(BINS + 1)]
     hosts = _counted(scores, edges, cuts.n)
     middles = [exp(low + width * (place + 0.5)) for place in range(BINS)]
@@ -48,7 +51,13 @@ def distribution(cuts: CutPoints, catalogue: Catalogue) -> Chart | None:
         (threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in sorted(by_value.items())
     ]
     drawn = [
-        upright(log10(at), f"--c{4 + place % 4}", f"{', '.join(names)} {threshold:g}", level=1.0 - 0.1 * place)
+        upright(
+            round(at, 4),
+            f"--c{4 + place % 4}",
+            f"{', '.join(names)} {threshold:g}",
+            level=1.0 - 0.1 * place,
+            label_x=round(log10(at), 5),
+        )
         for place, (threshold, names, at) in enumerate(lines)
     ]
     return Chart(
@@ -72,7 +81,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue) -> Chart | None:
             ),
         ),
         {
-            "xaxis": {"type": "log", "title": {"text": "turnaround, times the usual"}, "dtick": "D2"},
+            "xaxis": {"type": "log", "title": {"text": "turnaround, times the usual"}, **ticks(low, low + span)},
             "yaxis": {"rangemode": "tozero", "title": {"text": "hosts"}},
             "shapes": [shape for shape, _ in drawn],
             "annotations": [label for _, label in drawn],
@@ -82,6 +91,18 @@ def distribution(cuts: CutPoints, catalogue: Catalogue) -> Chart | None:
         },
         height=280,
     )
+
+
+def ticks(low: float, high: float) -> dict[str, object]:
+    """Round values on a logarithmic axis between two logarithms, and a little beyond them.
+
+    >>> ticks(0.0, 2.0)["tickvals"]
+    [1.0, 1.5, 2.0, 3.0, 5.0, 7.0]
+    """
+    first, last = math.floor(low / math.log(10.0)), math.ceil(high / math.log(10.0))
+    every = [part * 10.0**power for power in range(first, last + 1) for part in (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)]
+    shown = [round(value, 6) for value in every if math.exp(low) * 0.98 <= value <= math.exp(high) * 1.02]
+    return {"tickmode": "array", "tickvals": shown, "ticktext": [f"{value:g}" for value in shown]}
 
 
 def log10(value: float) -> float:

@@ -1,4 +1,4 @@
-"""A project that has lived a little: hosts that were sent jobs and returned some, batches of every kind, an operator."""
+"""A project that has lived a little: hosts batches of every kind, an operator."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ OPERATOR, PASSWORD = "grace", "correct horse battery"
 CHEAP = Cost(n=2**4)  # to make and to check: nobody guesses at a test
 HOSTS = 24
 ROUNDS = 3
+AT_ONCE = 4  # hosts report together,
+PAUSE_S = 240.0  # and others so much later
 
 
 async def add_operator(server: LiveServer) -> None:
@@ -36,22 +38,21 @@ async def add_hosts(server: LiveServer, count: int) -> list[Host]:
 
 
 async def work_off(server: LiveServer, hosts: Sequence[Host], *, share: float = 1.0) -> int:
-    """Each host asks, computes and reports what it got, but for the last of them; how many jobs were done."""
-    done = 0
-
-    async def one(host: Host, number: int) -> int:
-        tasks = await host.ask(2)
-        finished = tasks[: max(0, round(share * len(tasks)))]
-        for task in finished:
-            await host.compute(task, elapsed_s=300.0 + 40.0 * number)
-        await host.call()
-        return len(finished)
-
+    """Each host asks, computes and reports what it got, one group of hosts after the other; how many jobs were done."""
     await server.feed()
-    for count in await asyncio.gather(*(one(host, number) for number, host in enumerate(hosts))):
-        done += count
+    given = await asyncio.gather(*(host.ask(2) for host in hosts))
+    finished = [tasks[: max(0, round(share * len(tasks)))] for tasks in given]
+
+    async def report(number: int) -> None:
+        for task in finished[number]:
+            await hosts[number].compute(task, elapsed_s=300.0 + 40.0 * number)
+        await hosts[number].call()
+
+    for first in range(0, len(hosts), AT_ONCE):  # the first ones are the fastest
+        await server.forward(PAUSE_S)
+        await asyncio.gather(*(report(number) for number in range(first, min(first + AT_ONCE, len(hosts)))))
     await server.validate()
-    return done
+    return sum(len(tasks) for tasks in finished)
 
 
 async def furnish(server: LiveServer) -> dict[str, BatchId]:
@@ -62,7 +63,7 @@ async def furnish(server: LiveServer) -> dict[str, BatchId]:
     survey = await server.submit(name="survey", jobs={"count": 2 * HOSTS * ROUNDS})
     for _ in range(ROUNDS):
         await work_off(server, hosts)
-        server.clock.forward(1200.0)
+        await server.forward(1200.0)
     ranking = host_statistics(server.store, RankingSettings, server.clock)
     await ranking.statistics.run(full=True)
     rush = await server.submit(name="rush", qos="afap", jobs={"count": 40})
@@ -71,8 +72,11 @@ async def furnish(server: LiveServer) -> dict[str, BatchId]:
     await work_off(server, hosts)
     census = await server.submit(name="census", jobs={"count": 400})
     due = await server.submit(name="conference paper", qos="short_deadline", deadline_s=5 * 3600, jobs={"count": 60})
-    await work_off(server, hosts[:8])
     await tell(server)
+    for place in range(3):
+        await server.forward(20.0)
+        await work_off(server, hosts[8 * place : 8 * place + 8], share=0.5)
+        await tell(server)
     return {"survey": survey, "rush": rush, "huge": huge, "census": census, "due": due}
 
 
@@ -85,7 +89,5 @@ async def tell(server: LiveServer) -> None:
             await duty.step()
     for worker in server.workers:
         await worker.parts.catalogue.refresh_once()
-        await worker.parts.pulse.tell_once()
-        server.clock.forward(10.0)
         await worker.parts.pulse.tell_once()
     await server.background.pulse.tell_once()

@@ -8,15 +8,6 @@ Element.prototype.setAttribute = function set(name, value) {
   else setAttribute.call(this, name, value);
 };
 
-// The library would write style elements into the page, which the page's policy forbids: console.css has them.
-function withoutInlineStyles(id) {
-  if (document.getElementById(id)) return;
-  const mark = document.createElement("meta");
-  mark.id = id;
-  mark.className = "no-inline-styles";
-  document.head.append(mark);
-}
-
 function inColours(value, colours) {
   if (typeof value === "string" && value.startsWith("--")) {
     const [name, opacity] = value.split("/");
@@ -48,6 +39,7 @@ function draw(figure) {
     legend: { orientation: "h", y: -0.18, yanchor: "top", x: 0 },
     hovermode: "x unified",
     dragmode: false,
+    autosize: true,
     ...layout,
     height,
     xaxis: axis(layout.xaxis),
@@ -55,7 +47,6 @@ function draw(figure) {
   };
   const config = { displayModeBar: false, responsive: true };
   plot.style.height = `${height}px`;
-  withoutInlineStyles("plotly.js-style-global");
   Plotly.react(plot, inColours(traces, colours), inColours(full, colours), config);
 }
 
