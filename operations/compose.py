@@ -33,6 +33,7 @@ from jobs.history import INTERVAL_S
 from operations.access.door import AccessDoor
 from operations.accounts import AccountKeys
 from operations.api.files import Files
+from operations.api.progress import ProgressHub
 from operations.api.reading import MAX_BODY_BYTES
 from operations.api.routes import Api
 from operations.batches import Batches
@@ -65,6 +66,8 @@ class WorkerParts:
     catalogue: CatalogueCache
     shards: PostgresShards
     feeder: Feeder
+    door: AccessDoor
+    progress: ProgressHub
     pulse: PulseTeller
 
 
@@ -146,7 +149,7 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             "refill counters": RefillCounters(lambda: fed.last, clock).run,
             "pulse": pulse.run,
         }
-        yield WorkerParts(application, loops, catalogue, shards, fed, pulse)
+        yield WorkerParts(application, loops, catalogue, shards, fed, door, api.hub, pulse)
     finally:
         await shards.close()
         await store.close()

@@ -20,6 +20,7 @@ from operations.access.sign_in import KnownVolunteers, NewSession, SignIn, hash_
 from operations.access.tokens import TokenDesk
 from operations.access.who import (
     COOKIE_VALUE,
+    FORGED,
     PERSON,
     VOLUNTEER,
     csrf_of_cookie,
@@ -39,7 +40,8 @@ MOST_COOKIE_CHARS = 200
 class AccessDoor:
     """One per worker. `middleware` comes before handlers that ask `person_of`; `volunteers` before `volunteer_of`.
 
-    Both refuse with NotSignedInError and ForgedError; whoever is outside of them shows these to people.
+    They refuse a token that is no good with NotSignedInError. What a page of another site had sent in somebody's name
+    is nobody's: `admit` then raises ForgedError, and signing in works.
     """
 
     def __init__(
@@ -73,10 +75,10 @@ class AccessDoor:
             elif value := _cookie(request, PERSON_COOKIE):
                 found = await self.store.session_of_person(hash_of(value), now=self._clock.now())
                 if found is not None and found.person is not None:
-                    request[COOKIE_VALUE] = value
-                    request[PERSON] = person_with(found.person, session=found.session)
                     await self._renew(found)
-                    await self._check_form(request, value)
+                    if await self._is_own_form(request, value):
+                        request[COOKIE_VALUE] = value
+                        request[PERSON] = person_with(found.person, session=found.session)
             return await handler(request)
 
         return identify
@@ -90,10 +92,10 @@ class AccessDoor:
             if value := _cookie(request, VOLUNTEER_COOKIE):
                 found = await self.store.session_of_volunteer(hash_of(value), now=self._clock.now())
                 if found is not None and found.volunteer is not None:
-                    request[COOKIE_VALUE] = value
-                    request[VOLUNTEER] = found.volunteer
                     await self._renew(found)
-                    await self._check_form(request, value)
+                    if await self._is_own_form(request, value):
+                        request[COOKIE_VALUE] = value
+                        request[VOLUNTEER] = found.volunteer
             return await handler(request)
 
         return identify
@@ -103,17 +105,21 @@ class AccessDoor:
         if now - session.seen_at >= RENEWED_EVERY_S:
             await self.store.renew_session(session.renewed(now, self._settings().access))
 
-    async def _check_form(self, request: web.Request, value: str) -> None:
+    async def _is_own_form(self, request: web.Request, value: str) -> bool:
+        """Whether what changes something was sent from one of our pages. Else nobody asks, as far as handlers know."""
         if request.method in SAFE:
-            return
+            return True
         given = request.headers.get("X-CSRF-Token")
         if given is None and request.content_type in FORMS:
             field = (await request.post()).get("csrf")
             given = field if isinstance(field, str) else None
-        if given is None or not hmac.compare_digest(given.encode("utf-8", "replace"), csrf_of_cookie(value).encode()):
-            raise ForgedError
-        if from_elsewhere(request, self._settings().project.url):
-            raise ForgedError
+        known = given is not None and hmac.compare_digest(
+            given.encode("utf-8", "replace"), csrf_of_cookie(value).encode()
+        )
+        if known and not from_elsewhere(request, self._settings().project.url):
+            return True
+        request[FORGED] = True
+        return False
 
     # ------------------------------------------------------------------ in and out
 

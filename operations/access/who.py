@@ -14,7 +14,13 @@ from aiohttp import web
 from domain.access import PersonRecord, Right, Role, Session
 from domain.units import PersonId, SubmitterId
 from domain.volunteers import VolunteerRecord
-from operations.access.errors import NotAllowedError, NotSignedInError, PasswordToChangeError, RoleNeededError
+from operations.access.errors import (
+    ForgedError,
+    NotAllowedError,
+    NotSignedInError,
+    PasswordToChangeError,
+    RoleNeededError,
+)
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer", bound=web.StreamResponse)
@@ -63,6 +69,7 @@ def person_with(
 
 PERSON = web.RequestKey("person", Person)
 VOLUNTEER = web.RequestKey("volunteer", VolunteerRecord)
+FORGED = web.RequestKey("forged", bool)  # a session's cookie came with a form that is not of one of our pages
 COOKIE_VALUE = web.RequestKey("cookie_value", str)
 
 
@@ -76,14 +83,20 @@ def volunteer_of(request: web.Request) -> VolunteerRecord | None:
     return request.get(VOLUNTEER)
 
 
+def present(request: web.Request) -> Person:
+    """Whoever asks. Raises NotSignedInError, and ForgedError where another site's page made the browser ask."""
+    person = person_of(request)
+    if person is None:
+        raise ForgedError if request.get(FORGED) else NotSignedInError
+    return person
+
+
 def admit(request: web.Request, role: Role) -> Person:
     """The person who asks, who may do what people of that role do.
 
     Raises NotSignedInError, RoleNeededError, and PasswordToChangeError before the first password was changed.
     """
-    person = person_of(request)
-    if person is None:
-        raise NotSignedInError
+    person = present(request)
     if person.must_change_password:
         raise PasswordToChangeError
     if not person.may(role):

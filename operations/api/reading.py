@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
+import msgspec.inspect
 from aiohttp import web
 
 from domain.errors import InvalidInputError
@@ -33,7 +34,21 @@ def read_params(request: web.Request, route: Route[Any, Any]) -> Any:
     try:
         return msgspec.convert(given, route.params, strict=False)
     except msgspec.ValidationError as error:
-        raise invalid_field(str(error), given) from None
+        raise _in_words(invalid_field(str(error), given), route.params) from None
+
+
+def _in_words(error: InvalidInputError, params: Any) -> InvalidInputError:
+    """The same, told as people say it where it is a number or a flag."""
+    struct = msgspec.inspect.type_info(params)
+    assert isinstance(struct, msgspec.inspect.StructType)
+    kinds = {one.name: one.type for one in struct.fields}
+    match kinds.get(error.field):
+        case msgspec.inspect.IntType(ge=int(low), le=int(high)):
+            return InvalidInputError(error.field, f"a whole number from {low} to {high}", error.got)
+        case msgspec.inspect.BoolType():
+            return InvalidInputError(error.field, "true or false", error.got)
+        case _:
+            return error
 
 
 async def read_body(request: web.Request, route: Route[Any, Any]) -> Any:
@@ -46,8 +61,8 @@ async def read_body(request: web.Request, route: Route[Any, Any]) -> Any:
 def decoded(raw: bytes, kind: type[T]) -> T:
     """JSON as `kind`. Raises InvalidInputError naming the field."""
     try:
-        if b"\\u0000" in raw and _has_nul(msgspec.json.decode(raw)):
-            raise InvalidInputError("body", "text without the character U+0000", "one")
+        if b"\\u0000" in raw and (found := _nul_in(msgspec.json.decode(raw), "")) is not None:
+            check_text(found[1], found[0] or "body")
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
         raise invalid_field(str(error)) from None
@@ -89,9 +104,22 @@ def invalid_field(text: str, given: Mapping[str, object] | None = None) -> Inval
     return InvalidInputError(where or "body", "a valid value", came or what)
 
 
-def _has_nul(value: object) -> bool:
+def _nul_in(value: object, where: str) -> tuple[str, str] | None:
+    """A field whose text has a U+0000 in it, and the text.
+
+    >>> _nul_in({"jobs": [{"name": "a\\x00"}]}, "")
+    ('jobs[0].name', 'a\\x00')
+    """
     if isinstance(value, str):
-        return "\x00" in value
+        return (where, value) if "\x00" in value else None
+    named: Iterable[tuple[str, object]] = ()
     if isinstance(value, dict):
-        return any("\x00" in key or _has_nul(one) for key, one in value.items())
-    return isinstance(value, list) and any(map(_has_nul, value))
+        named = ((f"{where}.{key}".lstrip("."), one) for key, one in value.items())
+    elif isinstance(value, list):
+        named = ((f"{where}[{number}]", one) for number, one in enumerate(value))
+    for name, one in named:
+        if "\x00" in name:
+            return (where, name)
+        if found := _nul_in(one, name):
+            return found
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,8 +15,8 @@ from domain.clock import Clock
 from domain.errors import UnavailableError
 from operations.access.addresses import address_of
 from operations.access.door import AccessDoor
-from operations.access.errors import NotAllowedError, NotSignedInError, PasswordToChangeError
-from operations.access.who import Person, person_of
+from operations.access.errors import NotAllowedError, PasswordToChangeError
+from operations.access.who import Person, present
 from operations.api.reading import MAX_BODY_BYTES, read_body, read_params
 from operations.api.replies import reply
 from operations.api.table import Ask, Route
@@ -43,17 +43,17 @@ class Table:
             person = allowed(request, route.right)
             ask = Ask(request, person, read_params(request, route), await read_body(request, route))
             answer = await route.handler(ask)
-            if route.right is not Right.READ:
-                await self._note(route, ask)
             if isinstance(answer, web.StreamResponse):
                 return answer
+            if route.right is not Right.READ:
+                await self._note(route, ask, answer)
             return reply(answer, status=route.status)
 
         return handle
 
-    async def _note(self, route: Route[Any, Any], ask: Ask[Any, Any]) -> None:
+    async def _note(self, route: Route[Any, Any], ask: Ask[Any, Any], answer: object) -> None:
         """What was done is done: a database that went away meanwhile does not make it undone."""
-        target = ", ".join(f"{name} {ask.request.match_info[name]}" for name in route.in_path)
+        target = ", ".join(f"{name} {ask.request.match_info[name]}" for name in route.in_path) or _made(answer)
         act = Act(self._clock.now(), ask.person.name, route.name, target, _detail(ask.body), address_of(ask.request))
         try:
             await self._door.store.note_act(act)
@@ -61,11 +61,22 @@ class Table:
             log.warning("not in the audit trail", who=act.who, what=act.what, target=target, why=str(error))
 
 
+def _made(answer: object) -> str:
+    """What was made, by the first key of the answer that is a number's.
+
+    >>> _made({"batch_id": 7, "forecast": None}), _made({"grants": []})
+    ('batch_id 7', '')
+    """
+    if isinstance(answer, Mapping):
+        for key, value in answer.items():
+            if str(key).endswith("_id"):
+                return f"{key} {value}"
+    return ""
+
+
 def allowed(request: web.Request, right: Right) -> Person:
     """Who asks, and may. Raises NotSignedInError, NotAllowedError, PasswordToChangeError."""
-    person = person_of(request)
-    if person is None:
-        raise NotSignedInError
+    person = present(request)
     if person.must_change_password:
         raise PasswordToChangeError
     if right not in person.rights:

@@ -44,7 +44,8 @@ ENTRIES = {
         "Run a SCENARIO (a TOML file, or a shipped one by its name) under each rule, with the same seeds.",
     ),
     "sign": ("operations.cli.signing:sign", "Sign every app file anew."),
-    "token": ("operations.cli.tokens:token", "The token of the JSON API."),
+    "operator": ("operations.cli.operators:operator", "Those who sign in: operators, submitters and viewers."),
+    "token": ("operations.cli.tokens:token", "Tokens of the JSON API."),
     "purge": (
         "operations.cli.purge:purge",
         "Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.",

@@ -48,7 +48,8 @@ async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -
     run.show(
         {"data_dir": str(project.data_dir), "url": url},
         f"project created in {project.data_dir}\n"
-        f"next: muster volunteer add EMAIL --data-dir {run.data_dir}\n"
+        f"next: muster operator add NAME --data-dir {run.data_dir}\n"
+        f"      muster volunteer add EMAIL --data-dir {run.data_dir}\n"
         f"      muster up --data-dir {run.data_dir} --port PORT",
     )
 

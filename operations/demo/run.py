@@ -14,11 +14,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from domain.access import Role
 from domain.apps import App
 from domain.clock import Clock, SystemClock
 from domain.errors import MusterError
 from domain.settings import Settings
 from domain.units import AppId, BatchId
+from operations.access.passwords import one_time_password, stretched
 from operations.accounts import AccountKeys, add_volunteer
 from operations.applications import NewVersion, add_app_version
 from operations.batches import Batches
@@ -74,6 +76,7 @@ async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str
             demo = Demo(project, url, store, clock)
             members, stock_key = await _people(demo, volunteers, seed)
             await _application(demo)
+            screen.say(f"console: {url}console/ while it lasts; sign in as demo with {await _operator(demo)}")
             ids = [await demo.batches().submit(batch, folder=None) for batch in plan.batches()]
             screen.say(f"serving on {url}: four batches submitted, {volunteers} volunteers are coming …")
             crowd = Crowd(members, scheduler_url=f"{url}scheduler", folder=folder / "crowd", clock=clock, seed=seed)
@@ -144,6 +147,16 @@ async def _people(demo: Demo, count: int, seed: int) -> tuple[list[Member], str]
     profiles = draw_profiles(count, seed=seed)
     members = [Member(profile, await added(profile.email)) for profile in profiles]
     return members, await added("stock-client@crowd.invalid")
+
+
+async def _operator(demo: Demo) -> str:
+    """The password of the operator demo, who has just been added."""
+    password = one_time_password()
+    kept = await asyncio.to_thread(stretched, password)
+    await demo.store.access.add_person(
+        "demo", role=Role.OPERATOR, submitter_id=None, password=kept, one_time_until=None, now=demo.clock.now()
+    )
+    return password
 
 
 async def _application(demo: Demo) -> None:

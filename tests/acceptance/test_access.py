@@ -1,0 +1,170 @@
+"""Who may do what over the API: tokens with scopes, sessions with forms, submitters and their own batches; and keys,
+pages and events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import muster
+from domain.access import Role
+from domain.errors import MusterError
+from operations.access.door import PERSON_COOKIE
+from operations.access.passwords import Cost, stretched
+from operations.access.who import csrf_of_cookie
+from operations.accounts import AccountKeys
+from operations.client import ApiError, Client
+from tests.acceptance.server import LiveServer, a_batch
+from transfer.keys import load_keys
+
+
+def client_of(server: LiveServer, token: str | None = None) -> Client:
+    own = AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token()
+    return Client(server.url, token or own)
+
+
+async def a_person(server: LiveServer, name: str, role: Role, submitter: str | None = None) -> None:
+    """Somebody who has chosen a password: the name and more."""
+    submitter_id = None if submitter is None else (await server.store.people.submitter(submitter)).submitter_id
+    kept = stretched(f"{name} knows this", Cost(2, 8, 1))
+    await server.store.access.add_person(
+        name, role=role, submitter_id=submitter_id, password=kept, one_time_until=None, now=server.clock.now()
+    )
+
+
+async def a_token(server: LiveServer, person: str, *scopes: str) -> str:
+    async with client_of(server) as client:
+        return (await client.add_token("test", person=person, scopes=scopes or None))["value"]
+
+
+async def refused(call: Any, status: int) -> str:
+    with pytest.raises(ApiError) as caught:
+        await call
+    assert caught.value.status == status
+    return str(caught.value)
+
+
+async def test_each_may_do_what_role_and_scopes_say(server: LiveServer) -> None:
+    await server.add_app()
+    async with client_of(server) as operator:
+        await operator.add_submitter("lab")
+    for name, role, submitter in (
+        ("vic", Role.VIEWER, None),
+        ("sue", Role.SUBMITTER, "lab"),
+        ("ola", Role.OPERATOR, None),
+    ):
+        await a_person(server, name, role, submitter)
+
+    async with client_of(server, await a_token(server, "vic")) as viewer:
+        assert (await viewer.me())["scopes"] == ["read"]
+        assert await viewer.batches() == []
+        assert "needs the scope submit" in await refused(viewer.submit(a_batch()), 403)
+        assert "needs the scope operate" in await refused(viewer.set_setting("deadline.p_tight", 0.8), 403)
+    async with client_of(server, await a_token(server, "sue")) as submitter:
+        own = await submitter.submit(a_batch())
+        assert (await submitter.batch(own))["submitter"] == "lab"
+        assert await refused(submitter.submit(a_batch(submitter="default")), 403) == "sue submits as lab"
+        others = await server.submit()
+        assert "another submitter's" in await refused(submitter.abort(others), 403)
+        assert (await submitter.abort(own))["state"] == "aborted"
+        assert await refused(submitter.people(), 403)
+    async with client_of(server, await a_token(server, "ola", "read")) as reader:
+        assert await refused(reader.abort(others), 403)
+    token = await a_token(server, "ola")
+    async with client_of(server, token) as operator:
+        assert (await operator.abort(others))["state"] == "aborted"
+        assert await operator.set_setting("deadline.p_tight", 0.8, why="they waited") == 0.8
+        [change, *_] = await operator.setting_changes()
+        assert (change["by"], change["to"], change["why"]) == ("ola", 0.8, "they waited")
+        acts = [(act["who"], act["what"], act["target"]) for act in await operator.audit()]
+        assert acts[:2] == [
+            ("ola", "set_setting", "key deadline.p_tight"),
+            ("ola", "abort_batch", f"batch_id {others}"),
+        ]
+        [mine] = [one for one in await operator.tokens() if one["last_used_at"] is not None and one["person_id"] == 3][
+            -1:
+        ]
+        await operator.revoke_token(mine["token_id"])
+        assert "was revoked" in await refused(operator.me(), 401)
+
+
+async def test_a_browser_signs_in_and_its_changes_need_the_forms_secret(server: LiveServer) -> None:
+    await a_person(server, "ola", Role.OPERATOR)
+    door = server.workers[0].parts.door
+    new = await door.signing.person("ola", "ola knows this", address="127.0.0.1", agent="Browser")
+    url = f"{server.url}api/v1/settings/deadline.p_tight"
+
+    async def put(**headers: str) -> tuple[int, Mapping[str, Any]]:
+        sent = {"Cookie": f"{PERSON_COOKIE}={new.value}", **headers}
+        async with server.http.put(url, json={"value": 0.7}, headers=sent) as response:
+            return response.status, await response.json(content_type=None)
+
+    secret = {"X-CSRF-Token": csrf_of_cookie(new.value)}
+    assert (await put())[0] == 403
+    assert (await put(**{"X-CSRF-Token": "0" * 64}))[0] == 403
+    assert (await put(**secret, **{"Sec-Fetch-Site": "cross-site"}))[0] == 403
+    assert await put(**secret) == (200, {"key": "deadline.p_tight", "value": 0.7})
+    await door.people.end_sessions("ola")
+    assert (await put(**secret))[0] == 401
+
+
+async def test_a_submission_sent_again_with_its_key_is_done_once(server: LiveServer) -> None:
+    await server.add_app()
+    key = {"Idempotency-Key": "once"}
+
+    async def submit(body: Mapping[str, object]) -> tuple[int, Mapping[str, Any]]:
+        token = AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token()
+        headers = {**key, "Authorization": f"Bearer {token}"}
+        async with server.http.post(f"{server.url}api/v1/batches", json=body, headers=headers) as response:
+            return response.status, await response.json(content_type=None)
+
+    answers = await asyncio.gather(*(submit(a_batch()) for _ in range(3)))
+    again = await submit(dict(reversed(a_batch().items())))
+    other = await submit(a_batch(jobs={"count": 2}))
+
+    assert {status for status, _ in answers} == {201}
+    assert {answer["batch_id"] for _, answer in (*answers, again)} == {answers[0][1]["batch_id"]}
+    assert again[1]["forecast"] is not None
+    assert (other[0], other[1]["title"]) == (409, "conflict")
+    assert len(await server.store.views.batches(limit=10)) == 1
+
+
+async def test_lists_come_in_pages_and_a_cursor_is_for_its_own_list(server: LiveServer) -> None:
+    await server.add_app()
+    ids = [await server.submit() for _ in range(3)]
+
+    first = await server.create("GET", "/batches?limit=2")
+    second = await server.create("GET", f"/batches?limit=2&cursor={first['next_cursor']}")
+    status, wrong = await server.api("GET", f"/apps?cursor={first['next_cursor']}")
+
+    assert [one["batch_id"] for page in (first, second) for one in page["batches"]] == ids[::-1]
+    assert second["next_cursor"] is None
+    assert (status, wrong["field"]) == (422, "cursor")
+
+
+async def test_a_batch_is_watched_until_it_ends(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit(jobs={"count": 3})
+    seen: list[Mapping[str, Any]] = []
+
+    async with client_of(server) as client:
+        async for event in client.watch(batch_id):
+            seen.append(event)
+            if len(seen) == 1:
+                await client.abort(batch_id)
+        assert await refused(anext(client.watch(999)), 404) == "no batch 999"
+
+    assert [(one["state"], one["unsent"]) for one in (seen[0], seen[-1])] == [("active", 3), ("aborted", 0)]
+    assert server.workers[0].parts.progress.listening == 0
+
+
+async def test_the_client_of_scripts_is_told_what_is_wrong(server: LiveServer) -> None:
+    def ask() -> str:
+        with muster.SyncClient(server.url, "wrong") as client, pytest.raises(MusterError) as caught:
+            client.batches()
+        return str(caught.value)
+
+    assert "the token is unknown" in await asyncio.to_thread(ask)
