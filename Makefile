@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BESIDE := $(MAKE) --no-print-directory
 
-.PHONY: setup system demo test lint unit main second-postgres e2e faults bench clean
+.PHONY: setup system demo test lint unit main second-postgres e2e faults bench policy-quality clean
 
 setup: $(STAMP)
 
@@ -61,7 +61,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.decide
 	$(BIN)/python -m benchmarks.dispatch
 
-# The tables and charts of docs/policy-quality.md: an hour or more. PYTHON and SEEDS may be given.
+# The tables and charts of docs/policy-quality.md: an hour or more. SEEDS=10 for more seeds.
 SEEDS ?= 5
 policy-quality: setup
 	$(BIN)/python -m benchmarks.policy_quality --seeds $(SEEDS) --processes 2

@@ -1,0 +1,181 @@
+"""Nothing that decides is the simulator's own: what the services of a run are made of, down to the last function."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import simulator
+from operations.simulating import duties
+from simulator.engine import Engine
+from simulator.loop import run_without_threads
+from simulator.run import warnings_only
+from store.memory import MemoryStore
+from tests.unit.simulator.rig import PlainScenario, a_batch
+
+FOLDER = Path(simulator.__file__).parent
+DECIDING = ("feeder", "scheduler", "jobs", "hoststats", "batch_estimator", "lifecycle", "priority", "wire", "domain")
+OURS = (*DECIDING, "operations", "simulator")
+
+# What services stand on in a run: time, the catalogue as it is read, files that are not there, notes of what happened.
+PLUMBING = {
+    "VirtualClock",
+    "CatalogueOfTheMoment",
+    "NoFiles",
+    "OneKey",
+    "NoPauses",
+    "Record",
+    "RecordedLedger",
+    "RecordedOverdue",
+    "RecordedUnsettled",
+}
+BUILT_BY = "Services"  # whose lambdas say which settings of the moment a service is given
+
+
+def a_run() -> Engine:
+    engine = Engine(
+        PlainScenario(batches=[a_batch("rush", jobs=10), a_batch("bulk", qos="throughput", jobs=10)]),
+        1,
+        store=lambda clock: MemoryStore(),
+        settings={},
+        more_duties=duties,
+        watch=lambda at: None,
+    )
+    with warnings_only():
+        run_without_threads(engine.run())
+    return engine
+
+
+def owner_of(thing: object) -> str:
+    return (getattr(thing, "__module__", None) or "").partition(".")[0]
+
+
+def parts_of(thing: object) -> Iterator[object]:
+    """What an object of ours holds on to, and what a function was closed over."""
+    if isinstance(thing, dict):
+        yield from thing.values()
+    elif isinstance(thing, (list, tuple, set, frozenset)):
+        yield from thing
+    elif isinstance(thing, types.MethodType):
+        yield from (thing.__self__, thing.__func__)
+    elif isinstance(thing, functools.partial):
+        yield from (thing.func, *thing.args, *thing.keywords.values())
+    elif isinstance(thing, types.FunctionType):
+        yield from (cell.cell_contents for cell in thing.__closure__ or ())
+    elif owner_of(type(thing)) in OURS:
+        yield from vars(thing).values() if hasattr(thing, "__dict__") else ()
+        slots = {name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())}
+        yield from (getattr(thing, name) for name in sorted(slots) if hasattr(thing, name))
+
+
+def of_the_simulator(thing: object) -> str | None:
+    """The name of what is the simulator's own."""
+    if isinstance(thing, types.FunctionType):
+        return thing.__qualname__.partition(".")[0] if owner_of(thing) == "simulator" else None
+    return type(thing).__name__ if owner_of(type(thing)) == "simulator" else None
+
+
+def own_parts(roots: list[object]) -> set[str]:
+    """All that is reached from these without going through anything of the simulator's own, or of the store."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = list(roots)
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or isinstance(thing, (type, types.ModuleType)) or owner_of(type(thing)) == "store":
+            continue
+        seen.add(id(thing))
+        name = of_the_simulator(thing)
+        if name is not None:
+            found.add(name)
+        else:
+            waiting.extend(parts_of(thing))
+    return found
+
+
+def test_services_hold_nothing_of_the_simulator_but_what_they_stand_on() -> None:
+    services = a_run().services
+
+    found = own_parts([services.requests, services.feeder, services.jobs, services.ranking, services.estimator])
+
+    assert {"RecordedLedger", "RecordedUnsettled", "VirtualClock"} <= found  # the search goes deep enough
+    assert found - PLUMBING <= {BUILT_BY}
+
+
+def test_the_search_finds_a_substitute() -> None:
+    services = a_run().services
+    substitute = types.FunctionType(owner_of.__code__, {})
+    substitute.__module__ = "simulator.better"
+
+    services.requests._giver._decide = substitute  # type: ignore[assignment]
+
+    assert "owner_of" in own_parts([services.requests]) - PLUMBING
+
+
+def test_after_a_run_no_deciding_module_has_anything_of_the_simulator() -> None:
+    a_run()
+    replaced = [
+        f"{name}.{attribute}"
+        for name, module in sorted(sys.modules.items())
+        if name.partition(".")[0] in DECIDING
+        for attribute, thing in vars(module).items()
+        if (inspect.isfunction(thing) or inspect.isclass(thing)) and owner_of(thing) in ("simulator", "operations")
+    ]
+    members = [
+        f"{name}.{attribute}.{member}"
+        for name, module in sorted(sys.modules.items())
+        if name.partition(".")[0] in DECIDING
+        for attribute, thing in vars(module).items()
+        if inspect.isclass(thing) and owner_of(thing) in DECIDING
+        for member, function in vars(thing).items()
+        if inspect.isfunction(function) and owner_of(function) == "simulator"
+    ]
+
+    assert replaced == members == []
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(FOLDER.glob("*.py")):
+        yield path.name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported_from(tree: ast.Module) -> dict[str, str]:
+    """Names in a module, and the packages they come from."""
+    return {
+        (alias.asname or alias.name): node.module.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+
+
+def test_no_class_of_the_simulator_is_a_kind_of_a_deciding_one() -> None:
+    kinds = [
+        f"{name}: {node.name}"
+        for name, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+        if isinstance(base, ast.Name) and base.id != "MusterError" and imported_from(tree).get(base.id) in DECIDING
+    ]
+
+    assert kinds == []
+
+
+def test_every_service_of_a_run_is_built_by_its_own_package() -> None:
+    (tree,) = [tree for name, tree in sources() if name == "services.py"]
+    built = {
+        ast.unparse(node.func)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("build")
+    }
+
+    assert built >= {
+        f"{package}.build.build" for package in ("feeder", "scheduler", "jobs", "hoststats", "batch_estimator")
+    }
+    assert all(name.partition(".")[0] in DECIDING for name in built)
