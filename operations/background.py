@@ -9,6 +9,7 @@ import structlog
 
 from domain.clock import Clock
 from operations.compose import build_background
+from operations.metrics.board import Board
 from operations.project import Project
 from operations.worker import run_until
 
@@ -18,13 +19,14 @@ log = structlog.get_logger()
 class Background:
     """One process per node; each duty runs once per cluster, under its own lock."""
 
-    def __init__(self, project: Project, clock: Clock) -> None:
+    def __init__(self, project: Project, clock: Clock, *, board: Board | None = None) -> None:
         self._project = project
+        self._board = board
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
         """Do the duties until `stop` is set."""
-        async with build_background(self._project, self._clock) as parts:
+        async with build_background(self._project, self._clock, board=self._board) as parts:
             say_ready()
             log.info("background duties run", duties=sorted(parts.tasks))
             await run_until(stop, parts.tasks)

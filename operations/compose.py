@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -42,11 +41,13 @@ from operations.console.build import build_console
 from operations.counters import RefillCounters, RequestCounters
 from operations.door import LedgerDoor
 from operations.duty import Duty
-from operations.metrics import Metrics
+from operations.metrics.board import Board, OwnBoard
+from operations.metrics.build import BackgroundStatus, WorkerStatus
 from operations.pauses import ClockCheck, NodePauses
 from operations.project import Project
 from operations.pulse import BackgroundPulse, PulseTeller, WorkerPulse
 from operations.relaxing import RELAX_EVERY_S, GateRelaxer
+from operations.request_ids import PageCounters, RequestIds
 from operations.site.attach import AttachFlow
 from scheduler.service import Ports as SchedulerPorts
 from store.postgres import PostgresStore, open_store
@@ -68,6 +69,7 @@ class WorkerParts:
     feeder: Feeder
     door: AccessDoor
     progress: ProgressHub
+    status: WorkerStatus
     pulse: PulseTeller
 
 
@@ -77,21 +79,25 @@ class BackgroundParts:
 
     catalogue: CatalogueCache
     duties: tuple[Duty, ...]
+    status: BackgroundStatus
     pulse: PulseTeller
 
     @property
     def tasks(self) -> dict[str, Loop]:
         """Loops by name."""
-        return {
-            "catalogue": self.catalogue.run,
-            "pulse": self.pulse.run,
-            **{duty.name: duty.run for duty in self.duties},
-        }
+        measuring = {"measuring": self.status.reporter.run, "measuring the project": self.status.cluster.run}
+        lasting = {"catalogue": self.catalogue.run, "pulse": self.pulse.run, **measuring}
+        return {**lasting, **{duty.name: duty.run for duty in self.duties}}
 
 
 @asynccontextmanager
-async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerParts]:
-    """A request worker, its job array filled once. `project.database_url` must be set."""
+async def build_worker(
+    project: Project, clock: Clock, *, board: Board | None = None, name: str = "worker 0"
+) -> AsyncIterator[WorkerParts]:
+    """A request worker, its job array filled once. `project.database_url` must be set.
+
+    What it measures goes to the node's `board`, to one of its own without that.
+    """
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)
     shards = store.shards()
@@ -111,6 +117,21 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             ),
             clock,
         )
+        refills, pages = RefillCounters(lambda: fed.last, clock), PageCounters()
+        status = WorkerStatus(
+            name,
+            board or OwnBoard(),
+            store=store,
+            shards=shards,
+            feeder=fed,
+            catalogue=catalogue,
+            clock_check=clock_check,
+            pauses=pauses,
+            requests=counters,
+            refills=refills,
+            pages=pages,
+            clock=clock,
+        )
         account_keys = AccountKeys(keys.account_secret)
         door = AccessDoor(
             store.access,
@@ -124,7 +145,7 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             web.post("/scheduler", handler.handle),
             *files.routes,
             *AttachFlow(store.volunteers, account_keys, catalogue, clock).routes(),
-            *Metrics(store.forecasts, clock).routes(),
+            *status.pages.routes(),
         ]
         batches = Batches(store, files.downloads, clock)
         api = Api(
@@ -137,19 +158,21 @@ async def build_worker(project: Project, clock: Clock) -> AsyncIterator[WorkerPa
             settings=lambda: catalogue.catalogue().settings,
         )
         console = build_console(store, catalogue, batches, door, clock)
-        figures = WorkerPulse(counters, fed.array, fed.report, catalogue, clock)
-        pulse = PulseTeller(f"{platform.node()}: worker {os.getpid()}", figures, store.process_reports, clock)
         application = mounted(routes, api.application(), console, catalogue.catalogue().settings.project.url)
+        figures = WorkerPulse(counters, fed.array, fed.report, catalogue, clock)
+        pulse = PulseTeller(f"{platform.node()}: {name}", figures, store.process_reports, clock)
+        RequestIds(pages, clock, path_of(catalogue.catalogue().settings.project.url)).join(application)
         loops: dict[str, Loop] = {
             "catalogue": catalogue.run,
             "clock check": clock_check.run,
             "shards": shards.run,
             "feeder": fed.run,
             "counters": counters.run,
-            "refill counters": RefillCounters(lambda: fed.last, clock).run,
+            "refill counters": refills.run,
+            "measuring": status.reporter.run,
             "pulse": pulse.run,
         }
-        yield WorkerParts(application, loops, catalogue, shards, fed, door, api.hub, pulse)
+        yield WorkerParts(application, loops, catalogue, shards, fed, door, api.hub, status, pulse)
     finally:
         await shards.close()
         await store.close()
@@ -168,11 +191,16 @@ def _transfer(
     )
 
 
+def path_of(master_url: str) -> str:
+    """What the master URL has behind its port, without the slash at its end."""
+    return urlsplit(master_url).path.rstrip("/")
+
+
 def mounted(
     routes: list[web.RouteDef], api: web.Application, console: web.Application, master_url: str
 ) -> web.Application:
     """The routes below the path of the master URL, the API and the console beside them."""
-    prefix = urlsplit(master_url).path.rstrip("/")
+    prefix = path_of(master_url)
     # The root application's limit holds for the API too; everything else reads its body piece by piece.
     application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.add_routes(
@@ -184,7 +212,9 @@ def mounted(
 
 
 @asynccontextmanager
-async def build_background(project: Project, clock: Clock) -> AsyncIterator[BackgroundParts]:
+async def build_background(
+    project: Project, clock: Clock, *, board: Board | None = None
+) -> AsyncIterator[BackgroundParts]:
     """The background duties. `project.database_url` must be set."""
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)
@@ -224,10 +254,11 @@ async def build_background(project: Project, clock: Clock) -> AsyncIterator[Back
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
             )
         )
+        status = BackgroundStatus(board or OwnBoard(), store=store, duties=duties, clock=clock)
         pulse = PulseTeller(
             f"{platform.node()}: background", BackgroundPulse(duties, clock), store.process_reports, clock
         )
-        yield BackgroundParts(catalogue, duties, pulse)
+        yield BackgroundParts(catalogue, duties, status, pulse)
     finally:
         await locks.close()
         await store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping
 from statistics import median
@@ -12,6 +13,7 @@ from domain.clock import Clock
 from domain.refusals import RefusalCode
 from domain.units import Seconds
 from feeder.refill import Refill
+from operations.metrics.catalogue import LATENCY_S
 
 LOG_EVERY_S = Seconds(60.0)
 LOOK_EVERY_S = Seconds(0.25)  # refills come about once a second; one that is missed does not matter
@@ -27,13 +29,20 @@ class RequestCounters:
         self.totals: Counter[str] = Counter()
         self.refusals: Counter[RefusalCode] = Counter()
         self.took_s = 0.0
+        self.latency = [0] * (len(LATENCY_S) + 1)  # answered requests by how long they took
 
     def request_answered(
         self, *, sent: int, resent: int, reports: int, refusals: Mapping[RefusalCode, int], took_s: Seconds
     ) -> None:
-        self.totals.update(requests=1, sent=sent, resent=resent, reports=reports)
-        self.refusals.update(refusals)
+        totals = self.totals
+        totals["requests"] += 1
+        totals["sent"] += sent
+        totals["resent"] += resent
+        totals["reports"] += reports
+        if refusals:
+            self.refusals.update(refusals)
         self.took_s += took_s
+        self.latency[bisect_left(LATENCY_S, took_s)] += 1
 
     def request_failed(self, status: int) -> None:
         self.totals.update({"requests": 1, f"status_{status}": 1})
@@ -58,6 +67,9 @@ class RefillCounters:
         self._seen: Refill | None = None
         self._took_s: list[float] = []
         self._placed = 0
+        self.latency = [0] * (len(LATENCY_S) + 1)  # all there ever were, by how long they took
+        self.took_s = 0.0
+        self.placed = 0
 
     async def run(self) -> None:
         """Log what each minute brought, and in the end what the rest of one brought."""
@@ -80,6 +92,9 @@ class RefillCounters:
         if refill.placed:
             self._took_s.append(refill.took_s)
             self._placed += refill.placed
+            self.latency[bisect_left(LATENCY_S, refill.took_s)] += 1
+            self.took_s += refill.took_s
+            self.placed += refill.placed
 
     def _log(self) -> None:
         if self._took_s:

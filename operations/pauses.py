@@ -46,6 +46,13 @@ class ClockCheck:
         self._database = database
         self._clock = clock
         self._drift_s = Seconds(0.0)
+        self.round_trip_s = Seconds(0.0)  # of the last check that was answered
+        self.answered = False  # whether the last check was
+
+    @property
+    def drift_s(self) -> Seconds:
+        """This node's clock less the database's, as of the last check."""
+        return self._drift_s
 
     def refuse_work_because(self, now: Instant) -> str | None:
         """A sentence when the clocks differ by 5 s or more."""
@@ -55,9 +62,11 @@ class ClockCheck:
 
     async def check_once(self) -> Seconds:
         """Measure the drift: node minus database, seconds."""
-        before = self._clock.now()
+        before, asked_at = self._clock.now(), self._clock.monotonic()
+        self.answered = False
         database_now = await self._database.database_now()
         after = self._clock.now()
+        self.answered, self.round_trip_s = True, Seconds(self._clock.monotonic() - asked_at)
         self._drift_s = Seconds((before + after) / 2 - database_now)
         if abs(self._drift_s) >= WARN_S:
             log.warning("the clock differs from the database's", drift_s=round(self._drift_s, 3))

@@ -8,6 +8,7 @@ import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ import uvloop
 from domain.clock import SystemClock
 from operations.background import Background
 from operations.logs import configure_logs
+from operations.metrics.board import Board, FolderBoard
 from operations.project import Project, open_project
 from operations.worker import Worker
 
@@ -27,17 +29,26 @@ COLLECT_AFTER = (50_000, 20, 50)  # new objects, and collections of the younger 
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The project, and where the processes of the node leave what they measure."""
+
+    project: Project
+    board: Board | None
+
+
 @click.group()
 @click.option("--data-dir", type=click.Path(path_type=Path), required=True)
 @click.option(
     "--database-url", required=True, envvar="MUSTER_DATABASE_URL"
 )  # in the environment: it may hold a password
+@click.option("--run-dir", type=click.Path(path_type=Path), default=None, help="Where the node's processes meet.")
 @click.option("--log-level", default="info")
 @click.pass_context
-def main(context: click.Context, data_dir: Path, database_url: str, log_level: str) -> None:
+def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Path | None, log_level: str) -> None:
     """Run one process of a node. Use `muster up` instead."""
     configure_logs(log_level, lasting=True)
-    context.obj = open_project(data_dir, database_url)
+    context.obj = Place(open_project(data_dir, database_url), FolderBoard(run_dir) if run_dir is not None else None)
 
 
 @main.command()
@@ -45,16 +56,17 @@ def main(context: click.Context, data_dir: Path, database_url: str, log_level: s
 @click.option("--port", type=int, required=True)
 @click.option("--number", type=int, required=True)
 @click.pass_obj
-def worker(project: Project, host: str, port: int, number: int) -> None:
+def worker(place: Place, host: str, port: int, number: int) -> None:
     """Answer clients."""
-    _run(lambda stop: Worker(project, SystemClock(), host=host, port=port, number=number).run(stop, _say_ready))
+    made = Worker(place.project, SystemClock(), host=host, port=port, number=number, board=place.board)
+    _run(lambda stop: made.run(stop, _say_ready))
 
 
 @main.command()
 @click.pass_obj
-def background(project: Project) -> None:
+def background(place: Place) -> None:
     """Run the duties that must not stall a request."""
-    _run(lambda stop: Background(project, SystemClock()).run(stop, _say_ready))
+    _run(lambda stop: Background(place.project, SystemClock(), board=place.board).run(stop, _say_ready))
 
 
 def _say_ready() -> None:

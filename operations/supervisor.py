@@ -43,8 +43,13 @@ class Child:
     arguments: Sequence[str]
     process: asyncio.subprocess.Process | None = None
     deaths: int = 0
+    restarts: int = 0  # ever
     started_s: Seconds = Seconds(0.0)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def runs(self) -> bool:
+        """Whether it runs, and has said that it is ready."""
+        return self.ready.is_set() and self.process is not None and self.process.returncode is None
 
 
 def check_port_free(host: str, port: int) -> None:
@@ -124,6 +129,8 @@ class Supervisor:
             code = await child.process.wait()
             if self._stopping.is_set():
                 return
+            child.ready.clear()
+            child.restarts += 1
             lived_s = self._clock.monotonic() - child.started_s
             child.deaths = 1 if lived_s > HEALTHY_S else child.deaths + 1
             pause_s = restart_pause_s(child.deaths)

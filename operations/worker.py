@@ -12,6 +12,7 @@ from aiohttp import web
 from domain.clock import Clock
 from domain.errors import MusterError
 from operations.compose import WorkerParts, build_worker
+from operations.metrics.board import Board
 from operations.project import Project
 
 SHUTDOWN_S = 10.0  # requests under way have this long to end
@@ -28,8 +29,11 @@ class TaskEndedError(MusterError):
 class Worker:
     """One process that clients talk to. Several share a port."""
 
-    def __init__(self, project: Project, clock: Clock, *, host: str, port: int, number: int) -> None:
+    def __init__(
+        self, project: Project, clock: Clock, *, host: str, port: int, number: int, board: Board | None = None
+    ) -> None:
         self._project = project
+        self._board = board
         self._clock = clock
         self._host = host
         self._port = port
@@ -38,7 +42,9 @@ class Worker:
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
         """Serve until `stop` is set. A background task that breaks ends the worker, and it is started anew."""
         async with AsyncExitStack() as stack:
-            parts: WorkerParts = await stack.enter_async_context(build_worker(self._project, self._clock))
+            name = f"worker {self._number}"
+            built = build_worker(self._project, self._clock, board=self._board, name=name)
+            parts: WorkerParts = await stack.enter_async_context(built)
             await take_share(parts, self._clock)
             runner = web.AppRunner(parts.application, access_log=None, shutdown_timeout=SHUTDOWN_S)
             await runner.setup()

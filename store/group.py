@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -79,6 +79,7 @@ class Grouped(Generic[Ask, Answer]):
         self._running: set[asyncio.Task[None]] = set()
         self._gathering = False
         self._served = 0  # groups
+        self.sizes: Counter[int] = Counter()  # groups by how many were in them
         self._closed = False
 
     async def ask(self, ask: Ask) -> Answer:
@@ -94,6 +95,14 @@ class Grouped(Generic[Ask, Answer]):
         self._waiting.append((ask, answer))
         self._start()
         return await answer
+
+    def waiting(self) -> int:
+        """How many asks wait for the next group."""
+        return len(self._waiting)
+
+    def connected(self) -> int:
+        """How many lanes have a connection."""
+        return sum(lane.serves() for lane in self._lanes)
 
     async def close(self) -> None:
         """Finish what is waiting, then let go of the connections."""
@@ -166,6 +175,7 @@ class Grouped(Generic[Ask, Answer]):
             finally:
                 self._gathering = False
             self._start()
+            self.sizes[len(group)] += 1
             await self._serve(lane, group)
             if lane.is_new and not lane.serves():
                 self._sit_out(lane, _lost_at_once())

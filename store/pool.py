@@ -89,6 +89,7 @@ class Database:
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record], dsn: str) -> None:
         self._pool = pool
         self.dsn = dsn
+        self.calls = 0  # of the pool: statements, and transactions whatever is in them
 
     @classmethod
     async def open(cls, dsn: str, *, min_size: int, max_size: int) -> Database:
@@ -106,13 +107,19 @@ class Database:
         except LOST:
             self._pool.terminate()
 
+    def connections(self) -> tuple[int, int, int]:
+        """Of the pool: idle ones, all, and the most there may be."""
+        return self._pool.get_idle_size(), self._pool.get_size(), self._pool.get_max_size()
+
     async def fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
         """Every row of sql/<query>.sql."""
+        self.calls += 1
         with lost_means_unavailable():
             return await self._pool.fetch(load(query), *arguments)
 
     async def fetch_one(self, query: str, *arguments: object) -> asyncpg.Record | None:
         """The first row of sql/<query>.sql; None when there is none."""
+        self.calls += 1
         with lost_means_unavailable():
             return await self._pool.fetchrow(load(query), *arguments)
 
@@ -123,6 +130,7 @@ class Database:
         An OSError of the caller's own, who may be reading files inside, stays what it is; a connection that is lost
         and a command that takes too long are UnavailableError.
         """
+        self.calls += 1
         with lost_means_unavailable():
             connection = await self._pool.acquire()
         try:

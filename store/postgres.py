@@ -7,6 +7,7 @@ from domain.settings import SchedulerSettings, Settings
 from store.access import PostgresAccess
 from store.applications import PostgresApplications
 from store.duties import DatabaseClock, DutyLocks
+from store.figures import PostgresFigures
 from store.forecasting import PostgresForecasting
 from store.forecasts import PostgresForecasts
 from store.hav_tables import PostgresHavTables
@@ -69,6 +70,7 @@ class PostgresStore:
         self.process_reports = PostgresProcessReports(database)
         self.simulations = PostgresSimulations(database)
         self.clock = DatabaseClock(database)
+        self.figures = PostgresFigures(database, self.ledger)
 
     def shards(self) -> PostgresShards:
         """This worker's part of the shards, on a connection of its own; its owner runs and closes it."""

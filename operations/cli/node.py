@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from domain.clock import SystemClock
 from domain.errors import InvalidInputError
-from operations.cli.context import DEFAULT_DATA_DIR, Run, command
+from operations.cli.context import DEFAULT_DATA_DIR, Run, command, to_json
 from operations.cli.settings import parsed
 from operations.database import database_dsn, release_database
 from operations.install import install
 from operations.logs import configure_logs
+from operations.metrics.node import NodeStatus, run_folder, telling
 from operations.project import open_project
 from operations.supervisor import Child, Supervisor, check_port_free
 from store.migrate import migrate as migrate_database
 
+METRICS_PORT = 9464  # of the supervisor, unless told
 RETRY_S = 5.0  # a table that a migration changes was in use
 
 
@@ -78,30 +82,69 @@ async def migrate(run: Run, pre_only: bool) -> None:
 @click.option("--host", default="0.0.0.0", show_default=True, help="The address to listen on.")  # noqa: S104  a public server
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True)
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Request workers.")
+@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Where the supervisor tells metrics.")
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), default=None, help="0 = nowhere. [default: 9464, if it is free]"
+)
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
-def up(data_dir: Path, database_url: str | None, host: str, port: int, workers: int, log_level: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object when all processes serve.")
+def up(data_dir: Path, database_url: str | None, **options: Any) -> None:
     """Run all services until SIGTERM or Ctrl-C."""
-    configure_logs(log_level)
-    asyncio.run(_up(data_dir, database_url, host, port, workers, log_level))
+    configure_logs(options["log_level"])
+    asyncio.run(_up(data_dir, database_url, Serving(**options)))
 
 
-async def _up(data_dir: Path, database_url: str | None, host: str, port: int, workers: int, log_level: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a node serves, as `muster up` was told."""
+
+    host: str
+    port: int
+    workers: int
+    metrics_host: str
+    metrics_port: int | None
+    log_level: str
+    as_json: bool
+
+    def children(self, data_dir: Path, run_dir: Path) -> list[Child]:
+        """The processes of the node."""
+        common = ["--data-dir", str(data_dir), "--run-dir", str(run_dir), "--log-level", self.log_level]
+        where = ["--host", self.host, "--port", str(self.port)]
+        workers = [
+            Child(f"worker {number}", [*common, "worker", *where, "--number", str(number)])
+            for number in range(self.workers)
+        ]
+        return [Child("background", [*common, "background"]), *workers]
+
+    def say(self) -> None:
+        """That every process is ready."""
+        url = f"http://{self.host}:{self.port}/"
+        if self.as_json:
+            click.echo(to_json({"serving": url, "workers": self.workers}))
+        else:
+            click.echo(f"serving on {url} with {self.workers} worker(s); Ctrl-C stops", err=True)
+
+
+async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> None:
     project = open_project(data_dir, database_url)
-    check_port_free(host, port)
+    check_port_free(serving.host, serving.port)
     dsn = await database_dsn(project)
     try:
-        common = ["--data-dir", str(project.data_dir), "--log-level", log_level]
-        children = [Child("background", [*common, "background"])]
-        for number in range(workers):
-            where = ["--host", host, "--port", str(port), "--number", str(number)]
-            children.append(Child(f"worker {number}", [*common, "worker", *where]))
-        supervisor = Supervisor(children, SystemClock(), environment={"MUSTER_DATABASE_URL": dsn})
-        running = asyncio.create_task(supervisor.run())
-        ready = asyncio.create_task(supervisor.wait_ready())
-        await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
-        if ready.done():
-            click.echo(f"serving on http://{host}:{port}/ with {workers} worker(s); Ctrl-C stops", err=True)
-        ready.cancel()
-        await running
+        with run_folder() as folder:
+            children = serving.children(project.data_dir, folder)
+            status = NodeStatus(children, folder, SystemClock())
+            port = METRICS_PORT if serving.metrics_port is None else serving.metrics_port
+            must = serving.metrics_port is not None
+            async with telling(status.pages, serving.metrics_host, port, must=must):
+                supervisor = Supervisor(children, SystemClock(), environment={"MUSTER_DATABASE_URL": dsn})
+                running = asyncio.create_task(supervisor.run())
+                measuring = asyncio.create_task(status.reporter.run())
+                ready = asyncio.create_task(supervisor.wait_ready())
+                await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
+                if ready.done():
+                    serving.say()
+                ready.cancel()
+                await running
+                measuring.cancel()
     finally:
         release_database(project)

@@ -19,6 +19,7 @@ from operations.accounts import AccountKeys
 from operations.compose import BackgroundParts, WorkerParts, build_background, build_worker
 from operations.duty import STAND_BY_S
 from operations.install import install
+from operations.metrics.board import OwnBoard
 from operations.project import Project
 from store.postgres import PostgresStore, open_store
 from tests.acceptance.clocks import ForwardClock
@@ -53,6 +54,7 @@ class LiveServer:
     http: aiohttp.ClientSession
     workers: list[LiveWorker] = field(default_factory=list)
     background: BackgroundParts | None = None
+    board: OwnBoard = field(default_factory=OwnBoard)
 
     # ------------------------------------------------------------------ steps in the background
 
@@ -69,6 +71,13 @@ class LiveServer:
         """Let time pass, and the workers hear from the database again."""
         self.clock.forward(by_s)
         await self.feed()
+
+    async def measure(self) -> None:
+        """Every process puts what it measures on the board."""
+        assert self.background is not None
+        await self.background.status.cluster.ask_once()
+        for status in (self.background.status, *(worker.parts.status for worker in self.workers)):
+            status.reporter.report_once()
 
     async def validate(self) -> None:
         await self._do("validator")
@@ -144,7 +153,9 @@ class LiveServer:
 
     async def start_worker(self, port: int) -> LiveWorker:
         async with AsyncExitStack() as stack:
-            parts = await stack.enter_async_context(build_worker(self.project, self.clock))
+            name = f"worker {len(self.workers)}"
+            built = build_worker(self.project, self.clock, board=self.board, name=name)
+            parts = await stack.enter_async_context(built)
             runner = web.AppRunner(parts.application, access_log=None, shutdown_timeout=1.0)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
@@ -199,7 +210,7 @@ async def live_server(
         stack.push_async_callback(store.close)
         http = await stack.enter_async_context(aiohttp.ClientSession())
         server = LiveServer(project, url, clock, store, http)
-        server.background = await stack.enter_async_context(build_background(project, clock))
+        server.background = await stack.enter_async_context(build_background(project, clock, board=server.board))
         stack.push_async_callback(_stop_workers, server)
         await server.start_worker(port)
         yield server

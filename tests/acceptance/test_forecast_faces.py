@@ -192,6 +192,7 @@ async def test_an_ended_batch_shows_its_end_and_its_apps_scores(pi: LiveServer) 
 async def test_a_monitoring_system_reads_how_old_forecasts_are(pi: LiveServer) -> None:
     await pi.submit(jobs={"count": 3})
     await forecast(pi)
+    await pi.measure()
 
     async with aiohttp.ClientSession() as session, session.get(f"{pi.url}metrics") as reply:
         lines = (await reply.text()).splitlines()

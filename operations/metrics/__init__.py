@@ -1,0 +1,1 @@
+"""What a monitoring system and a load balancer ask of a node."""

@@ -1,0 +1,93 @@
+"""What a monitoring system and a load balancer ask: /metrics, /healthz and /readyz.
+
+/healthz says that the process answers at all: when it does not, start it anew. /readyz says whether it can do what it
+is for, with the reasons why not: send requests elsewhere meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from aiohttp import web
+
+from domain.clock import Clock
+from domain.units import Instant, Seconds
+from feeder.refill import Refill
+from operations.metrics.board import Board
+from operations.metrics.exposition import exposition
+from operations.metrics.readings import FRESH_S
+
+KEPT_S = Seconds(1.0)  # an answer serves for so long: anybody may ask
+ARRAY_STALE_S = Seconds(30.0)
+
+Troubles = Callable[[], Mapping[str, str]]  # by what is in trouble, a sentence that says how
+
+
+class StatusPages:
+    """The three pages of one process, about its whole node."""
+
+    def __init__(self, board: Board, troubles: Troubles, clock: Clock) -> None:
+        self._board = board
+        self._troubles = troubles
+        self._clock = clock
+        self._kept: dict[str, tuple[float, bytes, str]] = {}
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/metrics", self.metrics),
+            web.get("/healthz", self.health),
+            web.get("/readyz", self.readiness),
+        ]
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        """What the node's processes measured, put together; at most a few seconds old."""
+        body, content_type = self._text(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    async def health(self, request: web.Request) -> web.Response:
+        return _json(200, {"healthy": True})
+
+    async def readiness(self, request: web.Request) -> web.Response:
+        """200, or 503 with a reason for each thing that is in trouble."""
+        troubles = dict(self._troubles())
+        return _json(503 if troubles else 200, {"ready": not troubles, "troubles": troubles})
+
+    def _text(self, accept: str) -> tuple[bytes, str]:
+        asked_s = self._clock.monotonic()
+        accept = "openmetrics" if "openmetrics" in accept else ""  # two kinds of answer to keep, whatever is asked
+        kept = self._kept.get(accept)
+        if kept is None or asked_s - kept[0] >= KEPT_S:
+            wanted = "application/openmetrics-text; version=1.0.0" if accept else ""
+            kept = (asked_s, *exposition(self._board.all(), self._clock.now(), wanted))
+            self._kept[accept] = kept
+        return kept[1], kept[2]
+
+
+def worker_troubles(refuses: str | None, last_refill: Refill | None, now: Instant) -> dict[str, str]:
+    """What keeps a request worker from giving out work: its database or clock, or an array nobody fills. Pure."""
+    troubles = {"work": refuses} if refuses is not None else {}
+    if last_refill is None:
+        troubles["job array"] = "it was never filled"
+    elif (age_s := now - last_refill.started_at) > ARRAY_STALE_S:
+        troubles["job array"] = f"it was last filled {age_s:.0f} s ago, expected every few seconds"
+    return troubles
+
+
+def node_troubles(ready: Mapping[str, bool], heard_at: Mapping[str, float], now: Instant) -> dict[str, str]:
+    """Which of a node's processes do not run, or say nothing? Pure.
+
+    >>> node_troubles({"worker 0": False, "background": True}, {"background": 0.0}, Instant(20.0))
+    {'worker 0': 'it does not run, or is not ready yet', 'background': 'it has said nothing for 20 s'}
+    """
+    troubles: dict[str, str] = {}
+    for name, is_ready in ready.items():
+        if not is_ready:
+            troubles[name] = "it does not run, or is not ready yet"
+        elif name in heard_at and (silent_s := now - heard_at[name]) > FRESH_S:
+            troubles[name] = f"it has said nothing for {silent_s:.0f} s"
+    return troubles
+
+
+def _json(status: int, value: object) -> web.Response:
+    return web.Response(status=status, body=msgspec.json.encode(value), content_type="application/json")
