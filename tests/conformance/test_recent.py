@@ -1,0 +1,83 @@
+"""A project read to be simulated: every store tells of the same computers and the same work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from domain.batches import QoS
+from domain.dispatch import RequestWrites
+from domain.units import DAY_S, Seconds, later
+from operations.thresholds.recent import LEARN_S, recent_project
+from simulator.clock import VirtualClock
+from simulator.measured import MeasuredPopulation
+from tests.builders import NOW
+from tests.stores import Store
+from tests.worlds import (
+    RegisteredHost,
+    a_hav_event,
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+)
+
+
+async def a_host_with_a_result(store: Store, batch_id: int) -> RegisteredHost:
+    """One that called twice, an hour apart, and took twice as long as its benchmark says."""
+    host = await a_registered_host(store, last_rpc_at=NOW, ncpus=4, on_fraction=0.5)
+    sent = await a_sent_instance(store, batch_id, host)  # type: ignore[arg-type]
+    event = a_hav_event(sent, at=NOW, speed_s_per_flop=2e-9)
+    await report(store, host, a_report(sent, hav_event=event))
+    said = replace(host.host, last_rpc_at=later(NOW, 3600.0))
+    await store.ledger.write(RequestWrites(said, known=host.host))
+    return host
+
+
+async def test_a_project_becomes_a_scenario(store: Store) -> None:
+    version = await a_registered_version(store)
+    bulk = await a_submitted_batch(store, jobs=10, batch_flop=3.6e13, order_key=1.0)
+    host = await a_host_with_a_result(store, bulk.batch_id)
+    await a_registered_host(store, last_rpc_at=later(NOW, 60.0))
+    urgent = await a_submitted_batch(
+        store, jobs=6, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 2 * DAY_S), batch_flop=2.4e13, order_key=2.0
+    )
+    await store.settings.set_setting("deadline.p_tight", 0.8, now=NOW, who="ops", why="")
+
+    recent = await recent_project(store, VirtualClock(later(NOW, DAY_S)), most_hosts=10, days=3.0)
+
+    scenario = recent.scenario
+    assert (recent.hosts, recent.active, recent.batches, recent.jobs, recent.jobs_open) == (2, 2, 2, 16, 16)
+    assert dict(scenario.settings) == {"deadline.p_tight": 0.8}
+    assert scenario.horizon_s == LEARN_S + 3 * DAY_S
+    plans = [plan for plan in scenario.batches if plan.name not in scenario.learning]
+    assert [(plan.name, plan.jobs, plan.fpops_est, plan.deadline_s) for plan in plans] == [
+        (f"batch {bulk.batch_id}", 10, pytest.approx(3.6e12), None),
+        (f"batch {urgent.batch_id}", 6, pytest.approx(4e12), Seconds(DAY_S)),
+    ]
+    assert {plan.submitter for plan in plans} == {"default"}
+    assert [(one.name, one.on_cpus, one.versions) for one in scenario.apps] == [("pi", True, (version,))]
+    assert isinstance(scenario.population, MeasuredPopulation)
+    known, newcomer = scenario.population.hosts
+    assert (known.ncpus, known.stretch, known.on_fraction, known.owner) == (
+        4,
+        pytest.approx(2.0),
+        0.5,
+        host.volunteer_id,
+    )
+    assert (known.interval_s, newcomer.interval_s) == (3600.0, 3600.0)
+    assert newcomer.stretch == pytest.approx(2.0)
+
+
+async def test_of_many_hosts_some_are_simulated_with_their_share_of_the_jobs(store: Store) -> None:
+    await a_registered_version(store)
+    for _ in range(8):
+        await a_registered_host(store, last_rpc_at=NOW)
+    await a_submitted_batch(store, jobs=100)
+
+    recent = await recent_project(store, VirtualClock(NOW), most_hosts=2, days=3.0)
+
+    assert (recent.hosts, recent.active, recent.jobs, recent.jobs_open) == (2, 8, 25, 100)
