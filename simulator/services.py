@@ -43,6 +43,7 @@ AnyStore = MemoryStore | PostgresStore
 REFILL_S = Seconds(120.0)
 LOOK_S = Seconds(300.0)  # the same of what is due every hour or so
 SWEEP_S = Seconds(60.0)  # the same of time-outs, which come minutes late by their grace anyhow
+ORDER_S = Seconds(600.0)  # the same of the order of batches, which production sees to every minute
 
 
 Tells = Callable[[object], bool]
@@ -84,6 +85,7 @@ class Services:
         overdue = RecordedOverdue(store.overdue, record)
         ports = JobsPorts(unsettled, self._files, overdue, store.outages, store.history, store.tails, store.notes)
         self.jobs: JobsServices = jobs.build.build(ports, catalogue.catalogue, clock)
+        self.orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
         self.ranking = hoststats.build.build(
             HostStatisticsPorts(store.applications, store.hav_tables, store.generations),
             lambda: catalogue.catalogue().settings.ranking,
@@ -108,11 +110,15 @@ class Services:
         def lifecycle(name: str) -> Callable[[], float]:
             return lambda: float(getattr(self.catalogue.catalogue().settings.lifecycle, name))
 
+        def order_s() -> float:
+            return max(ORDER_S, self.catalogue.catalogue().settings.ordering.interval_s)
+
         sweep_s = lifecycle("sweep_interval_s")
         return [
             Duty("sweeper", self.jobs.sweeper.run_once, lambda: max(SWEEP_S, sweep_s())),
             Duty("host statistics", self.ranking.timer.run_once, lambda: LOOK_S, tells=_has_ranked),
             Duty("estimator", self.estimator.run_once, lambda: LOOK_S),
+            Duty("ordering", self.orderer.run_once, order_s),
             Duty("tail copies", self.jobs.copier.run_once, lifecycle("tail_interval_s")),
             Duty("acceleration", self.jobs.accelerator.run_once, lifecycle("acceleration_interval_s"), tells=bool),
             Duty("catalogue", self.catalogue.refresh_once, lambda: HOUR_S),  # cut points grow stale by themselves

@@ -20,6 +20,7 @@ from feeder.service import Feeder
 from hoststats.service import HostStatistics
 from hoststats.timer import Timer
 from jobs.acceleration import Accelerator
+from jobs.ordering.orderer import Orderer
 from jobs.sweeper import Sweeper
 from jobs.tails import TailCopier
 from jobs.validator import Validator
@@ -118,6 +119,24 @@ def test_rules_differ_in_the_due_dates_they_give() -> None:
     assert any(one.tight and one.due_at - one.sent_at < 7 * 86400.0 for one in muster)
 
 
+def test_batches_are_ordered_by_what_their_submitters_have_used() -> None:
+    batches = [
+        a_batch("flood", qos="throughput", jobs=300, submitter="bob"),
+        a_batch("more", qos="throughput", jobs=300, submitter="bob"),
+        a_batch("ada", qos="throughput", jobs=100),
+    ]
+    scenario = PlainScenario(batches=batches, horizon_s=Seconds(3 * 86400.0))
+    by_turn, by_share = (
+        simulated(scenario, 1, {"ordering.policy": policy, "ordering.half_life_s": 86400.0})
+        for policy in ("fifo", "multifactor")
+    )
+
+    unfair, fair = by_turn.record.shares.gap_fraction, by_share.record.shares.gap_fraction
+    assert unfair is not None and fair is not None and fair < 0.8 * unfair
+    usage = run_without_threads(by_share.store.ordering_rules.usage())
+    assert any(one.usage.amounts.flop > 0 for one in usage)
+
+
 def test_a_setting_that_cannot_be_is_refused_before_anything_runs() -> None:
     with pytest.raises(InvalidInputError, match=r"deadline\.p_tight: expected a number from 0 to 1, got 2"):
         simulated(PlainScenario(), settings={"deadline.p_tight": 2})
@@ -135,6 +154,7 @@ def test_the_services_of_a_run_are_those_of_production() -> None:
     assert services.requests._giver._decide is choose
     assert type(services.jobs.validator) is Validator
     assert type(services.jobs.sweeper) is Sweeper
+    assert type(services.orderer) is Orderer
     assert type(services.jobs.copier) is TailCopier
     assert type(services.jobs.accelerator) is Accelerator
     assert type(services.ranking.statistics) is HostStatistics
@@ -154,6 +174,7 @@ def test_every_duty_of_a_run_belongs_to_a_production_package() -> None:
         "sweeper": "jobs",
         "host statistics": "hoststats",
         "estimator": "batch_estimator",
+        "ordering": "jobs",
         "tail copies": "jobs",
         "acceleration": "jobs",
     }
