@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain.units import Seconds
+from domain.units import Instant, Seconds
 from store.group import Grouped
 from store.ledger import PostgresLedger
 from store.pool import Database
@@ -52,10 +52,7 @@ class PostgresFigures:
 
     def groups(self) -> Mapping[str, GroupFigures]:
         """Of those that read and those that write."""
-        kinds = {"read": self._ledger.reads, "write": self._ledger.writes}
-        return {
-            kind: GroupFigures(grouped.sizes, grouped.waiting(), grouped.connected()) for kind, grouped in kinds.items()
-        }
+        return {"read": _of(self._ledger.reads), "write": _of(self._ledger.writes)}
 
     async def database(self) -> DatabaseFigures:
         """Raises UnavailableError."""
@@ -63,6 +60,12 @@ class PostgresFigures:
         assert row is not None
         sessions = dict(zip(row["states"], row["sessions"], strict=True))
         return DatabaseFigures(row["size_bytes"], Seconds(row["oldest_s"] or 0.0), sessions)
+
+    async def web_sessions(self, now: Instant) -> Mapping[str, int]:
+        """Who is signed in: people of the project, and volunteers. Raises UnavailableError."""
+        row = await self._database.fetch_one("count_web_sessions", now)
+        assert row is not None
+        return dict(row)
 
 
 def _of(grouped: Grouped[Any, Any]) -> GroupFigures:  # Any: whatever is asked and answered

@@ -5,7 +5,7 @@ The background process asks, so that a page that is called by anybody never does
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import structlog
@@ -45,6 +45,8 @@ class Rankings(Protocol):
 class Figures(Protocol):
     async def database(self) -> DatabaseFigures: ...
 
+    async def web_sessions(self, now: Instant) -> Mapping[str, int]: ...
+
 
 class Cluster:
     """Asks, and keeps the last answers. `database_up` says whether the last round was answered."""
@@ -57,7 +59,7 @@ class Cluster:
             "batches": lambda now: _batches(waiting, now),
             "ranking": lambda now: _ranking(rankings, now),
             "forecasts": lambda now: _forecasts(forecasts, now),
-            "database": lambda _: _database(figures),
+            "database": lambda now: _database(figures, now),
         }
         self._clock = clock
         self._kept: dict[str, tuple[Instant, list[Sample]]] = {}
@@ -133,10 +135,11 @@ async def _forecasts(forecasts: Forecasts, now: Instant) -> Iterable[Sample]:
     return of_forecasts(await forecasts.health(), now)
 
 
-async def _database(figures: Figures) -> Iterable[Sample]:
-    found = await figures.database()
+async def _database(figures: Figures, now: Instant) -> Iterable[Sample]:
+    found, signed_in = await figures.database(), await figures.web_sessions(now)
     return (
         metric.DATABASE_BYTES.of(value=found.size_bytes),
         metric.OLDEST_TRANSACTION.of(value=found.oldest_s),
         *(metric.DATABASE_SESSIONS.of(state, value=n) for state, n in sorted(found.sessions.items())),
+        *(metric.WEB_SESSIONS.of(kind, value=n) for kind, n in sorted(signed_in.items())),
     )

@@ -76,8 +76,9 @@ class LiveServer:
         """Every process puts what it measures on the board."""
         assert self.background is not None
         await self.background.status.cluster.ask_once()
-        for status in (self.background.status, *(worker.parts.status for worker in self.workers)):
-            status.reporter.report_once()
+        self.background.status.reporter.report_once()
+        for worker in self.workers:
+            worker.parts.status.reporter.report_once()
 
     async def validate(self) -> None:
         await self._do("validator")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from domain.dispatch import RequestKey
 from domain.units import HostId
 from store.postgres import PostgresStore
+from tests.builders import NOW
 
 
 async def test_connections_and_calls_are_counted(store: PostgresStore) -> None:
@@ -38,3 +39,7 @@ async def test_the_database_tells_its_size_and_sessions(store: PostgresStore) ->
     assert found.sessions["active"] >= 1
     assert found.sessions["idle in transaction"] == 1
     assert found.oldest_s >= 0.0
+
+
+async def test_nobody_is_signed_in_at_first(store: PostgresStore) -> None:
+    assert await store.figures.web_sessions(NOW) == {"people": 0, "volunteers": 0}

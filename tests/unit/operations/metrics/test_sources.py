@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import pytest
 from structlog.testing import capture_logs
 
 from domain.errors import UnavailableError
 from domain.populations import HostStatisticsRun
 from domain.refusals import RefusalCode
-from domain.units import Seconds, later
+from domain.units import Instant, Seconds, later
 from operations.counters import RefillCounters, RequestCounters
 from operations.duty import Duty
 from operations.metrics import catalogue as metric
@@ -148,6 +151,9 @@ class Project(Figures):
             raise UnavailableError("gone")
         return await super().database()
 
+    async def web_sessions(self, now: Instant) -> Mapping[str, int]:
+        return {"people": 2, "volunteers": 40}
+
 
 async def test_work_that_waits_and_the_last_full_ranking_are_told() -> None:
     project = Project(StillClock())
@@ -162,6 +168,7 @@ async def test_work_that_waits_and_the_last_full_ranking_are_told() -> None:
     assert (told[metric.RANKING_AGE][()], told[metric.RANKING_SECONDS][()]) == ((600.0,), (2.5,))
     assert told[metric.ACTIVE_BATCHES] == {("pi",): (1.0,)}
     assert told[metric.DATABASE_SESSIONS] == {("idle",): (3.0,), ("active",): (1.0,)}
+    assert told[metric.WEB_SESSIONS] == {("people",): (2.0,), ("volunteers",): (40.0,)}
     assert told[metric.DATABASE_UP] == {("worker 0",): (1.0,)}
 
 
@@ -182,3 +189,13 @@ async def test_without_a_database_the_last_answers_serve_for_a_minute() -> None:
     assert then[metric.DATABASE_UP] == {("worker 0",): (0.0,)}
     assert then[metric.DATABASE_BYTES] == {(): (8_000_000.0,)}
     assert found(*cluster.samples()).keys() == {metric.DATABASE_UP}
+
+
+@pytest.mark.parametrize("name", [name for name, value in vars(metric).items() if isinstance(value, Metric)])
+def test_every_metric_is_measured_by_somebody(name: str) -> None:
+    folder = Path(sources.__file__).parent
+
+    assert any(
+        re.search(rf"\b{name}\.(of|counted)\(|[(,] *\(?metric\.{name},", path.read_text())
+        for path in folder.glob("*.py")
+    )
