@@ -28,6 +28,11 @@ class DeadlineRule(StrEnum):
     ACCELERATED = "accelerated"  # the reference server's batch acceleration (POLICY 2.7)
 
 
+class AfapPolicy(StrEnum):
+    PROMPT = "prompt"  # good hosts hurry, others in their turn: docs/decisions/0036
+    TABLE = "table"  # DESIGN's rows 2 to 5
+
+
 MASTER_URL = r"https?://[^\s<>\"'&]{1,180}/"  # short enough for a client's line when a service's name follows it
 
 
@@ -58,6 +63,13 @@ class DeadlineSettings:
         0.25, "a gate is lowered when its jobs would wait longer than this share of R; 0 = never", low=0, high=10
     )
     min_gate_wait_s: Seconds = knob(Seconds(1800.0), "least wait from which a gate is lowered", low=60)
+    afap: AfapPolicy = knob(AfapPolicy.PROMPT, "due dates of AFAP batches: prompt, or as in the table of all batches")
+    afap_turn_factor: float = knob(  # this and the next: the sweep in docs/decisions/0036
+        2.0, "other hosts get AFAP jobs in their turn, if done within so many times a retry's time", low=0, high=100
+    )
+    ahead_s: Seconds = knob(
+        Seconds(8 * HOUR_S), "work that can wait is sent to hosts with work for at most this; 0 = for any time", low=0
+    )
     reliability_quantile_z: float = knob(1.2816, "z of the turnaround quantile R_q stands for", low=0, high=4)
 
 
@@ -97,13 +109,17 @@ class LifecycleSettings:
     max_grace_s: Seconds = knob(DAY_S, "most grace", low=0)
     sweep_interval_s: Seconds = knob(Seconds(10.0), "seconds between sweeps for time-outs", low=0.05)
     validate_interval_s: Seconds = knob(Seconds(0.5), "seconds between looks for jobs to settle", low=0.01)
-    tail_overhead_fraction: float = knob(  # this and the next: the sweep in docs/decisions/0034
-        0.2,
+    tail_overhead_fraction: float = knob(  # docs/decisions/0036; the next: 0034
+        0.25,
         "instances beyond a batch's jobs at which no more copies of its last jobs are made; 0 = none",
         low=0,
         high=10,
     )
     tail_wait_factor: float = knob(0.0, "a last job is copied when it takes so many times a good host's time", low=0)
+    tail_late_factor: float = knob(  # this and the next: docs/decisions/0036
+        1.0, "it is copied again when all its instances are out for so many times what they usually take", low=0
+    )
+    afap_tail_fraction: float = knob(0.3, "last share of an AFAP batch whose jobs may be copied", low=0, high=1)
     tail_interval_s: Seconds = knob(Seconds(300.0), "seconds between looks for last jobs to copy", low=1)
     acceleration_interval_s: Seconds = knob(HOUR_S, "the same of the rule accelerated", low=1)
     outage_s: Seconds = knob(Seconds(600.0), "an outage at least this long moves open due dates", low=10)

@@ -1,11 +1,13 @@
 """Copies the last jobs of batches that would keep everybody waiting, within a cap on what that may cost.
 
 1 the batches whose tail it is; 2 their open jobs, so many at a time; 3 lifecycle/tail.py says which are worth a copy;
-4 the copies are made, each only while its job is as it was looked at. Doing it again makes no second copy.
+4 the copies of those that take the longest are made, each only while its job is as it was looked at. Doing it again
+makes no other copy.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +20,7 @@ from domain.settings import DeadlineRule
 from domain.settlement import ExtraCopy, TailJob
 from domain.units import AppId, Instant, JobId, Seconds
 from jobs.ports import TailWork
-from lifecycle.tail import copies_left, is_tail, tail_copy
+from lifecycle.tail import copies_left, is_tail, job_rest_s, tail_copy, tail_fraction
 
 BATCHES = 200  # looked at per round, first in order
 JOBS = 500  # of a batch, at a time
@@ -48,9 +50,10 @@ class TailCopier:
         settings = self._catalogue().settings
         if settings.deadline.rule is DeadlineRule.ACCELERATED or settings.lifecycle.tail_overhead_fraction <= 0.0:
             return TailReport()
-        feeder = settings.feeder
-        found = await self._work.tails(fraction=feeder.tail_fraction, jobs=feeder.tail_jobs, limit=BATCHES)
-        tails = [batch for batch in found if is_tail(batch, feeder)]
+        feeder, lifecycle = settings.feeder, settings.lifecycle
+        fraction = tail_fraction(feeder, lifecycle)
+        found = await self._work.tails(fraction=fraction, jobs=feeder.tail_jobs, limit=BATCHES)
+        tails = [batch for batch in found if is_tail(batch, feeder, lifecycle)]
         made = capped = 0
         for batch in tails:
             copies, is_capped = await self._chosen(batch)
@@ -60,25 +63,32 @@ class TailCopier:
         return TailReport(len(tails), made, capped)
 
     async def _chosen(self, batch: Batch) -> tuple[list[ExtraCopy], bool]:
-        """The copies a batch gets now, and whether there would be more without the cap."""
-        copies: list[ExtraCopy] = []
-        left: int | None = None  # asked for when there is something to copy: it takes a look at every job
+        """The copies a batch gets now, and whether there would be more without the cap.
+
+        Those first that are likely to keep everybody waiting the longest.
+        """
+        best: list[tuple[Seconds, int, ExtraCopy]] = []  # a heap; (time left, -id)
+        left = -1  # asked for when there is something to copy: it takes a look at every job
+        is_capped = False
         after, now = JobId(0), self._clock.now()
         while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=JOBS, now=now):
             after = jobs[-1].job_id
-            for job, copy in self._worthwhile(batch, jobs, now):
-                left = await self._left(batch) if left is None else left
-                if len(copies) >= left:
-                    return copies, True
-                copies.append(copy)
-                self._log.info("last job copied", batch_id=batch.batch_id, job_id=job.job_id, because=copy.because)
-        return copies, False
+            for rest_s, copy in self._worthwhile(batch, jobs, now):
+                left = await self._left(batch) if left < 0 else left
+                heapq.heappush(best, (rest_s, -copy.job_id, copy))
+                if len(best) > left:
+                    heapq.heappop(best)
+                    is_capped = True
+        copies = [copy for _, _, copy in sorted(best, reverse=True)]
+        for copy in copies:
+            self._log.info("last job copied", batch_id=batch.batch_id, job_id=copy.job_id, because=copy.because)
+        return copies, is_capped
 
     async def _left(self, batch: Batch) -> int:
         wanted = await self._work.instances_wanted(batch.batch_id)
         return copies_left(batch.counts, wanted=wanted, settings=self._catalogue().settings.lifecycle)
 
-    def _worthwhile(self, batch: Batch, jobs: Sequence[TailJob], now: Instant) -> list[tuple[TailJob, ExtraCopy]]:
+    def _worthwhile(self, batch: Batch, jobs: Sequence[TailJob], now: Instant) -> list[tuple[Seconds, ExtraCopy]]:
         catalogue = self._catalogue()
         measured_s = good_host_s(catalogue, batch.app_id)
         found = []
@@ -91,7 +101,7 @@ class TailCopier:
                 settings=catalogue.settings.lifecycle,
             )
             if copy is not None:
-                found.append((job, copy))
+                found.append((job_rest_s(job, median_turnaround_s=batch.median_turnaround_s, now=now), copy))
         return found
 
 

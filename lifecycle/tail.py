@@ -1,8 +1,9 @@
 """Is one more instance of a job worth it, because the last ones of a batch keep everybody waiting? Pure.
 
-Two rules. `tail_copy` (POLICY D20, D10): one copy at most, when the job would come back much later than a good host
-could do it, or when a host that has it against a tight due date has fallen silent. `accelerated_copy` (POLICY 2.7):
-the reference server's batch acceleration, a copy whenever nothing of the job was sent lately.
+Two rules. `tail_copy` (POLICY D20, D10; decision 36): a copy when the job would come back much later than a good host
+could do it, or when a host that has it against a tight due date has fallen silent; another when all that is under way
+is late. `accelerated_copy` (POLICY 2.7): the reference server's batch acceleration, a copy whenever nothing of the job
+was sent lately.
 """
 
 from __future__ import annotations
@@ -25,14 +26,20 @@ LEAST_SILENCE_S = DAY_S  # and a day at least (POLICY D10)
 STANDARD = NormalDist()
 
 
-def is_tail(batch: Batch, settings: FeederSettings) -> bool:
+def is_tail(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) -> bool:
     """Whether no more of a batch is open than its tail: max(tail_fraction * jobs, tail_jobs).
 
-    A throughput batch has none: nobody waits for its end.
+    That of an AFAP batch begins earlier, at `afap_tail_fraction`. A throughput batch has none: nobody waits for it.
     """
     counts = batch.counts
-    size = max(math.ceil(settings.tail_fraction * counts.jobs_total), settings.tail_jobs)
+    fraction = tail_fraction(feeder, lifecycle) if batch.qos is QoS.AFAP else feeder.tail_fraction
+    size = max(math.ceil(fraction * counts.jobs_total), feeder.tail_jobs)
     return batch.qos is not QoS.THROUGHPUT and 0 < counts.jobs_open <= size
+
+
+def tail_fraction(feeder: FeederSettings, lifecycle: LifecycleSettings) -> float:
+    """The largest share of any batch's jobs that is its tail."""
+    return max(feeder.tail_fraction, lifecycle.afap_tail_fraction)
 
 
 def copies_left(counts: BatchCounts, *, wanted: int, settings: LifecycleSettings) -> int:
@@ -96,14 +103,22 @@ class _Open:
 
 
 def _open(job: TailJob) -> _Open:
-    """`has_room`: nothing is unsent, every instance under way is needed, and the job's limit allows one more."""
+    """`has_room`: nothing is unsent, all under way but copies is needed, and the job's limit allows one more."""
     states = [one.state for one in job.instances]
     under_way = tuple(one for one in job.instances if one.state is InstanceState.IN_PROGRESS)
     lacking = max(job.job_class.quorum, job.copies) - sum(state in USABLE for state in states)
     outstanding = sum(state in OUTSTANDING for state in states)
     made = sum(state is not InstanceState.CANCELLED for state in states)
-    waits = bool(under_way) and outstanding == len(under_way) <= lacking
+    waits = bool(under_way) and lacking > 0 and outstanding == len(under_way) <= lacking + job.tail_copies
     return _Open(under_way, waits and made < job.job_class.max_instances)
+
+
+def job_rest_s(job: TailJob, *, median_turnaround_s: Seconds | None, now: Instant) -> Seconds:
+    """How long until as many instances as the job lacks are likely back; 0 when nothing is under way."""
+    under_way = [one for one in job.instances if one.state is InstanceState.IN_PROGRESS]
+    lacking = max(job.job_class.quorum, job.copies) - sum(one.state in USABLE for one in job.instances)
+    rests = sorted(rest_s(usual_s(one, median_turnaround_s), now - one.sent_at) for one in under_way)
+    return rests[min(max(1, lacking), len(rests)) - 1] if rests else Seconds(0.0)
 
 
 def tail_copy(
@@ -117,12 +132,15 @@ def tail_copy(
     """One copy of a job in the tail of its batch, with its reason; None when none is worth it.
 
     `good_host_s` is what a host with P >= p_tight takes for a job of the app, validation included (T_retry), and
-    `median_turnaround_s` the batch's. At most one copy a job, never beyond its most instances. It stands like the
-    retry it may save: a host must reach p_retry to get it.
+    `median_turnaround_s` the batch's. Never beyond its most instances; a second copy, and so on, only when all that is
+    under way is out for `tail_late_factor` times what it usually takes. It stands like the retry it may save: a host
+    must reach p_retry to get it.
     """
     look = _open(job)
-    if job.tail_copies > 0 or not look.has_room:
+    if not look.has_room:
         return None
+    if job.tail_copies > 0:
+        return _copy_of_copies(job, look, median_turnaround_s, now, settings.tail_late_factor)
     silent = next((one for one in look.under_way if is_suspect(one, now)), None)
     if silent is not None:
         hours = (now - silent.last_rpc_at) / 3600.0
@@ -135,6 +153,16 @@ def tail_copy(
         f"likely back in {longest_s:.0f} s, more than {settings.tail_wait_factor:g} times the "
         f"{good_host_s:.0f} s a good host needs",
     )
+
+
+def _copy_of_copies(
+    job: TailJob, look: _Open, median_turnaround_s: Seconds | None, now: Instant, late_factor: float
+) -> ExtraCopy | None:
+    """One more when even the instance that is least late is late; none at a factor of 0."""
+    out = min((now - one.sent_at) / usual_s(one, median_turnaround_s) for one in look.under_way)
+    if late_factor <= 0.0 or out < late_factor:
+        return None
+    return _copy(job, f"all {len(look.under_way)} are out for {out:.1f} times what they usually take")
 
 
 def accelerated_copy(job: TailJob, *, median_s: Seconds, now: Instant) -> ExtraCopy | None:

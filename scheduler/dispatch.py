@@ -272,7 +272,7 @@ class Walk:
     def _behind_gate(self, group: SlotGroup, why: Refusal | None) -> None:
         """Remember that the host may have no job of a group now; nor of its whole batch, where that is alike."""
         self._at_gate = True
-        if not group.urgent and is_gated_whole(group.batch, self._asking):
+        if not group.urgent and is_gated_whole(group.batch, self._asking, refused=why is not None):
             self._gated[group.batch.batch_id] = why
 
     def _note(self, place: int, group: SlotGroup, kind: ProcessorType, why: Refusal) -> None:

@@ -108,6 +108,7 @@ _ABOUT_THE_COMPUTER = WRONG_PLATFORM | {
     RefusalCode.PROJECT_DOWN,
     RefusalCode.DAILY_QUOTA,
     RefusalCode.IN_PROGRESS_LIMIT,
+    RefusalCode.NOT_YET,
     RefusalCode.PLAN_CLASS,
     RefusalCode.APP_NOT_SELECTED,
     RefusalCode.BETA,

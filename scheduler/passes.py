@@ -9,7 +9,7 @@ from typing import assert_never
 from domain.apps import ProcessorType
 from domain.batches import QoS
 from domain.refusals import Refusal
-from domain.settings import DeadlineRule
+from domain.settings import AfapPolicy, DeadlineRule
 from domain.units import AppId
 from scheduler.asking import Asking
 from scheduler.gates import lowest_gate
@@ -24,6 +24,7 @@ class Pass(StrEnum):
 
     LEASED = "leased"  # a job of the batch that the host is held for, where it is
     GATED = "gated"  # jobs that ask for a percentile, while the host has one, up to the urgent share
+    PROMPT = "prompt"  # other jobs of AFAP batches, before work that can wait
     LOCALITY = "locality"  # jobs whose sticky files the host holds
     BETA = "beta"  # apps being tested, for volunteers who opted in
     ALL = "all"  # everything in order
@@ -44,6 +45,10 @@ def groups_in(
             return (one for one in placed if judge.held is not None and one[1].batch.batch_id == judge.held.batch_id)
         case Pass.GATED | Pass.LEFT_OVER:
             return _behind_open_gates(placed, asking, judge, kind)
+        case Pass.PROMPT:
+            deadline = asking.catalogue.settings.deadline
+            prompt = deadline.rule is DeadlineRule.MUSTER and deadline.afap is AfapPolicy.PROMPT
+            return (one for one in placed if one[1].batch.qos is QoS.AFAP) if prompt else iter(())
         case Pass.LOCALITY:
             files = asking.sticky_files
             return (

@@ -17,11 +17,12 @@ from domain.quick import quick_dataclass
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.reservations import Lease
-from domain.settings import DeadlineRule, DeadlineSettings
+from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.units import AppId, AppVersionId, Instant, Seconds
 from scheduler.asking import Asking
 from scheduler.busy import Busy, busy_of, held_work, resent_work, told_work
-from scheduler.deadline import Due, Moment, assign_due_at
+from scheduler.deadline import assign_due_at
+from scheduler.due import Due, Moment
 from scheduler.displacing import Sending, displacement_refusal
 from scheduler.feasibility import AppCheck, ClassCheck
 from scheduler.gates import reachable
@@ -255,13 +256,17 @@ def _sending(verdict: Verdict, job_class: JobClass) -> Sending:
     return Sending(job_class.batch_id, kind, usable.usage, verdict.runtime_s, verdict.due.due_at)
 
 
-def is_gated_whole(batch: Batch, asking: Asking) -> bool:
+def is_gated_whole(batch: Batch, asking: Asking, *, refused: bool) -> bool:
     """Whether the first instances of all jobs of a batch are behind one gate, if one is: whatever their size.
 
-    So they are without an estimate, and once C is past. C of a long deadline depends on what each job allows.
+    So they are without an estimate, and once C is past. C of a long deadline depends on what each job allows; and so
+    does whether a host that was `refused` for one job is done with another in its turn (decision 36).
     """
-    if asking.catalogue.settings.deadline.rule is DeadlineRule.ACCELERATED:
+    deadline = asking.catalogue.settings.deadline
+    if deadline.rule is DeadlineRule.ACCELERATED:
         return True
+    if batch.qos is QoS.AFAP and deadline.afap is AfapPolicy.PROMPT:
+        return not refused
     if batch.qos is QoS.THROUGHPUT or batch.qos is QoS.LONG_DEADLINE:
         return False
     target = complete_at(batch, None)

@@ -18,7 +18,8 @@ from lifecycle.grace import timeout_at
 from operations.catalogue import fresh_catalogue, stale_as_json
 from operations.explain.job import JobExplainer, JobExplanation
 from operations.explain.ports import ExplainStore
-from scheduler.deadline import Due, Moment, assign_due_at, retry_turnaround_s
+from scheduler.deadline import assign_due_at, retry_turnaround_s
+from scheduler.due import Due, Moment
 from scheduler.gates import percentile_of, reachable
 from scheduler.runtime import speed_of
 

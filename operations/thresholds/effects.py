@@ -46,6 +46,21 @@ EFFECTS = {
         "lucky newcomers stay out, good ones get urgent jobs later",
         "newcomers are ranked sooner, by less",
     ),
+    "deadline.afap": Effect(
+        "policy",
+        "prompt: AFAP batches start with all hosts that are done soon, before work that can wait",
+        "table: before a forecast with good hosts only, then with due dates that follow the forecast",
+    ),
+    "deadline.afap_turn_factor": Effect(
+        "times a retry's time",
+        "slower and busier hosts get AFAP jobs, which are sent sooner and may come back late",
+        "AFAP jobs wait for faster hosts; 0: for good ones",
+    ),
+    "deadline.ahead_s": Effect(
+        "s",
+        "hosts hold more work that can wait: they last longer without the project, urgent work waits for them longer",
+        "hosts come back for more, and find urgent work sooner; 0: they get all they ask for",
+    ),
     "deadline.gate_wait_fraction": Effect(
         "share of the median run time",
         "gates hold while their jobs wait longer",
@@ -120,6 +135,16 @@ EFFECTS = {
         "times a good host's time",
         "only jobs that would take very much longer are copied",
         "jobs are copied that might have been back in time",
+    ),
+    "lifecycle.tail_late_factor": Effect(
+        "times the usual time",
+        "fewer jobs have a third instance",
+        "copies that are lost are found sooner, more is computed twice; 0: one copy at most",
+    ),
+    "lifecycle.afap_tail_fraction": Effect(
+        "share of a batch's jobs",
+        "copies of AFAP batches are made sooner, of more jobs than will be late",
+        "copies are made closer to the end",
     ),
     "lifecycle.tail_interval_s": Effect(
         "s",

@@ -17,7 +17,8 @@ from domain.ranking import CutPoints, Gate, Percentile
 from domain.refusals import Refusal
 from domain.settings import DeadlineSettings
 from domain.units import AppId, Flop, Instant, JobClassId, Seconds
-from scheduler.deadline import Due, Moment, assign_due_at
+from scheduler.deadline import assign_due_at
+from scheduler.due import Due, Moment
 from scheduler.gates import reachable
 from scheduler.runtime import runtime_behind_s
 

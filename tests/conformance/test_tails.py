@@ -99,7 +99,7 @@ async def test_a_copy_remembers_why_it_was_made_into_the_history(store: Store) -
     assert (await store.insight.terms(copy.ready.instance_id)).copied_because == because
 
 
-async def test_no_job_is_copied_twice_however_high_the_cap(store: Store) -> None:
+async def test_a_job_is_copied_again_only_once_its_copy_is_late_too(store: Store) -> None:
     batch = await a_tail(store, jobs=3)
     copier = a_copier(store, lifecycle__tail_overhead_fraction=10.0)
 
@@ -107,7 +107,9 @@ async def test_no_job_is_copied_twice_however_high_the_cap(store: Store) -> None
     host = await a_registered_host(store)
     for candidate in await store.waiting.urgent([batch.batch_id], 99):
         await a_sent_instance(store, batch.batch_id, host, candidate)
-    assert (await copier.run_once()).copies == 0
+    once = a_copier(store, lifecycle__tail_overhead_fraction=10.0, lifecycle__tail_late_factor=0.0)
+    assert (await once.run_once()).copies == 0
+    assert [(await copier.run_once()).copies for _ in range(2)] == [3, 0]
 
 
 async def test_a_cap_of_nothing_copies_nothing(store: Store) -> None:

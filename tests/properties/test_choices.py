@@ -213,7 +213,8 @@ def test_a_choice_is_repeated_from_its_seed(asking: Asking, array: ListArray) ->
 def test_ungated_jobs_go_out_in_the_order_of_the_array(sizes: list[int], wanted: int) -> None:
     array = ListArray([a_group(number + 1, size) for number, size in enumerate(sizes)])
     in_order = [slot.instance_id for group in array.groups() for slot in group.slots()]
-    asking = an_asking(wants=(a_want(req_s=Seconds(wanted * 3600.0 - 1.0)),))
+    for_any_time = a_catalogue(deadline__ahead_s=0)
+    asking = an_asking(wants=(a_want(req_s=Seconds(wanted * 3600.0 - 1.0)),), catalogue=for_any_time)
     given = [one.assignment.instance_id for one in choose(asking, array).chosen]
     assert given == in_order[:wanted]
 

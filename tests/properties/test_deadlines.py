@@ -11,9 +11,10 @@ from domain.batches import Batch, BatchCounts, QoS, complete_at
 from domain.jobs import JobClass
 from domain.ranking import CutPoints, Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
-from domain.settings import DeadlineRule, DeadlineSettings
+from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
-from scheduler.deadline import Due, Moment, assign_due_at
+from scheduler.deadline import assign_due_at, retry_turnaround_s
+from scheduler.due import Due, Moment
 from scheduler.runtime import Speed
 from tests.builders import NOW, a_batch, a_job_class
 from tests.unit.scheduler.arrays import some_cuts
@@ -29,6 +30,9 @@ settings = st.builds(
     p_retry=fractions,
     p_tight=fractions,
     min_slack_s=st.one_of(st.just(0.0), lengths_s),
+    afap=st.sampled_from(AfapPolicy),
+    afap_turn_factor=st.floats(0.0, 10.0),
+    ahead_s=st.one_of(st.just(0.0), lengths_s),
 )
 instants = st.one_of(st.none(), st.floats(-4e6, 8e6).map(lambda by_s: Instant(NOW + by_s)))
 classes = st.floats(1.0, 4e6).map(lambda bound_s: a_job_class(delay_bound_s=bound_s))
@@ -112,6 +116,45 @@ def test_under_no_rule_is_a_job_due_before_the_host_is_done_or_but_for_the_propo
         assert found.due_at >= NOW + moment.start_s + lengths[0]
         # The proposal's pseudo-code knows no delay bound: C(B) and BT + R are due dates wherever they are.
         assert rule is DeadlineRule.PROPOSAL or found.due_at <= NOW + job_class.delay_bound_s
+
+
+@given(*cases)
+def test_no_job_of_a_batch_as_fast_as_possible_waits_longer_than_its_turn(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+) -> None:
+    prompt = replace(chosen, afap=AfapPolicy.PROMPT)
+    found = decide(moment, replace(batch, qos=QoS.AFAP), job_class, lengths, retry, cuts, prompt)
+    if isinstance(found, Due):
+        turn_s = max(moment.start_s, moment.queue_s) + lengths[1]
+        assert found.due_at <= NOW + turn_s
+        retry_s = retry_turnaround_s(cuts, job_class.delay_bound_s)
+        assert found.tight or turn_s <= chosen.afap_turn_factor * retry_s
+
+
+@given(*cases)
+def test_what_can_wait_is_never_sent_behind_more_work_than_a_host_may_have(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+) -> None:
+    found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
+    prompt = batch.qos is QoS.AFAP and chosen.afap is AfapPolicy.PROMPT
+    if isinstance(found, Due) and found.gate is Gate.NONE and not prompt and chosen.ahead_s > 0.0:
+        assert moment.queue_s <= chosen.ahead_s
+    if isinstance(found, Refusal) and found.code is RefusalCode.NOT_YET:
+        at_any_time = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, ahead_s=Seconds(0.0)))
+        assert isinstance(at_any_time, Due)
+        assert at_any_time.gate is Gate.NONE
 
 
 @given(*cases)

@@ -14,7 +14,7 @@ from domain.settlement import ExtraCopy, TailInstance, TailJob
 from domain.units import DAY_S, HOUR_S, HostId, InstanceId, Instant, JobId, Seconds
 from lifecycle.settle import InstanceView, JobView, settle
 from lifecycle.states import Event
-from lifecycle.tail import accelerated_copy, copies_left, is_suspect, is_tail, rest_s, tail_copy
+from lifecycle.tail import accelerated_copy, copies_left, is_suspect, is_tail, job_rest_s, rest_s, tail_copy
 from tests.builders import NOW, a_batch, a_job_class
 
 S = InstanceState
@@ -71,8 +71,43 @@ def test_relaxed_turnaround_is_measured_by_the_batchs_median() -> None:
     assert copied(a_job(replace(relaxed, tight=True)), median_s=DAY_S) is None
 
 
-def test_there_is_one_copy_at_most() -> None:
-    assert copied(a_job(SLOW, tail_copies=1)) is None
+def late(*hours: float, factor: float = 1.5, **of_job: Any) -> ExtraCopy | None:
+    """Of a job with a copy, whose hosts usually take an hour and have it since so many."""
+    job = a_job(*(an_instance(sent_s=h * HOUR_S) for h in hours), tail_copies=len(hours) - 1, **of_job)
+    settings = LifecycleSettings(tail_late_factor=factor)
+    return tail_copy(job, median_turnaround_s=None, good_host_s=Seconds(HOUR_S), now=NOW, settings=settings)
+
+
+def test_a_copied_job_is_copied_again_when_all_of_it_is_late() -> None:
+    assert late(9.0, 1.4) is None
+    copy = late(9.0, 1.5)
+    assert copy is not None
+    assert (copy.instances, copy.tail_copies) == (2, 1)
+    assert copy.because == "all 2 are out for 1.5 times what they usually take"
+    assert late(9.0, 1.5, 0.1) is None
+    assert late(9.0, 3.0, 1.6) is not None
+
+
+def test_a_copied_job_is_never_copied_again_at_a_factor_of_zero_nor_beyond_its_limit() -> None:
+    assert late(9.0, 9.0, factor=0.0) is None
+    assert late(9.0, 9.0, max_instances=2) is None
+
+
+def test_a_copy_that_waits_is_enough() -> None:
+    waiting = an_instance(S.UNSENT)
+    job = a_job(an_instance(sent_s=9 * HOUR_S), waiting, tail_copies=1)
+    assert copied(job) is None
+
+
+def test_a_job_takes_as_long_as_the_soonest_of_as_many_as_it_lacks() -> None:
+    def left_s(*instances: TailInstance, quorum: int = 1) -> float:
+        return job_rest_s(a_job(*instances, quorum=quorum), median_turnaround_s=None, now=NOW)
+
+    quick, slow = an_instance(sent_s=0.0), an_instance(sent_s=0.0, est_runtime_s=Seconds(DAY_S))
+    assert left_s(slow, quick) == HOUR_S
+    assert left_s(slow, quick, quorum=2) == DAY_S
+    assert left_s(an_instance(S.REPORTED), slow, quorum=2) == DAY_S
+    assert left_s(an_instance(S.UNSENT)) == 0.0
 
 
 def test_a_job_with_something_unsent_or_more_under_way_than_it_lacks_is_left_alone() -> None:
@@ -111,13 +146,20 @@ def test_what_is_overdue_is_likely_to_take_the_longer(elapsed_s: float) -> None:
         assert rest > rest_s(Seconds(HOUR_S), HOUR_S)
 
 
-def test_the_tail_is_the_last_five_percent_or_twenty_jobs_of_a_batch_somebody_waits_for() -> None:
-    def is_one(done: int, total: int, qos: QoS = QoS.AFAP) -> bool:
-        return is_tail(a_batch(qos=qos, counts=BatchCounts(total, jobs_validated=done)), FeederSettings())
+def is_one(done: int, total: int, qos: QoS = QoS.LONG_DEADLINE) -> bool:
+    batch = a_batch(qos=qos, counts=BatchCounts(total, jobs_validated=done))
+    return is_tail(batch, FeederSettings(), LifecycleSettings(afap_tail_fraction=0.3))
 
+
+def test_the_tail_is_the_last_five_percent_or_twenty_jobs_of_a_batch_somebody_waits_for() -> None:
     assert [is_one(949, 1000), is_one(950, 1000), is_one(1000, 1000)] == [False, True, False]
     assert [is_one(79, 100), is_one(80, 100)] == [False, True]
     assert not is_one(950, 1000, QoS.THROUGHPUT)
+
+
+def test_the_tail_of_a_batch_as_fast_as_possible_begins_earlier() -> None:
+    assert [is_one(699, 1000, QoS.AFAP), is_one(700, 1000, QoS.AFAP)] == [False, True]
+    assert [is_one(4, 25, QoS.AFAP), is_one(5, 25, QoS.AFAP)] == [False, True]
 
 
 def test_retries_use_up_what_copies_may_cost() -> None:

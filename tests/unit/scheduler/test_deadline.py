@@ -9,9 +9,10 @@ import pytest
 from domain.batches import BatchCounts, QoS, complete_at
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
-from domain.settings import DeadlineRule, DeadlineSettings
+from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.units import DAY_S, HOUR_S, Instant, Seconds
-from scheduler.deadline import Due, Moment, assign_due_at, retry_turnaround_s
+from scheduler.deadline import assign_due_at, retry_turnaround_s
+from scheduler.due import Due, Moment
 from tests.builders import NOW, a_batch, a_job_class
 from tests.unit.scheduler.arrays import some_cuts
 
@@ -49,7 +50,7 @@ def decide(
         safe_runtime_s=Seconds(safe_runtime_s),
         retry=retry,
         cuts=some_cuts(retry_turnaround_s=retry_turnaround_s),
-        settings=DeadlineSettings(**settings),
+        settings=DeadlineSettings(**{"ahead_s": 0.0, **settings}),
     )
 
 
@@ -88,41 +89,80 @@ def test_row_2_a_batch_as_fast_as_possible_without_an_estimate_is_due_when_the_h
 
 
 def test_row_2_is_closed_below_p_afap() -> None:
-    found = refusal(QoS.AFAP, p=0.499)
+    found = refusal(QoS.AFAP, p=0.499, queue_s=2 * DAY_S)
     assert found.code is RefusalCode.BELOW_GATE
     assert found.detail == "row 2: percentile 0.499 (as the test says), p_afap asks for 0.5"
 
 
-def test_row_2_holds_for_a_good_host_as_long_as_it_is_done_before_completion() -> None:
+def test_row_2_holds_for_a_good_host_with_and_without_an_estimate() -> None:
     found = due(QoS.AFAP, p=0.5, complete_in_s=3 * DAY_S, queue_s=20 * HOUR_S)
     assert (found.row, found.due_at, found.tight, found.gate) == (2, NOW + 5 * HOUR_S, True, Gate.AFAP)
     assert found.because == "row 2: a good host, P 0.500 >= 0.5, due when it is done for sure, 18000 s from now"
-    assert due(QoS.AFAP, p=0.95, complete_in_s=4 * HOUR_S).row == 5
 
 
-def test_row_3_never_lets_a_batch_as_fast_as_possible_wait_longer_than_its_turn() -> None:
-    far = {"complete_in_s": 6 * DAY_S, "p": 0.2}
-    assert due(QoS.AFAP, queue_s=20 * HOUR_S, **far).due_at == NOW + 25 * HOUR_S
-    assert due(QoS.AFAP, **far).due_at == NOW + 5 * HOUR_S
-    assert due(QoS.SHORT_DEADLINE, queue_s=20 * HOUR_S, **far).due_at == NOW + 5 * DAY_S
+def test_a_retry_of_a_batch_as_fast_as_possible_waits_for_no_better_host_once_completion_has_passed() -> None:
+    for retry in (False, True):
+        found = due(QoS.AFAP, p=0.55, complete_in_s=-HOUR_S, retry=retry)
+        assert (found.row, found.due_at, found.tight, found.threshold) == (2, NOW + 5 * HOUR_S, True, 0.5)
+    assert refusal(QoS.AFAP, p=0.55, complete_in_s=-HOUR_S, afap=AfapPolicy.TABLE).code is RefusalCode.BELOW_GATE
 
 
-def test_row_3_of_a_batch_as_fast_as_possible_is_for_hosts_done_in_their_turn_with_time_for_a_retry() -> None:
+def test_other_hosts_get_jobs_in_their_turn_if_they_are_done_within_two_retries() -> None:
+    for complete_in_s in (None, 6 * DAY_S):
+        found = due(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S, complete_in_s=complete_in_s)
+        assert (found.row, found.due_at, found.tight, found.gate) == (3, NOW + 48 * HOUR_S, False, Gate.NONE)
+        assert found.because == (
+            "row 3: done in its turn 172800 s from now, within 2 times the 86400 s of a retry; due then"
+        )
+        later = refusal(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S + 1.0, complete_in_s=complete_in_s)
+        assert later.code is RefusalCode.BELOW_GATE
+
+
+def test_without_a_factor_jobs_of_batches_as_fast_as_possible_are_for_good_hosts() -> None:
+    assert refusal(QoS.AFAP, p=0.2, afap_turn_factor=0.0).code is RefusalCode.BELOW_GATE
+
+
+def test_a_host_in_its_turn_leaves_time_for_a_retry_before_completion() -> None:
     near = {"complete_in_s": 2 * DAY_S, "p": 0.2}
     assert due(QoS.AFAP, queue_s=19 * HOUR_S, **near).row == 3
     assert refusal(QoS.AFAP, queue_s=19 * HOUR_S + 1.0, **near).code is RefusalCode.BELOW_GATE
     assert due(QoS.SHORT_DEADLINE, queue_s=19 * HOUR_S + 1.0, **near).row == 3
 
 
-def test_row_4_never_lets_a_batch_as_fast_as_possible_wait_longer_than_its_turn() -> None:
-    found = due(QoS.AFAP, p=0.5, p_afap=0.6, complete_in_s=20 * HOUR_S, queue_s=HOUR_S)
-    assert (found.row, found.due_at, found.tight) == (4, NOW + 6 * HOUR_S, False)
+def test_a_host_in_its_turn_keeps_the_delay_bound() -> None:
+    assert due(QoS.AFAP, p=0.2, bound_s=DAY_S, queue_s=19 * HOUR_S).due_at == NOW + DAY_S
+    assert isinstance(decide(QoS.AFAP, p=0.2, bound_s=DAY_S, queue_s=19 * HOUR_S + 1.0), Refusal)
 
 
 def test_a_forecast_that_is_weeks_off_gives_nobody_weeks() -> None:
     for p in (None, 0.2, 0.95):
         found = due(QoS.AFAP, p=p, complete_in_s=30 * DAY_S, queue_s=10 * HOUR_S)
         assert found.due_at <= NOW + 15 * HOUR_S
+
+
+def test_the_table_holds_for_batches_as_fast_as_possible_where_an_operator_says_so() -> None:
+    table = {"afap": AfapPolicy.TABLE, "p": 0.95}
+    assert refusal(QoS.AFAP, **{**table, "p": 0.2}).detail.startswith("row 2: percentile 0.200")
+    assert due(QoS.AFAP, **table).row == 2
+    assert due(QoS.AFAP, complete_in_s=3 * DAY_S, **table).due_at == NOW + 2 * DAY_S
+    assert due(QoS.AFAP, complete_in_s=DAY_S, **table).row == 4
+    assert due(QoS.AFAP, complete_in_s=4 * HOUR_S, **table).row == 5
+
+
+def test_what_can_wait_is_for_hosts_with_little_to_do() -> None:
+    for qos, complete_in_s in ((QoS.THROUGHPUT, None), (QoS.LONG_DEADLINE, 5 * DAY_S), (QoS.SHORT_DEADLINE, 5 * DAY_S)):
+        assert due(qos, ahead_s=8 * HOUR_S, queue_s=8 * HOUR_S, complete_in_s=complete_in_s).gate is Gate.NONE
+        found = refusal(qos, ahead_s=8 * HOUR_S, queue_s=8 * HOUR_S + 1.0, complete_in_s=complete_in_s)
+        assert found.code is RefusalCode.NOT_YET
+        assert found.detail == "the host has work for 28801 s; what can wait is sent when it has less than 28800 s"
+
+
+def test_what_cannot_wait_is_for_hosts_with_much_to_do_too() -> None:
+    much = {"ahead_s": HOUR_S, "queue_s": 20 * HOUR_S}
+    assert due(QoS.AFAP, p=0.2, **much).row == 3
+    assert due(QoS.AFAP, p=0.9, **much).row == 2
+    assert due(QoS.SHORT_DEADLINE, p=0.9, complete_in_s=26 * HOUR_S, **much).row == 4
+    assert due(QoS.THROUGHPUT, p=0.9, retry=True, **much).row == 1
 
 
 def test_row_3_leaves_time_for_a_retry() -> None:
@@ -233,7 +273,7 @@ def test_a_retry_is_not_for_a_newcomer() -> None:
 
 
 def test_a_newcomer_passes_no_gate_even_at_zero() -> None:
-    assert refusal(QoS.AFAP, p=None, p_afap=0.0).code is RefusalCode.BELOW_GATE
+    assert refusal(QoS.AFAP, p=None, p_afap=0.0, afap_turn_factor=0.0).code is RefusalCode.BELOW_GATE
 
 
 # ------------------------------------------------------------------ C and T_retry

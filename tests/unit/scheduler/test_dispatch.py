@@ -195,10 +195,30 @@ def test_gated_jobs_come_first_for_a_host_that_passes() -> None:
 
 def test_a_host_below_every_gate_gets_ungated_jobs_in_order() -> None:
     groups = [a_group(1, 3, **AFAP), a_group(2, 3)]
-    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
     choice = choose(asking, array(*groups))
     assert ids(choice) == [2000]
     assert codes(choice) == {RefusalCode.BELOW_GATE}
+
+
+def test_other_jobs_of_a_batch_as_fast_as_possible_come_before_work_that_can_wait() -> None:
+    groups = [a_group(1, 3), a_group(2, 3, **AFAP)]
+    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+    choice = choose(asking, array(*groups))
+    assert ids(choice) == [2000]
+    assert not choice.chosen[0].assignment.tight
+    in_order = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
+    assert ids(choose(in_order, array(*groups))) == [1000]
+
+
+def test_work_that_can_wait_is_not_for_a_host_that_has_enough() -> None:
+    held = tuple(a_held(instance_id=90 + n, job_id=90 + n, est_runtime_s=Seconds(9 * HOUR_S)) for n in range(4))
+    much = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
+    choice = choose(much, array(a_group(1, 3)))
+    assert (ids(choice), codes(choice)) == ([], {RefusalCode.NOT_YET})
+    assert ids(choose(much, array(a_group(1, 3), a_group(2, 3, **AFAP)))) == [2000]
+    less = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]), held=held[:3])
+    assert ids(choose(less, array(a_group(1, 3)))) == [1000]
 
 
 def test_retries_come_first_for_a_host_that_passes() -> None:
@@ -474,7 +494,7 @@ def test_ordinary_work_is_reached_behind_any_number_of_gated_groups() -> None:
     """However many classes, and batches of one, a host below their gate meets first."""
     for gated in (GROUPS_LOOKED_AT - 1, GROUPS_LOOKED_AT, GROUPS_LOOKED_AT + 50):
         groups = [a_group(number, **AFAP) for number in range(1, gated + 1)]
-        asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+        asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
         choice = choose(asking, array(*groups, a_group(9000, 1)))
         assert ids(choice) == [9_000_000]
         assert choice.counts() == {RefusalCode.BELOW_GATE: gated}

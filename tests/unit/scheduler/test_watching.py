@@ -104,6 +104,25 @@ def test_what_asks_for_no_percentile_waits_for_the_pass_of_everything() -> None:
     assert looks == [(Pass.GATED, 0, 0, UNGATED), (Pass.ALL, 0, 1, "")]
 
 
+def test_work_that_is_charged_nothing_is_for_hosts_that_get_nothing_else() -> None:
+    unpaid = a_group(1, order_tier=102, order_key=0.0, unpaid=True)
+    a_little = an_asking(wants=(a_want(req_s=Seconds(1.0)),))
+
+    assert asked(unpaid, a_group(2), asking=a_little) == [(Pass.ALL, 0, 1, "")]
+    assert asked(unpaid, a_group(2, memory_bytes=1e12), asking=a_little) == [
+        (Pass.ALL, 0, 0, "memory"),
+        (Pass.UNPAID, 1, 1, ""),
+    ]
+
+
+def test_gated_work_that_is_charged_nothing_waits_for_what_is_not_gated() -> None:
+    unpaid = a_group(1, order_tier=100, qos=QoS.AFAP, unpaid=True)
+    a_little = an_asking(wants=(a_want(req_s=Seconds(1.0)),))
+
+    assert asked(unpaid, a_group(2), asking=a_little)[-1] == (Pass.ALL, 0, 1, "")
+    assert asked(unpaid, asking=a_little) == [(Pass.UNPAID, 0, 1, "")]
+
+
 def test_slots_the_host_may_not_have_are_counted_by_reason() -> None:
     group = a_group(1, size=2)
     array = ListArray([group], hosts_of={group.ready[0].job_id: {an_asking().host.host_id}})
@@ -130,7 +149,7 @@ def test_a_pass_that_ends_early_is_named() -> None:
     ]
     seen = watched(an_asking(), ListArray([*relaxed, a_group(900, qos=QoS.AFAP)]))
     assert seen.cut_short == ((CPU, Pass.GATED),)
-    assert [one.batch.batch_id for one in seen.choice.chosen] == [1]
+    assert [one.batch.batch_id for one in seen.choice.chosen] == [900]
     few = watched(an_asking(), ListArray([*relaxed[1:200], a_group(900, qos=QoS.AFAP)]))
     assert few.cut_short == ()
     assert [one.batch.batch_id for one in few.choice.chosen] == [900]
@@ -139,7 +158,7 @@ def test_a_pass_that_ends_early_is_named() -> None:
 def test_groups_that_are_passed_by_behind_a_gate_are_seen_with_the_reason() -> None:
     """Jobs of many sizes of one batch without an estimate: the first is decided about, the others share its answer."""
     groups = [a_group(1, qos=QoS.AFAP, job_class_id=number) for number in range(1, 6)]
-    newcomer = an_asking(catalogue=a_catalogue(cuts=[some_cuts()]))
+    newcomer = an_asking(catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
     looks = [look for look in watched(newcomer, ListArray(groups)).looks if look.one_pass is Pass.ALL]
     assert [look.place for look in looks] == [0, 1, 2, 3, 4]
     assert {look.refusal.code for look in looks if look.refusal is not None} == {RefusalCode.BELOW_GATE}
