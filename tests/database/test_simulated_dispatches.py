@@ -1,27 +1,34 @@
-"""The store in memory stands for PostgreSQL in simulations: on both, everybody is given the same."""
+"""The store in memory stands for PostgreSQL in simulations: on both, everybody is given the same, due at the same
+instant and for the same reason, with all duties of a project, losses, errors, a quorum and an outage."""
 
 from __future__ import annotations
 
 import pytest
 
 from domain.dispatch import Assignment
+from domain.units import DAY_S, HOUR_S, Instant
+from operations.simulating import duties
 from simulator.engine import Engine
+from simulator.ports import Outage
 from simulator.run import warnings_only
 from simulator.services import AnyStore
 from store.memory import MemoryStore
 from tests.pg import opened_store
-from tests.unit.simulator.rig import PlainScenario, a_batch, no_more_duties
+from tests.unit.simulator.rig import START, PlainScenario, a_batch
 
 pytestmark = pytest.mark.database
 
 SCENARIO = PlainScenario(
     hosts=12,
     batches=[
-        a_batch("rush", jobs=30),
-        a_batch("census", qos="long_deadline", jobs=20, submitter="bob", quorum=2),
-        a_batch("bulk", qos="throughput", jobs=40),
+        a_batch("rush", jobs=30, delay_bound_s=DAY_S),
+        a_batch("census", qos="long_deadline", jobs=20, submitter="bob", quorum=2, delay_bound_s=DAY_S),
+        a_batch("bulk", qos="throughput", jobs=40, delay_bound_s=DAY_S),
+        a_batch("soon", qos="short_deadline", jobs=20, deadline_s=2 * DAY_S, delay_bound_s=DAY_S),
     ],
+    outages=[Outage(Instant(START + 20 * HOUR_S), Instant(START + 30 * HOUR_S))],
     lost_fraction=0.1,
+    error_fraction=0.05,
 )
 
 
@@ -30,8 +37,8 @@ async def dispatches(store: AnyStore) -> list[Assignment]:
         SCENARIO,
         7,
         store=lambda clock: store,
-        settings={},
-        more_duties=no_more_duties,
+        settings={"lifecycle.sweep_interval_s": 600.0},  # a round of duties costs PostgreSQL as much as a request
+        more_duties=duties,
         watch=lambda at: None,
         sequence=True,
     )
@@ -47,5 +54,6 @@ async def test_the_stores_give_the_same_sequence_of_dispatches() -> None:
 
     in_memory = await dispatches(MemoryStore())
 
-    assert len(in_memory) >= 110
+    assert len(in_memory) >= 130
     assert on_postgres == in_memory
+    assert {one.tight for one in in_memory} == {True, False}
