@@ -61,6 +61,7 @@ class Walk:
         self._array = array
         self._groups: Sequence[SlotGroup] = array.groups()
         self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS)
+        self._kept = asking.catalogue.reserved.kept
         self._scheduler = asking.catalogue.settings.scheduler
         # The other rules know neither a share of urgent jobs nor one of newcomers.
         self._is_muster = asking.catalogue.settings.deadline.rule is DeadlineRule.MUSTER
@@ -255,7 +256,7 @@ class Walk:
             self._note(place, group, kind, found)
             if found.code is RefusalCode.BELOW_GATE:
                 self._behind_gate(group, found)
-            elif found.code in BUSY and self._asking.catalogue.reserved.kept:
+            elif self._kept and found.code in BUSY:
                 self._judge.promise(group, kind, retry=retry)
             return found
         if not found.gated:

@@ -22,8 +22,8 @@ from domain.units import AppId, AppVersionId, Instant, Seconds
 from scheduler.asking import Asking
 from scheduler.busy import Busy, busy_of, held_work, resent_work, told_work
 from scheduler.deadline import assign_due_at
-from scheduler.due import Due, Moment
 from scheduler.displacing import Sending, displacement_refusal
+from scheduler.due import Due, Moment
 from scheduler.feasibility import AppCheck, ClassCheck
 from scheduler.gates import reachable
 from scheduler.leasing import Wide, around_refusal, lease_of, may_be_leased, new_lease
@@ -79,11 +79,12 @@ class Judge:
         self.bests: dict[tuple[AppId, ProcessorType], Best | Refusal] = {}  # as far as they were asked for
         self._reachable: dict[AppVersionId, DeadlineSettings] = {}
         self._moments: dict[AppVersionId, Moment] = {}
-        self.held: Lease | None = lease_of(asking)  # the host is promised to a big job
+        self.held: Lease | None = lease_of(asking) if asking.catalogue.reserved.leases else None  # it is promised
         self.made: Lease | None = None  # by this request
         self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # places refused for that, with R
         self._fills: set[int] = set()  # those that idle processors are filled with all the same
         self._displaces = asking.catalogue.settings.ordering.displace
+        self._is_guarded = self._displaces or self.held is not None
         self._given: list[Sending] = []  # in this reply
         self._refusals: dict[Question, Refusal] = {}
         self._verdicts: dict[Question, Verdict] = {}  # as busy as the host is now
@@ -108,7 +109,7 @@ class Judge:
         found = self._refusals.get(question) or self._verdicts.get(question)
         if found is None:
             found = self._decide(group, kind, retry=retry)
-            if (self.held is not None or self._displaces) and isinstance(found, Verdict):
+            if self._is_guarded and isinstance(found, Verdict):
                 found = self._beside_others(place, group, kind, found) or found
             if isinstance(found, Refusal):
                 self._refusals[question] = found
@@ -123,7 +124,8 @@ class Judge:
         """
         version = verdict.usable.version
         self._to_book.append(verdict)
-        self._given.append(_sending(verdict, job_class))
+        if self._displaces:
+            self._given.append(_sending(verdict, job_class))
         self._disk_bytes -= job_class.disk_bytes
         self._moments.clear()
         count = self._sent[version.app_version_id] = self._sent.get(version.app_version_id, 0) + 1
@@ -180,8 +182,6 @@ class Judge:
         )
         return due if isinstance(due, Refusal) else Verdict(usable, due, runtime_s, standing, moment, safe_s)
 
-    # ------------------------------------------------------------ beside a lease, and other work
-
     def promise(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> None:
         """Hold the host for a group that is refused because it is busy, if it may and that helps."""
         asking, best = self._asking, self.best(group.batch.app_id, kind)
@@ -194,6 +194,7 @@ class Judge:
         if isinstance(found, Verdict):
             wide = Wide(group.batch.batch_id, usable.usage, found.safe_runtime_s)
             self.held = self.made = new_lease(wide, queue, asking, kind)
+            self._is_guarded = True
             self._verdicts.clear()
 
     def release(self) -> None:
@@ -251,9 +252,8 @@ class Judge:
 
 
 def _sending(verdict: Verdict, job_class: JobClass) -> Sending:
-    usable = verdict.usable
-    kind = usable.version.processor_type
-    return Sending(job_class.batch_id, kind, usable.usage, verdict.runtime_s, verdict.due.due_at)
+    usable, runtime_s, due_at = verdict.usable, verdict.runtime_s, verdict.due.due_at
+    return Sending(job_class.batch_id, usable.version.processor_type, usable.usage, runtime_s, due_at)
 
 
 def is_gated_whole(batch: Batch, asking: Asking, *, refused: bool) -> bool:
