@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Backs a project up while it runs: its database as of one moment, its keys, and its files.
+#   backup.sh DATA_DIR TARGET_DIR [KEEP]     keeps the last KEEP dumps (14)
+# TARGET_DIR/muster-DATE.dump  the database (pg_restore reads it)
+# TARGET_DIR/keys/             the keys: without them clients refuse the project's programs
+# TARGET_DIR/files/            what clients fetch and brought; copied after the dump, so that nothing it names is missing
+source "$(dirname "$0")/places.sh"
+data=${1:?usage: backup.sh DATA_DIR TARGET_DIR [KEEP]}
+target=${2:?usage: backup.sh DATA_DIR TARGET_DIR [KEEP]}
+keep=${3:-14}
+umask 077
+mkdir -p "$target"
+dump=$target/muster-$(date -u +%Y%m%dT%H%M%SZ).dump
+trap 'rm -f "$dump.part"' EXIT
+"$(postgres_bin)/pg_dump" --format=custom --no-owner --file="$dump.part" --dbname="$(database_url "$data")"
+mv "$dump.part" "$dump"
+for part in keys files; do
+  mkdir -p "$target/$part"
+  cp --archive --update "$data/$part/." "$target/$part/"
+done
+cp "$data/project.toml" "$target/project.toml"
+find "$target" -maxdepth 1 -name 'muster-*.dump' | sort | head -n "-$keep" | xargs -r rm -f --
+echo "$dump"

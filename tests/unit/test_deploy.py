@@ -1,0 +1,84 @@
+"""Units, scripts and examples for operators: as far as they can be checked without installing them."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+
+from operations.cli import muster
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+UNITS = sorted((DEPLOY / "systemd").iterdir())
+SCRIPTS = sorted(DEPLOY.glob("*.sh"))
+
+
+def unit(path: Path) -> configparser.ConfigParser:
+    parsed = configparser.ConfigParser(strict=True, interpolation=None)
+    parsed.optionxform = str  # type: ignore[assignment,method-assign]  # as its manual says
+    parsed.read_string(path.read_text())
+    return parsed
+
+
+def options_of(words: list[str]) -> tuple[click.Command, list[str]]:
+    """The command that a line calls, and the options it gives it."""
+    command: click.Command = muster
+    while words and isinstance(command, click.Group):
+        command = command.commands[words.pop(0)]
+    return command, [word for word in words if word.startswith("--")]
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_a_timer_has_its_service_and_a_service_a_command_there_is(path: Path) -> None:
+    found = unit(path)
+    if path.suffix == ".timer":
+        assert path.with_suffix(".service") in UNITS
+        assert found["Timer"]["OnCalendar"]
+        return
+    first, *words = shlex.split(found["Service"]["ExecStart"])
+    if first.endswith("/muster"):
+        command, options = options_of(words)
+        known = {name for parameter in command.params for name in parameter.opts}
+        assert set(options) <= known
+    else:
+        assert (DEPLOY / Path(words[0]).name) in SCRIPTS
+    assert found["Service"]["User"] == "muster"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_calendars_are_understood() -> None:
+    whens = [unit(path)["Timer"]["OnCalendar"] for path in UNITS if path.suffix == ".timer"]
+
+    done = subprocess.run(
+        ["systemd-analyze", "calendar", *whens], capture_output=True, text=True, timeout=30, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_is_understood(path: Path) -> None:
+    subprocess.run(["bash", "-n", str(path)], check=True, timeout=30)
+
+
+@pytest.mark.parametrize("name", ["backup.sh", "restore.sh", "purge.sh"])
+def test_a_script_without_arguments_says_how_to_call_it(name: str) -> None:
+    done = subprocess.run(["bash", str(DEPLOY / name)], capture_output=True, text=True, timeout=30, check=False)
+
+    assert done.returncode != 0
+    assert f"usage: {name} " in done.stderr
+
+
+def test_the_front_end_leads_everywhere_but_to_what_is_the_operators() -> None:
+    text = (DEPLOY / "nginx/muster.conf").read_text()
+    code = re.sub(r"#.*", "", text)
+
+    assert code.count("{") == code.count("}")
+    assert [line for line in map(str.strip, code.splitlines()) if line and line[-1] not in "{};"] == []
+    assert "location ~ ^/(metrics|healthz|readyz)$" in text
