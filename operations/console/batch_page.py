@@ -17,7 +17,7 @@ from operations.access.who import person_of
 from operations.api.bodies import whole_number
 from operations.console.bars import bar_of
 from operations.console.batch_charts import fan_chart
-from operations.console.desk import LARGEST_ID, Desk, id_of
+from operations.console.desk import LARGEST_ID, Desk, hosts_asked, id_of
 from operations.console.rendering import Crumb, Page
 from operations.explain.service import Explain
 from operations.forecasts.service import ForecastViews
@@ -94,7 +94,7 @@ class BatchPage:
     async def why(self, request: web.Request) -> web.Response:
         """What holds it back: the decision run dry for the hosts that called last."""
         batch_id = BatchId(id_of(request))
-        shown: Document = await self._explain.batch(batch_id)
+        shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         page = Page("batch_why.html", "What holds it back", "batches", crumbs, {"shown": shown, "name": name})

@@ -13,10 +13,12 @@ from domain.errors import InvalidInputError
 from operations.access.door import AccessDoor
 from operations.api.bodies import whole_number
 from operations.console.rendering import Page, Renderer
+from operations.explain.sample import SAMPLE_HOSTS
 from operations.names import checked_text
 from store.postgres import PostgresStore
 
 LARGEST_ID = 2**62
+FEW_HOSTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,15 @@ def reason_of(fields: Fields) -> str:
 def id_of(request: web.Request, name: str = "id") -> int:
     """A number in the address. Raises InvalidInputError."""
     return whole_number(request.match_info[name], name, 1, LARGEST_ID)
+
+
+def hosts_asked(query: Mapping[str, str]) -> int:
+    """How many hosts a dry run asks: a few, so that the page is there at once, or as many as the command line asks.
+
+    >>> hosts_asked({}), hosts_asked({"hosts": "all"})
+    (20, 200)
+    """
+    return SAMPLE_HOSTS if query.get("hosts") == "all" else FEW_HOSTS
 
 
 def number_of(fields: Fields, name: str, *, low: float | None = None, high: float | None = None) -> float | None:

@@ -124,7 +124,7 @@ def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[
     counts = [0] * (len(edges) - 1)
     width = edges[1] - edges[0]
     for score in scores:
-        place = int((score - edges[0]) / width)
+        place = math.floor((score - edges[0]) / width)
         if 0 <= place < len(counts):
             counts[place] += 1
         elif score == edges[-1]:

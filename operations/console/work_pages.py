@@ -9,7 +9,7 @@ from aiohttp import web
 
 from domain.jobs import InstanceState
 from domain.units import InstanceId, JobId
-from operations.console.desk import Desk, id_of
+from operations.console.desk import Desk, hosts_asked, id_of
 from operations.console.rendering import Crumb, Page
 from operations.explain.service import Explain
 from operations.explain.words import instance_in_words
@@ -41,7 +41,7 @@ class WorkPages:
     async def why(self, request: web.Request) -> web.Response:
         """Why its unsent instances wait: the decision run dry for the hosts that called last."""
         job_id = JobId(id_of(request))
-        shown: Document = await self._explain.job(job_id)
+        shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
         return self._desk.show(
             request, Page("job_why.html", "Why is it not sent?", "batches", crumbs, {"shown": shown})

@@ -15,7 +15,7 @@ from operations.catalogue import fresh_catalogue, stale_as_json
 from operations.explain.arrays import array_of, private_feeder
 from operations.explain.ports import ExplainStore
 from operations.explain.reserved import kept_as_json, lease_as_json
-from operations.explain.sample import Sample, sample_as_json, sample_of
+from operations.explain.sample import SAMPLE_HOSTS, Sample, sample_as_json, sample_of
 
 MOST_READ = 200  # instances of each of its two ranges that hosts are asked about
 
@@ -49,7 +49,7 @@ class BatchExplainer:
         self._store = store
         self._clock = clock
 
-    async def explain(self, batch_id: BatchId) -> BatchExplanation:
+    async def explain(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> BatchExplanation:
         """Raises NotFoundError."""
         batch = await self._store.views.batch(batch_id)
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
@@ -59,7 +59,7 @@ class BatchExplainer:
             waiting = self._store.waiting
             candidates = [*await waiting.urgent([batch_id], MOST_READ), *await waiting.tail([batch_id], MOST_READ)]
             array = array_of(candidates, batch, classes, catalogue, self._clock)
-            sample = await sample_of(self._store, array, catalogue, self._clock)
+            sample = await sample_of(self._store, array, catalogue, self._clock, most=hosts)
         held = (await private_feeder(self._store.waiting, catalogue, self._clock)).array
         bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
         now = self._clock.now()

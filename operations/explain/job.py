@@ -15,7 +15,7 @@ from domain.waiting import Candidate, FreshRange
 from operations.catalogue import fresh_catalogue, stale_as_json
 from operations.explain.arrays import array_of, private_feeder
 from operations.explain.ports import ExplainStore
-from operations.explain.sample import Sample, sample_as_json, sample_of
+from operations.explain.sample import SAMPLE_HOSTS, Sample, sample_as_json, sample_of
 from operations.show import instance_as_json
 
 MOST_URGENT = 10_000  # of the batch that are looked through for an instance
@@ -51,17 +51,19 @@ class JobExplainer:
         self._store = store
         self._clock = clock
 
-    async def explain(self, job_id: JobId, *, only: InstanceId | None = None) -> JobExplanation:
+    async def explain(
+        self, job_id: JobId, *, only: InstanceId | None = None, hosts: int = SAMPLE_HOSTS
+    ) -> JobExplanation:
         """`only`: the one instance whose waiting is asked about. Raises NotFoundError."""
         job = await self._store.views.job(job_id)
         batch = await self._store.views.batch(job.batch_id)
         unsent = [row for row in job.instances if row.state is InstanceState.UNSENT and only in (None, row.instance_id)]
-        waiting = tuple([await self._waiting(row, batch) for row in unsent])
+        waiting = tuple([await self._waiting(row, batch, hosts) for row in unsent])
         return JobExplanation(
             self._clock.now(), job, batch, await self._store.insight.work_ahead(batch.batch_id), waiting
         )
 
-    async def _waiting(self, row: InstanceRow, batch: Batch) -> Waiting:
+    async def _waiting(self, row: InstanceRow, batch: Batch, hosts: int) -> Waiting:
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
         candidate = await self._candidate(row, batch)
         if candidate is None:
@@ -69,7 +71,7 @@ class JobExplainer:
         classes = await self._store.waiting.job_classes([candidate.ready.job_class_id])
         array = array_of([candidate], batch, classes, catalogue, self._clock)
         held = (await private_feeder(self._store.waiting, catalogue, self._clock)).array
-        sample = await sample_of(self._store, array, catalogue, self._clock)
+        sample = await sample_of(self._store, array, catalogue, self._clock, most=hosts)
         return Waiting(row.instance_id, candidate, row.instance_id in held, sample, stale_as_json(catalogue))
 
     async def _candidate(self, row: InstanceRow, batch: Batch) -> Candidate | None:

@@ -11,6 +11,7 @@ from operations.explain.instance import InstanceExplainer
 from operations.explain.instance_shown import instance_explained_as_json
 from operations.explain.job import JobExplainer, job_as_json
 from operations.explain.ports import ExplainStore
+from operations.explain.sample import SAMPLE_HOSTS
 
 
 class Explain:
@@ -27,13 +28,13 @@ class Explain:
         """What the host would be given if it called now, and why not more."""
         return host_as_json(await HostExplainer(self._store, self._clock).explain(host_id))
 
-    async def batch(self, batch_id: BatchId) -> dict[str, object]:
-        """What holds the batch back."""
-        return batch_as_json(await BatchExplainer(self._store, self._clock).explain(batch_id))
+    async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> dict[str, object]:
+        """What holds the batch back; so many hosts that called last are asked."""
+        return batch_as_json(await BatchExplainer(self._store, self._clock).explain(batch_id, hosts=hosts))
 
-    async def job(self, job_id: JobId) -> dict[str, object]:
-        """Why the job's unsent instances wait."""
-        return job_as_json(await JobExplainer(self._store, self._clock).explain(job_id))
+    async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> dict[str, object]:
+        """Why the job's unsent instances wait; likewise."""
+        return job_as_json(await JobExplainer(self._store, self._clock).explain(job_id, hosts=hosts))
 
     async def instance(self, instance_id: InstanceId) -> dict[str, object]:
         """How the instance's due date came about, and what became of it."""

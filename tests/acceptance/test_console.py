@@ -1,0 +1,170 @@
+"""The console on a real worker: who may come in, what forms do, and that nothing is needed but a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from domain.access import Role
+from domain.simulations import SimulationState
+from operations.access.passwords import stretched
+from tests.acceptance.server import LiveServer
+from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, work_off
+
+PAGES = (
+    *("/", "/batches", "/batches?sort=queue", "/batches?sort=deadline&q=a", "/batches/new", "/batches/1"),
+    *("/batches/1/jobs", "/batches/1/jobs?state=waiting", "/batches/1/jobs?state=failed", "/batches/1/abort"),
+    *("/batches/1/why", "/jobs/1", "/jobs/1/why", "/jobs/5/why", "/instances/1", "/hosts", "/hosts?q=a@b", "/hosts/1"),
+    *("/hosts/1/why", "/percentiles", "/percentiles/preview?deadline.p_tight=0.8", "/nobody", "/ordering"),
+    *("/ordering?batch=1", "/ordering/preview?ordering.policy=fifo", "/simulate", "/settings", "/settings?q=x"),
+    *("/settings/deadline.p_tight", "/password"),
+)
+
+
+class Browser:
+    """Somebody at the console, without scripts."""
+
+    def __init__(self, http: aiohttp.ClientSession, root: str) -> None:
+        self._http = http
+        self.root = root
+
+    async def get(self, path: str) -> tuple[int, str]:
+        async with self._http.get(self.root + path) as response:
+            policy = response.headers["Content-Security-Policy"]
+            assert "script-src 'self'" in policy
+            assert "unsafe" not in policy
+            return response.status, await response.text()
+
+    async def post(self, path: str, fields: dict[str, str], *, form: str | None = None) -> tuple[int, str, str]:
+        """Send a form of the page `form`, of this one unless told; status, where it led, and what is there."""
+        _, page = await self.get(path if form is None else form)
+        found = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
+        token = found.group(1) if found is not None else ""
+        async with self._http.post(self.root + path, data={"csrf": token, **fields}) as response:
+            return response.status, response.url.path_qs, await response.text()
+
+
+@asynccontextmanager
+async def a_browser(server: LiveServer, name: str = "") -> AsyncIterator[Browser]:
+    """One of its own; signed in with a name."""
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as http:
+        browser = Browser(http, f"{server.url}console")
+        if name:
+            _, where, _ = await browser.post("/sign-in", {"name": name, "password": PASSWORD})
+            assert where.endswith("/console/"), where
+        yield browser
+
+
+async def add_person(server: LiveServer, name: str, role: Role, submitter: str | None = None) -> None:
+    found = None if submitter is None else (await server.store.people.submitter(submitter)).submitter_id
+    await server.store.access.add_person(
+        name,
+        role=role,
+        submitter_id=found,
+        password=stretched(PASSWORD, CHEAP),
+        one_time_until=None,
+        now=server.clock.now(),
+    )
+
+
+async def test_every_page_answers_and_nobody_unknown_sees_one(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(name="<b>rush</b>", qos="afap", jobs={"count": 6})
+    await work_off(server, [host], share=0.5)
+    await tell(server)
+
+    async with a_browser(server, OPERATOR) as grace, a_browser(server) as nobody:
+        for path in PAGES:
+            status, page = await grace.get(path)
+            assert status == 200, (path, page[:2000])
+            assert "<h1>" in page, path
+            assert "<b>rush</b>" not in page, path
+            assert "onclick" not in page, path
+            status, page = await nobody.get(path)
+            assert 'name="password"' in page, path
+            assert "rush" not in page, path
+        for path, status in (("/batches/99", 404), ("/batches/x", 422), ("/nowhere", 404), ("/batches?sort=size", 422)):
+            found, page = await grace.get(path)
+            assert found == status, path
+            assert "What to do" in page, path
+            assert "Traceback" not in page, path
+
+
+async def test_forms_change_what_they_may_and_are_put_on_record(server: LiveServer) -> None:
+    await add_operator(server)
+    await add_person(server, "vera", Role.VIEWER)
+    await server.create("POST", "/submitters", json={"name": "ben", "account": "default", "shares": 1.0})
+    await add_person(server, "ben", Role.SUBMITTER, "ben")
+    await server.add_app()
+    async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera, a_browser(server, "ben") as ben:
+        new = {"app": "pi", "name": "mine", "count": "3", "gflop": "1", "memory_mb": "1", "disk_mb": "1"}
+        new |= {"delay_bound_h": "24", "output": "out", "deadline": "2099-01-01T00:00"}
+        _, where, page = await ben.post("/batches/new", {**new, "qos": "short_deadline"})
+        assert "/batches/1?said=submitted" in where, page
+        assert (await ben.post("/batches/new", {**new, "qos": "afap", "count": "0"}))[0] == 422
+        other = await server.submit(name="not ben's")
+
+        assert (await vera.post("/batches/1/abort", {}, form="/batches/1"))[0] == 403
+        assert (await ben.post(f"/batches/{other}/abort", {}, form="/batches/1"))[0] == 403
+        assert (await ben.post("/settings/deadline.p_tight", {"value": "0.8", "why": "x"}))[0] == 403
+        assert (await grace.post("/batches/1/abort", {"csrf": "0" * 64}))[0] == 403
+
+        await ben.post("/batches/1/deadline", {"deadline": "2098-01-01T00:00"}, form="/batches/1")
+        await ben.post(
+            "/batches/1/importance", {"user_priority": "-5", "level": "standby", "queue": "normal"}, form="/batches/1"
+        )
+        batch = await server.store.views.batch((await server.store.views.batches(limit=9))[-1].batch_id)
+        assert (batch.deadline_at, batch.user_priority, batch.level) == (4_039_372_800.0, -5, "standby")
+        assert (
+            await grace.post(
+                "/percentiles", {"deadline.p_tight": "0.8"}, form="/percentiles/preview?deadline.p_tight=0.8"
+            )
+        )[0] == 422
+        moved = {"deadline.p_tight": "0.8", "why": "they waited"}
+        await grace.post("/percentiles", moved, form="/percentiles/preview?deadline.p_tight=0.8")
+        await grace.post("/settings/feeder.slots", {"value": "500", "why": "small"})
+        await grace.post("/batches/1/abort", {})
+
+    assert (await server.store.settings.settings())["deadline.p_tight"] == 0.8
+    [change] = [one for one in await server.store.settings.setting_changes(9) if one.key == "deadline.p_tight"]
+    assert (change.changed_by, change.why) == (OPERATOR, "they waited")
+    assert (await server.batch(batch.batch_id))["state"] == "aborted"
+    acts = [(one.who, one.what) for one in await server.store.access.acts(limit=50)]
+    for act in (
+        ("ben", "submit_batch"),
+        ("ben", "set_deadline"),
+        (OPERATOR, "set_thresholds"),
+        (OPERATOR, "abort_batch"),
+    ):
+        assert act in acts
+
+
+async def test_two_rules_are_compared_beside_the_worker(server: LiveServer) -> None:
+    await add_operator(server)
+    async with a_browser(server, OPERATOR) as grace:
+        asked = {"scenario": "startup", "seeds": "1", "hosts": "6", "days": "5", "rules": "fixed"}
+        _, where, page = await grace.post("/simulate", asked)
+        assert urlsplit(where).path.endswith("/simulate/1"), page
+        assert "as many simulations" in (await grace.post("/simulate", asked))[2].lower()
+        simulation = await until_over(server, 1)
+        assert simulation is SimulationState.DONE
+        status, page = await grace.get("/simulate/1")
+    assert status == 200
+    assert "How long batches take" in page
+    assert "instances per job" in page
+
+
+async def until_over(server: LiveServer, simulation_id: int) -> SimulationState:
+    """Its end; the pages of the test's worker go on meanwhile."""
+    while True:
+        found = await server.store.simulations.simulation(simulation_id)
+        if found.state is not SimulationState.RUNNING:
+            assert found.failure is None
+            return found.state
+        await server.clock.sleep(0.2)

@@ -1,0 +1,95 @@
+"""Pages in light, dark and on a phone: no serious issue for anybody, and nothing wider than the screen."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser
+
+from tests.acceptance.server import LiveServer
+from tests.browser.conftest import Tab, new_tab
+from tests.browser.scene import furnish
+
+SERIOUS = {"serious", "critical"}
+PHONE = {"viewport": {"width": 390, "height": 800}}
+DESK = {"viewport": {"width": 1360, "height": 900}}
+
+
+async def issues_of(tab: Tab, path: str) -> list[str]:
+    """Serious and critical ones, with where they are."""
+    found = await Axe().run(tab.page)
+    return [
+        f"{path}: {one['id']}: {node['html'][:120]}"
+        for one in found.response["violations"]
+        if one["impact"] in SERIOUS
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.timeout(300)
+async def test_no_page_has_a_serious_issue_in_light_in_dark_or_on_a_phone(
+    server: LiveServer, chromium: Browser
+) -> None:
+    ids = await furnish(server)
+    [job, *_] = await server.store.views.jobs(ids["huge"], limit=1)
+    paths = {
+        "overview": "/",
+        "batches": "/batches",
+        "batch": f"/batches/{ids['due']}",
+        "batch-new": "/batches/new",
+        "batch-why": f"/batches/{ids['huge']}/why",
+        "batch-abort": f"/batches/{ids['rush']}/abort",
+        "jobs": f"/batches/{ids['huge']}/jobs?state=waiting",
+        "job": "/jobs/1",
+        "job-why": f"/jobs/{job.job_id}/why",
+        "instance": "/instances/1",
+        "hosts": "/hosts",
+        "host": "/hosts/1",
+        "host-why": "/hosts/1/why",
+        "percentiles": "/percentiles",
+        "preview": "/percentiles/preview?deadline.p_tight=0.7",
+        "nobody": "/nobody",
+        "ordering": "/ordering",
+        "ordering-preview": "/ordering/preview?ordering.policy=fifo",
+        "simulate": "/simulate",
+        "settings": "/settings?q=deadline",
+        "setting": "/settings/deadline.p_tight",
+        "password": "/password",
+        "error": "/batches/999",
+    }
+    issues: list[str] = []
+    for look, options in (
+        ("light", {**DESK, "color_scheme": "light"}),
+        ("dark", {**DESK, "color_scheme": "dark"}),
+        ("phone", {**PHONE, "color_scheme": "light"}),
+    ):
+        context, tab = await new_tab(chromium, server, **options)
+        await tab.open("/sign-in")
+        issues += await issues_of(tab, f"{look} /sign-in")
+        await tab.sign_in()
+        for name, path in paths.items():
+            await tab.open(path)
+            await tab.picture(f"{name}-{look}")
+            issues += await issues_of(tab, f"{look} {path}")
+            wider = await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            if wider > 0:
+                issues.append(f"{look} {path}: {wider} pixels wider than the screen")
+        await context.close()
+    assert issues == []
+
+
+async def test_everything_can_be_done_without_scripts(server: LiveServer, chromium: Browser) -> None:
+    ids = await furnish(server)
+    context, tab = await new_tab(chromium, server, java_script_enabled=False)
+    await tab.page.goto(f"{tab.root}/sign-in")
+    await tab.sign_in()
+    await tab.page.goto(f"{tab.root}/batches/{ids['rush']}")
+    assert await tab.page.get_by_role("columnheader", name="at latest (q90)").is_visible()  # a chart's numbers
+    await tab.page.goto(f"{tab.root}/batches")
+    await tab.page.get_by_label("Name has").fill("cens")
+    await tab.page.get_by_role("button", name="Show").click()
+    assert await tab.page.get_by_role("link", name="census").is_visible()
+    assert not await tab.page.get_by_role("link", name="rush").is_visible()
+    await tab.page.get_by_role("button", name="dark").click()
+    assert await tab.page.locator("html").get_attribute("data-theme") == "dark"
+    await context.close()

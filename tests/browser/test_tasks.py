@@ -1,0 +1,99 @@
+"""What people come to the console for, done with a browser from the first click to the last."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.acceptance.server import LiveServer
+from tests.browser.conftest import Tab
+from tests.browser.scene import add_hosts, add_operator, furnish, tell, work_off
+
+
+async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    await server.add_app()
+    hosts = await add_hosts(server, 4)
+    await tab.sign_in()
+    await tab.page.get_by_role("link", name="Batches", exact=True).click()
+    await tab.page.get_by_role("link", name="Submit a batch").first.click()
+    await tab.page.get_by_label("Name of the batch").fill("my first")
+    await tab.page.get_by_label("Jobs", exact=True).fill("8")
+    await tab.page.get_by_label("Size (Gflop)").fill("10")
+    await tab.picture("submit")
+    await tab.page.get_by_role("button", name="Submit").click()
+    await expect(tab.page.get_by_role("heading", name="my first")).to_be_visible()
+    done = tab.page.locator("#done")
+    await expect(done).to_have_text("0 %")
+
+    await work_off(server, hosts)
+    await tell(server)
+    await tab.picture("batch-under-way")
+    await work_off(server, hosts)
+    await tell(server)
+
+    await expect(done).to_have_text("100 %", timeout=30_000)  # without loading the page again
+    await expect(tab.page.get_by_text("8 of 8 jobs valid", exact=True)).to_be_visible()
+    await tab.picture("batch-done")
+    assert tab.complaints == []
+
+
+async def test_it_is_found_out_why_a_job_is_not_sent(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    await server.add_app()
+    hosts = await add_hosts(server, 3)
+    batch_id = await server.submit(name="huge", jobs={"count": 2, "memory_bytes": 1e13})
+    await work_off(server, hosts)
+    server.clock.forward(400.0)
+    await work_off(server, hosts)
+    await tell(server)
+    await tab.sign_in()
+
+    await tab.page.get_by_role("link", name="Nobody can run").first.click()
+    row = tab.page.get_by_role("row", name=re.compile("huge"))
+    await expect(row).to_contain_text("memory")
+    await tab.picture("nobody-can-run")
+    await tab.open(f"/batches/{batch_id}")
+    await tab.page.get_by_role("link", name="What holds it back?").click()
+    await expect(tab.page.get_by_text("0 of the 3 hosts")).to_be_visible()
+    await tab.page.get_by_role("link", name="Instances that wait").click()
+    await tab.page.get_by_role("link", name="Why is it not sent?").first.click()
+
+    await expect(tab.page.get_by_role("row", name=re.compile("^memory 3"))).to_be_visible()
+    await expect(tab.page.get_by_text(re.compile("job needs .* of memory|memory"))).not_to_have_count(0)
+    await tab.picture("why-not-sent")
+    assert tab.complaints == []
+
+
+async def test_a_threshold_is_moved_after_its_preview_and_rules_are_compared(server: LiveServer, tab: Tab) -> None:
+    await furnish(server)
+    await tab.sign_in()
+    await tab.open("/percentiles")
+    await tab.picture("percentiles")
+    await tab.page.locator("[name='deadline.p_tight']").fill("0.6")
+    await tab.page.get_by_role("button", name="Preview").click()
+    await expect(tab.page.get_by_role("heading", name="What this would do")).to_be_visible()
+    changed = tab.page.get_by_role("row", name=re.compile(r"p_tight 0\.9 → 0\.6"))
+    await expect(changed).to_contain_text("hosts")
+    await tab.picture("threshold-preview")
+    assert (await server.store.settings.settings()).get("deadline.p_tight") is None
+    await tab.page.get_by_label("Why").fill("late jobs waited")
+    await tab.page.get_by_role("button", name="Save").click()
+    await expect(
+        tab.page.get_by_role("row", name=re.compile("deadline.p_tight.*grace.*late jobs waited"))
+    ).to_be_visible()
+    assert (await server.store.settings.settings())["deadline.p_tight"] == pytest.approx(0.6)
+
+    await tab.open("/simulate")
+    await tab.page.get_by_role("radio", name=re.compile("startup")).check()
+    await tab.page.get_by_text("A population of your own").click()
+    await tab.page.get_by_label("Hosts", exact=True).fill("6")
+    await tab.page.get_by_label("Simulated days").fill("5")
+    await tab.page.get_by_role("button", name="Run").click()
+    await expect(tab.page.get_by_role("heading", name="All figures")).to_be_visible(timeout=60_000)
+    await expect(tab.page.get_by_role("row", name=re.compile("instances per job")).last).to_be_visible()
+    await expect(tab.page.locator("figure.chart .main-svg").first).to_be_visible()
+    await tab.picture("two-rules")
+    assert tab.complaints == []

@@ -1,0 +1,237 @@
+"""What pages show, as values: bars, rates, charts and rows, each with its numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from domain.catalogue import Catalogue
+from domain.errors import InvalidInputError
+from domain.listings import BatchPlace, BatchSort, ProcessReport
+from domain.ordering import Breakdown, Contribution
+from domain.ranking import CutPoints
+from domain.settings import Settings
+from domain.units import AppId, BatchId, Instant
+from operations.console.bars import bar_of
+from operations.console.batch_charts import fan_chart
+from operations.console.batch_forms import batch_of
+from operations.console.batch_list import asked_of, cursor_of, place_of
+from operations.console.charts import Chart
+from operations.console.nobody import refused_of
+from operations.console.ordering_page import contributions_chart
+from operations.console.overview import codes_of, duties_of, errors_of, partitions_of, rates_chart, rates_of
+from operations.console.percentiles import distribution
+from operations.console.settings_pages import rows_of
+from operations.console.simulate import asked_of as simulation_of
+from operations.console.simulate import ends_chart, makespan_chart
+from tests.builders import NOW, a_batch, an_app
+
+
+def a_worker(name: str = "a", **changes: Any) -> ProcessReport:
+    """A worker's report: two requests a second of 10 ms each, 300 of 1000 slots filled."""
+    report: dict[str, object] = {
+        "started_at": NOW,
+        "totals": {"requests": 100},
+        "per_s": {"requests": 2.0, "sent": 1.0, "reports": 0.5},
+        "took_s": 0.01,
+        "refusals": {"disk": 3},
+        "history": [[NOW, 0, 0, 0], [NOW + 10.0, 20, 10, 0]],
+        "slots": 300,
+        "slots_most": 1000,
+        "partitions": [{"app": "pi", "processor_type": "cpu", "urgent": 1, "fresh": 299, "asked": 2.0}],
+        "unrunnable": [],
+    }
+    return ProcessReport(name, "worker", NOW, report | changes)
+
+
+def a_duty(**changes: Any) -> dict[str, object]:
+    duty = {"name": "sweeper", "mine": True, "rounds": 3, "failures": 0, "done_at": NOW, "took_s": 0.1}
+    return {**duty, "failed_at": None, "failure": "", **changes}
+
+
+def test_rates_of_workers_add_up_and_their_time_is_weighed() -> None:
+    slow = a_worker("b", per_s={"requests": 6.0, "sent": 3.0, "reports": 0.0}, took_s=0.03)
+
+    found = rates_of([a_worker(), slow])
+
+    assert (found.workers, found.requests, found.sent, found.slots, found.slots_most) == (2, 8.0, 4.0, 600, 2000)
+    assert found.took_s == pytest.approx((2 * 0.01 + 6 * 0.03) / 8)
+    assert rates_of([]).took_s is None
+
+
+def test_partitions_and_refusals_of_workers_add_up() -> None:
+    workers = [a_worker(), a_worker("b", refusals={"disk": 1, "cpus": 9})]
+
+    assert partitions_of(workers) == [{"app": "pi", "kind": "cpu", "urgent": 2, "fresh": 598, "asked": 4.0}]
+    assert codes_of(workers) == [("cpus", 9), ("disk", 4)]
+
+
+def test_errors_are_counted_by_status() -> None:
+    failing = a_worker(totals={"requests": 9, "status_503": 2, "status_400": 1})
+
+    assert errors_of([failing, failing]) == [("400", 2), ("503", 4)]
+
+
+def test_a_duty_is_told_by_the_process_that_does_it() -> None:
+    idle = ProcessReport("b", "background", NOW, {"duties": [a_duty(mine=False, done_at=None, failures=2)]})
+    doing = ProcessReport("a", "background", NOW, {"duties": [a_duty()]})
+
+    for processes in ([idle, doing], [doing, idle]):
+        [found] = duties_of(processes)
+        assert (found.where, found.done_at, found.failures) == ("a", NOW, 2)
+
+
+def test_the_chart_of_rates_needs_two_looks() -> None:
+    assert rates_chart([a_worker(history=[[NOW, 5, 5, 0]])]) is None
+    chart = rates_chart([a_worker(), a_worker("b")])
+    assert chart is not None
+    assert [row[1:] for row in chart.rows] == [("4.00", "2.00")]
+    assert json.loads(chart.document)["traces"][0]["y"] == [4.0]
+
+
+def test_a_bar_says_the_end_only_when_it_is_reached() -> None:
+    assert bar_of(1000, 999, 0, 1).percent == "99 %"
+    assert bar_of(1000, 990, 10, 0).percent == "100 %"
+    assert bar_of(0, 0, 0, 0).percent == "0 %"
+
+
+def test_a_place_in_a_list_comes_back_from_its_address() -> None:
+    batch = a_batch(order_tier=-1, order_key=0.1 + 0.2, deadline_at=Instant(7.25))
+
+    place, number = place_of(cursor_of(batch, 50))
+
+    assert place == BatchPlace(batch.batch_id, -1, 0.1 + 0.2, Instant(7.25))
+    assert number == 50
+
+
+@pytest.mark.parametrize("text", ["x", "1~2~3", "1~0~0~0~0", "1~2~99999999999~0~0", "-1~2~0~0~0"])
+def test_a_made_up_place_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"^after: "):
+        place_of(text)
+
+
+def test_a_list_is_chosen_by_its_address() -> None:
+    app = an_app()
+    catalogue = Catalogue(apps={app.app_id: app})
+
+    asked = asked_of({"app": app.name, "state": "active", "sort": "queue", "q": " Rush "}, catalogue)
+
+    assert (asked.choice.app_id, asked.choice.state, asked.choice.text) == (app.app_id, "active", "Rush")
+    assert asked.sort is BatchSort.QUEUE
+    for wrong in ({"app": "none"}, {"state": "asleep"}, {"qos": "soon"}, {"sort": "size"}):
+        with pytest.raises(InvalidInputError, match=f"^{next(iter(wrong))}: "):
+            asked_of(wrong, catalogue)
+
+
+def test_the_fan_goes_from_the_forecast_to_its_quantiles() -> None:
+    chart = fan_chart(a_forecast_document(), NOW + 100.0)
+
+    assert chart is not None
+    traces = {one.get("name"): one for one in json.loads(chart.document)["traces"]}
+    assert traces["q50"]["y"][0] == 25.0
+    assert traces["q50"]["y"][-1] == 100.0
+    assert traces["jobs over"]["y"] == [0.0, 25.0, 50.0]
+    assert "at latest in 15 min" in chart.summary
+    assert fan_chart(a_forecast_document() | {"forecasts": []}, NOW) is None
+
+
+def a_forecast_document() -> dict[str, Any]:
+    """A batch of 100 jobs: a quarter was over when it was forecast, half is now."""
+    counts = {"jobs_total": 100, "jobs_validated": 25, "jobs_failed": 0}
+    made = {"made_at": NOW, "q10_at": NOW + 300.0, "q50_at": NOW + 500.0, "q90_at": NOW + 1000.0}
+    record = {**counts, **made, "completion_at": NOW + 1000.0, "change": "first"}
+    return {
+        **counts,
+        "jobs_validated": 50,
+        "created_at": NOW - 100.0,
+        "ended_at": None,
+        "deadline_at": NOW + 700.0,
+        "forecasts": [record],
+    }
+
+
+def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
+    app = an_app()
+    catalogue = Catalogue(apps={app.app_id: app})
+    scores = tuple((place - 500) / 500 for place in range(1000))  # ln of the turnaround over the usual
+
+    chart = distribution(CutPoints(app.app_id, "cpu", NOW, 2000, scores, (0,) * 11), catalogue)
+
+    assert chart is not None
+    rows = {str(row[0]): row[1:] for row in chart.rows}
+    assert rows["p_tight"] == ("0.9", "0.45 × the usual", "200")  # e^-0.8
+    assert rows["p_afap, p_late, p_retry"] == ("0.5", "1.00 × the usual", "1\u202f000")
+    drawn = json.loads(chart.document)
+    assert sum(drawn["traces"][0]["y"]) == pytest.approx(2000 * 0.96, rel=0.01)  # the outermost are left out
+    assert distribution(CutPoints(AppId(9), "cpu", NOW, 0, (), ()), catalogue) is None
+
+
+def test_contributions_alike_large_are_told_by_their_differences() -> None:
+    def one(batch: int, end: float, age: float) -> Breakdown:
+        parts = [("logical end time", -end), ("age", age)]
+        components = tuple(Contribution(name, "own", None, "", None, None, 1.0, points) for name, points in parts)
+        return Breakdown(BatchId(batch), "mixed", NOW, 0, age - end, components)
+
+    chart = contributions_chart([one(1, 1e9, 5.0), one(2, 1e9 + 60.0, 2.0)], {1: "rush"})
+
+    assert chart is not None
+    assert chart.columns == ("batch", "logical end time, less the greatest", "age", "total")
+    assert [row[:3] for row in chart.rows] == [("rush", "0.0", "5.0"), ("#2", "-60.0", "2.0")]
+
+
+def test_the_worker_that_met_most_hosts_tells_why_nobody_can_run_something() -> None:
+    row = {"batch_id": 7, "job_class_id": 1, "urgent": False, "waiting": 5, "since_at": 10.0, "rotated_out": False}
+    few, many = (
+        row | {"codes": {"disk": 1}, "hosts": 1},
+        row | {"codes": {"memory": 8}, "hosts": 8, "rotated_out": True},
+    )
+
+    [found] = refused_of([a_worker(unrunnable=[few]), a_worker("b", unrunnable=[many])])
+
+    assert (found.hosts, found.codes, found.rotated_out) == (8, (("memory", 8),), True)
+    assert found.advice.startswith("Jobs ask for more memory")
+
+
+def test_every_setting_has_a_meaning_and_a_unit() -> None:
+    rows = rows_of(Settings().changed("deadline.p_tight", 0.8), [])
+
+    assert [row.key for row in rows if row.is_changed] == ["deadline.p_tight"]
+    assert all(row.meaning and row.unit for row in rows)
+    [p_tight] = [row for row in rows if row.key == "deadline.p_tight"]
+    assert (p_tight.span, p_tight.kind, p_tight.default) == ("0 to 1", "number", 0.9)
+
+
+def test_a_form_of_a_batch_is_checked_field_by_field() -> None:
+    form = {"app": "pi", "qos": "short_deadline", "count": "2", "deadline": "2027-01-15T08:00", "output": "out"}
+
+    values: Any = batch_of(form, Instant(1_800_000_000.0 - 60.0))
+
+    assert values["deadline_s"] == 60.0
+    assert values["jobs"]["outputs"] == [{"name": "out", "max_bytes": 1_000_000}]
+    for field, wrong in (("count", "none"), ("gflop", "much"), ("deadline", "soon"), ("quorum", "0")):
+        with pytest.raises(InvalidInputError, match=f"^{field}: "):
+            batch_of(form | {field: wrong}, NOW)
+
+
+def test_a_population_of_ones_own_stays_within_bounds() -> None:
+    asked = simulation_of({"scenario": "small", "seeds": "1", "hosts": "80", "computers": "lhc"}, ["muster"])
+
+    assert asked.changes == {"population.hosts": 80, "population.computers": "lhc"}
+    with pytest.raises(InvalidInputError, match=r"^loss_fraction: "):
+        simulation_of({"scenario": "small", "seeds": "1", "loss_fraction": "2"}, ["muster"])
+
+
+def test_rules_are_compared_in_charts_with_their_numbers() -> None:
+    result = {
+        "rules": {"muster": {"makespan_s": {"afap": 3600.0}}, "fixed": {"makespan_s": {"afap": 9000.0}}},
+        "curves": {"muster": [(0.0, 0.0), (1.0, 1.0)], "fixed": [(0.0, 0.0), (1.0, 0.9), (2.5, 1.0)]},
+    }
+
+    makespan, ends = makespan_chart(result), ends_chart(result)
+
+    assert isinstance(makespan, Chart)
+    assert makespan.rows == [("afap", "60 min", "2.5 h")]
+    assert isinstance(ends, Chart)
+    assert [row[2:] for row in ends.rows] == [("60 min", "60 min"), ("60 min", "2.5 h")]
