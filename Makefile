@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BESIDE := $(MAKE) --no-print-directory
 
-.PHONY: setup system demo test lint unit main second-postgres e2e faults bench policy-quality clean
+.PHONY: setup system demo test lint unit main second-postgres e2e faults bench api-fuzz policy-quality clean
 
 setup: $(STAMP)
 
@@ -60,6 +60,11 @@ bench: setup
 	$(BIN)/python -m benchmarks.decode
 	$(BIN)/python -m benchmarks.decide
 	$(BIN)/python -m benchmarks.dispatch
+
+# Asks every operation of the API for a thousand things that fit its document; minutes. EXAMPLES=50 for fewer.
+EXAMPLES ?= 1000
+api-fuzz: setup
+	MUSTER_API_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/acceptance/test_openapi.py
 
 # The tables and charts of docs/policy-quality.md: an hour or more. SEEDS=10 for more seeds.
 SEEDS ?= 5

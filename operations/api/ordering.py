@@ -1,8 +1,8 @@
-"""The order of batches, shares, grants and limits over the API."""
+"""The order of batches over the API."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any
 
 import msgspec
 
@@ -11,67 +11,17 @@ from domain.clock import Clock
 from domain.units import BatchId
 from operations.api import shapes
 from operations.api.batches import BatchParams
-from operations.api.paging import Page, page_of_all
 from operations.api.settings import ValuesBody, who_of
 from operations.api.table import Ask, NoParams, Route
 from operations.ordering.knobs import ordering_changes, weights_in_force
 from operations.ordering.priorities import Priorities, PriorityStore
-from operations.ordering.rules import Rules, RuleStore
-from operations.ordering.sharing import Sharing, SharingStore
-from operations.ordering.shown import grant_as_json, limit_as_json, preview_as_json
-from priority.emulate import emulate
+from operations.ordering.shown import preview_as_json
 
 TAG = "ordering"
 
 
-class OrderingStore(PriorityStore, SharingStore, RuleStore, Protocol):
-    """What is read and written of the database."""
-
-
 class PlacesParams(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="The first so many.")] = 100
-
-
-class AccountParams(msgspec.Struct, forbid_unknown_fields=True):
-    account: str
-
-
-class LimitParams(msgspec.Struct, forbid_unknown_fields=True):
-    scope: str
-    quantity: str
-    name: Annotated[str | None, msgspec.Meta(description="Whose; none: everybody's.")] = None
-
-
-class SharesBody(msgspec.Struct, forbid_unknown_fields=True):
-    kind: Literal["account", "submitter"]
-    name: str
-    shares: float
-    account: str | None = None
-
-
-class PermissionsBody(msgspec.Struct, forbid_unknown_fields=True):
-    kind: Literal["account", "submitter"]
-    name: str
-    permissions: list[str]
-
-
-class GrantBody(msgspec.Struct, forbid_unknown_fields=True):
-    account: str
-    granted_su: float
-    period_s: float
-
-
-class LimitBody(msgspec.Struct, forbid_unknown_fields=True):
-    scope: str
-    quantity: str
-    name: str | None = None
-    soft: float | None = None
-    hard: float | None = None
-
-
-class EmulateBody(msgspec.Struct, forbid_unknown_fields=True):
-    system: str
-    document: Any
 
 
 class PreviewBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,17 +30,11 @@ class PreviewBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class OrderingApi:
-    def __init__(self, store: OrderingStore, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, store: PriorityStore, clock: Clock) -> None:
         self._priorities = Priorities(store, clock)
-        self._sharing = Sharing(store, clock)
-        self._rules = Rules(store, clock)
 
     def routes(self) -> list[Route[Any, Any]]:
-        """Reads first, then what changes something."""
-        return [*self._reads(), *self._writes()]
-
-    def _reads(self) -> list[Route[Any, Any]]:
+        operate = Right.OPERATE
         return [
             Route(
                 "GET",
@@ -135,34 +79,6 @@ class OrderingApi:
                 body=PreviewBody,
             ),
             Route(
-                "GET",
-                "/fairshare",
-                "fairshare",
-                "The tree of accounts and submitters with shares and decayed usage.",
-                self.shares,
-                TAG,
-                shapes.SharesShown,
-                NoParams,
-            ),
-            Route(
-                "POST",
-                "/fairshare/emulate",
-                "emulate_fairshare",
-                "What another system's fair-share says of a tree.",
-                self.emulate,
-                TAG,
-                shapes.TableShown,
-                NoParams,
-                body=EmulateBody,
-            ),
-            Route("GET", "/grants", "grants", "Service units of accounts.", self.grants, TAG, shapes.GrantPage, Page),
-            Route("GET", "/limits", "limits", "How much one may have.", self.limits, TAG, shapes.LimitPage, Page),
-        ]
-
-    def _writes(self) -> list[Route[Any, Any]]:
-        operate = Right.OPERATE
-        return [
-            Route(
                 "PUT",
                 "/priority",
                 "set_ordering",
@@ -174,85 +90,7 @@ class OrderingApi:
                 body=ValuesBody,
                 right=operate,
             ),
-            Route(
-                "PUT",
-                "/fairshare",
-                "set_shares",
-                "The shares of an account or a submitter.",
-                self.set_shares,
-                TAG,
-                shapes.Json,
-                NoParams,
-                body=SharesBody,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "PUT",
-                "/permissions",
-                "permit",
-                "What all in an account, or a submitter, may do.",
-                self.permit,
-                TAG,
-                shapes.Json,
-                NoParams,
-                body=PermissionsBody,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "PUT",
-                "/grants",
-                "set_grant",
-                "Grant an account service units per period.",
-                self.put_grant,
-                TAG,
-                shapes.GrantShown,
-                NoParams,
-                body=GrantBody,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "DELETE",
-                "/grants/{account}",
-                "take_grant",
-                "An account without a grant is not limited by one.",
-                self.drop_grant,
-                TAG,
-                shapes.Json,
-                AccountParams,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "PUT",
-                "/limits",
-                "set_limit",
-                "Limit one by name, or everybody who has no limit of its own.",
-                self.put_limit,
-                TAG,
-                shapes.LimitShown,
-                NoParams,
-                body=LimitBody,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "DELETE",
-                "/limits/{scope}/{quantity}",
-                "lift_limit",
-                "Lift a limit.",
-                self.drop_limit,
-                TAG,
-                shapes.Json,
-                LimitParams,
-                right=operate,
-                errors=(404,),
-            ),
         ]
-
-    # ------------------------------------------------------------------ priorities
 
     async def show(self, ask: Ask[PlacesParams, None]) -> object:
         found = await self._priorities.show(limit=ask.params.limit)
@@ -274,62 +112,3 @@ class OrderingApi:
         body = ask.body
         changes = ordering_changes(body.values.items())
         return {"changed": await self._priorities.set(changes, who=who_of(ask.person, body.by), why=body.why)}
-
-    # ------------------------------------------------------------------ shares
-
-    async def shares(self, ask: Ask[NoParams, None]) -> object:
-        return {"tree": [row.as_json() for row in await self._sharing.show()]}
-
-    async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> object:
-        body = ask.body
-        if body.kind == "account":
-            await self._sharing.set_account(body.name, body.shares)
-        else:
-            await self._sharing.set_submitter(body.name, body.shares, body.account)
-        return {body.kind: body.name, "account": body.account, "shares": body.shares}
-
-    async def emulate(self, ask: Ask[NoParams, EmulateBody]) -> object:
-        table = emulate(ask.body.system, ask.body.document)
-        return {"columns": table.columns, "rows": table.rows}
-
-    async def permit(self, ask: Ask[NoParams, PermissionsBody]) -> object:
-        body = ask.body
-        if body.kind == "account":
-            await self._rules.permit(body.permissions, account=body.name)
-        else:
-            await self._rules.permit(body.permissions, submitter=body.name)
-        return {body.kind: body.name, "permissions": sorted(set(body.permissions))}
-
-    # ------------------------------------------------------------------ grants and limits
-
-    async def grants(self, ask: Ask[Page, None]) -> object:
-        now = self._clock.now()
-        found = sorted((await self._rules.grants()).items())
-        return page_of_all(found, ask.params, "grants", lambda one: one[0], lambda one: grant_as_json(*one, now))
-
-    async def put_grant(self, ask: Ask[NoParams, GrantBody]) -> object:
-        body = ask.body
-        await self._rules.grant(body.account, granted_su=body.granted_su, period_s=body.period_s)
-        made = (await self._rules.grants())[body.account]
-        return grant_as_json(body.account, made, self._clock.now())
-
-    async def drop_grant(self, ask: Ask[AccountParams, None]) -> object:
-        await self._rules.take_grant(ask.params.account)
-        return {"account": ask.params.account, "granted_su": None}
-
-    async def limits(self, ask: Ask[Page, None]) -> object:
-        found = await self._rules.limits()
-        return page_of_all(
-            found, ask.params, "limits", lambda one: f"{one.scope}/{one.quantity}/{one.name or ''}", limit_as_json
-        )
-
-    async def put_limit(self, ask: Ask[NoParams, LimitBody]) -> object:
-        body = ask.body
-        return limit_as_json(
-            await self._rules.limit(body.scope, body.quantity, name=body.name, soft=body.soft, hard=body.hard)
-        )
-
-    async def drop_limit(self, ask: Ask[LimitParams, None]) -> object:
-        asked = ask.params
-        await self._rules.lift(asked.scope, asked.quantity, name=asked.name)
-        return {"scope": asked.scope, "quantity": asked.quantity, "name": asked.name, "dropped": True}

@@ -42,7 +42,8 @@ def _in_words(error: InvalidInputError, params: Any) -> InvalidInputError:
     struct = msgspec.inspect.type_info(params)
     assert isinstance(struct, msgspec.inspect.StructType)
     kinds = {one.name: one.type for one in struct.fields}
-    match kinds.get(error.field):
+    kind = kinds.get(error.field)
+    match kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind:
         case msgspec.inspect.IntType(ge=int(low), le=int(high)):
             return InvalidInputError(error.field, f"a whole number from {low} to {high}", error.got)
         case msgspec.inspect.BoolType():

@@ -31,6 +31,7 @@ from operations.api.progress import ProgressHub
 from operations.api.reading import MAX_BODY_BYTES
 from operations.api.serving import Table
 from operations.api.settings import SettingsApi
+from operations.api.sharing import SharingApi
 from operations.api.strangers import Strangers
 from operations.batches import Batches
 from operations.explain.service import Explain
@@ -67,6 +68,7 @@ class Api:
                 *ArrayApi(store.process_reports, clock).routes(),
                 *SettingsApi(store, clock).routes(),
                 *OrderingApi(store, clock).routes(),
+                *SharingApi(store, clock).routes(),
                 *AccountsApi(store.people, store.volunteers, keys, clock).routes(),
                 *AccessApi(door).routes(),
             ],

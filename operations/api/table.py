@@ -1,5 +1,7 @@
-"""What is a route of the API? Everything there is to know of it, said once: requests are read and the OpenAPI document
-is made from it."""
+"""What is a route of the API? Everything there is to know of it, said once.
+
+Requests are read as it says, and the OpenAPI document is made from it.
+"""
 
 from __future__ import annotations
 

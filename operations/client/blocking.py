@@ -5,162 +5,16 @@ A test holds its methods against those of `Client`.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from operations.api import shapes
-from operations.client.client import Client
+from operations.client.blocking_work import BlockingWork
 from operations.client.transport import Json
-from operations.client.work import ExplainedKind
 
 
-class SyncClient:
+class SyncClient(BlockingWork):
     """One project's API. Raises ApiError for every refusal, UnreachableError without an answer."""
-
-    def __init__(self, url: str, token: str) -> None:
-        self._client = Client(url, token)
-        self._runner = asyncio.Runner()
-
-    def __enter__(self) -> Self:
-        self._runner.run(self._client.__aenter__())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._runner.run(self._client.__aexit__(kind, error, trace))
-        self._runner.close()
-
-    def submit(self, batch: Mapping[str, object]) -> int:
-        """Submit a batch: the keys of a batch file, inputs by the name of a file put before. Its id."""
-        return self._runner.run(self._client.submit(batch))
-
-    def submit_and_preview(self, batch: Mapping[str, object]) -> shapes.Submitted:
-        """The same, with when it will be done."""
-        return self._runner.run(self._client.submit_and_preview(batch))
-
-    def preview(self, batch: Mapping[str, object]) -> Json:
-        """When the batch would be done if it was submitted now: `q50_at`, `q90_at`, …. Nothing is written."""
-        return self._runner.run(self._client.preview(batch))
-
-    def batch(self, batch_id: int) -> shapes.BatchShown:
-        """A batch with its counters."""
-        return self._runner.run(self._client.batch(batch_id))
-
-    def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
-        """The newest batches, newest first; None: all of them."""
-        return self._runner.run(self._client.batches(limit=limit))
-
-    def abort(self, batch_id: int) -> shapes.BatchShown:
-        """End a batch; returns it."""
-        return self._runner.run(self._client.abort(batch_id))
-
-    def set_batch(
-        self,
-        batch_id: int,
-        *,
-        user_priority: int | None = None,
-        level: str | None = None,
-        queue: str | None = None,
-        account: str | None = None,
-        deadline_at: float | None = None,
-    ) -> shapes.Importance:
-        """How important a batch is: user priority (-1024 to 0, to 1023 with a permission), service level, queue.
-
-        Its account as long as nothing of it was sent, and the deadline of one that has a deadline.
-        """
-        return self._runner.run(
-            self._client.set_batch(
-                batch_id,
-                user_priority=user_priority,
-                level=level,
-                queue=queue,
-                account=account,
-                deadline_at=deadline_at,
-            )
-        )
-
-    def watch(self, batch_id: int) -> Iterator[Json]:
-        """How far a batch is, each time that changes, until it has ended. One that breaks off is taken up again."""
-        events = self._client.watch(batch_id)
-        try:
-            while True:
-                yield self._runner.run(_next(events))
-        except StopAsyncIteration:
-            return
-
-    def wait(self, batch_id: int) -> shapes.BatchShown:
-        """The batch when it has ended."""
-        return self._runner.run(self._client.wait(batch_id))
-
-    def jobs(self, batch_id: int, *, state: str | None = None, limit: int | None = 1000) -> list[shapes.JobShown]:
-        """Jobs of a batch by id, those in one `state` or all, without their instances."""
-        return self._runner.run(self._client.jobs(batch_id, state=state, limit=limit))
-
-    def job(self, job_id: int) -> shapes.JobShown:
-        """A job with its instances."""
-        return self._runner.run(self._client.job(job_id))
-
-    def instance(self, instance_id: int) -> shapes.OneInstance:
-        """One instance of a job."""
-        return self._runner.run(self._client.instance(instance_id))
-
-    def forecasts(self, batch_id: int, *, limit: int = 100) -> Json:
-        """What is published of a batch, its `forecasts` in order of time, and how good its app's are (`accuracy`)."""
-        return self._runner.run(self._client.forecasts(batch_id, limit=limit))
-
-    def forecast_health(self) -> list[Json]:
-        """How forecasting goes, app by app: ages of the last forecasts, coverage and error."""
-        return self._runner.run(self._client.forecast_health())
-
-    def explain(self, kind: ExplainedKind, identifier: int) -> Json:
-        """The decision run dry: why a host gets no work, what holds a batch or job back, how a due date came about."""
-        return self._runner.run(self._client.explain(kind, identifier))
-
-    def hosts(self, *, limit: int | None = 1000) -> list[shapes.HostShown]:
-        """Hosts by id."""
-        return self._runner.run(self._client.hosts(limit=limit))
-
-    def host(self, host_id: int) -> shapes.HostDetail:
-        """A host and what is known of it with each app version."""
-        return self._runner.run(self._client.host(host_id))
-
-    def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
-        """What a host has in progress."""
-        return self._runner.run(self._client.host_instances(host_id, limit=limit))
-
-    def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
-        """What each process said of itself in the last minute: of a worker its job array."""
-        return self._runner.run(self._client.processes(limit=limit))
-
-    def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
-        """Applications with their current versions."""
-        return self._runner.run(self._client.apps(limit=limit))
-
-    def app(self, name: str) -> shapes.AppDetail:
-        """An application and each of its current versions."""
-        return self._runner.run(self._client.app(name))
-
-    def add_app(self, name: str, **more: Any) -> shapes.NewApp:
-        """Add an application; `more`: user_friendly_name, beta, adaptive_copies."""
-        return self._runner.run(self._client.add_app(name, **more))
-
-    def add_version(
-        self, app: str, program: Path, *, platform: str, version: int, plan_class: str = "", api_version: str = "7.5.0"
-    ) -> int:
-        """Add a version of an application, 100 is 1.00; its id."""
-        return self._runner.run(
-            self._client.add_version(
-                app, program, platform=platform, version=version, plan_class=plan_class, api_version=api_version
-            )
-        )
-
-    def put_file(self, path: Path, *, name: str | None = None) -> shapes.FileShown:
-        """Bring a file that batches may name as an input."""
-        return self._runner.run(self._client.put_file(path, name=name))
 
     def priorities(self, *, limit: int = 100) -> list[Json]:
         """Batches in their order with the reasons of the last ordering: terms whose points sum to `total`."""
@@ -331,7 +185,3 @@ class SyncClient:
     def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
         """Who did what, newest first; changes of settings are told by `setting_changes`."""
         return self._runner.run(self._client.audit(limit=limit))
-
-
-async def _next(events: AsyncIterator[Json]) -> Json:
-    return await anext(events)
