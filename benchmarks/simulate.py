@@ -33,7 +33,7 @@ def scaled(*, hosts: int, jobs: int | None = None) -> FileScenario:
 
     >>> new = scaled(hosts=1000, jobs=43_600)
     >>> hosts_of(new), sum(batch.jobs for batch in new.batches), new.batches[0].fpops_est
-    (1000, 43600, 3e+13)
+    (1000, 43600, 30000000000000.0)
     """
     whole = read_scenario(SCENARIO)
     known, part = sum(batch.jobs for batch in whole.batches), hosts / hosts_of(whole)
