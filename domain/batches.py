@@ -81,7 +81,8 @@ class Batch:
     `order_tier` and `order_key` are the place in the queue, smaller first. `logical_end_at` is the
     batch's virtual finish; `completion_at` the published forecast C(B), None until there is one, and
     `completion_q50_at` and `completion_q90_at` what people are told of it ("about", "at latest"). `hold` names the
-    limits that hold it, None for none; its counter `sent` may come to `sent_most` until the next ordering.
+    limits that hold it, None for none; its counter `sent` may come to `sent_most` until the next ordering. `unpaid`
+    work is charged nothing: it is for hosts that can be given nothing else. `job_pe`: processor equivalents of a job.
     """
 
     batch_id: BatchId
@@ -108,6 +109,8 @@ class Batch:
     level: ServiceLevel = ServiceLevel.NORMAL
     hold: str | None = None
     sent_most: int | None = None
+    unpaid: bool = False
+    job_pe: float = 1.0
 
 
 def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:

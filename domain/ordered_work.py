@@ -28,7 +28,7 @@ class OrderNotes:
 
     `sent` is its counter at the last ordering; `charged` instances count as usage, since `charged_at` in the mean,
     `used` of them are back. An instance takes `used_fraction` of its estimate, looked for when `sampled` jobs were
-    valid. `bypassed`: orderings in a row in which later batches were sent and nothing of this one.
+    valid. What is under way is charged `rate`, the price when it was sent. `bypassed`: orderings in a row in which later batches were sent and nothing of this one.
     """
 
     clock: QueueClock = field(default=QueueClock())
@@ -39,6 +39,7 @@ class OrderNotes:
     charged_at: Instant = Instant(0.0)
     used_fraction: float = 1.0
     sampled: int = 0
+    rate: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +152,18 @@ class OrderingView:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlace:
-    """A batch's place in the order, the limits that hold it (None: none), and what its counter `sent` may come to."""
+    """A batch's place in the order, the limits that hold it (None: none), and what its counter `sent` may come to.
+
+    `unpaid` and `job_pe` as in Batch.
+    """
 
     batch_id: BatchId
     tier: int
     key: float
     hold: str | None = None
     sent_most: int | None = None
+    unpaid: bool = False
+    job_pe: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

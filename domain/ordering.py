@@ -84,6 +84,7 @@ class BatchFacts:
     bypassed: int = 0  # times a host that could have served it was given lower-ranked work
     soft_limits: tuple[str, ...] = ()  # sentences on the soft limits it is over
     held: bool = False  # by its submitter
+    unpaid: bool = False  # its queue's work is charged nothing
 
     @property
     def leaf(self) -> tuple[SubmitterId, AccountId]:

@@ -35,6 +35,8 @@ class NewBatch:
     state: BatchState = BatchState.ACTIVE
     queue: str = "normal"
     level: ServiceLevel = ServiceLevel.NORMAL
+    unpaid: bool = False
+    job_pe: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,27 +101,39 @@ def targets(
         capacity,
         gated_share_fraction=settings.gated_share_fraction,
         batch_share_fraction=settings.batch_share_fraction,
-        turns=_turns(batches, supplies, slots) if ordering.policy == EQUAL_ACCESS else (),
+        turns=_turns(batches, supplies, slots, ordering.equal_among) if ordering.policy == EQUAL_ACCESS else (),
         idle=Idle(ordering.idle_fraction, ordering.idle_jobs),
     )
     kept = catalogue.reserved.kept
     return with_kept(planned, supplies, kept, slots=slots) if kept else planned
 
 
-def _turns(batches: Sequence[BatchSupply], supplies: Sequence[Supply], slots: int) -> Sequence[BatchId]:
-    """The batch of each slot, so that submitters alternate who hold as much: a batch's key says what its owner holds.
-
-    Every slot counts as one processor equivalent.
+def _turns(
+    batches: Sequence[BatchSupply], supplies: Sequence[Supply], slots: int, equal_among: str
+) -> Sequence[BatchId]:
+    """The batch of each slot, so that submitters, or accounts, alternate who hold as much: a batch's key says what its
+    owner holds. A slot counts with the processor equivalents of its job.
     """
+
+    def owner_of(batch: Batch) -> int:
+        return batch.account_id if equal_among == "accounts" else batch.submitter_id
+
     instances: dict[BatchId, int] = {}
     for supply in supplies:
         instances[supply.batch_id] = instances.get(supply.batch_id, 0) + supply.instances
     held: dict[int, float] = {}
     for one in batches:
-        owner = one.batch.submitter_id
+        owner = owner_of(one.batch)
         held[owner] = min(held.get(owner, math.inf), one.batch.order_key)
     claims = (
-        Claim(batch.batch_id, batch.submitter_id, batch.order_tier, 1.0, instances[batch.batch_id], batch.created_at)
+        Claim(
+            batch.batch_id,
+            owner_of(batch),
+            batch.order_tier,
+            batch.job_pe,
+            instances[batch.batch_id],
+            batch.created_at,
+        )
         for batch in (one.batch for one in batches)
     )
     return shuffled(claims, held_pe=held, slots=slots)

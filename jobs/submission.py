@@ -196,9 +196,10 @@ def _new_batch(
         batch_flop=size.flop,
         unsent=size.jobs,
     )
+    one_job = job_size(size.request, size.job_flop, known.reference or Reference(now), batch.gpu)
     found = place(
         facts,
-        job_size(size.request, size.job_flop, known.reference or Reference(now), batch.gpu),
+        one_job,
         known=known,
         names=_names(batch),
         settings=ordering,
@@ -222,6 +223,8 @@ def _new_batch(
         user_priority=spec.user_priority,
         queue=spec.queue,
         level=spec.level,
+        unpaid=found.queue.is_unpaid,
+        job_pe=one_job.pe,
     )
     return new, found
 

@@ -22,6 +22,11 @@ class Queue:
     priority: float
     rate: float
 
+    @property
+    def is_unpaid(self) -> bool:
+        """Its work is for hosts that can be given nothing else."""
+        return self.rate <= 0.0
+
 
 EXPRESS = Queue("express", 0, 1.0, 3.0)
 NORMAL = Queue("normal", 1, 0.5, 1.0)

@@ -19,6 +19,8 @@ from priority.moment import Moment
 from priority.multifactor import MultifactorWeights, multifactor
 from priority.scheme import Scheme, Term, explain, scheme
 
+UNPAID_TIER = 100  # behind the tiers of all queues
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -106,13 +108,15 @@ def policy_of(settings: OrderingSettings) -> Policy:
 def tier_of(scheme: Scheme, facts: BatchFacts, moment: Moment) -> int:
     """Strict tiers come before every number: the queue's under equal access; over a soft limit is one lower.
 
+    What is charged nothing comes after everything, under every policy.
+
     >>> two = Moment(0.0, queue_tiers={"express": 0, "normal": 1})
     >>> facts = BatchFacts(1, 1, 1, 0.0, soft_limits=("2 of 1 jobs in progress",))
     >>> tier_of(equal_access(), facts, two)
     3
     """
     tier = moment.queue_tiers.get(facts.queue, 0) if scheme.with_tiers else 0
-    return 2 * tier + (1 if facts.soft_limits else 0)
+    return 2 * tier + (1 if facts.soft_limits else 0) + (UNPAID_TIER if facts.unpaid else 0)
 
 
 def order_key(policy: Policy, facts: BatchFacts, moment: Moment) -> OrderKey:

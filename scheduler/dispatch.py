@@ -99,9 +99,10 @@ class Walk:
         if self._judge.held is not None:
             need = self._leased_first(kind, need)
         for one_pass in PASSES:
-            if not need.open or (one_pass is Pass.LEFT_OVER and not self._share_used_up):
+            if not need.open:
                 break
-            need = self._walk(one_pass, kind, need)
+            if one_pass is not Pass.LEFT_OVER or self._share_used_up:
+                need = self._walk(one_pass, kind, need)
         if self._judge.held_back:
             self._fill_idle(kind, need)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import dropwhile, takewhile
 from typing import assert_never
 
 from domain.apps import ProcessorType
@@ -29,17 +30,18 @@ class Pass(StrEnum):
     BETA = "beta"  # apps being tested, for volunteers who opted in
     ALL = "all"  # everything in order
     LEFT_OVER = "left_over"  # gated jobs beyond the urgent share, when there is nothing else
+    UNPAID = "unpaid"  # work that is charged nothing, when there is nothing else at all
 
 
 PASSES = tuple(one for one in Pass if one is not Pass.LEASED)  # that every request has
-WITHOUT_SHARE = frozenset({Pass.LEFT_OVER, Pass.LEASED})  # not bound by the share of urgent jobs
+WITHOUT_SHARE = frozenset({Pass.LEFT_OVER, Pass.LEASED, Pass.UNPAID})  # not bound by the share of urgent jobs
 
 
 def groups_in(
     one_pass: Pass, groups: Sequence[SlotGroup], asking: Asking, judge: Judge, kind: ProcessorType
 ) -> Iterator[Placed]:
     """The groups that are looked at in a pass, in order; cheap, and never wrong in leaving one out."""
-    placed = enumerate(groups)
+    placed = _paid_for(groups)
     match one_pass:
         case Pass.LEASED:
             return (one for one in placed if judge.held is not None and one[1].batch.batch_id == judge.held.batch_id)
@@ -60,8 +62,24 @@ def groups_in(
             return (one for one in placed if one[1].batch.app_id in tested) if tested else iter(())
         case Pass.ALL:
             return placed
+        case Pass.UNPAID:
+            return dropwhile(_is_paid, enumerate(groups)) if _some_unpaid(groups) else iter(())
         case _:
             assert_never(one_pass)
+
+
+def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[Placed]:
+    """The groups that somebody is charged for."""
+    return takewhile(_is_paid, enumerate(groups)) if _some_unpaid(groups) else enumerate(groups)
+
+
+def _some_unpaid(groups: Sequence[SlotGroup]) -> bool:
+    """They stand behind all others, whatever the order."""
+    return bool(groups) and groups[-1].batch.unpaid
+
+
+def _is_paid(one: Placed) -> bool:
+    return not one[1].batch.unpaid
 
 
 def _behind_open_gates(placed: Iterable[Placed], asking: Asking, judge: Judge, kind: ProcessorType) -> Iterator[Placed]:

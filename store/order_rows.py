@@ -49,6 +49,7 @@ def _notes(row: Row) -> OrderNotes:
         row["noted_charged_at"],
         row["noted_used_fraction"],
         row["noted_sampled"],
+        row["noted_rate"],
     )
 
 
@@ -65,6 +66,7 @@ def notes_columns(batch_id: BatchId, notes: OrderNotes) -> tuple[object, ...]:
         notes.charged_at,
         notes.used_fraction,
         notes.sampled,
+        notes.rate,
     )
 
 

@@ -99,7 +99,7 @@ class PostgresOrdering:
         async def write(connection: Connection) -> int:
             locked = await connection.fetch(load("lock_places"), ids)
             lines = [_place_columns(by_id[row["batch_id"]]) for row in locked]
-            await connection.execute(load("move_batches"), *order_rows.columns(lines, 5))
+            await connection.execute(load("move_batches"), *order_rows.columns(lines, 7))
             return len(lines)
 
         return await self._database.in_transaction(write)
@@ -120,7 +120,7 @@ async def _write(connection: Connection, charges: OrderingCharges) -> None:
     """Everything in key order. What is empty is left out: most orderings charge few."""
     notes = [order_rows.notes_columns(batch_id, charges.notes[batch_id]) for batch_id in sorted(charges.notes)]
     if notes:
-        await connection.execute(load("write_batch_orders"), *order_rows.columns(notes, 10))
+        await connection.execute(load("write_batch_orders"), *order_rows.columns(notes, 11))
     forgotten = [*charges.forgotten, *await correct_logical_times(connection, charges.corrections)]
     if forgotten:
         await connection.execute(load("drop_batch_orders"), forgotten)
@@ -160,4 +160,4 @@ def _grant_columns(one: StoredGrant) -> tuple[object, ...]:
 
 
 def _place_columns(place: BatchPlace) -> tuple[object, ...]:
-    return place.batch_id, place.tier, place.key, place.hold, place.sent_most
+    return place.batch_id, place.tier, place.key, place.hold, place.sent_most, place.unpaid, place.job_pe

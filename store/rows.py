@@ -174,6 +174,8 @@ def batch(row: Row) -> Batch:
         level=ServiceLevel(row["level"]),
         hold=row["hold"],
         sent_most=row["sent_most"],
+        unpaid=row["unpaid"],
+        job_pe=row["job_pe"],
     )
 
 

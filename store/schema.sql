@@ -192,6 +192,8 @@ CREATE TABLE batch (
     level                   text NOT NULL DEFAULT 'normal' CHECK (level IN ('expedite', 'normal', 'standby')),
     hold                    text,                       -- the limits that hold it; null: it may be sent
     sent_most               bigint,                     -- its counter `sent` may come to so much; null: to anything
+    unpaid                  boolean NOT NULL DEFAULT false,  -- its work is charged nothing
+    job_pe                  double precision NOT NULL DEFAULT 1,  -- processor equivalents of one of its jobs
     CHECK ((qos = 'short_deadline') = (deadline_at IS NOT NULL)),
     CHECK ((state = 'active') = (ended_at IS NULL))
 ) WITH (fillfactor = 80);  -- forecasts change a row again and again
@@ -367,7 +369,7 @@ SELECT
     batch.jobs_total, batch.created_at, batch.order_tier, batch.order_key, batch.logical_start_at, batch.logical_end_at,
     batch.charged_s, batch.batch_flop, batch.deadline_at, batch.user_priority, batch.completion_at,
     batch.completion_q50_at, batch.completion_q90_at, batch.median_turnaround_s, batch.ended_at, total.*,
-    batch.queue, batch.level, batch.hold, batch.sent_most
+    batch.queue, batch.level, batch.hold, batch.sent_most, batch.unpaid, batch.job_pe
 FROM batch
 CROSS JOIN LATERAL (
     SELECT
@@ -575,7 +577,8 @@ CREATE TABLE batch_order (
     used           bigint NOT NULL DEFAULT 0,            -- those of them that are back
     charged_at     double precision NOT NULL DEFAULT 0,  -- the mean instant since which they count
     used_fraction  double precision NOT NULL DEFAULT 1 CHECK (used_fraction >= 0 AND used_fraction < 'infinity'),
-    sampled        bigint NOT NULL DEFAULT 0             -- jobs that were valid when used_fraction was looked for
+    sampled        bigint NOT NULL DEFAULT 0,            -- jobs that were valid when used_fraction was looked for
+    rate           double precision NOT NULL DEFAULT 1   -- service units per PE-hour of the instances under way
 ) WITH (fillfactor = 50);
 
 -- Why each batch stands where it stands.

@@ -110,6 +110,8 @@ class PostgresBatchWriter:
             batch.user_priority,
             batch.queue,
             batch.level,
+            batch.unpaid,
+            batch.job_pe,
         )
         await self._connection.execute(load("add_batch_order"), batch_id, batch.created_at)
         logical_at = later(batch.logical_start_at, batch.charged_s)

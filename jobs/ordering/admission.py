@@ -26,7 +26,7 @@ class Place:
     """A new batch's place, the queue it is really in, and why."""
 
     order: OrderKey
-    queue: str
+    queue: Queue
     queue_because: str
 
 
@@ -79,9 +79,9 @@ def place(
     grant = None if known.grant is None else grant_of(known.grant).at(now)
     queue, because = queue_of(facts.queue, grant, by_name)
     _check_limits(facts, size, known, names)
-    facts = replace(facts, queue=queue.name, request=size.request, job_runtime_s=size.runtime_s)
+    facts = replace(facts, queue=queue.name, request=size.request, job_runtime_s=size.runtime_s, unpaid=queue.is_unpaid)
     moment = _moment(facts, known, by_name, pool_flop_per_s, now)
-    return Place(order_key(policy_of(settings), facts, moment), queue.name, because)
+    return Place(order_key(policy_of(settings), facts, moment), queue, because)
 
 
 def _check_limits(facts: BatchFacts, size: JobSize, known: SubmissionOrder, names: Mapping[Scope, str]) -> None:

@@ -26,13 +26,14 @@ def charges_of(
     """The charges since `notes` were taken, and the notes with them; an instance takes `fraction` of its estimate.
 
     What was sent since is charged by estimate from now on. What was lost is refunded since the mean instant of what was
-    charged, at most what that was; what is back is corrected since then.
+    charged, at most what that was; what is back is corrected since then. `rate` is the price of what was sent since.
     """
     found = counted(one)
     sent = one.batch.counts.sent - notes.sent
     if not sent and (found.charged, found.used, fraction) == (notes.charged, notes.used, notes.used_fraction):
         return notes, []  # as most batches: nothing happened
     lost = notes.charged + sent - found.charged
+    rate = _mean_rate(notes, sent=max(0, sent), rate=rate)
     charges = list(_charges(one, notes, size, found, sent=sent, lost=lost, rate=rate, fraction=fraction, now=now))
     since = now
     if notes.charged:
@@ -48,9 +49,20 @@ def charges_of(
             used=found.used,
             charged_at=since if changed else notes.charged_at,
             used_fraction=fraction,
+            rate=rate,
         ),
         charges,
     )
+
+
+def _mean_rate(notes: OrderNotes, *, sent: int, rate: float) -> float:
+    """Service units per PE-hour of what is under way, in the mean: each instance at the price it was sent for.
+
+    >>> _mean_rate(OrderNotes(charged=4, used=1, rate=3.0), sent=3, rate=0.0)
+    1.5
+    """
+    before = max(0, notes.charged - notes.used)
+    return (before * notes.rate + sent * rate) / (before + sent) if before + sent else notes.rate
 
 
 def _charges(

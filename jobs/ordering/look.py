@@ -189,6 +189,7 @@ class _Ordering:
             batch.counts.unsent,
             row.notes.bypassed,
             soft_sentences(self._claims[row.batch_id], self._view.limits, self._totals) if self._view.limits else (),
+            unpaid=row.queue.is_unpaid,
         )
 
     def _moment(self, standing: Standings) -> Moment:
@@ -258,7 +259,7 @@ class _Ordering:
     def _charged_grants(self) -> Sequence[StoredGrant]:
         for row in self._rows:
             account_id, in_progress = row.one.batch.account_id, max(0, row.one.batch.counts.in_progress)
-            reserved_su = in_progress * row.size.units(row.queue.rate)
+            reserved_su = in_progress * row.size.units(row.notes.rate)
             self._grants.take(account_id, used_su=sum(one.used_su for one in row.charges), reserved_su=reserved_su)
         return self._grants.charged()
 
@@ -283,4 +284,4 @@ def _place(tier: int, key: float, row: Row, found: Mapping[BatchId, Room]) -> Ba
     room, counts = found[row.batch_id], row.one.batch.counts
     bounded = room.jobs is not None and room.hold is None and room.jobs < counts.unsent
     sent_most = counts.sent + room.jobs if bounded and room.jobs is not None else None
-    return BatchPlace(row.batch_id, tier, key, room.hold, sent_most)
+    return BatchPlace(row.batch_id, tier, key, room.hold, sent_most, row.queue.is_unpaid, row.size.pe)

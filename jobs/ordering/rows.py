@@ -51,11 +51,13 @@ def row_of(
 def differs(place: BatchPlace, one: OrderedBatch) -> bool:
     """Whether a batch stands elsewhere than its row says."""
     batch = one.batch
-    return (place.tier, place.key, place.hold, place.sent_most) != (
+    return (place.tier, place.key, place.hold, place.sent_most, place.unpaid, place.job_pe) != (
         batch.order_tier,
         batch.order_key,
         batch.hold,
         batch.sent_most,
+        batch.unpaid,
+        batch.job_pe,
     )
 
 

@@ -109,6 +109,8 @@ class StoredBatch:
             level=new.level,
             hold=self.hold,
             sent_most=self.sent_most,
+            unpaid=new.unpaid,
+            job_pe=new.job_pe,
         )
 
 

@@ -14,6 +14,7 @@ SELECT
     noted.charged_at AS noted_charged_at,
     noted.used_fraction AS noted_used_fraction,
     noted.sampled AS noted_sampled,
+    noted.rate AS noted_rate,
     EXISTS (SELECT FROM batch_breakdown WHERE batch_breakdown.batch_id = wanted.batch_id) AS explained,
     class.cores, class.memory_bytes, class.disk_bytes, class.job_flop, class.max_errors
 FROM (

@@ -15,6 +15,7 @@ SELECT
     noted.charged_at AS noted_charged_at,
     noted.used_fraction AS noted_used_fraction,
     noted.sampled AS noted_sampled,
+    noted.rate AS noted_rate,
     class.cores, class.memory_bytes, class.disk_bytes, class.job_flop, class.max_errors
 FROM batch
 JOIN batch_with_counts USING (batch_id)

@@ -188,6 +188,7 @@ BY_KEY = {  # query -> the indexes it must use
     "set_service": {"batch_pkey"},
     "set_user_priority": {"batch_pkey"},
     "set_deadline": {"batch_pkey"},
+    "ended_batch_to_correct": {"batch_pkey", "batch_count_pkey", "job_class_by_batch", "batch_order_pkey"},
     "set_account": {"batch_pkey", "batch_count_pkey"},
     # forecasts that were made
     "forecast_health": {"batch_in_order", "batch_forecast_pkey"},

@@ -10,7 +10,7 @@ from domain.batches import QoS
 from domain.errors import NotFoundError
 from domain.jobs import JobClass
 from domain.refusals import RefusalCode
-from domain.units import BatchId, HostId, Instant, JobClassId, SubmitterId, VolunteerId, shard_of
+from domain.units import AccountId, BatchId, HostId, Instant, JobClassId, SubmitterId, VolunteerId, shard_of
 from feeder.in_flight import IN_FLIGHT_S
 from feeder.refill import URGENT_PER_BATCH
 from tests.builders import NOW
@@ -469,3 +469,26 @@ async def test_under_equal_access_who_holds_less_has_more_slots() -> None:
         rig.database.add_jobs(number, 300)
     await rig.refill()
     assert rig.per_batch() == {1: 40, 2: 30, 3: 30}
+
+
+async def test_equal_access_is_among_accounts_where_they_are_to_be_equal() -> None:
+    rig = Rig(slots=90)
+    rig.catalogue.change("ordering.policy", "equal_access")
+    rig.catalogue.change("ordering.equal_among", "accounts")
+    for number, account in ((1, 1), (2, 2), (3, 2)):
+        rig.database.add_batch(number, submitter_id=SubmitterId(number), account_id=AccountId(account), order_key=0.0)
+        rig.database.add_jobs(number, 300)
+    await rig.refill()
+    per_batch = rig.per_batch()
+    assert per_batch[1] == 45
+    assert per_batch.get(2, 0) + per_batch.get(3, 0) == 45
+
+
+async def test_under_equal_access_a_slot_counts_with_the_processors_of_its_job() -> None:
+    rig = Rig(slots=90)
+    rig.catalogue.change("ordering.policy", "equal_access")
+    for number, job_pe in ((1, 4.0), (2, 2.0), (3, 2.0)):
+        rig.database.add_batch(number, submitter_id=SubmitterId(number), order_key=0.0, job_pe=job_pe)
+        rig.database.add_jobs(number, 300)
+    await rig.refill()
+    assert rig.per_batch() == {1: 18, 2: 36, 3: 36}

@@ -69,7 +69,7 @@ def test_service_units_are_used_when_work_is_back() -> None:
     charges = charges_of(with_counts(sent=4, in_progress=1, reported=3), notes, SIZE, rate=3.0, fraction=0.5, now=NOW)[
         1
     ]
-    assert sum(one.used_su for one in charges) == 3 * 3.0 * 0.5
+    assert sum(one.used_su for one in charges) == 3 * 1.0 * 0.5  # at the price it was sent for
 
 
 def test_errors_of_jobs_that_failed_are_the_submitters() -> None:

@@ -339,6 +339,13 @@ async def test_a_spent_grant_makes_work_bonus(project: Project) -> None:
     await project.order()
 
     assert await project.ready() == [bobs, adas]
+    unpaid = await project.batch(adas)
+    assert (unpaid.unpaid, unpaid.order_tier, unpaid.job_pe) == (True, 104, 1.0)
+    assert (await project.batch(await project.submit("ada"))).unpaid  # from its submission on
+    for _ in range(2):  # what is under way stays reserved at its price
+        await project.order()
+        assert (await store.ordering_rules.grants())[0].reserved_su == pytest.approx(3.0)
+        assert await project.ready() == [bobs, adas, BatchId(3)]
     assert (await project.record(adas))["queue"] == "bonus: the grant of 2 SU is spent (used 0, reserved 3)"
     project.later(86400.0 * 2)
     await project.order()
