@@ -9,7 +9,7 @@ from domain.dispatch import RequestWrites
 from domain.ordering import Request
 from domain.reservations import Kept, Lease, LeaseEnd
 from domain.units import AppId, BatchId, Instant, Seconds, later
-from jobs.build import build_orderer, build_reserver
+from jobs.build import build_class_looker, build_orderer, build_reserver
 from jobs.reserving.reserver import ReservingReport
 from tests.builders import NOW
 from tests.conformance.test_ordering_duty import submitted
@@ -152,3 +152,29 @@ async def test_a_big_batch_that_nobody_takes_has_its_slot_until_a_job_is_sent(st
     assert await reserver.run_once() == ReservingReport()
     assert (await store.reserving.reserved()).kept == {}
     assert (await reserver.run_once()).newly_kept == 1
+
+
+async def test_classes_of_hosts_alike_are_looked_at_while_jobs_need_them(store: Store) -> None:
+    await a_registered_version(store)
+    catalogue = await store.applications.load_catalogue()
+    for vendor, flop_per_s, count in (("GenuineIntel", 1e9, 2), ("AuthenticAMD", 2e9, 1), ("", 1e9, 1)):
+        for _ in range(count):
+            await a_registered_host(store, last_rpc_at=NOW, cpu_vendor=vendor, flop_per_s=flop_per_s, ncpus=4)
+    looker = build_class_looker(store.reserving, lambda: catalogue, HandClock())
+    await wide(store)
+    assert (await looker.run_once()).standings == ()
+
+    alike = await wide(store, hr_type=1, quorum=2)
+    committed = await a_registered_host(store, last_rpc_at=NOW, cpu_vendor="GenuineIntel", ncpus=4)
+    await a_sent_instance(store, alike, committed, hr_class=21)
+    found = await looker.run_once()
+
+    [pi] = await store.applications.apps()
+    assert [(one.app_id, one.hr_type, one.hr_class, one.hosts, one.cores) for one in found.standings] == [
+        (pi.app_id, 1, 21, 3, 12.0),
+        (pi.app_id, 1, 22, 1, 4.0),
+    ]
+    assert [one.queued_flop for one in found.standings] == [3.6e12, 0.0]
+    assert found.standings[1].flop_per_s == 8e9
+    of = (await store.applications.load_catalogue()).host_classes.of
+    assert tuple(of[pi.app_id, 1]) == found.standings
