@@ -68,7 +68,7 @@ class DeadlineSettings:
         2.0, "other hosts get AFAP jobs in their turn, if done within so many times a retry's time", low=0, high=100
     )
     ahead_s: Seconds = knob(
-        Seconds(8 * HOUR_S), "work that can wait is sent to hosts with work for at most this; 0 = for any time", low=0
+        Seconds(6 * HOUR_S), "work that can wait is sent to hosts with work for at most this; 0 = for any time", low=0
     )
     reliability_quantile_z: float = knob(1.2816, "z of the turnaround quantile R_q stands for", low=0, high=4)
 

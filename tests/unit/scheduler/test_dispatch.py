@@ -217,7 +217,7 @@ def test_work_that_can_wait_is_not_for_a_host_that_has_enough() -> None:
     choice = choose(much, array(a_group(1, 3)))
     assert (ids(choice), codes(choice)) == ([], {RefusalCode.NOT_YET})
     assert ids(choose(much, array(a_group(1, 3), a_group(2, 3, **AFAP)))) == [2000]
-    less = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]), held=held[:3])
+    less = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]), held=held[:1])
     assert ids(choose(less, array(a_group(1, 3)))) == [1000]
 
 
