@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import asyncpg
 
@@ -47,6 +47,9 @@ class PostgresListings:
                 at = (float("-inf"), 0) if after is None else (after.deadline_at, after.batch_id)
                 found = await self._database.fetch("batches_by_deadline", *at, limit, *chosen)
         return [_listed(row) for row in found]
+
+    async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
+        return {row["batch_id"]: row["name"] for row in await self._database.fetch("batch_names", list(batch_ids))}
 
     async def totals(self) -> Sequence[ActiveTotal]:
         return [

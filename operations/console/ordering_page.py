@@ -215,11 +215,8 @@ class OrderingPages:
         return moved
 
     async def _names(self, ids: Sequence[BatchId]) -> dict[int, str]:
-        names = {}
-        for batch_id in ids:
-            batch = await self._desk.store.views.batch(batch_id)
-            names[int(batch_id)] = f"{batch.name} #{batch_id}" if batch.name else f"#{batch_id}"
-        return names
+        known = await self._desk.store.listings.names(ids)
+        return {int(batch_id): f"{name} #{batch_id}".lstrip() for batch_id, name in known.items()}
 
 
 def _typed(present: object, text: str) -> object:

@@ -29,6 +29,10 @@ class Listings(Protocol):
         """Newest first, or active ones in their order, or active ones by their deadline."""
         ...
 
+    async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
+        """What these batches are called; those there are not are left out."""
+        ...
+
     async def totals(self) -> Sequence[ActiveTotal]:
         """The counters of active batches together, by app and quality of service."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from domain.batches import BatchState, QoS
@@ -50,6 +50,10 @@ class MemoryListings:
         submitter = self._registry.submitters[one.new.submitter_id].name
         account = self._registry.accounts[one.new.account_id].name
         return ListedBatch(one.as_batch(), one.app_name, submitter, account)
+
+    async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
+        known = self._work.batches
+        return {batch_id: known[batch_id].new.name for batch_id in sorted(batch_ids) if batch_id in known}
 
     async def totals(self) -> Sequence[ActiveTotal]:
         groups: dict[tuple[str, QoS], list[StoredBatch]] = {}

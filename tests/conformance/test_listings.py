@@ -75,6 +75,13 @@ async def test_a_listed_batch_has_its_names_and_counters(store: Store) -> None:
     assert found.batch.counts.unsent == 3
 
 
+async def test_batches_are_called_by_name(store: Store) -> None:
+    rush = await a_submitted_batch(store, jobs=1, name="rush")
+    await a_submitted_batch(store, jobs=1, name="census")
+
+    assert await store.listings.names([BatchId(99), rush.batch_id]) == {rush.batch_id: "rush"}
+
+
 async def test_totals_are_of_active_batches_by_app_and_promise(store: Store) -> None:
     await a_submitted_batch(store, jobs=3)
     batch = await a_submitted_batch(store, jobs=2)

@@ -156,7 +156,7 @@ BY_KEY = {  # query -> the indexes it must use
     "instance_terms": {"instance_pkey"},
     "finished_instance_terms": {"finished_instance_2027_01_pkey"},
     "finished_outputs": {"finished_instance_2027_01_pkey"},
-    # forecasts of completion: what is sampled is no key's
+    "batch_names": {"batch_pkey"},
     "batches_newest": {"batch_pkey", "batch_count_pkey"},
     "batches_in_queue": {"batch_in_order", "batch_pkey", "batch_count_pkey"},
     "batches_by_deadline": {"batch_by_deadline", "batch_pkey", "batch_count_pkey"},
