@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -50,6 +51,10 @@ ENTRIES = {
         "operations.cli.purge:purge",
         "Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.",
     ),
+    "completion": (
+        "operations.cli.completion:completion",
+        'Print a script that lets a shell complete commands: eval "$(muster completion bash)".',
+    ),
 }
 
 
@@ -72,5 +77,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo("interrupted", err=True)
         sys.exit(130)
     except MusterError as error:
-        click.secho(f"muster: {error}", err=True, fg="red")
+        _say(str(error))
         sys.exit(1)
+    except OSError as error:
+        _say(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
+        sys.exit(1)
+
+
+def _say(why: str) -> None:
+    """One line on standard error; red on a terminal whose owner has nothing against colours."""
+    click.secho(f"muster: {why}", err=True, fg="red", color=False if os.environ.get("NO_COLOR") else None)

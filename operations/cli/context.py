@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from operations.project import Project, open_project
 from store.postgres import PostgresStore
 
 DEFAULT_DATA_DIR = "muster-data"
+ANY_WIDTH = 10_000  # of a pipe: a row is a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Run:
         table = Table(*columns, box=None, pad_edge=False)
         for row in rows:
             table.add_row(*(as_text(row.get(column)) for column in columns))
-        Console().print(table)
+        Console(width=None if sys.stdout.isatty() else ANY_WIDTH).print(table)
 
 
 def to_json(value: object) -> str:
