@@ -81,6 +81,7 @@ def _by_kind(axes: Axes, values: Mapping[str, Mapping[str, float | None]]) -> No
         heights = [(table.get(kind) or 0.0) / HOUR_S for kind in kinds]
         at = [i + (place - (len(values) - 1) / 2) * width for i in range(len(kinds))]
         axes.bar(at, heights, width, label=rule, color=COLOURS[place % len(COLOURS)])
+    axes.set_ylim(bottom=0.0)
     axes.set_xticks(range(len(kinds)), [kind.replace("_", "\n") for kind in kinds])
 
 

@@ -112,7 +112,7 @@ def test_the_search_finds_a_substitute() -> None:
     substitute = types.FunctionType(owner_of.__code__, {})
     substitute.__module__ = "simulator.better"
 
-    services.requests._giver._decide = substitute  # type: ignore[assignment]
+    services.requests._giver._decide = substitute
 
     assert "owner_of" in own_parts([services.requests]) - PLUMBING
 
