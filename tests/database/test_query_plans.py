@@ -223,6 +223,8 @@ BY_KEY = {  # query -> the indexes it must use
 READS_ALL = {  # query -> why it may read a large table whole
     "count_active": "once for each submission where batches are limited: counts the active ones",
     "reference_host": "once an hour: medians over the hosts",
+    "alike_hosts": "once an hour, while jobs wait whose replicas need hosts alike: their classes",
+    "redundant_batches": "once an hour: the classes of waiting batches",
     "counters_that_differ": "a recount, for tests",
     "end_batch_as_aborted": "an operator's act: may look at the active batches",
     "inherit_statistics": "once for each new app version: reads its predecessor's rows",
