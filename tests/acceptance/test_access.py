@@ -63,14 +63,14 @@ async def test_each_may_do_what_role_and_scopes_say(server: LiveServer) -> None:
         assert await viewer.batches() == []
         assert "needs the scope submit" in await refused(viewer.submit(a_batch()), 403)
         assert "needs the scope operate" in await refused(viewer.set_setting("deadline.p_tight", 0.8), 403)
-    async with client_of(server, await a_token(server, "sue")) as submitter:
-        own = await submitter.submit(a_batch())
-        assert (await submitter.batch(own))["submitter"] == "lab"
-        assert await refused(submitter.submit(a_batch(submitter="default")), 403) == "sue submits as lab"
+    async with client_of(server, await a_token(server, "sue")) as sue:
+        own = await sue.submit(a_batch())
+        assert (await sue.batch(own))["submitter"] == "lab"
+        assert await refused(sue.submit(a_batch(submitter="default")), 403) == "sue submits as lab"
         others = await server.submit()
-        assert "another submitter's" in await refused(submitter.abort(others), 403)
-        assert (await submitter.abort(own))["state"] == "aborted"
-        assert await refused(submitter.people(), 403)
+        assert "another submitter's" in await refused(sue.abort(others), 403)
+        assert (await sue.abort(own))["state"] == "aborted"
+        assert await refused(sue.people(), 403)
     async with client_of(server, await a_token(server, "ola", "read")) as reader:
         assert await refused(reader.abort(others), 403)
     token = await a_token(server, "ola")

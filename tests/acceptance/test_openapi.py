@@ -17,6 +17,7 @@ from tests.acceptance.server import LiveServer
 from transfer.keys import load_keys
 
 EXAMPLES = int(os.environ.get("MUSTER_API_EXAMPLES", "4"))  # of each operation; `make api-fuzz` asks for more
+FEW = 5
 ENDLESS = ("batch_events", "events")  # streams
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 
@@ -44,7 +45,7 @@ async def test_the_document_is_public_and_says_how_to_sign_in(server: LiveServer
     assert "script-src 'self'" in page.headers["Content-Security-Policy"]
 
 
-@pytest.mark.timeout(3600 if EXAMPLES > 50 else 120)
+@pytest.mark.timeout(120 if EXAMPLES <= FEW else 3600)
 async def test_nothing_that_is_asked_breaks_the_server(busy: LiveServer) -> None:
     token = AccountKeys(load_keys(busy.project.keys_dir).account_secret).api_token()
     async with busy.http.get(f"{busy.url}api/v1/openapi.json") as response:
@@ -61,7 +62,7 @@ def ask_everything(document: dict[str, Any], url: str, token: str) -> list[str]:
     headers = {"Authorization": f"Bearer {token}"}
     broken: list[str] = []
     for found in schema.get_all_operations():
-        operation = found.ok()
+        operation = found.ok()  # type: ignore[union-attr]  # else it raises, and the document is wrong
         if operation.definition.raw["operationId"] in ENDLESS:
             continue
 
@@ -69,7 +70,7 @@ def ask_everything(document: dict[str, Any], url: str, token: str) -> list[str]:
             max_examples=EXAMPLES,
             database=None,
             deadline=None,
-            derandomize=EXAMPLES <= 50,
+            derandomize=EXAMPLES <= FEW,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
             verbosity=Verbosity.quiet,

@@ -425,6 +425,22 @@ async def _all_plans() -> Plans:
     return made
 
 
+SIGNED_IN = """
+    INSERT INTO person (name, role, password_hash, password_salt, scrypt_n, scrypt_r, scrypt_p, created_at)
+    SELECT 'person ' || id, 'viewer', '', '', 2, 8, 1, 0 FROM generate_series(1, 500) AS id;
+    INSERT INTO web_session (session_hash, person_id, volunteer_id, created_at, seen_at, expires_at)
+    SELECT sha256(id::text::bytea), CASE WHEN id <= 2500 THEN id % 500 + 1 END, CASE WHEN id > 2500 THEN id % 20 + 1 END, id,
+        id, id
+    FROM generate_series(1, 5000) AS id;
+    INSERT INTO api_token (token_hash, name, person_id, rights, created_at)
+    SELECT sha256(id::text::bytea), 'token', id % 500 + 1, '{read}', 0 FROM generate_series(1, 2000) AS id;
+    INSERT INTO submission_key (owner, key, said, batch_id, created_at)
+    SELECT 'person ' || id % 50, 'key ' || id, '', 1, id FROM generate_series(1, 5000) AS id;
+    INSERT INTO sign_in_attempt (key, failures, at) SELECT 'key ' || id, 1, id FROM generate_series(1, 2000) AS id;
+    INSERT INTO act (acted_at, who, what) SELECT id, 'ada', 'abort_batch' FROM generate_series(1, 5000) AS id;
+"""
+
+
 async def fill(dsn: str) -> None:
     """20,000 jobs, some of them sent, reported and marked, among 2,000 other batches; statistics gathered."""
     store = await open_store(dsn, min_size=1, max_size=2)
@@ -433,6 +449,7 @@ async def fill(dsn: str) -> None:
     await store.close()
     connection = await asyncpg.connect(dsn)
     await connection.execute(OTHER_BATCHES)
+    await connection.execute(SIGNED_IN)
     await connection.execute("ANALYZE")
     await connection.close()
 

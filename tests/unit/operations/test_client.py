@@ -117,7 +117,9 @@ async def test_a_list_is_read_page_by_page_until_it_is_long_enough() -> None:
     recorder = Recorder(lambda: reply(next(pages)))
 
     async with connected(recorder) as client:
-        assert await client.hosts(limit=3) == [1, 2, 3]
+        found: list[object] = [*await client.hosts(limit=3)]
+
+    assert found == [1, 2, 3]
 
     assert [path for _, path, _, _ in recorder.asked] == ["/api/v1/hosts?limit=3", "/api/v1/hosts?limit=1&cursor=b"]
 

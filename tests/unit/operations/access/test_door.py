@@ -10,6 +10,7 @@ from domain.access import Role
 from operations.access.door import PERSON_COOKIE
 from operations.access.sign_in import hash_of
 from operations.access.who import csrf_of_cookie
+from tests.builders import NOW
 from tests.unit.operations.access.world import PASSWORD, PROJECT_TOKEN, Client, World, a_world, served
 
 
@@ -55,7 +56,7 @@ async def test_the_cookie_is_for_the_server_alone_and_its_value_is_not_kept() ->
     assert all(part in cookie for part in ("HttpOnly", "SameSite=Lax", "Path=/", "Max-Age=2592000"))
     assert "Secure" not in cookie  # the master URL is http
     assert len(value) == 43
-    [session] = await world.store.access.sessions((await world.store.access.person("ada")).person_id, now=0.0, limit=2)
+    [session] = await world.store.access.sessions((await world.store.access.person("ada")).person_id, now=NOW, limit=2)
     assert session.session_hash == hash_of(value)
 
 
@@ -94,13 +95,13 @@ async def test_a_session_lasts_while_it_is_used_but_not_for_ever() -> None:
     async with served(world) as client:
         await sign_in(client)
         for _ in range(59):
-            world.clock.time += 11.9 * 3600
+            world.clock.forward(11.9 * 3600)
             assert await who(client) == (200, "ada")
-        world.clock.time += 20 * 3600
+        world.clock.forward(20 * 3600)
         assert await who(client) == (200, "nobody")
 
         await sign_in(client)
-        world.clock.time += 12 * 3600
+        world.clock.forward(12 * 3600)
         assert await who(client) == (200, "nobody")
 
 

@@ -45,7 +45,7 @@ async def test_somebody_shut_out_and_a_one_time_password_that_is_too_old_do_not_
     world = a_world()
     ada, _ = await world.person(), await world.person("new", one_time=True)
     await world.store.access.set_person(ada.person_id, role=ada.role, submitter_id=None, active=False)
-    world.clock.time += 100
+    world.clock.forward(100)
 
     for name in ("ada", "new"):
         with pytest.raises(WrongPasswordError):
@@ -67,7 +67,7 @@ async def test_guessing_is_slowed_down_by_name_and_by_address_and_a_success_take
     with pytest.raises(TooManyAttemptsError):
         await sign_in(world, address="192.0.2.8")  # the same name
     await sign_in(world, "bob", address="192.0.2.8")
-    world.clock.time += 1
+    world.clock.forward(1)
     await sign_in(world)
     with pytest.raises(WrongPasswordError):
         await sign_in(world, password="guess")
@@ -161,7 +161,7 @@ async def test_tokens_do_no_more_than_their_person_and_end() -> None:
         await tokens.add("vic", "more", rights=[Right.OPERATE])
     with pytest.raises(NotAllowedError):
         await tokens.revoke(made.token.token_id, by=person_with(vic))
-    world.clock.time += 86400
+    world.clock.forward(86400)
     with pytest.raises(NotSignedInError):
         await tokens.person_of(made.value)
     fresh = await tokens.add("vic", "look")

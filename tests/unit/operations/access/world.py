@@ -39,7 +39,10 @@ class ForwardClock:
         return Seconds(self.time - NOW)
 
     async def sleep(self, duration_s: float) -> None:
-        self.time = Instant(self.time + duration_s)
+        self.forward(duration_s)
+
+    def forward(self, by_s: float) -> None:
+        self.time = Instant(self.time + by_s)
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from domain.errors import (
     UnavailableError,
 )
 from domain.settings import Settings
+from domain.units import Seconds
 from operations.access.door import AccessDoor
 from operations.access.errors import NotAllowedError, TooManyAttemptsError
 from operations.api.accounts import NewAccountBody, NewVolunteerBody
@@ -159,7 +160,12 @@ async def test_a_stranger_does_not_learn_which_paths_exist() -> None:
         (AlreadyExistsError("app", "pi"), 409, "exists already", "app 'pi' exists already"),
         (ConflictError("another one"), 409, "conflict", "another one"),
         (NotAllowedError("not yours"), 403, "not allowed", "not yours"),
-        (TooManyAttemptsError(7.2), 429, "too many attempts", "signing in was tried too often: try again in 7 s"),
+        (
+            TooManyAttemptsError(Seconds(7.2)),
+            429,
+            "too many attempts",
+            "signing in was tried too often: try again in 7 s",
+        ),
         (UnavailableError("the database is away"), 503, "unavailable", "the database is away"),
         (MusterError("not now"), 400, "refused", "not now"),
         (web.HTTPForbidden(text="no"), 403, "forbidden", "no"),
