@@ -10,6 +10,7 @@ from domain.batches import Account, Submitter
 from domain.errors import InvalidInputError
 from domain.ordered_work import Permission
 from operations.cli.context import Run, command
+from operations.cli.remote import or_remote
 from operations.names import checked_name
 from operations.ordering.rules import Rules
 from operations.ordering.sharing import Sharing
@@ -46,6 +47,7 @@ async def add_account(run: Run, name: str, parent: str | None, shares: float) ->
 
 
 @account.command("list")
+@or_remote(lambda client: client.accounts())
 @command
 async def list_accounts(run: Run) -> None:
     """List accounts."""
@@ -96,6 +98,7 @@ async def add_submitter(run: Run, name: str, account_name: str, shares: float) -
 
 
 @submitter.command("list")
+@or_remote(lambda client: client.submitters())
 @command
 async def list_submitters(run: Run) -> None:
     """List submitters."""

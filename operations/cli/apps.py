@@ -12,6 +12,7 @@ from domain.errors import InvalidInputError
 from domain.units import AppId
 from operations.applications import NewVersion, add_app_version
 from operations.cli.context import Run, command
+from operations.cli.remote import or_remote
 from operations.names import checked_app_name, checked_plan_class_name, checked_text
 from operations.show import app_as_json
 
@@ -60,6 +61,7 @@ async def add_app(run: Run, name: str, friendly_name: str, beta: bool, adaptive_
 
 
 @app.command("list")
+@or_remote(lambda client: client.apps())
 @command
 async def list_apps(run: Run) -> None:
     """List applications and their current versions."""

@@ -17,6 +17,8 @@ from domain.settings import Settings
 from domain.units import BatchId, JobId, later
 from operations.batches import Batches, read_batch_file
 from operations.cli.context import Run, as_text, command
+from operations.cli.remote import or_remote
+from operations.client import Client
 from operations.forecasts.words import preview_in_words
 from operations.logs import configure_logs
 from operations.show import job_as_json
@@ -38,9 +40,16 @@ def batch() -> None:
     """Batches of jobs."""
 
 
+async def _submit_through(client: Client, file: Path, preview: bool) -> object:
+    """Inputs are named as they were put on the server."""
+    values = await asyncio.to_thread(read_batch_file, file)
+    return {"forecast": await client.preview(values)} if preview else await client.submit_and_preview(values)
+
+
 @batch.command("submit")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--preview", is_flag=True, help="Only say when it would be done; nothing is written.")
+@or_remote(_submit_through)
 @command
 async def submit(run: Run, file: Path, preview: bool) -> None:
     """Submit the batch a TOML or JSON file describes: all of its jobs, or none; and say when it will be done."""
@@ -81,6 +90,7 @@ def _submitted(done: Mapping[str, Any]) -> str:
 
 @batch.command("show")
 @click.argument("batch_id", type=click.IntRange(min=1))
+@or_remote(lambda client, batch_id: client.batch(batch_id))
 @command
 async def show(run: Run, batch_id: int) -> None:
     """Show a batch with its counters."""
@@ -91,6 +101,7 @@ async def show(run: Run, batch_id: int) -> None:
 
 @batch.command("list")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@or_remote(lambda client, limit: client.batches(limit=limit))
 @command
 async def list_batches(run: Run, limit: int) -> None:
     """List batches, newest first."""
@@ -151,6 +162,7 @@ def _important(shown: Mapping[str, object]) -> str:
 
 @batch.command("abort")
 @click.argument("batch_id", type=click.IntRange(min=1))
+@or_remote(lambda client, batch_id: client.abort(batch_id))
 @command
 async def abort(run: Run, batch_id: int) -> None:
     """End a batch: what is unsent is cancelled, hosts are told to drop what they have not started."""
@@ -182,6 +194,7 @@ async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> N
 
 @job.command("show")
 @click.argument("job_id", type=click.IntRange(min=1))
+@or_remote(lambda client, job_id: client.job(job_id))
 @command
 async def show_job(run: Run, job_id: int) -> None:
     """Show a job, its instances, how their due dates came about and why they failed."""

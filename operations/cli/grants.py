@@ -8,6 +8,7 @@ from domain.errors import InvalidInputError
 from domain.limits import Quantity, Scope
 from domain.units import DAY_S
 from operations.cli.context import Run, as_text, command
+from operations.cli.remote import or_remote
 from operations.ordering.rules import Rules
 from operations.ordering.shown import grant_as_json, limit_as_json
 
@@ -61,6 +62,7 @@ async def _put(run: Run, account: str, units: float, period_days: float, *, new:
 
 
 @grant.command("list")
+@or_remote(lambda client: client.grants())
 @command
 async def list_grants(run: Run) -> None:
     """List grants with what is used, reserved for work under way, and left."""
@@ -103,6 +105,7 @@ async def set_limit(
 
 
 @limit.command("list")
+@or_remote(lambda client: client.limits())
 @command
 async def list_limits(run: Run) -> None:
     """List limits."""

@@ -9,6 +9,7 @@ from domain.units import TokenId
 from operations.access.tokens import PROJECT, TokenDesk
 from operations.accounts import AccountKeys
 from operations.cli.context import Run, command
+from operations.cli.remote import or_remote
 from store.postgres import PostgresStore
 from transfer.keys import load_keys
 
@@ -58,6 +59,7 @@ async def add(run: Run, name: str, person: str, scopes: tuple[str, ...], days: i
 
 
 @token.command("list")
+@or_remote(lambda client: client.tokens())
 @command
 async def list_tokens(run: Run) -> None:
     """List tokens of people, without the tokens themselves."""

@@ -9,6 +9,7 @@ import click
 from domain.errors import NotFoundError
 from operations.accounts import AccountKeys, add_volunteer
 from operations.cli.context import Run, command
+from operations.cli.remote import or_remote
 from transfer.keys import load_keys
 from wire.attach import password_hash
 
@@ -38,6 +39,7 @@ async def add(run: Run, email: str, name: str, password: str | None) -> None:
 
 
 @volunteer.command("list")
+@or_remote(lambda client: client.volunteers())
 @command
 async def list_volunteers(run: Run) -> None:
     """List volunteers."""
