@@ -12,10 +12,11 @@ from typing import Protocol
 
 import structlog
 
+from domain.apps import CPU
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from domain.errors import UnavailableError
-from domain.units import Instant, Seconds
+from domain.units import AppId, Instant, Seconds
 from feeder.array import JobArray
 from feeder.rotation import Unrunnable
 from operations.counters import RequestCounters
@@ -85,7 +86,7 @@ class WorkerPulse:
 def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list[dict[str, object]]:
     """Slots by app and kind, with the processor types they can be run on and how many requests asked for these."""
     catalogue, mix = source.catalogue(), array.mix.weights(now_s=now_s)
-    slots: dict[int, Counter[bool]] = {app_id: Counter() for app_id in catalogue.current}
+    slots: dict[AppId, Counter[bool]] = {app_id: Counter() for app_id in catalogue.current}
     for group in array.each_group():
         slots.setdefault(group.batch.app_id, Counter())[group.urgent] += len(group)
     names = {app_id: app.name for app_id, app in catalogue.apps.items()}
@@ -98,7 +99,7 @@ def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list
             "asked": mix.get(kind, 0.0),
         }
         for app_id, counted in sorted(slots.items())
-        for kind in sorted(catalogue.processor_types(app_id)) or ["none"]
+        for kind in sorted(catalogue.processor_types(app_id)) or [CPU]
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import jinja2
@@ -58,7 +58,7 @@ class Page:
     title: str
     section: str = ""
     crumbs: tuple[Crumb, ...] = ()
-    values: dict[str, object] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
     charts: bool = False
     every_s: int = 0  # how often live parts are fetched again where there is JavaScript; 0 = never
     status: int = 200

@@ -17,7 +17,7 @@ from domain.listings import (
     ListedBatch,
     WaitingInstance,
 )
-from domain.units import BatchId, HostId, shard_of
+from domain.units import BatchId, HostId, Instant, shard_of
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance
 from store.memory.work import Work
@@ -71,7 +71,7 @@ class MemoryListings:
             (row for row in unsent if not row.urgent), key=lambda row: (shard_of(row.job.job_id), row.instance_id)
         )
         return [
-            WaitingInstance(row.instance_id, row.job.job_id, row.retries, row.urgent, row.created_at)
+            WaitingInstance(row.instance_id, row.job.job_id, row.retries, row.urgent, _made_at(row))
             for row in (*urgent, *fresh)[:limit]
         ]
 
@@ -113,6 +113,10 @@ def _total(app: str, qos: QoS, batches: Iterable[StoredBatch]) -> ActiveTotal:
         sum(one.sent for one in counts),
         sum(one.deadlines_missed for one in counts),
     )
+
+
+def _made_at(row: StoredInstance) -> Instant:
+    return row.job.batch.new.created_at if row.created_at is None else row.created_at
 
 
 def _held(row: StoredInstance) -> HeldInstance:

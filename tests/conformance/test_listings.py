@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from domain.batches import BatchState, QoS
@@ -37,7 +39,7 @@ async def pages(store: Store, sort: BatchSort, choice: BatchChoice = ALL) -> lis
 
 
 async def test_batches_are_listed_newest_first_by_queue_and_by_deadline(store: Store) -> None:
-    urgent = {"qos": QoS.SHORT_DEADLINE}
+    urgent: dict[str, Any] = {"qos": QoS.SHORT_DEADLINE}
     one = await a_submitted_batch(store, jobs=1, order_tier=1, order_key=0.0)
     two = await a_submitted_batch(store, jobs=1, order_key=9.0, deadline_at=later(NOW, 50.0), **urgent)
     three = await a_submitted_batch(store, jobs=1, order_key=3.0)

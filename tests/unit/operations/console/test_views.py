@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from domain.apps import CPU
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.listings import BatchPlace, BatchSort, ProcessReport
@@ -157,7 +158,7 @@ def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
     catalogue = Catalogue(apps={app.app_id: app})
     scores = tuple((place - 500) / 500 for place in range(1000))  # ln of the turnaround over the usual
 
-    chart = distribution(CutPoints(app.app_id, "cpu", NOW, 2000, scores, (0,) * 11), catalogue)
+    chart = distribution(CutPoints(app.app_id, CPU, NOW, 2000, scores, (0,) * 11), catalogue)
 
     assert chart is not None
     rows = {str(row[0]): row[1:] for row in chart.rows}
@@ -165,7 +166,7 @@ def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
     assert rows["p_afap, p_late, p_retry"] == ("0.5", "1.00 × the usual", "1\u202f000")
     drawn = json.loads(chart.document)
     assert sum(drawn["traces"][0]["y"]) == pytest.approx(2000 * 0.96, rel=0.01)  # the outermost are left out
-    assert distribution(CutPoints(AppId(9), "cpu", NOW, 0, (), ()), catalogue) is None
+    assert distribution(CutPoints(AppId(9), CPU, NOW, 0, (), ()), catalogue) is None
 
 
 def test_contributions_alike_large_are_told_by_their_differences() -> None:
