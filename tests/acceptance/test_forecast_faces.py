@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,11 +9,9 @@ import aiohttp
 import pytest
 
 from domain.units import BatchId
-from operations.accounts import AccountKeys
-from operations.client import ApiError, Client
+from operations.client import ApiError
+from tests.acceptance.faces import client_of, command, json_of, run_duty
 from tests.acceptance.server import LiveServer, a_batch
-from tests.acceptance.test_command_line import CommandLine, Done
-from transfer.keys import load_keys
 
 SHORT: Mapping[str, Any] = {"qos": "short_deadline", "deadline_s": 60}
 
@@ -29,24 +26,7 @@ async def pi(server: LiveServer) -> LiveServer:
 
 
 async def forecast(server: LiveServer) -> None:
-    """A round of the duty, as `muster up` runs it."""
-    assert server.background is not None
-    await server.background.catalogue.refresh_once()
-    [duty] = [one for one in server.background.duties if one.name == "estimator"]
-    await duty.step()
-    assert duty.failures == 0
-
-
-def client_of(server: LiveServer) -> Client:
-    return Client(server.url, AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token())
-
-
-async def command(server: LiveServer, *arguments: str) -> Done:
-    return await asyncio.to_thread(CommandLine(server.project.data_dir).run, *arguments)
-
-
-async def json_of(server: LiveServer, *arguments: str) -> Any:
-    return await asyncio.to_thread(CommandLine(server.project.data_dir).json, *arguments)
+    await run_duty(server, "estimator")
 
 
 async def test_a_preview_says_when_and_writes_nothing(pi: LiveServer) -> None:

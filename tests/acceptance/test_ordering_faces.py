@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from typing import Any
 
 import pytest
 
 from domain.units import BatchId
-from operations.accounts import AccountKeys
-from operations.client import ApiError, Client
+from operations.client import ApiError
+from tests.acceptance.faces import client_of, command, json_of, run_duty
 from tests.acceptance.server import LiveServer
-from tests.acceptance.test_command_line import CommandLine, Done
-from transfer.keys import load_keys
 
 
 @pytest.fixture
@@ -27,24 +23,7 @@ async def pi(server: LiveServer) -> LiveServer:
 
 
 async def order(server: LiveServer) -> None:
-    """A round of the duty, as `muster up` runs it."""
-    assert server.background is not None
-    await server.background.catalogue.refresh_once()
-    [duty] = [one for one in server.background.duties if one.name == "ordering"]
-    await duty.step()
-    assert duty.failures == 0
-
-
-def client_of(server: LiveServer) -> Client:
-    return Client(server.url, AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token())
-
-
-async def command(server: LiveServer, *arguments: str) -> Done:
-    return await asyncio.to_thread(CommandLine(server.project.data_dir).run, *arguments)
-
-
-async def json_of(server: LiveServer, *arguments: str) -> Any:
-    return await asyncio.to_thread(CommandLine(server.project.data_dir).json, *arguments)
+    await run_duty(server, "ordering")
 
 
 async def ordering_history(server: LiveServer) -> set[tuple[str, str, str]]:
@@ -171,6 +150,12 @@ async def test_what_needs_a_permission_is_refused_until_it_is_given(pi: LiveServ
             await client.set_batch(first, queue="nowhere")
         moved = await client.set_batch(first, level="standby", queue="express")
         assert (moved["user_priority"], moved["level"], moved["queue"]) == (6, "standby", "express")
+        with pytest.raises(ApiError, match=r"an account of submitter ada \(adas\)"):
+            await client.set_batch(first, account="bobs")
+        with pytest.raises(ApiError, match="a batch with qos short_deadline"):
+            await client.set_batch(first, deadline_at=4e9)
+    assert (await json_of(pi, "batch", "set", str(first), "--account", "adas"))["account"] == "adas"
+    assert "set_batch" in [act.what for act in await pi.store.access.acts(limit=10)]
 
 
 async def test_grants_are_given_shown_and_taken(pi: LiveServer) -> None:
