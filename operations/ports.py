@@ -86,7 +86,11 @@ class Volunteers(Protocol):
 
     async def volunteer_by_email(self, email: str) -> VolunteerRecord | None: ...
 
-    async def volunteers(self) -> Sequence[VolunteerRecord]: ...
+    async def volunteers(
+        self, *, limit: int | None = None, after: VolunteerId | None = None
+    ) -> Sequence[VolunteerRecord]:
+        """By id; all of them unless a limit is told."""
+        ...
 
     async def set_volunteer(self, volunteer: Volunteer) -> None:
         """Write name, beta, no_gpu, max_jobs and apps. NotFoundError."""

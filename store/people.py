@@ -105,8 +105,10 @@ class PostgresVolunteers:
         row = await self._database.fetch_one("volunteer_by_email", email.lower())
         return None if row is None else rows.volunteer_record(row)
 
-    async def volunteers(self) -> Sequence[VolunteerRecord]:
-        return [rows.volunteer_record(row) for row in await self._database.fetch("list_volunteers")]
+    async def volunteers(
+        self, *, limit: int | None = None, after: VolunteerId | None = None
+    ) -> Sequence[VolunteerRecord]:
+        return [rows.volunteer_record(row) for row in await self._database.fetch("list_volunteers", limit, after or 0)]
 
     async def set_volunteer(self, volunteer: Volunteer) -> None:
         row = await self._database.fetch_one(

@@ -89,7 +89,8 @@ class SignIn:
     async def volunteer(self, email: str, password: str, *, address: str, agent: str) -> NewSession:
         """A volunteer, by the password of the account that clients attach with. Raises as `person`."""
         keys = await self._begin("volunteer", email.lower(), address)
-        record = await self._volunteers.volunteer_by_email(email) if len(email) <= MOST_NAME_CHARS else None
+        known = len(email) <= MOST_NAME_CHARS and "\x00" not in email
+        record = await self._volunteers.volunteer_by_email(email) if known else None
         if record is None or record.credentials.password_hash is None:
             await self._matches(None, password)
             raise WrongPasswordError

@@ -11,7 +11,7 @@ from domain.clock import Clock
 from domain.volunteers import VolunteerRecord
 from operations.accounts import AccountKeys, add_volunteer
 from operations.api import shapes
-from operations.api.paging import Page, page_of_all
+from operations.api.paging import Page, key_of, page_of, page_of_all
 from operations.api.table import Ask, NoParams, Route
 from operations.names import checked_name
 from operations.ports import People, Volunteers
@@ -150,8 +150,9 @@ class AccountsApi:
         return {"submitter_id": submitter.submitter_id, "name": submitter.name}
 
     async def volunteers(self, ask: Ask[Page, None]) -> object:
-        records = await self._volunteers.volunteers()
-        return page_of_all(records, ask.params, "volunteers", _volunteer_id, volunteer_as_json)
+        after = key_of(ask.params.cursor, "volunteers", int)
+        records = await self._volunteers.volunteers(limit=ask.params.limit + 1, after=after)
+        return page_of(records, ask.params, "volunteers", _volunteer_id, volunteer_as_json)
 
     async def add_volunteer(self, ask: Ask[NoParams, NewVolunteerBody]) -> object:
         body = ask.body

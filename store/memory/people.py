@@ -109,8 +109,11 @@ class MemoryVolunteers:
         volunteer_id = self._registry.volunteer_ids_by_email.get(email.lower())
         return None if volunteer_id is None else self._registry.volunteers[volunteer_id]
 
-    async def volunteers(self) -> Sequence[VolunteerRecord]:
-        return list(self._registry.volunteers.values())
+    async def volunteers(
+        self, *, limit: int | None = None, after: VolunteerId | None = None
+    ) -> Sequence[VolunteerRecord]:
+        found = self._registry.volunteers.values()
+        return [one for one in found if one.volunteer.volunteer_id > (after or 0)][:limit]
 
     async def set_volunteer(self, volunteer: Volunteer) -> None:
         record = self._registry.volunteers.get(volunteer.volunteer_id)

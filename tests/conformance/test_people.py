@@ -129,6 +129,17 @@ async def test_a_volunteers_wishes_are_written_and_told_when_the_host_calls(stor
     assert record.volunteer == changed
 
 
+async def test_volunteers_are_listed_page_by_page(store: Store) -> None:
+    for _ in range(3):
+        await a_registered_host(store)
+    everybody = list(await store.volunteers.volunteers())
+
+    page = await store.volunteers.volunteers(limit=1, after=everybody[0].volunteer.volunteer_id)
+
+    assert [one.volunteer.volunteer_id for one in everybody] == [1, 2, 3]
+    assert list(page) == [everybody[1]]
+
+
 async def test_an_unknown_volunteer_cannot_be_changed(store: Store) -> None:
     with pytest.raises(NotFoundError, match="no volunteer 99"):
         await store.volunteers.set_volunteer(a_volunteer(volunteer_id=VolunteerId(99)))

@@ -102,7 +102,12 @@ async def test_a_volunteer_signs_in_with_the_password_clients_attach_with() -> N
         return found.volunteer.email
 
     assert await attempt("Ada@Example.org", "secret") == "ada@example.org"
-    for email, password in (("ada@example.org", "wrong"), ("bob@example.org", ""), ("eve@example.org", "secret")):
+    for email, password in (
+        ("ada@example.org", "wrong"),
+        ("bob@example.org", ""),
+        ("eve@example.org", "secret"),
+        ("a\x00", ""),
+    ):
         with pytest.raises(WrongPasswordError):
             await attempt(email, password)
 

@@ -245,8 +245,10 @@ class OnlyText:
             email, name=name, credentials=credentials, cross_project_id=cross_project_id, beta=beta, now=now
         )
 
-    async def volunteers(self) -> Sequence[VolunteerRecord]:
-        return await self._volunteers.volunteers()
+    async def volunteers(
+        self, *, limit: int | None = None, after: VolunteerId | None = None
+    ) -> Sequence[VolunteerRecord]:
+        return await self._volunteers.volunteers(limit=limit, after=after)
 
     async def set_volunteer(self, volunteer: Volunteer) -> None:
         await self._volunteers.set_volunteer(volunteer)

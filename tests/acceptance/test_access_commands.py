@@ -1,0 +1,55 @@
+"""People and tokens from the command line, as an operator of a new project makes them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from operations.access.errors import NotSignedInError, WrongPasswordError
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_command_line import CommandLine
+
+
+async def test_people_and_tokens_are_made_listed_and_shut_out(server: LiveServer) -> None:
+    muster = CommandLine(server.project.data_dir)
+    door = server.workers[0].parts.door
+
+    async def run(*arguments: str) -> Any:
+        return await asyncio.to_thread(muster.json, *arguments)
+
+    async def sign_in(name: str, password: str) -> str:
+        new = await door.signing.person(name, password, address="192.0.2.7", agent="")
+        return new.session.address
+
+    ada = await run("operator", "add", "ada")
+    sue = await run("operator", "add", "sue", "--role", "submitter", "--submitter", "default")
+    assert ada["url"] == f"{server.url}console/"
+    assert await sign_in("ada", ada["password"]) == "192.0.2.7"
+    rows = await run("operator", "list")
+    assert [(row["name"], row["role"], row["submitter_id"]) for row in rows] == [
+        ("ada", "operator", None),
+        ("sue", "submitter", 1),
+    ]
+    token = await run("token", "add", "nightly", "--person", "sue", "--scope", "read", "--days", "2")
+    assert (await door.tokens.person_of(token["token"])).name == "sue"
+    [listed] = await run("token", "list")
+    assert (listed["person"], listed["scopes"]) == ("sue", "read")
+    await run("token", "revoke", str(token["token_id"]))
+    with pytest.raises(NotSignedInError):
+        await door.tokens.person_of(token["token"])
+    again = await run("operator", "password", "sue")
+    with pytest.raises(WrongPasswordError):
+        await sign_in("sue", sue["password"])
+    await sign_in("sue", again["password"])
+    assert (await run("operator", "sign-out", "sue"))["ended"] == 1
+    assert (await run("operator", "set", "sue", "--shut-out"))["active"] is False
+    with pytest.raises(WrongPasswordError):
+        await sign_in("sue", again["password"])
+    acts = [act.what for act in await door.store.acts(limit=50)]
+    assert acts[:3] == ["set_person", "end_sessions", "sign_in"]
+
+    done = await asyncio.to_thread(muster.run, "operator", "add", "tom", "--role", "submitter")
+    assert done.exit_code == 1
+    assert done.stderr == "muster: submitter: expected whose batches are this person's own, got 'nothing'\n"
