@@ -18,6 +18,7 @@ async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveSer
     hosts = await add_hosts(server, 4)
     await tab.sign_in()
     await tab.page.get_by_role("link", name="Batches", exact=True).click()
+    await expect(tab.page.get_by_role("heading", name="Batches")).to_be_visible()
     await tab.page.get_by_role("link", name="Submit a batch").first.click()
     await tab.page.get_by_label("Name of the batch").fill("my first")
     await tab.page.get_by_label("Jobs", exact=True).fill("8")

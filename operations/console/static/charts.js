@@ -1,13 +1,6 @@
 // Draws the charts of a page in the page's colours; their numbers stand in a table beside each.
 "use strict";
 
-// The page's policy lets scripts set styles, but not by the attribute, as the library does it.
-const setAttribute = Element.prototype.setAttribute;
-Element.prototype.setAttribute = function set(name, value) {
-  if (name === "style") this.style.cssText = value;
-  else setAttribute.call(this, name, value);
-};
-
 function inColours(value, colours) {
   if (typeof value === "string" && value.startsWith("--")) {
     const [name, opacity] = value.split("/");
