@@ -38,7 +38,7 @@ unit: setup
 
 # They wait most of the time, for the stock client: more of them at once than there are processors.
 e2e: setup system
-	$(BIN)/pytest -q -n 4 --dist worksteal -m e2e tests/e2e tests/acceptance
+	$(BIN)/pytest -q -n 4 --dist worksteal -m e2e tests/e2e tests/acceptance tests/browser
 
 # Everything else. The end-to-end tests beside it have due dates to keep, so this gives way to them.
 main: setup system
