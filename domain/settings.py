@@ -15,23 +15,30 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from domain.access import AccessSettings
+from domain.deadline_settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.errors import InvalidInputError
 from domain.knobs import knob
 from domain.ordering_settings import OrderingSettings
 from domain.units import DAY_S, HOUR_S, Seconds
 
-
-class DeadlineRule(StrEnum):
-    MUSTER = "muster"  # DESIGN's table
-    PROPOSAL = "proposal"  # the proposal's pseudo-code word for word
-    FIXED = "fixed"  # now + delay bound
-    ACCELERATED = "accelerated"  # the reference server's batch acceleration (POLICY 2.7)
-
-
-class AfapPolicy(StrEnum):
-    PROMPT = "prompt"  # good hosts hurry, others in their turn: docs/decisions/0036
-    TABLE = "table"  # DESIGN's rows 2 to 5
-
+__all__ = [  # those of due dates are in a file of their own
+    "MASTER_URL",
+    "AccessSettings",
+    "AfapPolicy",
+    "DeadlineRule",
+    "DeadlineSettings",
+    "EstimatorSettings",
+    "FeederSettings",
+    "FileSettings",
+    "LifecycleSettings",
+    "OrderingSettings",
+    "ProjectSettings",
+    "RankingSettings",
+    "SchedulerSettings",
+    "Settings",
+    "StorageSettings",
+    "meaning_of",
+]
 
 MASTER_URL = r"https?://[^\s<>\"'&]{1,180}/"  # short enough for a client's line when a service's name follows it
 
@@ -48,29 +55,6 @@ class ProjectSettings:
     min_password_length: int = knob(6, "characters a volunteer's password must have", low=1, high=64)
     account_creation: bool = knob(True, "whether clients may make new accounts while attaching")
     down: bool = knob(False, "answer every client that the project is down")
-
-
-@dataclass(frozen=True, slots=True)
-class DeadlineSettings:
-    rule: DeadlineRule = knob(DeadlineRule.MUSTER, "how due dates are chosen: muster, proposal, fixed or accelerated")
-    p_afap: float = knob(0.5, "least percentile for AFAP batches without an estimate", low=0, high=1)
-    p_late: float = knob(0.5, "least percentile when the host would finish close to C(B)", low=0, high=1)
-    p_retry: float = knob(0.5, "least percentile for a retry", low=0, high=1)
-    p_tight: float = knob(0.9, "least percentile when the host would finish after C(B)", low=0, high=1)
-    min_slack_s: Seconds = knob(Seconds(3600.0), "least slack of a computed due date over the runtime", low=0)
-    slack_factor: float = knob(2.5, "R_q over R until a host and its app have data", low=1, high=20)
-    gate_wait_fraction: float = knob(
-        0.25, "a gate is lowered when its jobs would wait longer than this share of R; 0 = never", low=0, high=10
-    )
-    min_gate_wait_s: Seconds = knob(Seconds(1800.0), "least wait from which a gate is lowered", low=60)
-    afap: AfapPolicy = knob(AfapPolicy.PROMPT, "due dates of AFAP batches: prompt, or as in the table of all batches")
-    afap_turn_factor: float = knob(  # this and the next: the sweep in docs/decisions/0036
-        2.0, "other hosts get AFAP jobs in their turn, if done within so many times a retry's time", low=0, high=100
-    )
-    ahead_s: Seconds = knob(
-        Seconds(6 * HOUR_S), "work that can wait is sent to hosts with work for at most this; 0 = for any time", low=0
-    )
-    reliability_quantile_z: float = knob(1.2816, "z of the turnaround quantile R_q stands for", low=0, high=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +95,21 @@ class LifecycleSettings:
     validate_interval_s: Seconds = knob(Seconds(0.5), "seconds between looks for jobs to settle", low=0.01)
     tail_overhead_fraction: float = knob(  # docs/decisions/0036; the next: 0034
         0.25,
-        "instances beyond a batch's jobs at which no more copies of its last jobs are made; 0 = none",
+        "instances beyond a batch's jobs at which no more copies of its last jobs are made; 0 = none (decision 36)",
         low=0,
         high=10,
     )
-    tail_wait_factor: float = knob(0.0, "a last job is copied when it takes so many times a good host's time", low=0)
-    tail_late_factor: float = knob(  # this and the next: docs/decisions/0036
-        1.0, "it is copied again when all its instances are out for so many times what they usually take", low=0
+    tail_wait_factor: float = knob(
+        0.0, "a last job is copied when it takes so many times a good host's time (decision 34)", low=0
     )
-    afap_tail_fraction: float = knob(0.3, "last share of an AFAP batch whose jobs may be copied", low=0, high=1)
+    tail_late_factor: float = knob(  # this and the next: docs/decisions/0036
+        1.0,
+        "it is copied again when all its instances are out for so many times what they usually take (decision 36)",
+        low=0,
+    )
+    afap_tail_fraction: float = knob(
+        0.3, "last share of an AFAP batch whose jobs may be copied (decision 36)", low=0, high=1
+    )
     tail_interval_s: Seconds = knob(Seconds(300.0), "seconds between looks for last jobs to copy", low=1)
     acceleration_interval_s: Seconds = knob(HOUR_S, "the same of the rule accelerated", low=1)
     outage_s: Seconds = knob(Seconds(600.0), "an outage at least this long moves open due dates", low=10)
