@@ -10,6 +10,10 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
+function spoken(text) {
+  return text.split("`").map((part, index) => (index % 2 ? element("code", {}, part) : part));
+}
+
 function resolved(document_, schema) {
   return schema && schema.$ref ? document_.components.schemas[schema.$ref.split("/").pop()] : schema;
 }
@@ -37,7 +41,7 @@ function field(parameter, id) {
   const label = element("label", { htmlFor: id }, parameter.name + (parameter.required ? " (needed)" : ""));
   const parts = [label, input];
   if (parameter.description) {
-    const help = element("span", { id: `${id}-help`, className: "meaning" }, parameter.description);
+    const help = element("span", { id: `${id}-help`, className: "meaning" }, ...spoken(parameter.description));
     input.setAttribute("aria-describedby", help.id);
     parts.push(help);
   }
@@ -113,17 +117,17 @@ function operationForm(document_, path, method, operation, number) {
     }
   });
   const summary = element("summary", {}, element("span", { className: "method" }, method.toUpperCase()));
-  summary.append(element("code", {}, path), element("span", { className: "said" }, operation.summary));
+  summary.append(element("code", {}, path), element("span", { className: "said" }, ...spoken(operation.summary)));
   const box = element("details", {}, summary);
   box.dataset.text = `${method} ${path} ${operation.summary}`.toLowerCase();
-  box.append(element("div", { className: "inside" }, element("p", { className: "meaning" }, operation.description)));
+  box.append(element("div", { className: "inside" }, element("p", { className: "meaning" }, ...spoken(operation.description))));
   box.lastChild.append(form, output);
   return box;
 }
 
 function fill(document_) {
   named("title").textContent = document_.info.title;
-  named("about").textContent = document_.info.description;
+  named("about").replaceChildren(...spoken(document_.info.description));
   let number = 0;
   for (const { name } of document_.tags) {
     const section = element("section", {}, element("h2", {}, name));
