@@ -62,6 +62,19 @@ def asked_of(fields: Fields, rules: list[str]) -> Asked:
     )
 
 
+def in_order(result: Document, asked: Document) -> Document:
+    """The result with its rules in the order they were asked for, as its rows have them: a database keeps none.
+
+    >>> in_order({"rules": {"fixed": 1, "muster": 2}, "curves": {"fixed": []}}, {"rules": ["muster", "fixed"]})
+    {'rules': {'muster': 2, 'fixed': 1}, 'curves': {'fixed': []}}
+    """
+    sorted_ = {
+        key: {rule: result[key][rule] for rule in asked["rules"] if rule in (result.get(key) or {})}
+        for key in ("rules", "curves")
+    }
+    return {**result, **sorted_}
+
+
 def makespan_chart(result: Document) -> Chart | None:
     """How long batches of each kind take, by rule."""
     rules: Document = result["rules"]
@@ -123,9 +136,9 @@ def price_chart(result: Document) -> Chart:
     """What the rules cost: instances per job, and due dates missed."""
     rules: Document = result["rules"]
     names = (
-        ("instances per job beyond one", "instances_per_job", lambda value: 100.0 * (value - 1.0)),
+        ("extra instances", "instances_per_job", lambda value: max(0.0, 100.0 * (value - 1.0))),
         ("deadlines missed", "deadline_miss_fraction", lambda value: 100.0 * value),
-        ("run in deadline mode", "deadline_mode_fraction", lambda value: 100.0 * value),
+        ("deadline mode", "deadline_mode_fraction", lambda value: 100.0 * value),
     )
 
     def value(rule: str, key: str, shown: Any) -> float | None:
@@ -189,8 +202,9 @@ class SimulatePages:
     async def one(self, request: web.Request) -> web.Response:
         found = await self._desk.store.simulations.simulation(id_of(request))
         charts = []
-        if found.result is not None:
-            drawn = (makespan_chart(found.result), ends_chart(found.result), price_chart(found.result))
+        result = None if found.result is None else in_order(found.result, found.asked)
+        if result is not None:
+            drawn = (makespan_chart(result), ends_chart(result), price_chart(result))
             charts = [chart for chart in drawn if chart is not None]
         running = found.state is SimulationState.RUNNING
         lost = found.is_lost(self._desk.clock.now())
@@ -198,7 +212,7 @@ class SimulatePages:
             "found": found,
             "state": "lost" if lost else found.state.value,
             "charts": charts,
-            "rules": list((found.result or {}).get("rules", {})),  # type: ignore[call-overload]  # a JSON document
+            "rules": [] if result is None else list(result["rules"]),
             "words": RULE_WORDS,
         }
         page = Page(

@@ -15,6 +15,7 @@ from tests.browser.scene import add_hosts, add_operator, furnish, tell, work_off
 async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveServer, tab: Tab) -> None:
     await add_operator(server)
     await server.add_app()
+    await server.feed()  # the worker hears of the app
     hosts = await add_hosts(server, 4)
     await tab.sign_in()
     await tab.page.get_by_role("link", name="Batches", exact=True).click()

@@ -26,7 +26,7 @@ from operations.console.overview import codes_of, duties_of, errors_of, partitio
 from operations.console.percentiles import distribution
 from operations.console.settings_pages import rows_of
 from operations.console.simulate import asked_of as simulation_of
-from operations.console.simulate import ends_chart, makespan_chart
+from operations.console.simulate import ends_chart, in_order, makespan_chart
 from tests.builders import NOW, a_batch, an_app
 
 
@@ -222,6 +222,18 @@ def test_a_population_of_ones_own_stays_within_bounds() -> None:
     assert asked.changes == {"population.hosts": 80, "population.computers": "lhc"}
     with pytest.raises(InvalidInputError, match=r"^loss_fraction: "):
         simulation_of({"scenario": "small", "seeds": "1", "loss_fraction": "2"}, ["muster"])
+
+
+def test_rules_stand_in_the_order_they_were_asked_for() -> None:
+    kept = {
+        "rules": {"fixed": {"a": 1}, "muster": {"a": 2}},
+        "curves": {"fixed": [], "muster": []},
+        "rows": [["a", ["2", "1"]]],
+    }
+
+    shown = in_order(kept, {"rules": ["muster", "fixed"]})
+
+    assert list(shown["rules"]) == list(shown["curves"]) == ["muster", "fixed"]
 
 
 def test_rules_are_compared_in_charts_with_their_numbers() -> None:
