@@ -74,12 +74,12 @@ COOKIE_VALUE = web.RequestKey("cookie_value", str)
 
 
 def person_of(request: web.Request) -> Person | None:
-    """Who is signed in, or whose token was sent; None: nobody. Needs the middleware of `AccessDoor`."""
+    """Who is signed in, or whose token was sent; None: nobody. Needs `AccessDoor.middleware`."""
     return request.get(PERSON)
 
 
 def volunteer_of(request: web.Request) -> VolunteerRecord | None:
-    """The volunteer who is signed in, or None. Needs the middleware of `VolunteerDoor`."""
+    """The volunteer who is signed in, or None. Needs `AccessDoor.volunteers`."""
     return request.get(VOLUNTEER)
 
 
