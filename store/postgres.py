@@ -6,6 +6,7 @@ from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
 from store.access import PostgresAccess
 from store.applications import PostgresApplications
+from store.checking import PostgresChecking
 from store.duties import DatabaseClock, DutyLocks
 from store.figures import PostgresFigures
 from store.forecasting import PostgresForecasting
@@ -56,6 +57,7 @@ class PostgresStore:
         self.access = PostgresAccess(database)
         self.views = PostgresViews(database)
         self.history = PostgresHistory(database)
+        self.checking = PostgresChecking(database)
         self.insight = PostgresInsight(database)
         self.hav_tables = PostgresHavTables(database)
         self.generations = PostgresGenerations(database)

@@ -51,6 +51,10 @@ ENTRIES = {
         "operations.cli.purge:purge",
         "Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.",
     ),
+    "check": (
+        "operations.cli.check:check",
+        "Walk database and upload folder: is everything there that was acknowledged, and nothing twice?",
+    ),
     "completion": (
         "operations.cli.completion:completion",
         'Print a script that lets a shell complete commands: eval "$(muster completion bash)".',

@@ -1,0 +1,44 @@
+"""What an inspection of the whole project finds. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.units import InstanceId
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """One thing that is not as it must be: what, and why, in words.
+
+    >>> print(Wrong("job 7", "it is there 2 times"))
+    job 7: it is there 2 times
+    """
+
+    thing: str
+    because: str
+
+    def __str__(self) -> str:
+        return f"{self.thing}: {self.because}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOutput:
+    """An output the database says is whole on disk."""
+
+    instance_id: InstanceId
+    name: str
+    nbytes: int
+    md5: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """What the database knows of a file in the upload folder.
+
+    `state` of its instance, None where there is no such instance; `nbytes` None where no upload of it was recorded.
+    """
+
+    name: str
+    state: str | None
+    nbytes: int | None

@@ -1,0 +1,34 @@
+"""`muster check`: an inspection of the whole project."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from operations.checking.inspection import inspect
+from operations.cli.context import Run, command
+
+
+@click.command()
+@click.option("--no-files", is_flag=True, help="Leave out the upload folder: this machine does not have it.")
+@click.option("--contents", is_flag=True, help="Read every output and compare its MD5.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="List so many findings of a kind."
+)
+@command
+async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
+    """Walk database and upload folder: is everything there that was acknowledged, and nothing twice?
+
+    It changes nothing and may run beside a serving project. Exit code 1 when something is wrong.
+    """
+    folder = None if no_files else run.project().upload_dir
+
+    def progress(question: str, found: int) -> None:
+        click.echo(f"{question}: {found or 'nothing'} wrong", err=True)
+
+    async with run.store() as store, store.checking.session() as session:
+        made = await inspect(session, folder, limit=limit, contents=contents, progress=progress)
+    run.show(made.as_json(), made.text())
+    if made.found:
+        sys.exit(1)

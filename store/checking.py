@@ -1,0 +1,84 @@
+"""Is the database as it must be? Questions over whole tables, each one statement: one moment of a project.
+
+On a connection of their own: the others' settings are for rows found by key. Every answer is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from domain.checking import KnownFile, StoredOutput, Wrong
+from domain.units import InstanceId
+from store.percentiles import bulk_connection
+from store.pool import Database
+from store.queries import load
+
+COUNTERS = "counters"
+QUESTIONS = {  # what is asked -> the query
+    "jobs that are over": "check_ended_jobs",
+    "jobs that are open": "check_open_jobs",
+    "nothing is there twice": "check_doubled",
+    "batches": "check_batches",
+    "outputs of results": "check_outputs",
+    "rows without an owner": "check_orphans",
+    "logical times and usage": "check_times",
+    COUNTERS: "counters_that_differ",
+}
+
+
+class PostgresChecking:
+    """Satisfies operations.checking's CheckedDatabase."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[CheckingSession]:
+        """A connection for one inspection. Raises UnavailableError."""
+        async with bulk_connection(self._database.dsn) as connection:
+            yield CheckingSession(connection)
+
+
+class CheckingSession:
+    """One inspection's questions."""
+
+    questions: Sequence[str] = tuple(QUESTIONS)
+
+    def __init__(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        self._connection = connection
+
+    async def ask(self, question: str, *, limit: int) -> Sequence[Wrong]:
+        """What is wrong, `limit` things at most."""
+        query = load(QUESTIONS[question])
+        if question == COUNTERS:
+            found = await self._connection.fetch(query)
+            return [
+                Wrong(f"batch {row['batch_id']}", f"counted {row['counted']}, rows say {row['expected']}")
+                for row in found[:limit]
+            ]
+        return [Wrong(row["thing"], row["because"]) for row in await self._connection.fetch(query, limit)]
+
+    async def outputs(self, *, limit: int) -> AsyncIterator[Sequence[StoredOutput]]:
+        """Every output that was recorded, of the busy tables and then of the history, `limit` or so at a time."""
+        after, name = 0, ""
+        while rows := await self._connection.fetch(load("check_uploads_page"), after, name, limit):
+            yield [_output(row) for row in rows]
+            after, name = rows[-1]["instance_id"], rows[-1]["name"]
+        after = 0
+        while rows := await self._connection.fetch(load("check_finished_uploads_page"), after, limit):
+            yield [_output(row) for row in rows if row["name"] is not None]
+            after = rows[-1]["instance_id"]
+
+    async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
+        """What is known of some files, given by name and instance, in any order."""
+        rows = await self._connection.fetch(
+            load("check_files_known"), [name for name, _ in files], [instance_id for _, instance_id in files]
+        )
+        return [KnownFile(row["name"], row["state"], row["nbytes"]) for row in rows]
+
+
+def _output(row: asyncpg.Record) -> StoredOutput:
+    return StoredOutput(InstanceId(row["instance_id"]), row["name"], row["nbytes"], row["md5"])
