@@ -24,6 +24,7 @@ from feeder.service import Feeder
 from hoststats.ports import Ports as HostStatisticsPorts
 from hoststats.timer import TimerReport
 from jobs.build import JobsPorts, JobsServices
+from jobs.reserving.reserver import ReservingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from jobs.validator import Validator
@@ -86,6 +87,8 @@ class Services:
         ports = JobsPorts(unsettled, self._files, overdue, store.outages, store.history, store.tails, store.notes)
         self.jobs: JobsServices = jobs.build.build(ports, catalogue.catalogue, clock)
         self.orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
+        self.reserver = jobs.build.build_reserver(store.reserving, catalogue.catalogue, clock)
+        self.class_looker = jobs.build.build_class_looker(store.reserving, catalogue.catalogue, clock)
         self.ranking = hoststats.build.build(
             HostStatisticsPorts(store.applications, store.hav_tables, store.generations),
             lambda: catalogue.catalogue().settings.ranking,
@@ -119,6 +122,8 @@ class Services:
             Duty("host statistics", self.ranking.timer.run_once, lambda: LOOK_S, tells=_has_ranked),
             Duty("estimator", self.estimator.run_once, lambda: LOOK_S),
             Duty("ordering", self.orderer.run_once, order_s),
+            Duty("reservations", self.reserver.run_once, order_s, tells=_has_reserved),
+            Duty("host classes", self.class_looker.run_once, lambda: HOUR_S),  # the catalogue is read right after
             Duty("tail copies", self.jobs.copier.run_once, lifecycle("tail_interval_s")),
             Duty("acceleration", self.jobs.accelerator.run_once, lifecycle("acceleration_interval_s"), tells=bool),
             Duty("catalogue", self.catalogue.refresh_once, lambda: HOUR_S),  # cut points grow stale by themselves
@@ -160,6 +165,10 @@ class Services:
 def validate_after_s(catalogue: CatalogueOfTheMoment) -> Seconds:
     """How long after an event the validator looks at the latest."""
     return catalogue.catalogue().settings.lifecycle.validate_interval_s
+
+
+def _has_reserved(report: object) -> bool:
+    return isinstance(report, ReservingReport) and report.changed
 
 
 def _has_ranked(report: object) -> bool:

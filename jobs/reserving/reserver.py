@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -29,12 +29,16 @@ RESTS_S = DAY_S  # a host whose lease came to nothing is given no other for so l
 
 @dataclass(frozen=True, slots=True)
 class ReservingReport:
-    """One look: slots kept, those among them that were not before, leases that stand, and those that ended."""
+    """One look: slots kept, those among them that were not before, leases that stand, and those that ended.
+
+    `changed`: requests go by something else than at the last look, whoever made it so.
+    """
 
     kept: int = 0
     newly_kept: int = 0
     leases: int = 0
     ended: int = 0
+    changed: bool = field(default=False, compare=False)
 
 
 class Reserver:
@@ -45,6 +49,7 @@ class Reserver:
         self._catalogue = catalogue
         self._clock = clock
         self._sent: Mapping[BatchId, int] = {}  # of big batches at the last look
+        self._told: object = ((), ())  # what was kept and leased after it
         self._log = structlog.get_logger("jobs.reserving")
 
     async def run_once(self) -> ReservingReport:
@@ -64,7 +69,10 @@ class Reserver:
         fresh = [one.batch_id for one in kept if before.get(one.batch_id) != one]
         if fresh:
             self._log.info("slots kept for big jobs", batch_ids=fresh)
-        return ReservingReport(len(kept), len(fresh), len(standing) - len(ends), len(ends))
+        ended = {end.host_id for end in ends}
+        told = (tuple(kept), tuple(one.lease for one in standing if one.lease.host_id not in ended))
+        changed, self._told = told != self._told, told
+        return ReservingReport(len(kept), len(fresh), len(standing) - len(ends), len(ends), changed)
 
     async def _kept(self, catalogue: Catalogue, before: Sequence[Kept], now: Instant) -> list[Kept]:
         settings = catalogue.settings.ordering

@@ -9,11 +9,12 @@ import pytest
 
 import simulator
 from batch_estimator.service import Estimator
+from domain.apps import App, AppVersion, PlanClass
 from domain.batches import QoS
 from domain.dispatch import Assignment
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule
-from domain.units import Instant, Seconds
+from domain.units import AppId, AppVersionId, Instant, Seconds
 from feeder.array import JobArray
 from feeder.refill import Refiller
 from feeder.service import Feeder
@@ -28,10 +29,10 @@ from scheduler.dispatch import choose
 from scheduler.service import RequestService
 from simulator.engine import Engine
 from simulator.loop import run_without_threads
-from simulator.ports import Outage
+from simulator.ports import Outage, Program
 from simulator.run import warnings_only
 from store.memory import MemoryStore
-from tests.unit.simulator.rig import START, PlainScenario, PlainVolunteer, a_batch, no_more_duties
+from tests.unit.simulator.rig import LINUX, START, PlainScenario, PlainVolunteer, a_batch, no_more_duties
 
 HOUR_S = 3600.0
 
@@ -137,6 +138,21 @@ def test_batches_are_ordered_by_what_their_submitters_have_used() -> None:
     assert any(one.usage.amounts.flop > 0 for one in usage)
 
 
+@pytest.mark.parametrize("slots", [0, 1])
+def test_requests_go_by_the_slots_that_are_kept_for_big_jobs(slots: int) -> None:
+    """No computer here has eight processors."""
+    version = AppVersion(AppVersionId(0), AppId(0), LINUX, 100, plan_class=PlanClass("wide", ncpus=8.0))
+    scenario = PlainScenario(
+        programs=(*PlainScenario().programs, Program(App(AppId(0), "wide"), (version,))),
+        batches=[a_batch("bulk", qos="throughput"), a_batch("wide", qos="throughput", app="wide", ncpus=8)],
+        horizon_s=Seconds(86400.0),
+    )
+    engine = simulated(scenario, 1, {"ordering.reservation_slots": slots})
+
+    kept = engine.services.catalogue.catalogue().reserved.kept
+    assert [engine.record.batches[batch_id].name for batch_id in kept] == ["wide"] * slots
+
+
 def test_a_setting_that_cannot_be_is_refused_before_anything_runs() -> None:
     with pytest.raises(InvalidInputError, match=r"deadline\.p_tight: expected a number from 0 to 1, got 2"):
         simulated(PlainScenario(), settings={"deadline.p_tight": 2})
@@ -175,6 +191,8 @@ def test_every_duty_of_a_run_belongs_to_a_production_package() -> None:
         "host statistics": "hoststats",
         "estimator": "batch_estimator",
         "ordering": "jobs",
+        "reservations": "jobs",
+        "host classes": "jobs",
         "tail copies": "jobs",
         "acceleration": "jobs",
     }
