@@ -166,7 +166,9 @@ def a_batch(name: str, *, qos: str = "afap", jobs: int = 40, **changes: object) 
     """Jobs of an hour on a host of 1 Gflop/s, with one output."""
     table: dict[str, object] = {"count": jobs, "fpops_est": 3.6e12, "outputs": [{"name": "out", "max_bytes": 1000}]}
     own: dict[str, object] = {"app": "pi", "name": name, "qos": qos, "submitter": "ada"}
-    batch_keys: dict[str, object] = {key: changes.pop(key) for key in ("app", "submitter", "deadline_s") if key in changes}
+    batch_keys: dict[str, object] = {
+        key: changes.pop(key) for key in ("app", "submitter", "deadline_s") if key in changes
+    }
     return {**own, **batch_keys, "jobs": {**table, **changes}}
 
 
