@@ -1,0 +1,1 @@
+"""Hostile input, made by the million: `make fuzz`."""

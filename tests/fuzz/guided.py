@@ -1,0 +1,77 @@
+"""One process, one target, inputs led by coverage: `python -m tests.fuzz.guided TARGET RUNS SEED FOLDER`.
+
+Half of the inputs are mutated by who knows the grammar, half by libFuzzer. A finding is saved in FOLDER/findings and the run
+goes on; a hang without end and a crash of the interpreter end it, and leave a file of libFuzzer's there. FOLDER/TARGET.json
+has what was done so far.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.plan import PLAN
+
+ENDLESS_S = 60
+MOST_MIB = 4096
+NOTED_EVERY = 2000
+TOLD_EVERY = 20  # findings
+
+
+def main(name: str, runs: int, seed: int, folder: Path) -> None:
+    """Fuzz until `runs` inputs were tried."""
+    guide: Any = importlib.import_module("atheris")  # from requirements-fuzz.lock; it has no types
+    with guide.instrument_imports(include=list(PLAN[name].packages)):
+        targets = importlib.import_module("tests.fuzz.targets")
+    structlog = importlib.import_module("structlog")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    watch, mutations = importlib.import_module("tests.fuzz.watch"), importlib.import_module("tests.fuzz.mutations")
+    target = targets.TARGETS[name]
+    run, seeds = target.make(), list(target.seeds())
+    run(seeds[0])  # what is loaded late is loaded now
+    state = {"executions": 0, "findings": 0, "peak_bytes": 0}
+    kinds: set[str] = set()
+
+    def note() -> None:
+        state["peak_bytes"] = watch.peak_bytes()
+        (folder / f"{name}.json").write_text(json.dumps(state), encoding="utf-8")
+
+    def one(raw: bytes) -> None:
+        state["executions"] += 1
+        found = watch.tried(name, run, raw)
+        if found is not None:
+            found.save(folder / "findings")
+            if found.name not in kinds:
+                kinds.add(found.name)
+                state["findings"] = len(kinds)
+        if state["executions"] % NOTED_EVERY == 0 or state["executions"] == runs:
+            note()
+
+    def mutate(raw: bytes, most: int, seed_: int) -> bytes:
+        draw = random.Random(seed_)
+        if draw.random() < 0.5:
+            return bytes(guide.Mutate(raw, most))
+        return bytes(mutations.mutate(raw, draw, seeds, most=most))
+
+    corpus = folder / f"corpus-{name}"
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, seed_bytes in enumerate(seeds):
+        (corpus / f"seed-{number:04d}").write_bytes(seed_bytes)
+    options = [
+        f"-runs={runs}",
+        f"-seed={seed}",
+        f"-max_len={mutations.MOST_BYTES}",
+        f"-timeout={ENDLESS_S}",
+        f"-rss_limit_mb={MOST_MIB}",
+        f"-artifact_prefix={folder / 'findings'}/{name}-",
+    ]
+    guide.Setup([sys.argv[0], *options, str(corpus)], one, custom_mutator=mutate)
+    guide.Fuzz()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))

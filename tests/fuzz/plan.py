@@ -1,0 +1,34 @@
+"""How executions are shared among the targets, and what of the project coverage is measured in for each.
+
+Nothing of the project is imported here: measuring has to be set up before that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`share` of all executions; `packages` guide the fuzzer."""
+
+    share: float
+    packages: tuple[str, ...]
+
+
+PLAN = {
+    "decode": Part(0.5, ("wire",)),
+    "answer": Part(0.05, ("wire", "scheduler")),
+    "upload": Part(0.2, ("wire", "transfer")),
+    "api": Part(0.25, ("operations.api", "operations.ordering", "jobs", "priority")),
+}
+
+
+def runs_of(runs: int, names: list[str]) -> dict[str, int]:
+    """What each of the targets gets of so many executions.
+
+    >>> runs_of(1000, ["decode", "upload"])
+    {'decode': 715, 'upload': 286}
+    """
+    total = sum(PLAN[name].share for name in names)
+    return {name: int(runs * PLAN[name].share / total) + 1 for name in names}

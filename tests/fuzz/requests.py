@@ -1,0 +1,34 @@
+"""Requests as the web server hands them to handlers, made a thousand times faster than with a server between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import StreamReader, web
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.test_utils import make_mocked_request
+from yarl import URL
+
+PIECE_BYTES = 7000  # a body comes in pieces
+
+
+class Requests:
+    """Makes requests of one event loop: copies of one whose connection is nothing."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._protocol = BaseProtocol(loop)
+        self._loop = loop
+        self._first = make_mocked_request("GET", "/", loop=loop)
+
+    def of(self, method: str, url: URL, body: bytes, *, in_path: Mapping[str, str] | None = None) -> web.Request:
+        """One request, its body there to the end."""
+        stream = StreamReader(self._protocol, 2**16, loop=self._loop)
+        for start in range(0, len(body), PIECE_BYTES):
+            stream.feed_data(body[start : start + PIECE_BYTES])
+        stream.feed_eof()
+        made: Any = self._first.clone(method=method, rel_url=url)
+        made._payload, made._match_info = stream, dict(in_path or {})
+        request: web.Request = made
+        return request

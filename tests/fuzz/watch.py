@@ -1,0 +1,82 @@
+"""Runs one input against a target and says what was wrong: it broke, took too long, or took too much memory.
+
+Time is that of the processor, of all threads: the machine may be busy with other things. What takes too long is run
+again, because a garbage collection may have come in between; the least of the times counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST_S = 0.1
+MOST_BYTES = 50 * 1024 * 1024
+AGAIN = 3
+
+Run = Callable[[bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An input that was not dealt with as it should be."""
+
+    target: str
+    kind: str  # crash, hang or memory
+    what: str
+    raw: bytes
+
+    @property
+    def name(self) -> str:
+        """One file name for all inputs that break at the same place, so that a million of them are few findings."""
+        place = self.what if self.kind == "crash" else self.target
+        return f"{self.kind}-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
+
+    def save(self, folder: Path) -> Path:
+        """Keep the smallest input of this name, with what it did."""
+        folder = folder / self.target
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / self.name
+        if not path.exists() or path.stat().st_size > len(self.raw):
+            path.write_bytes(self.raw)
+            path.with_suffix(".txt").write_text(self.what + "\n", encoding="utf-8")
+        return path
+
+
+def tried(target: str, run: Run, raw: bytes) -> Finding | None:
+    """Run it once (more often when it is slow); None when all was well."""
+    before_bytes = peak_bytes()
+    began_s = time.process_time()
+    try:
+        run(raw)
+    except Exception as error:
+        return Finding(target, "crash", where(error), raw)
+    took_s = time.process_time() - began_s
+    more_bytes = peak_bytes() - before_bytes
+    if more_bytes > MOST_BYTES:
+        return Finding(target, "memory", f"{more_bytes} bytes more than before", raw)
+    if took_s > MOST_S and (least_s := min(_timed(run, raw) for _ in range(AGAIN))) > MOST_S:
+        return Finding(target, "hang", f"{least_s:.3f} s of {len(raw)} bytes", raw)
+    return None
+
+
+def _timed(run: Run, raw: bytes) -> float:
+    began_s = time.process_time()
+    run(raw)
+    return time.process_time() - began_s
+
+
+def peak_bytes() -> int:
+    """The most memory the process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def where(error: BaseException) -> str:
+    """The error, and the places it went through: what tells findings apart."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{Path(frame.filename).name}:{frame.name}:{frame.lineno}" for frame in frames[-3:]]
+    return f"{type(error).__name__} at {' < '.join(reversed(places))}"
