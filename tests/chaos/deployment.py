@@ -1,0 +1,159 @@
+"""A project as it is run: a node of two workers, a database, links between, disks below, volunteers who attached."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from operations.checking.inspection import Inspection, inspect
+from operations.install import install
+from operations.project import Project
+from store.postgres import open_store
+from tests.acceptance.clocks import ForwardClock
+from tests.acceptance.host import Host
+from tests.acceptance.server import LiveServer
+from tests.chaos.clock import set_ahead
+from tests.chaos.database import EmbeddedServer
+from tests.chaos.disk import Disk
+from tests.chaos.link import Link
+from tests.chaos.node import Node
+from tests.e2e.stock_client import free_port
+from tests.faults.waiting import CLOCK
+
+UPLOADS_BYTES = 256_000_000
+WORKERS = 2
+SETTINGS: dict[str, object] = {
+    "scheduler.daily_quota": 1_000_000,
+    "scheduler.daily_quota_start": 1_000_000,
+    "scheduler.in_progress_per_cpu": 100,
+    "scheduler.request_delay_s": 1,
+    "scheduler.no_work_delay_s": 1,
+    "feeder.interval_s": 0.3,
+    "feeder.slots": 400,
+    "lifecycle.validate_interval_s": 0.2,
+    "lifecycle.sweep_interval_s": 1,
+}
+JOBS: dict[str, object] = {"fpops_est": 1e9, "outputs": [{"name": "out", "max_bytes": 100_000}]}
+
+
+@dataclass(slots=True)
+class Deployment:
+    """Everything that can be broken."""
+
+    folder: Path
+    project: Project
+    primary: EmbeddedServer
+    spare: EmbeddedServer
+    uploads: Disk
+    clients: Link
+    database: Link
+    node: Node
+    clock_file: Path
+    hosts: list[Host] = field(default_factory=list)
+    one_at_the_database: asyncio.Lock = field(default_factory=asyncio.Lock)  # faults of a server wait for each other
+    one_at_the_node: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def dsn(self) -> str:
+        """Past the link, to whichever server is the primary."""
+        return self.primary.dsn("muster")
+
+    def set_clock(self, ahead_s: float) -> None:
+        set_ahead(self.clock_file, ahead_s)
+
+    async def add_hosts(self, count: int) -> None:
+        """Volunteers with one computer each. The node must be running."""
+        async with self._server() as server:
+            for number in range(len(self.hosts), count):
+                host = await server.add_host(f"volunteer{number}")
+                self.hosts.append(host)
+
+    async def add_app(self) -> None:
+        async with self._server() as server:
+            await server.add_app()
+
+    async def submit(self, seed: int) -> None:
+        """A few batches, of which volunteers can complete some."""
+        draw = random.Random(f"{seed} batches")
+        async with self._server() as server:
+            for quorum, most in ((1, 600), (2, 300)):
+                jobs = {**JOBS, "count": draw.randint(most // 3, most), "quorum": quorum}
+                await server.submit(jobs=jobs)
+
+    @asynccontextmanager
+    async def _server(self) -> AsyncIterator[LiveServer]:
+        """A door for what a submitter does."""
+        clock = ForwardClock()
+        store = await open_store(self.dsn, clock=clock, min_size=1, max_size=2)
+        try:
+            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as http:
+                yield LiveServer(self.project, f"http://127.0.0.1:{self.node.port}/", clock, store, http)
+        finally:
+            await store.close()
+
+    async def inspected(self) -> Inspection:
+        """What `muster check --contents` says."""
+        store = await open_store(self.dsn, min_size=1, max_size=2)
+        try:
+            async with store.checking.session() as session:
+                return await inspect(
+                    session, self.project.upload_dir, limit=20, contents=True, progress=lambda *_: None
+                )
+        finally:
+            await store.close()
+
+
+@asynccontextmanager
+async def deployed(keys_dir: Path, volunteers: int) -> AsyncIterator[Deployment]:
+    """A new deployment that serves; everything of it is gone in the end."""
+    folder = Path(tempfile.mkdtemp(prefix="muster-chaos-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+    folder.chmod(0o755)
+    primary = EmbeddedServer("a", folder)
+    spare = EmbeddedServer("b", folder)
+    uploads = Disk(folder / "uploads", UPLOADS_BYTES)
+    clock_file = folder / "clock"
+    set_ahead(clock_file, 0.0)
+    made: Deployment | None = None
+    try:
+        primary.initialise()
+        primary.start()
+        primary.create_database("muster")
+        port = free_port()
+        database, clients = Link(primary.dsn("muster")), Link(f"postgresql://127.0.0.1:{port}/")
+        await database.listen()
+        await clients.listen()
+        shutil.copytree(keys_dir, folder / "project" / "keys")
+        url = f"http://127.0.0.1:{clients.port}/"
+        project = await install(
+            folder / "project", primary.dsn("muster"), {"project.url": url, **SETTINGS}, who="test", clock=CLOCK
+        )
+        project.upload_dir.rmdir()
+        project.upload_dir.symlink_to(uploads.folder)
+        node = Node(project.data_dir, database.dsn, port, WORKERS, clock_file, folder / "node.log")
+        made = Deployment(folder, project, primary, spare, uploads, clients, database, node, clock_file)
+        await node.start()
+        await made.add_app()
+        await made.add_hosts(volunteers)
+        for host in made.hosts:
+            host.scheduler_url = f"{url}scheduler"
+        await node.stop()
+        yield made
+    finally:
+        if made is not None:
+            made.node.kill()
+            await made.clients.end()
+            await made.database.end()
+        for server in (primary, spare) if made is None else (made.primary, made.spare):
+            with suppress(Exception):
+                server.wipe()
+        uploads.remove()
+        shutil.rmtree(folder, ignore_errors=True)

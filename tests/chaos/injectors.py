@@ -1,0 +1,212 @@
+"""How is each kind of fault made, and undone? Real signals, real disks, real connections."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+
+import asyncpg
+import psutil
+
+from tests.chaos.deployment import Deployment
+from tests.chaos.schedule import CLOCK_STEPS_S, Fault
+from tests.chaos.upgrade import upgrade
+from tests.faults.waiting import CLOCK
+
+Injector = Callable[[Deployment, Fault], Awaitable[None]]
+
+OF_THE_DATABASE = {"kill database", "kill database session", "stop database", "database full", "fail-over"}
+OF_THE_NODE = {"kill node", "upgrade"}
+
+
+async def inject(made: Deployment, fault: Fault) -> None:
+    """Break it, wait, and mend it."""
+    async with AsyncExitStack() as stack:
+        if fault.kind in OF_THE_DATABASE:
+            await stack.enter_async_context(made.one_at_the_database)
+        if fault.kind in OF_THE_NODE:
+            await stack.enter_async_context(made.one_at_the_node)
+        await INJECTORS[fault.kind](made, fault)
+
+
+async def mend(made: Deployment) -> None:
+    """Everything as it was, whatever happened."""
+    made.set_clock(0.0)
+    for link in (made.clients, made.database):
+        link.delay_s, link.doubles = 0.0, False
+        link.thaw()
+        await link.listen()
+    made.uploads.empty()
+    made.primary.disk.empty()
+    await made.primary.revive()
+
+
+def picked(found: list[psutil.Process], fault: Fault) -> list[psutil.Process]:
+    """One of them, as the fault draws it; none where there is none just now."""
+    return [found[int(fault.draw * len(found))]] if found else []
+
+
+def send(found: list[psutil.Process], number: signal.Signals) -> None:
+    for one in found:
+        with suppress(psutil.Error):
+            one.send_signal(number)
+
+
+async def kill_worker(made: Deployment, fault: Fault) -> None:
+    send(picked(made.node.children("worker"), fault), signal.SIGKILL)
+
+
+async def kill_all_workers(made: Deployment, fault: Fault) -> None:
+    send(made.node.children("worker"), signal.SIGKILL)
+
+
+async def kill_background(made: Deployment, fault: Fault) -> None:
+    send(made.node.children("background"), signal.SIGKILL)
+
+
+async def kill_node(made: Deployment, fault: Fault) -> None:
+    made.node.kill()
+    await CLOCK.sleep(fault.lasts_s)
+    await made.node.start()
+
+
+async def kill_database(made: Deployment, fault: Fault) -> None:
+    await asyncio.to_thread(made.primary.kill)
+    await CLOCK.sleep(fault.lasts_s)
+    await made.primary.revive()
+
+
+async def kill_session(made: Deployment, fault: Fault) -> None:
+    """The server ends all others, and recovers."""
+    sessions = [one for one in made.primary.processes()[1:] if _serves(one)]
+    send(picked(sessions, fault), signal.SIGKILL)
+
+
+def _serves(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return "muster" in " ".join(process.cmdline())
+    return False
+
+
+async def stop_worker(made: Deployment, fault: Fault) -> None:
+    await _stopped(picked(made.node.children("worker"), fault), fault)
+
+
+async def stop_background(made: Deployment, fault: Fault) -> None:
+    await _stopped(made.node.children("background"), fault)
+
+
+async def _stopped(found: list[psutil.Process], fault: Fault) -> None:
+    send(found, signal.SIGSTOP)
+    await CLOCK.sleep(fault.lasts_s)
+    send(found, signal.SIGCONT)
+
+
+async def stop_database(made: Deployment, fault: Fault) -> None:
+    await _stopped(made.primary.processes(), fault)
+
+
+async def uploads_full(made: Deployment, fault: Fault) -> None:
+    await asyncio.to_thread(made.uploads.fill)
+    await CLOCK.sleep(fault.lasts_s)
+    made.uploads.empty()
+
+
+async def database_full(made: Deployment, fault: Fault) -> None:
+    disk = made.primary.disk
+    await asyncio.to_thread(disk.fill)
+    await CLOCK.sleep(fault.lasts_s)
+    disk.empty()
+    await made.primary.revive()
+
+
+async def clients_cut(made: Deployment, fault: Fault) -> None:
+    made.clients.cut()
+    await CLOCK.sleep(fault.lasts_s)
+    await made.clients.listen()
+
+
+async def clients_slow(made: Deployment, fault: Fault) -> None:
+    made.clients.delay_s = 0.05 + 0.4 * fault.draw
+    await CLOCK.sleep(fault.lasts_s)
+    made.clients.delay_s = 0.0
+
+
+async def clients_doubled(made: Deployment, fault: Fault) -> None:
+    made.clients.doubles = True
+    await CLOCK.sleep(fault.lasts_s)
+    made.clients.doubles = False
+
+
+async def database_cut(made: Deployment, fault: Fault) -> None:
+    made.database.cut()
+    await CLOCK.sleep(fault.lasts_s)
+    await made.database.listen()
+
+
+async def database_slow(made: Deployment, fault: Fault) -> None:
+    made.database.delay_s = 0.002 + 0.03 * fault.draw
+    await CLOCK.sleep(fault.lasts_s)
+    made.database.delay_s = 0.0
+
+
+async def database_silent(made: Deployment, fault: Fault) -> None:
+    made.database.freeze()
+    await CLOCK.sleep(fault.lasts_s)
+    made.database.thaw()
+
+
+async def fail_over(made: Deployment, fault: Fault) -> None:
+    """The standby that commits waited for takes over; it was made before the load."""
+    await asyncio.to_thread(made.primary.kill)
+    await CLOCK.sleep(fault.lasts_s)
+    await asyncio.to_thread(made.spare.promote)
+    made.primary, made.spare = made.spare, made.primary
+    made.database.lead_to(made.primary.port)
+
+
+async def clock_forward(made: Deployment, fault: Fault) -> None:
+    await _clock_off(made, fault, 1.0)
+
+
+async def clock_backward(made: Deployment, fault: Fault) -> None:
+    await _clock_off(made, fault, -1.0)
+
+
+async def _clock_off(made: Deployment, fault: Fault, sign: float) -> None:
+    made.set_clock(sign * CLOCK_STEPS_S[int(fault.draw * len(CLOCK_STEPS_S))])
+    await CLOCK.sleep(fault.lasts_s)
+    made.set_clock(0.0)
+
+
+async def upgraded(made: Deployment, fault: Fault) -> None:
+    """What needs the old code gone comes last: the node is started anew between."""
+    with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):  # it may meet another fault
+        await upgrade(made.dsn, restart=made.node)
+
+
+INJECTORS: dict[str, Injector] = {
+    "kill worker": kill_worker,
+    "kill all workers": kill_all_workers,
+    "kill background": kill_background,
+    "kill node": kill_node,
+    "kill database": kill_database,
+    "kill database session": kill_session,
+    "stop worker": stop_worker,
+    "stop background": stop_background,
+    "stop database": stop_database,
+    "uploads full": uploads_full,
+    "database full": database_full,
+    "clients cut": clients_cut,
+    "clients slow": clients_slow,
+    "clients doubled": clients_doubled,
+    "database cut": database_cut,
+    "database slow": database_slow,
+    "database silent": database_silent,
+    "fail-over": fail_over,
+    "clock forward": clock_forward,
+    "clock backward": clock_backward,
+    "upgrade": upgraded,
+}

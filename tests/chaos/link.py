@@ -1,0 +1,67 @@
+"""A network link that loses connections, is slow, and brings requests twice."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from tests.faults.proxy import Proxy
+from tests.faults.waiting import CLOCK
+
+MOST_BYTES = 65536  # of a request that is brought twice
+ANSWER_S = 5.0  # the second answer is read for so long, and thrown away
+
+
+class Link(Proxy):
+    """A proxy that can be slow, and before HTTP servers brings the first request of each connection twice."""
+
+    def __init__(self, dsn: str) -> None:
+        super().__init__(dsn)
+        self.delay_s = 0.0
+        self.doubles = False
+        self.doubled = 0
+        self._copies: set[asyncio.Task[None]] = set()
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    def lead_to(self, port: int) -> None:
+        """New connections go to another server on this machine."""
+        self._server_port = port
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first = True
+        with suppress(OSError):
+            while piece := await reader.read(MOST_BYTES):
+                await self._flows.wait()
+                if self.delay_s:
+                    await CLOCK.sleep(self.delay_s)
+                if first and self.doubles and piece.startswith(b"POST "):
+                    copy = asyncio.create_task(self._bring_again(piece))
+                    self._copies.add(copy)
+                    copy.add_done_callback(self._copies.discard)
+                first = False
+                writer.write(piece)
+                await writer.drain()
+            await self._flows.wait()
+
+    async def _bring_again(self, piece: bytes) -> None:
+        """The same bytes over a connection of its own, as far as they came at once."""
+        with suppress(OSError, TimeoutError):
+            reader, writer = await self._connect()
+            try:
+                writer.write(piece)
+                await writer.drain()
+                self.doubled += 1
+                await asyncio.wait_for(reader.read(MOST_BYTES), ANSWER_S)
+            finally:
+                writer.transport.abort()
+
+    async def end(self) -> None:
+        """Refuse and break everything, for good."""
+        self.thaw()
+        self.cut()
+        for copy in list(self._copies):
+            copy.cancel()
+        await asyncio.gather(*self._copies, return_exceptions=True)

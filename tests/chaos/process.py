@@ -1,0 +1,56 @@
+"""One process of a node as `operations.process` makes it, with a clock that can be set."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from operations.background import Background
+from operations.logs import configure_logs
+from operations.metrics.board import FolderBoard
+from operations.process import Place, _run, _say_ready
+from operations.project import open_project
+from operations.worker import Worker
+from tests.chaos.clock import SteppedClock
+
+CLOCK_FILE = "MUSTER_TEST_CLOCK_FILE"
+
+
+@click.group()
+@click.option("--data-dir", type=click.Path(path_type=Path), required=True)
+@click.option("--database-url", required=True, envvar="MUSTER_DATABASE_URL")
+@click.option("--run-dir", type=click.Path(path_type=Path), required=True)
+@click.option("--log-level", default="info")
+@click.pass_context
+def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Path, log_level: str) -> None:
+    """One process of a node."""
+    configure_logs(log_level, lasting=True)
+    context.obj = Place(open_project(data_dir, database_url), FolderBoard(run_dir))
+
+
+@main.command()
+@click.option("--host", required=True)
+@click.option("--port", type=int, required=True)
+@click.option("--number", type=int, required=True)
+@click.pass_obj
+def worker(place: Place, host: str, port: int, number: int) -> None:
+    """Answer clients."""
+    made = Worker(place.project, _clock(), host=host, port=port, number=number, board=place.board)
+    _run(lambda stop: made.run(stop, _say_ready))
+
+
+@main.command()
+@click.pass_obj
+def background(place: Place) -> None:
+    """Run the duties."""
+    _run(lambda stop: Background(place.project, _clock(), board=place.board).run(stop, _say_ready))
+
+
+def _clock() -> SteppedClock:
+    return SteppedClock(Path(os.environ[CLOCK_FILE]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""What volunteers were told by the server: the other side of every promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from domain.jobs import instance_id_of
+
+
+@dataclass(slots=True)
+class Told:
+    """Of one round: jobs (host and instance), reports and outputs that were acknowledged, and how it went."""
+
+    jobs: set[tuple[int, int]] = field(default_factory=set)
+    reports: set[tuple[int, int]] = field(default_factory=set)
+    outputs: dict[str, tuple[int, str]] = field(default_factory=dict)  # name -> bytes, MD5
+    requests: int = 0
+    answered: int = 0
+    repeated: int = 0  # requests and uploads that were sent again on purpose
+    refused_outputs: list[str] = field(default_factory=list)  # for ever, though the server had asked for them
+    broken: int = 0
+
+    def note_job(self, host_id: int, name: str) -> None:
+        self.jobs.add((host_id, numbered(name)))
+
+    def note_report(self, host_id: int, name: str) -> None:
+        self.reports.add((host_id, numbered(name)))
+
+
+def numbered(name: str) -> int:
+    """The instance a result's name belongs to."""
+    instance_id = instance_id_of(name)
+    assert instance_id is not None, name
+    return instance_id
