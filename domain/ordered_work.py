@@ -20,6 +20,7 @@ class Permission(StrEnum):
 
     EXPEDITE = "expedite"  # the service level
     RAISE = "raise"  # a user priority above 0
+    DEADLINE = "deadline"  # deadlines of its batches count in the order
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class OrderNotes:
 
     `sent` is its counter at the last ordering; `charged` instances count as usage, since `charged_at` in the mean,
     `used` of them are back. An instance takes `used_fraction` of its estimate, looked for when `sampled` jobs were
-    valid. What is under way is charged `rate`, the price when it was sent. `bypassed`: orderings in a row in which later batches were sent and nothing of this one.
+    valid. What is under way is charged `rate`, the price when it was sent. `bypassed`: orderings in a row in which
+    later batches were sent and nothing of this one.
     """
 
     clock: QueueClock = field(default=QueueClock())
@@ -64,12 +66,13 @@ class OrderedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A submitter in one of its accounts, with its shares there."""
+    """A submitter in one of its accounts, with its shares there and its own permissions."""
 
     submitter_id: SubmitterId
     name: str
     account_id: AccountId
     shares: float = 1.0
+    permissions: tuple[str, ...] = ()
 
     @property
     def leaf(self) -> LeafId:

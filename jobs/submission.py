@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import count, islice
 
 from domain.apps import App, ProcessorType
 from domain.batches import Account, Submitter
@@ -18,7 +18,7 @@ from domain.errors import InvalidInputError
 from domain.forecasting import PlannedBatch
 from domain.jobs import Input, JobClass
 from domain.limits import Scope
-from domain.ordered_work import Reference, SubmissionOrder
+from domain.ordered_work import Permission, Reference, SubmissionOrder
 from domain.ordering import BatchFacts, QueueClock
 from domain.ordering_settings import OrderingSettings
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmitterStanding
@@ -57,6 +57,7 @@ class CheckedBatch:
     account: Account
     inputs: Mapping[InputSpec, Input]
     gpu: ProcessorType | None = None  # that its jobs need
+    may_date: bool = False  # its deadline counts in the order
 
     def planned(self, now: Instant) -> PlannedBatch:
         """What it asks of its app's hosts, submitted now."""
@@ -91,8 +92,9 @@ async def checked(spec: BatchSpec, *, ports: SubmissionPorts) -> CheckedBatch:
     """Everything that comes before a batch is written. Raises as `submit` does."""
     size = await asyncio.to_thread(size_of, spec)
     app, gpu = await _app(spec, ports.apps)
-    submitter, account = await _submitter(spec, ports.submitters)
-    return CheckedBatch(spec, size, app, submitter, account, await _inputs(size.inputs, ports.files), gpu)
+    submitter, account, permissions = await _submitter(spec, ports.submitters)
+    inputs = await _inputs(size.inputs, ports.files)
+    return CheckedBatch(spec, size, app, submitter, account, inputs, gpu, Permission.DEADLINE in permissions)
 
 
 async def write(
@@ -124,10 +126,7 @@ async def write(
 
 
 async def _app(spec: BatchSpec, apps: Apps) -> tuple[App, ProcessorType | None]:
-    """The app, and the GPU type its jobs need.
-
-    Raises InvalidInputError, NotFoundError.
-    """
+    """The app, and the GPU type its jobs need. Raises InvalidInputError, NotFoundError."""
     app = await apps.app(spec.app)
     if app.deprecated:
         raise InvalidInputError("app", "an app that is not deprecated", spec.app)
@@ -137,8 +136,8 @@ async def _app(spec: BatchSpec, apps: Apps) -> tuple[App, ProcessorType | None]:
     return app, gpu_of(catalogue, app.app_id)
 
 
-async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter, Account]:
-    """Who submits, and in which of its accounts: the one it names, else its own.
+async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter, Account, frozenset[str]]:
+    """Who submits, in which of its accounts (the one it names, else its own), and what it may do there.
 
     Raises InvalidInputError, NotFoundError.
     """
@@ -151,8 +150,9 @@ async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter
     if not chosen:
         expected = f"an account of submitter {spec.submitter} ({', '.join(account.name for account in mine)})"
         raise InvalidInputError("account", expected, spec.account)
-    check_rights(spec.level, spec.user_priority, permissions_of(submitter, chosen[0].account_id, accounts))
-    return submitter, chosen[0]
+    permissions = permissions_of(submitter, chosen[0].account_id, accounts)
+    check_rights(spec.level, spec.user_priority, permissions)
+    return submitter, chosen[0], permissions
 
 
 async def _inputs(wanted: tuple[InputSpec, ...], files: InputFiles) -> Mapping[InputSpec, Input]:
@@ -192,7 +192,7 @@ def _new_batch(
         level=spec.level,
         user_priority=spec.user_priority,
         clock=QueueClock(since=now),
-        deadline_at=deadline_at,
+        deadline_at=deadline_at if batch.may_date else None,
         batch_flop=size.flop,
         unsent=size.jobs,
     )
@@ -289,11 +289,7 @@ class _Jobs:
 
 def _one_by_one(spec: BatchSpec) -> Iterator[tuple[JobSpec, int]]:
     """Every single job with its index in the batch."""
-    index = 0
-    for job in spec.jobs:
-        for _ in range(job.count):
-            yield job, index
-            index += 1
+    yield from zip((job for job in spec.jobs for _ in range(job.count)), count(), strict=False)
 
 
 def _take(jobs: Iterator[tuple[JobSpec, int]]) -> list[tuple[JobSpec, int]]:

@@ -109,14 +109,20 @@ class Giver:
 
 
 async def choice_of(asking: Asking, array: JobArray, decide: Decide) -> Choice:
-    """What the array has for the host; when it has nothing, what the database has. Only the array changes."""
+    """What the array has for the host; when it has nothing, what the database has. Only the array changes.
+
+    Work that is charged nothing is as good as nothing until the database has nothing else either.
+    """
     choice = decide(asking, array)
-    if choice.chosen or not counts_as_empty(choice.reasons()):
+    unpaid = any(one.batch.unpaid for one in choice.chosen)
+    if not unpaid and (choice.chosen or not counts_as_empty(choice.reasons())):
         return choice
     kinds = kinds_of(asking)
-    if kinds and await array.search(kinds, MOST_SEARCHED):
-        return decide(asking, array)
-    return choice
+    if not kinds or not await array.search(kinds, MOST_SEARCHED):
+        return choice
+    for one in choice.chosen:
+        array.give_back(one.slot)
+    return decide(asking, array)
 
 
 def _given(choice: Choice, outcome: WriteOutcome, *, lost_before: int = 0) -> Given:

@@ -71,7 +71,8 @@ def notes_columns(batch_id: BatchId, notes: OrderNotes) -> tuple[object, ...]:
 
 
 def member(row: Row) -> Member:
-    return Member(row["submitter_id"], row["name"], row["account_id"], row["shares"])
+    permissions = tuple(row["permissions"])
+    return Member(row["submitter_id"], row["name"], row["account_id"], row["shares"], permissions)
 
 
 def leaf_usage(row: Row) -> LeafUsage:

@@ -17,7 +17,7 @@ CREATE TABLE account (
     name        text NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 200),
     parent_id   int REFERENCES account,
     shares      double precision NOT NULL DEFAULT 1 CHECK (shares >= 0 AND shares < 'infinity'),
-    permissions text[] NOT NULL DEFAULT '{}'             -- expedite, raise: of all who submit in it or below it
+    permissions text[] NOT NULL DEFAULT '{}'             -- expedite, raise, deadline: of all who submit in it or below it
 );
 
 CREATE TABLE submitter (
@@ -27,7 +27,7 @@ CREATE TABLE submitter (
     shares        double precision NOT NULL DEFAULT 1 CHECK (shares >= 0 AND shares < 'infinity'),
     logical_at    double precision NOT NULL DEFAULT 0,   -- logical start time of the next batch
     created_at    double precision NOT NULL,
-    permissions   text[] NOT NULL DEFAULT '{}'           -- expedite, raise
+    permissions   text[] NOT NULL DEFAULT '{}'           -- expedite, raise, deadline
 );
 
 -- Further accounts of submitters, besides their own.

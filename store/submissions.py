@@ -84,7 +84,7 @@ class PostgresBatchWriter:
         return SubmissionOrder(
             order_rows.standing(row["standing"]),
             order_rows.reference(row["reference"]),
-            None if row["granted_su"] is None else order_rows.grant({**row, "account_id": account_id}),
+            None if row["granted_su"] is None else order_rows.grant(row),
             limits,
             active,
         )

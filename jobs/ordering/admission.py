@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from domain.batches import Account, Submitter
 from domain.errors import InvalidInputError
 from domain.limits import Asked, Counts, Quantity, Scope
-from domain.ordered_work import Permission, SubmissionOrder
+from domain.ordered_work import LeafId, Member, Permission, SubmissionOrder
 from domain.ordering import BatchFacts, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, Instant
@@ -30,7 +30,7 @@ class Place:
     queue_because: str
 
 
-def permissions_of(submitter: Submitter, account_id: AccountId, accounts: Iterable[Account]) -> frozenset[str]:
+def permissions_of(submitter: Submitter | Member, account_id: AccountId, accounts: Iterable[Account]) -> frozenset[str]:
     """What the submitter may do in this account: its own permissions, the account's, and those of all above it.
 
     >>> lab = Account(AccountId(1), "lab", permissions=("expedite",))
@@ -47,6 +47,19 @@ def permissions_of(submitter: Submitter, account_id: AccountId, accounts: Iterab
         found.update(by_id[above].permissions)
         above = by_id[above].parent_id
     return frozenset(found)
+
+
+def permitted(members: Iterable[Member], accounts: Sequence[Account], permission: Permission) -> frozenset[LeafId]:
+    """The submitters that have a permission, each in the accounts in which it has it.
+
+    >>> lab, other = Account(AccountId(1), "lab", permissions=("deadline",)), Account(AccountId(2), "other")
+    >>> ada = [Member(1, "ada", AccountId(1)), Member(1, "ada", AccountId(2))]
+    >>> permitted(ada, [lab, other], Permission.DEADLINE)
+    frozenset({(1, 1)})
+    """
+    if not any(permission in one.permissions for one in accounts):
+        return frozenset(one.leaf for one in members if permission in one.permissions)
+    return frozenset(one.leaf for one in members if permission in permissions_of(one, one.account_id, accounts))
 
 
 def check_rights(level: ServiceLevel, user_priority: int, permissions: Iterable[str]) -> None:

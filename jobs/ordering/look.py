@@ -19,11 +19,13 @@ from domain.ordered_work import (
     OrderingCharges,
     OrderingView,
     OrderNotes,
+    Permission,
     Reference,
     StoredGrant,
 )
 from domain.ordering import BatchFacts, Breakdown, QueueClock, Request
 from domain.units import AppId, BatchId, Flop, Instant
+from jobs.ordering.admission import permitted
 from jobs.ordering.books import Books
 from jobs.ordering.caps import Caps, Waiting
 from jobs.ordering.charges import charges_of, clocked, fraction_of
@@ -107,6 +109,7 @@ class _Ordering:
         self._anew = anew
         self._queues = queues(self._settings.queues)
         self._grants = Grants(view.accounts, view.grants, now)
+        self._may_date = permitted(view.members, view.accounts, Permission.DEADLINE)
         # Batches are alike in many ways: what they are is made once.
         self._names = cache(partial(names_of, names_by_scope(view, catalogue)))
         self._size = cache(partial(_size_of, catalogue, reference))
@@ -182,7 +185,7 @@ class _Ordering:
             batch.level,
             batch.user_priority,
             row.notes.clock,
-            batch.deadline_at,
+            batch.deadline_at if row.leaf in self._may_date else None,
             row.size.request,
             row.size.runtime_s,
             row.one.batch_flop,

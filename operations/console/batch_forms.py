@@ -16,7 +16,7 @@ from operations.api.bodies import whole_number
 from operations.batches import Batches
 from operations.console.desk import Desk, Fields, fields_of, id_of, number_of
 from operations.console.rendering import Crumb, Page
-from operations.ordering.importance import set_importance
+from operations.ordering.importance import NewDeadline, set_importance
 
 MOST_JOBS = 1_000_000
 GIGA, MEGA = 1e9, 1e6
@@ -127,9 +127,8 @@ class BatchForms:
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         at = instant_of(await fields_of(request), "deadline")
-        if at <= self._desk.clock.now():
-            raise InvalidInputError("deadline", "an instant ahead", (await fields_of(request))["deadline"])
-        await self._desk.store.ordering_rules.set_deadline(batch.batch_id, at)
+        deadline = NewDeadline(at, self._desk.clock.now())
+        await set_importance(self._desk.store, batch.batch_id, deadline=deadline)
         moved = {"from": batch.deadline_at, "to": at}
         await self._desk.door.note(request, "set_deadline", f"batch {batch.batch_id}", **moved)
         return self._desk.go(f"batches/{batch.batch_id}", "deadline")

@@ -126,9 +126,10 @@ def members_of(registry: Registry) -> list[Member]:
     """Every submitter in each of its accounts, its own first."""
     members = []
     for submitter_id, submitter in sorted(registry.submitters.items()):
-        members.append(Member(submitter_id, submitter.name, submitter.account_id, submitter.shares))
+        name, permissions = submitter.name, submitter.permissions
+        members.append(Member(submitter_id, name, submitter.account_id, submitter.shares, permissions))
         further = sorted(registry.memberships.get(submitter_id, {}).items())
-        members += [Member(submitter_id, submitter.name, account_id, shares) for account_id, shares in further]
+        members += [Member(submitter_id, name, account_id, shares, permissions) for account_id, shares in further]
     return members
 
 

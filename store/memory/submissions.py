@@ -180,7 +180,10 @@ class MemorySubmissions:
                 Scope.QUEUE: sum(one.queue == queue for one in new),
             }
         limits = [book.limits[key] for key in sorted(book.limits)]
-        grant = book.grants.get(account_id)
+        payer: AccountId | None = account_id
+        while payer is not None and payer not in book.grants:
+            payer = self.registry.accounts[payer].parent_id
+        grant = None if payer is None else book.grants[payer]
         return SubmissionOrder(book.standings.get(leaf), book.reference, grant, limits, active)
 
     async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:

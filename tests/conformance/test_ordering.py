@@ -114,6 +114,31 @@ async def test_a_submission_sees_how_its_submitter_stood_and_what_limits_it(stor
     assert known.active == {Scope.SUBMITTER: 1, Scope.ACCOUNT: 1, Scope.APP: 0, Scope.QUEUE: 1}
 
 
+async def test_a_submission_sees_the_grant_of_the_next_account_above_that_has_one(store: Store) -> None:
+    people, rules = store.people, store.ordering_rules
+    for name, parent in (("lab", None), ("group", "lab"), ("team", "group")):
+        await people.add_account(name, parent=parent, shares=1.0)
+    ids = {one.name: one.account_id for one in await people.accounts()}
+    await people.add_submitter("ada", account="team", shares=1.0, now=NOW)
+    ada = (await people.submitter("ada")).submitter_id
+    for name, granted_su in (("lab", 5.0), ("group", 7.0)):
+        await rules.put_grant(ids[name], granted_su=granted_su, starts_at=NOW, period_s=Seconds(100.0))
+
+    async with store.submissions.submission() as writer:
+        below = await writer.order(ada, ids["team"], app_id=AppId(1), queue="normal")
+        above = await writer.order(ada, ids["lab"], app_id=AppId(1), queue="normal")
+
+    assert below.grant == StoredGrant(ids["group"], 7.0, NOW, Seconds(100.0))
+    assert above.grant == StoredGrant(ids["lab"], 5.0, NOW, Seconds(100.0))
+
+
+async def test_members_come_with_what_they_may_do(store: Store) -> None:
+    await store.people.permit_submitter("default", ["deadline", "raise"])
+
+    [member] = (await store.ordering.view()).members
+    assert member.permissions == ("deadline", "raise")
+
+
 async def test_nothing_is_known_of_a_submitter_before_the_first_ordering(store: Store) -> None:
     async with store.submissions.submission() as writer:
         known = await writer.order(*MINE, app_id=AppId(1), queue="normal")

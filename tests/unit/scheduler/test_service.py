@@ -10,8 +10,9 @@ from domain.apps import ANONYMOUS, CPU
 from domain.dispatch import Assignment, RequestWrites
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
+from domain.ordered_work import BatchPlace
 from domain.refusals import RefusalCode
-from domain.units import HostId, Instant, Seconds
+from domain.units import BatchId, HostId, Instant, Seconds
 from feeder.array import JobArray
 from scheduler.asking import Asking
 from scheduler.choice import Choice
@@ -525,6 +526,29 @@ async def test_the_database_is_searched_before_no_work_is_answered() -> None:
     reply = await project.answer(a_request())
 
     assert names_of(reply) == ["pi_1_1_1"]
+    assert search.asked == [((1, CPU),)]
+
+
+async def test_work_that_is_charged_nothing_waits_for_what_the_array_does_not_hold() -> None:
+    project = await a_project()
+    await project.submit(1, fill=False)
+    await project.store.ordering.move([BatchPlace(BatchId(1), 100, 0.0, unpaid=True)])
+    await project.fill()
+    await project.submit(1, fill=False)
+    project.array.fall_through = Search(project, finds=True)
+
+    assert names_of(await project.answer(a_request()))[0] == "pi_2_2_2"
+
+
+async def test_work_that_is_charged_nothing_is_sent_when_the_database_has_nothing_else() -> None:
+    project = await a_project()
+    await project.submit(1, fill=False)
+    await project.store.ordering.move([BatchPlace(BatchId(1), 100, 0.0, unpaid=True)])
+    await project.fill()
+    search = Search(project)
+    project.array.fall_through = search
+
+    assert names_of(await project.answer(a_request())) == ["pi_1_1_1"]
     assert search.asked == [((1, CPU),)]
 
 

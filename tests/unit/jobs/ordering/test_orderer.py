@@ -388,3 +388,25 @@ async def test_of_two_orderers_at_once_one_is_late_and_does_nothing(project: Pro
 
     assert done.late
     assert len(await waiting_of(project.store, adas)) == 9
+
+
+# ------------------------------------------------------------------ deadlines
+
+
+async def test_a_deadline_counts_for_who_may_set_one(project: Project) -> None:
+    people = project.store.people
+    changes = {"policy": "components", "components": "QUEUETIMEWEIGHT=0 DEADLINEWEIGHT=1"}
+    await project.order(**changes)
+    dated = {"qos": "short_deadline", "deadline_s": 1000.0}
+    adas, bobs = await project.submit("ada", **dated), await project.submit("bob", **dated)
+    project.later(500.0)
+    await project.order()
+    assert [(await project.terms(one))["DEADLINE"] for one in (adas, bobs)] == [0.0, 0.0]
+
+    await people.permit_submitter("ada", [Permission.DEADLINE])
+    await project.order(half_life_s=1e6)
+    assert [(await project.terms(one))["DEADLINE"] for one in (adas, bobs)] == [500.0, 0.0]
+
+    await people.permit_account("other lab", [Permission.DEADLINE])
+    await project.order(half_life_s=2e6)
+    assert (await project.terms(bobs))["DEADLINE"] == 500.0
