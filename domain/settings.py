@@ -82,6 +82,9 @@ class SchedulerSettings:
     daily_quota_start: int = knob(50, "the same for a host without a record", low=1)
     newcomer_fraction: float = knob(0.05, "share of ungated first instances for newcomers", low=0, high=1)
     urgent_share_fraction: float = knob(0.5, "most of a host's jobs that may be urgent", low=0, high=1)
+    afap_first_fraction: float = knob(
+        0.9, "share of requests in which AFAP jobs in their turn come before what can wait (decision 36)", low=0, high=1
+    )
     clone_grace_s: Seconds = knob(Seconds(0.0), "seconds after host creation in which clones are not sought", low=0)
     max_request_bytes: int = knob(8_000_000, "largest scheduler request taken", low=10_000)
 
@@ -98,6 +101,9 @@ class LifecycleSettings:
         "instances beyond a batch's jobs at which no more copies of its last jobs are made; 0 = none (decision 36)",
         low=0,
         high=10,
+    )
+    tail_first_fraction: float = knob(
+        0.9, "share of those instances within which jobs get their first copy (decision 36)", low=0, high=1
     )
     tail_wait_factor: float = knob(
         0.0, "a last job is copied when it takes so many times a good host's time (decision 34)", low=0

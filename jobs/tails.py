@@ -24,6 +24,7 @@ from lifecycle.tail import copies_left, is_tail, job_rest_s, tail_copy, tail_fra
 
 BATCHES = 200  # looked at per round, first in order
 JOBS = 500  # of a batch, at a time
+Offered = tuple[Seconds, int, ExtraCopy]  # how long the job is likely to take yet, less its id, the copy
 RETRY_FRACTION = 0.5  # of the delay bound: what a good host needs while none was measured
 
 
@@ -34,6 +35,21 @@ class TailReport:
     batches: int = 0
     copies: int = 0
     capped: int = 0
+
+
+class _Longest:
+    """The `most` copies whose jobs are likely to keep everybody waiting the longest, of those offered."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.found: list[Offered] = []  # a heap
+        self.is_capped = False  # something was left out
+
+    def offer(self, one: Offered) -> None:
+        heapq.heappush(self.found, one)
+        if len(self.found) > self._most:
+            heapq.heappop(self.found)
+            self.is_capped = True
 
 
 class TailCopier:
@@ -67,26 +83,31 @@ class TailCopier:
 
         Those first that are likely to keep everybody waiting the longest.
         """
-        best: list[tuple[Seconds, int, ExtraCopy]] = []  # a heap; (time left, -id)
-        left = -1  # asked for when there is something to copy: it takes a look at every job
-        is_capped = False
+        every: _Longest | None = None  # made when there is something to copy: it takes a look at every job
+        firsts: _Longest | None = None
         after, now = JobId(0), self._clock.now()
         while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=JOBS, now=now):
             after = jobs[-1].job_id
             for rest_s, copy in self._worthwhile(batch, jobs, now):
-                left = await self._left(batch) if left < 0 else left
-                heapq.heappush(best, (rest_s, -copy.job_id, copy))
-                if len(best) > left:
-                    heapq.heappop(best)
-                    is_capped = True
-        copies = [copy for _, _, copy in sorted(best, reverse=True)]
+                if every is None or firsts is None:
+                    every, firsts = await self._within_caps(batch)
+                (every if copy.tail_copies else firsts).offer((rest_s, -copy.job_id, copy))
+        if every is None or firsts is None:
+            return [], False
+        for one in firsts.found:
+            every.offer(one)
+        copies = [copy for _, _, copy in sorted(every.found, reverse=True)]
         for copy in copies:
             self._log.info("last job copied", batch_id=batch.batch_id, job_id=copy.job_id, because=copy.because)
-        return copies, is_capped
+        return copies, every.is_capped or firsts.is_capped
 
-    async def _left(self, batch: Batch) -> int:
+    async def _within_caps(self, batch: Batch) -> tuple[_Longest, _Longest]:
+        """Room for all copies the batch may still have, and for those of jobs without one."""
         wanted = await self._work.instances_wanted(batch.batch_id)
-        return copies_left(batch.counts, wanted=wanted, settings=self._catalogue().settings.lifecycle)
+        settings = self._catalogue().settings.lifecycle
+        left = (copies_left(batch.counts, wanted=wanted, settings=settings, first=first) for first in (False, True))
+        every, firsts = map(_Longest, left)
+        return every, firsts
 
     def _worthwhile(self, batch: Batch, jobs: Sequence[TailJob], now: Instant) -> list[tuple[Seconds, ExtraCopy]]:
         catalogue = self._catalogue()

@@ -42,8 +42,10 @@ def tail_fraction(feeder: FeederSettings, lifecycle: LifecycleSettings) -> float
     return max(feeder.tail_fraction, lifecycle.afap_tail_fraction)
 
 
-def copies_left(counts: BatchCounts, *, wanted: int, settings: LifecycleSettings) -> int:
-    """How many copies a batch may have before its overhead reaches the cap.
+def copies_left(counts: BatchCounts, *, wanted: int, settings: LifecycleSettings, first: bool = False) -> int:
+    """How many copies a batch may have before its overhead reaches the cap; of jobs without one, if `first`.
+
+    First copies keep to a share of it, so that there are some left for the jobs that lose theirs, which are last.
 
     Overhead are all instances beyond those `wanted`, sent or waiting, whatever they were made for: what is lost to
     time-outs leaves less for copies. A job wants its quorum, or as many copies as trust in its first host asks for:
@@ -52,9 +54,14 @@ def copies_left(counts: BatchCounts, *, wanted: int, settings: LifecycleSettings
     >>> counts = BatchCounts(jobs_total=100, sent=104, unsent=1)
     >>> copies_left(counts, wanted=100, settings=LifecycleSettings(tail_overhead_fraction=0.1))
     5
+    >>> settings = LifecycleSettings(tail_overhead_fraction=0.1, tail_first_fraction=0.75)
+    >>> copies_left(counts, wanted=100, settings=settings, first=True)
+    3
     """
-    over = counts.sent + counts.unsent - wanted
-    return max(0, math.floor(settings.tail_overhead_fraction * wanted) - over)
+    cap = math.floor(settings.tail_overhead_fraction * wanted)
+    if first:
+        cap = math.ceil(settings.tail_first_fraction * cap)
+    return max(0, cap - (counts.sent + counts.unsent - wanted))
 
 
 def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seconds:

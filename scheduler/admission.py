@@ -182,7 +182,17 @@ def asking_of(
         resent=resent,
         in_progress=_elsewhere(request.in_progress),
         sticky_files=frozenset(request.sticky_files),
+        alone_s=_alone_s(request, view.host if admission.same_record else None, now),
     )
+
+
+def _alone_s(request: SchedulerRequest, known: Host | None, now: Instant) -> Seconds:
+    """For how long the host should have work without asking: its owner's least buffer, or as long as it was away.
+
+    A stock client asks when its queue is shorter than that buffer (PROTOCOL 9); who was away for days may be so again.
+    """
+    away_s = 0.0 if known is None else now - known.last_rpc_at
+    return Seconds(max(0.0, request.work_buf_min_s, away_s))
 
 
 def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | None) -> Refusal | None:

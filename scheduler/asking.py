@@ -54,7 +54,8 @@ class Asking:
     `in_progress` is None while the client does not send its whole queue. `resent` are those of `held` that the
     client lost and this reply sends again: they are not in its own list, and start from the beginning.
     `ram_bytes` and `disk_bytes` are what this project may use at most. `seed` makes the request's draws
-    repeatable; it is logged.
+    repeatable; it is logged. `alone_s` is how long the host is to have work without asking for more: what its owner
+    wants stored at least, or as long as it did not call, if that is more.
     """
 
     volunteer: Volunteer
@@ -70,3 +71,4 @@ class Asking:
     resent: tuple[Held, ...] = ()
     in_progress: tuple[HeldElsewhere, ...] | None = None
     sticky_files: frozenset[str] = frozenset()
+    alone_s: Seconds = Seconds(0.0)

@@ -17,7 +17,8 @@ now + D:
     5    x > C                    P >= p_tight  x, tight
 
 Relaxed work is computed in its turn: rows 3 and 4, too, ask for now + queue + R <= due_at (decision 0033, POLICY D3).
-What can wait (no gate, no retry) is sent only to hosts with work for at most `ahead_s` (decision 0036).
+What can wait (no gate, no retry) is sent only to hosts with work for at most `ahead_s`, or for as long as they are to
+have some without asking for more, if that is longer (decision 0036).
 
 With `afap` = prompt AFAP batches have two rows of their own instead, with or without C (decision 0036):
 
@@ -168,8 +169,9 @@ def muster(
         due = Due(end_at, True, Gate.TIGHT, settings.p_tight, 5, ROW_5, tight)
     if not due.tight and Instant(now + moment.queue_s + runtime_s) > due.due_at:
         return Refusal(RefusalCode.TOO_SLOW, QUEUE_TOO_LONG, (moment.queue_s, runtime_s, due.due_at - now))
-    if due.gate is Gate.NONE and not retry and 0.0 < settings.ahead_s < moment.queue_s:
-        return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, settings.ahead_s))
+    ahead_s = max(settings.ahead_s, moment.alone_s)
+    if due.gate is Gate.NONE and not retry and settings.ahead_s > 0.0 and moment.queue_s > ahead_s:
+        return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, ahead_s))
     return _gated(due, moment.percentile, retry=retry, settings=settings)
 
 

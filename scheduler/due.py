@@ -12,13 +12,15 @@ from domain.units import Instant, Seconds
 class Moment:
     """One host at one moment with one version, as a due date depends on it.
 
-    `start_s` is the busy time of endangered work, `queue_s` of all work, both in seconds from now.
+    `start_s` is the busy time of endangered work, `queue_s` of all work, both in seconds from now. For `alone_s` the
+    host is to have work without asking for more.
     """
 
     now: Instant
     start_s: Seconds
     queue_s: Seconds
     percentile: Percentile
+    alone_s: Seconds = Seconds(0.0)
 
 
 @quick_dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from domain.apps import ProcessorType
 from domain.batches import QoS
 from domain.refusals import Refusal
 from domain.settings import AfapPolicy, DeadlineRule
-from domain.units import AppId
+from domain.units import AppId, InstanceId
 from scheduler.asking import Asking
-from scheduler.gates import lowest_gate
+from scheduler.gates import draw, lowest_gate
 from scheduler.ports import SlotGroup
 from scheduler.verdict import Judge, has_low_turnaround, is_accelerated
 
@@ -25,7 +25,7 @@ class Pass(StrEnum):
 
     LEASED = "leased"  # a job of the batch that the host is held for, where it is
     GATED = "gated"  # jobs that ask for a percentile, while the host has one, up to the urgent share
-    PROMPT = "prompt"  # other jobs of AFAP batches, before work that can wait
+    PROMPT = "prompt"  # other jobs of AFAP batches, before work that can wait, in a share of requests
     LOCALITY = "locality"  # jobs whose sticky files the host holds
     BETA = "beta"  # apps being tested, for volunteers who opted in
     ALL = "all"  # everything in order
@@ -48,9 +48,7 @@ def groups_in(
         case Pass.GATED | Pass.LEFT_OVER:
             return _behind_open_gates(placed, asking, judge, kind)
         case Pass.PROMPT:
-            deadline = asking.catalogue.settings.deadline
-            prompt = deadline.rule is DeadlineRule.MUSTER and deadline.afap is AfapPolicy.PROMPT
-            return (one for one in placed if one[1].batch.qos is QoS.AFAP) if prompt else iter(())
+            return (one for one in placed if one[1].batch.qos is QoS.AFAP) if _afap_first(asking) else iter(())
         case Pass.LOCALITY:
             files = asking.sticky_files
             return (
@@ -66,6 +64,13 @@ def groups_in(
             return dropwhile(_is_paid, enumerate(groups)) if _some_unpaid(groups) else iter(())
         case _:
             assert_never(one_pass)
+
+
+def _afap_first(asking: Asking) -> bool:
+    """Whether AFAP batches go before what can wait: not in every request, so that no stream of them starves it."""
+    settings = asking.catalogue.settings
+    is_prompt = settings.deadline.rule is DeadlineRule.MUSTER and settings.deadline.afap is AfapPolicy.PROMPT
+    return is_prompt and draw(InstanceId(asking.seed)) < settings.scheduler.afap_first_fraction
 
 
 def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[Placed]:

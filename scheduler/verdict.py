@@ -233,11 +233,11 @@ class Judge:
 
     def _moment(self, usable: Usable) -> Moment:
         """When the host could start and end with this version, as busy as it is by now."""
-        version = usable.version
+        version, asking = usable.version, self._asking
         found = self._moments.get(version.app_version_id)
         if found is None:
             plan, busy = version.plan_class, self._busy()
-            found = Moment(self._asking.now, busy.start_s(plan), busy.queue_s(plan), usable.percentile)
+            found = Moment(asking.now, busy.start_s(plan), busy.queue_s(plan), usable.percentile, asking.alone_s)
             self._moments[version.app_version_id] = found
         return found
 

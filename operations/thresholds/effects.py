@@ -106,6 +106,11 @@ EFFECTS = {
         "a host needs more valid results after a failure to be ranked by its speed alone",
         "it needs fewer",
     ),
+    "scheduler.afap_first_fraction": Effect(
+        "share of requests",
+        "AFAP batches are sent sooner by hosts that take them in their turn",
+        "a steady stream of AFAP batches leaves more room for the order of all batches",
+    ),
     "scheduler.urgent_share_fraction": Effect(
         "share of a host's jobs",
         "good hosts get more urgent jobs, and less of the ordinary work",
@@ -130,6 +135,11 @@ EFFECTS = {
         "share of a batch's jobs",
         "more copies: batches end a little sooner, more is computed twice",
         "fewer copies; 0: none",
+    ),
+    "lifecycle.tail_first_fraction": Effect(
+        "share of the copies",
+        "more jobs have a copy, and fewer copies that are lost can be made again",
+        "fewer jobs are copied at once, more is left for those that lose their copy",
     ),
     "lifecycle.tail_wait_factor": Effect(
         "times a good host's time",

@@ -112,6 +112,18 @@ async def test_a_job_is_copied_again_only_once_its_copy_is_late_too(store: Store
     assert [(await copier.run_once()).copies for _ in range(2)] == [3, 0]
 
 
+async def test_first_copies_leave_some_for_jobs_whose_copy_is_late_too(store: Store) -> None:
+    batch = await a_tail(store, jobs=10)
+    copier = a_copier(store, lifecycle__tail_overhead_fraction=1.0, lifecycle__tail_first_fraction=0.6)
+
+    assert await copier.run_once() == TailReport(batches=1, copies=6, capped=1)
+    host = await a_registered_host(store)
+    for candidate in await store.waiting.urgent([batch.batch_id], 99):
+        await a_sent_instance(store, batch.batch_id, host, candidate)
+    assert await copier.run_once() == TailReport(batches=1, copies=4, capped=1)
+    assert sorted(retries for _, retries in await copies_of(store, batch)) == [1] * 4
+
+
 async def test_a_cap_of_nothing_copies_nothing(store: Store) -> None:
     await a_tail(store)
     assert await a_copier(store, lifecycle__tail_overhead_fraction=0).run_once() == TailReport()

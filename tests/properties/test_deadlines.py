@@ -22,7 +22,7 @@ from tests.unit.scheduler.arrays import some_cuts
 lengths_s = st.floats(0.0, 4e6)
 fractions = st.floats(0.0, 1.0)
 percentiles = st.one_of(st.none(), fractions).map(lambda p: Percentile(p, reason="drawn"))
-moments = st.builds(Moment, st.just(NOW), lengths_s, lengths_s, percentiles)
+moments = st.builds(Moment, st.just(NOW), lengths_s, lengths_s, percentiles, lengths_s)
 settings = st.builds(
     DeadlineSettings,
     p_afap=fractions,
@@ -150,8 +150,9 @@ def test_what_can_wait_is_never_sent_behind_more_work_than_a_host_may_have(
     found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
     prompt = batch.qos is QoS.AFAP and chosen.afap is AfapPolicy.PROMPT
     if isinstance(found, Due) and found.gate is Gate.NONE and not prompt and chosen.ahead_s > 0.0:
-        assert moment.queue_s <= chosen.ahead_s
+        assert moment.queue_s <= max(chosen.ahead_s, moment.alone_s)
     if isinstance(found, Refusal) and found.code is RefusalCode.NOT_YET:
+        assert moment.queue_s > moment.alone_s
         at_any_time = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, ahead_s=Seconds(0.0)))
         assert isinstance(at_any_time, Due)
         assert at_any_time.gate is Gate.NONE
@@ -196,7 +197,7 @@ def test_every_answer_has_its_reason(
         assert found.because
         assert "{" not in found.because
     else:
-        assert found.code in (RefusalCode.TOO_SLOW, RefusalCode.BELOW_GATE)
+        assert found.code in (RefusalCode.TOO_SLOW, RefusalCode.BELOW_GATE, RefusalCode.NOT_YET)
         assert found.detail
 
 
@@ -230,6 +231,66 @@ def test_as_fast_as_possible_is_never_due_later_than_the_host_is_done_in_its_tur
     found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
     if isinstance(found, Due) and batch.qos is QoS.AFAP:
         assert found.due_at <= NOW + max(moment.start_s, moment.queue_s) + lengths[1]
+
+
+def table(
+    qos: QoS,
+    c: float | None,
+    p: float | None,
+    *,
+    x: float,
+    queue_ends: float,
+    last: float,
+    t_retry: float,
+    retry: bool,
+    gates: DeadlineSettings,
+) -> tuple[int, float] | None:
+    """DESIGN section 5 row by row, with the room for the queue of decision 33: row and due_at, or None."""
+    if x > last:
+        return None
+    if qos is QoS.THROUGHPUT:
+        row, gate, due_at = 1, None, last
+    elif qos is QoS.AFAP and c is None:
+        row, gate, due_at = 2, gates.p_afap, x
+    else:
+        assert c is not None
+        if x <= c - t_retry:
+            row, gate, due_at = 3, None, max(x, min(c - t_retry, last))
+        elif x <= c:
+            row, gate, due_at = 4, gates.p_late, min(c, last)
+        else:
+            row, gate, due_at = 5, gates.p_tight, x
+    if row in (1, 3, 4) and queue_ends > due_at:
+        return None
+    asked = [one for one in (gate, gates.p_retry if retry else None) if one is not None]
+    return (row, due_at) if all(p is not None and p >= one for one in asked) else None
+
+
+@given(*cases)
+def test_without_prompt_batches_and_late_binding_the_rule_is_the_table_of_the_design(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+) -> None:
+    by_table = replace(chosen, afap=AfapPolicy.TABLE, ahead_s=Seconds(0.0))
+    found = decide(moment, batch, job_class, lengths, retry, cuts, by_table)
+    bound_s = job_class.delay_bound_s
+    expected = table(
+        batch.qos,
+        complete_at(batch, bound_s),
+        moment.percentile.p,
+        x=NOW + moment.start_s + lengths[1],
+        queue_ends=NOW + moment.queue_s + lengths[0],
+        last=NOW + bound_s,
+        t_retry=0.5 * bound_s if cuts is None or cuts.retry_turnaround_s is None else cuts.retry_turnaround_s,
+        retry=retry,
+        gates=by_table,
+    )
+    assert (None if isinstance(found, Refusal) else (found.row, found.due_at)) == expected
 
 
 def pseudo_code(

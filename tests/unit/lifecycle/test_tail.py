@@ -170,6 +170,15 @@ def test_retries_use_up_what_copies_may_cost() -> None:
     assert copies_left(BatchCounts(100, sent=200), wanted=200, settings=settings) == 20
 
 
+def test_first_copies_leave_some_for_jobs_that_lose_theirs() -> None:
+    settings = LifecycleSettings(tail_overhead_fraction=0.1, tail_first_fraction=0.6)
+    counts = BatchCounts(100, sent=104)
+    assert copies_left(counts, wanted=100, settings=settings, first=True) == 2
+    assert copies_left(counts, wanted=100, settings=settings) == 6
+    assert copies_left(BatchCounts(100, sent=109), wanted=100, settings=settings, first=True) == 0
+    assert copies_left(BatchCounts(10, sent=10), wanted=10, settings=settings, first=True) == 1  # the only one
+
+
 def test_acceleration_copies_what_was_not_sent_within_the_median_and_raises_the_limit() -> None:
     def copy(*instances: TailInstance, median_s: float = HOUR_S) -> ExtraCopy | None:
         return accelerated_copy(a_job(*instances, tail_copies=3, max_instances=1), median_s=Seconds(median_s), now=NOW)

@@ -11,7 +11,7 @@ from domain.catalogue import Catalogue
 from domain.dispatch import RequestView
 from domain.refusals import RefusalCode
 from domain.settings import SchedulerSettings, Settings
-from domain.units import AppId, AppVersionId, HostId, Instant, Seconds
+from domain.units import DAY_S, AppId, AppVersionId, HostId, Instant, Seconds
 from scheduler.admission import HostCase, admit, asking_of, key_of, kinds_of, less_resent, refuse_all, wants_of
 from scheduler.asking import Want
 from tests.builders import NOW, a_hav, a_held, a_host, a_plan_class, a_volunteer, an_app_version
@@ -90,6 +90,21 @@ def test_a_clone_starts_without_statistics() -> None:
         now=NOW,
     )
     assert admission.create and asking.havs == {}
+
+
+def test_a_host_is_to_have_work_for_its_owners_least_buffer_or_for_as_long_as_it_was_away() -> None:
+    def alone_s(*, buffer_s: float, called: float | None) -> float:
+        host = None if called is None else a_host(last_rpc_at=NOW - called)
+        request = a_request(host_id=1, rpc_seqno=9, work_buf_min_s=Seconds(buffer_s))
+        view = RequestView(a_volunteer(), host)
+        admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
+        asking = asking_of(request, admission, view, wants=(), kept=(), resent=(), catalogue=Catalogue(), now=NOW)
+        return asking.alone_s
+
+    assert alone_s(buffer_s=3 * DAY_S, called=3600.0) == 3 * DAY_S
+    assert alone_s(buffer_s=3600.0, called=2 * DAY_S) == 2 * DAY_S
+    assert alone_s(buffer_s=3600.0, called=None) == 3600.0  # a host never seen
+    assert alone_s(buffer_s=-5.0, called=-60.0) == 0.0
 
 
 def test_the_key_asks_for_the_hash_and_the_reported_instances_once() -> None:

@@ -33,6 +33,7 @@ def decide(
     retry: bool = False,
     validated: int = 50,
     retry_turnaround_s: float | None = T_RETRY,
+    alone_s: float = 0.0,
     **settings: Any,
 ) -> Due | Refusal:
     target = None if complete_in_s is None else Instant(NOW + complete_in_s)
@@ -43,7 +44,7 @@ def decide(
         counts=BatchCounts(jobs_total=100, jobs_validated=validated),
     )
     return assign_due_at(
-        Moment(NOW, Seconds(start_s), Seconds(queue_s), Percentile(p, reason="as the test says")),
+        Moment(NOW, Seconds(start_s), Seconds(queue_s), Percentile(p, reason="as the test says"), Seconds(alone_s)),
         batch,
         a_job_class(delay_bound_s=bound_s),
         runtime_s=Seconds(runtime_s),
@@ -155,6 +156,15 @@ def test_what_can_wait_is_for_hosts_with_little_to_do() -> None:
         found = refusal(qos, ahead_s=8 * HOUR_S, queue_s=8 * HOUR_S + 1.0, complete_in_s=complete_in_s)
         assert found.code is RefusalCode.NOT_YET
         assert found.detail == "the host has work for 28801 s; what can wait is sent when it has less than 28800 s"
+
+
+def test_what_can_wait_is_given_for_as_long_as_a_host_is_to_have_work_without_asking() -> None:
+    three_days = {"ahead_s": 6 * HOUR_S, "alone_s": 3 * DAY_S}
+    assert due(QoS.THROUGHPUT, queue_s=3 * DAY_S, **three_days).row == 1
+    found = refusal(QoS.THROUGHPUT, queue_s=3 * DAY_S + 1.0, **three_days)
+    assert found.detail == "the host has work for 259201 s; what can wait is sent when it has less than 259200 s"
+    assert due(QoS.THROUGHPUT, queue_s=6 * HOUR_S, ahead_s=6 * HOUR_S, alone_s=HOUR_S).row == 1
+    assert due(QoS.THROUGHPUT, queue_s=4 * DAY_S, ahead_s=0.0, alone_s=DAY_S).row == 1
 
 
 def test_what_cannot_wait_is_for_hosts_with_much_to_do_too() -> None:

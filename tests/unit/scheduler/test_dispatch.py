@@ -221,6 +221,31 @@ def test_work_that_can_wait_is_not_for_a_host_that_has_enough() -> None:
     assert ids(choose(less, array(a_group(1, 3)))) == [1000]
 
 
+def test_an_owner_who_stores_work_for_three_days_gets_it() -> None:
+    held = tuple(a_held(instance_id=90 + n, job_id=90 + n, est_runtime_s=Seconds(9 * HOUR_S)) for n in range(4))
+    stores = an_asking(held=held, alone_s=Seconds(3 * DAY_S), wants=(a_want(req_s=Seconds(40 * JOB_S)),))
+    assert len(ids(choose(stores, array(a_group(1, 16))))) == 16
+
+
+def test_no_stream_of_batches_as_fast_as_possible_keeps_a_host_from_what_can_wait() -> None:
+    """Jobs done in their turn go first in nine requests of ten; else it is the order of all batches."""
+    catalogue = a_catalogue(cuts=[some_cuts()])
+    sent = [
+        ids(
+            choose(
+                an_asking(havs=ranked(0.3), catalogue=catalogue, seed=seed), array(a_group(1, 3), a_group(2, 3, **AFAP))
+            )
+        )
+        for seed in range(1, 401)
+    ]
+    waited = sum(one == [1000] for one in sent)
+    assert waited + sum(one == [2000] for one in sent) == 400
+    assert 25 <= waited <= 55
+    never = a_catalogue(cuts=[some_cuts()], scheduler__afap_first_fraction=0.0)
+    asking = an_asking(havs=ranked(0.3), catalogue=never)
+    assert ids(choose(asking, array(a_group(1, 3), a_group(2, 3, **AFAP)))) == [1000]
+
+
 def test_retries_come_first_for_a_host_that_passes() -> None:
     retried = a_group(2, ready=[a_ready(instance_id=2000, job_id=2000, retries=1)])
     asking = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]))
