@@ -54,9 +54,9 @@ class PostgresFigures:
         """Of those that read and those that write."""
         return {"read": _of(self._ledger.reads), "write": _of(self._ledger.writes)}
 
-    async def database(self) -> DatabaseFigures:
+    async def database(self, now: Instant) -> DatabaseFigures:
         """Raises UnavailableError."""
-        row = await self._database.fetch_one("database_figures")
+        row = await self._database.fetch_one("database_figures", now)
         assert row is not None
         sessions = dict(zip(row["states"], row["sessions"], strict=True))
         return DatabaseFigures(row["size_bytes"], Seconds(row["oldest_s"] or 0.0), sessions)

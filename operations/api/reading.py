@@ -17,6 +17,15 @@ MAX_BODY_BYTES = 256 * 1024 * 1024  # a batch of a million unlike jobs
 
 T = TypeVar("T")
 _NAMED = re.compile(r"Object (?P<kind>missing required|contains unknown) field `(?P<field>.*)`", re.DOTALL)
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+_KIND = re.compile(rf"\b({'|'.join(_WORDS)})\b")
 _WANTED = re.compile(r"Expected (?P<expected>.*?)(?:, got (?P<got>.*))?", re.DOTALL)
 
 
@@ -86,11 +95,11 @@ def invalid_field(text: str, given: Mapping[str, object] | None = None) -> Inval
     """What msgspec says of a document, in the project's words; `given` is what came, where that is at hand.
 
     >>> str(invalid_field("Expected `float`, got `str` - at `$.shares`"))
-    "shares: expected float, got 'str'"
+    "shares: expected a number, got 'str'"
     >>> str(invalid_field("Object missing required field `name`"))
     "name: expected a value, got 'nothing'"
     >>> str(invalid_field("Expected `int` >= 1 - at `$.limit`", {"limit": "0"}))
-    "limit: expected int >= 1, got '0'"
+    "limit: expected a whole number >= 1, got '0'"
     """
     what, _, where = text.partition(" - at `$")
     where = where.strip(".`")
@@ -101,7 +110,8 @@ def invalid_field(text: str, given: Mapping[str, object] | None = None) -> Inval
         return InvalidInputError(field, "no field of that name", named["field"])
     came = None if given is None else given.get(where)
     if wanted := _WANTED.fullmatch(what.replace("`", "")):
-        return InvalidInputError(where or "body", wanted["expected"], came or wanted["got"] or "something else")
+        expected = _KIND.sub(lambda kind: _WORDS[kind[0]], wanted["expected"].replace(" | null", ""))
+        return InvalidInputError(where or "body", expected, came or wanted["got"] or "something else")
     return InvalidInputError(where or "body", "a valid value", came or what)
 
 

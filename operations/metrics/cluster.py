@@ -43,7 +43,7 @@ class Rankings(Protocol):
 
 
 class Figures(Protocol):
-    async def database(self) -> DatabaseFigures: ...
+    async def database(self, now: Instant) -> DatabaseFigures: ...
 
     async def web_sessions(self, now: Instant) -> Mapping[str, int]: ...
 
@@ -136,7 +136,7 @@ async def _forecasts(forecasts: Forecasts, now: Instant) -> Iterable[Sample]:
 
 
 async def _database(figures: Figures, now: Instant) -> Iterable[Sample]:
-    found, signed_in = await figures.database(), await figures.web_sessions(now)
+    found, signed_in = await figures.database(now), await figures.web_sessions(now)
     return (
         metric.DATABASE_BYTES.of(value=found.size_bytes),
         metric.OLDEST_TRANSACTION.of(value=found.oldest_s),

@@ -1,10 +1,10 @@
 -- Purpose: how large the database is, how long its oldest transaction is open, and its clients' sessions by state.
--- Arguments: none.
+-- Arguments: $1 now.
 -- Result: one row; states and sessions are arrays of the same length, the age is null while no transaction is open.
 SELECT
     pg_database_size(current_database()) AS size_bytes,
     (
-        SELECT extract(epoch FROM max(clock_timestamp() - activity.xact_start))::double precision
+        SELECT greatest($1 - extract(epoch FROM min(activity.xact_start))::double precision, 0)
         FROM pg_stat_activity AS activity
         WHERE activity.datname = current_database() AND activity.backend_type = 'client backend'
             AND activity.pid <> pg_backend_pid()

@@ -25,7 +25,7 @@ KEYS = sorted(DEFAULTS)
 WITHOUT_UNIT = re.compile(
     r"(p_[a-z]+|.*_(factor|z|length|infinite|rows|samples|jobs|rotate|per_request|per_cpu|per_gpu|quota|quota_start)"
     r"|slots|name|url|down|account_creation|rule|policy|let_rule|afap"
-    r"|.*_(weight|weights|slots|xfactor)|fairshare|targets|components|queues|size_favours|equal_among|displace)"
+    r"|.*_(weight|weights|slots|xfactor|streams)|fairshare|targets|components|queues|size_favours|equal_among|displace)"
 )
 WITH_UNIT = re.compile(r".*_(s|bytes|flop|flop_per_s|fraction)")
 

@@ -100,7 +100,7 @@ class Figures:
     def groups(self) -> Mapping[str, GroupFigures]:
         return {"read": GroupFigures(Counter({1: 5, 3: 2, 64: 1}), waiting=4, connections=2)}
 
-    async def database(self) -> DatabaseFigures:
+    async def database(self, now: Instant) -> DatabaseFigures:
         return DatabaseFigures(8_000_000, Seconds(2.5), {"idle": 3, "active": 1})
 
 
@@ -146,7 +146,7 @@ class Project(Figures):
         full = HostStatisticsRun(1, full=True, started_at=later(NOW, -600.0), seconds=Seconds(2.5))
         return [refresh, full]
 
-    async def database(self) -> DatabaseFigures:
+    async def database(self, now: Instant) -> DatabaseFigures:
         if self.away:
             raise UnavailableError("gone")
         return await super().database()
