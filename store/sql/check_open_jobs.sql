@@ -1,5 +1,5 @@
 -- Purpose: open jobs that would stay open for ever: nothing of them waits or is under way and no mark asks for a look, or
---   their batch is over; and jobs with a report that nobody was asked to judge. Reads every job and instance.
+--   their batch is over; and jobs with reports enough to judge that nobody was asked to judge. Reads every job and instance.
 -- Arguments: $1 how many at most.
 -- Result: thing, because; by job.
 WITH stuck AS (
@@ -18,8 +18,18 @@ WITH stuck AS (
     UNION ALL
     SELECT instance.job_id, format('its instance %s is reported, and is not to be looked at', instance.instance_id)
     FROM instance
+    JOIN job USING (job_id)
+    JOIN job_class ON job_class.job_class_id = job.job_class_id
     WHERE instance.state = 'reported'
         AND NOT EXISTS (SELECT FROM job_todo WHERE job_todo.job_id = instance.job_id)
+        AND (
+            job.state <> 'open'
+            OR (
+                SELECT count(*)
+                FROM instance AS usable
+                WHERE usable.job_id = job.job_id AND usable.state IN ('reported', 'inconclusive', 'valid')
+            ) >= least(job_class.max_instances + job.more_instances, greatest(job_class.quorum, job.copies))
+        )
 )
 SELECT 'job ' || job_id AS thing, because
 FROM stuck

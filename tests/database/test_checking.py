@@ -139,6 +139,16 @@ async def test_an_inspection_finds_what_was_damaged(project: asyncpg.Connection[
     assert await findings(session) == {question: [] for question in QUESTIONS}
 
 
+async def test_a_report_may_wait_for_the_others_of_its_quorum(project: asyncpg.Connection[asyncpg.Record]) -> None:
+    await project.execute("UPDATE job_class SET quorum = 2")
+    await project.execute(
+        "INSERT INTO instance (job_id, batch_id, job_class_id, shard, created_at) VALUES (1, 1, 1, 1, 1)"
+    )
+    await project.execute("DELETE FROM job_todo")
+
+    assert (await findings(CheckingSession(project)))["jobs that are open"] == []
+
+
 async def test_outputs_and_files_are_known(project: asyncpg.Connection[asyncpg.Record]) -> None:
     session = CheckingSession(project)
     expected = [StoredOutput(InstanceId(1), "pi_1_1_1_r0", 1, "0" * 32)]
