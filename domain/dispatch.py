@@ -163,7 +163,12 @@ class RequestWrites:
 
 @quick_dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """What was committed. `fates` has one entry per assignment; `sent` one per SENT."""
+    """What was committed. `fates` has one entry per assignment; `sent` one per SENT.
+
+    `left_out`: the reports that lost a race, say to a time-out. They must not be acknowledged: the client then says
+    them again, and they are judged by what the instances are by then.
+    """
 
     fates: Mapping[InstanceId, AssignmentFate] = field(default_factory=dict)
     sent: Mapping[InstanceId, SentJob] = field(default_factory=dict)
+    left_out: frozenset[InstanceId] = frozenset()

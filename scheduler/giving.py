@@ -33,12 +33,14 @@ class Given:
     """The jobs that were committed. `lost` counts those others were given first.
 
     `refusals` counts by code why there are not more; `reasons` puts it in words, when there are none at all.
+    `left_out` are reports that were not written, because something else happened to their instances first.
     """
 
     jobs: tuple[JobToSend, ...] = ()
     reasons: Reasons = field(default_factory=dict)
     refusals: Mapping[RefusalCode, int] = field(default_factory=dict)
     lost: int = 0
+    left_out: frozenset[InstanceId] = frozenset()
 
 
 class Giver:
@@ -57,8 +59,7 @@ class Giver:
         back in the array.
         """
         if asking is None:
-            await self._ledger.write(writes)
-            return Given()
+            return Given(left_out=(await self._ledger.write(writes)).left_out)
         self._array.note_request([want.processor_type for want in asking.wants])
         set_aside: list[Ready] = []
         try:
@@ -70,7 +71,7 @@ class Giver:
     async def _rounds(self, asking: Asking, writes: RequestWrites, set_aside: list[Ready]) -> Given:
         choice = await self._chosen(asking)
         outcome = await self._committed(choice, writes, set_aside)
-        given = _given(choice, outcome)
+        given, left_out = _given(choice, outcome), outcome.left_out
         rounds = 1
         while choice.chosen and not given.jobs and rounds < MOST_ROUNDS:
             await self._array.recheck([chosen.slot for chosen in choice.chosen])
@@ -82,7 +83,7 @@ class Giver:
                 break
             given = _given(choice, outcome, lost_before=given.lost)
             rounds += 1
-        return given
+        return replace(given, left_out=left_out) if left_out else given
 
     async def _chosen(self, asking: Asking) -> Choice:
         return await choice_of(asking, self._array, self._decide)

@@ -34,6 +34,14 @@ class ReportsTaken:
     reports: tuple[Report, ...] = ()
     acks: tuple[str, ...] = ()
 
+    def acks_without(self, left_out: frozenset[InstanceId]) -> tuple[str, ...]:
+        """The names to acknowledge when the steps of these instances were not written after all.
+
+        >>> ReportsTaken(acks=("pi_1_1_1", "pi_1_2_2")).acks_without(frozenset({2}))
+        ('pi_1_1_1',)
+        """
+        return tuple([name for name in self.acks if instance_id_of(name) not in left_out]) if left_out else self.acks
+
 
 def reported_ids(results: Iterable[ReportedResult]) -> tuple[InstanceId, ...]:
     """The instances that results name, each once; names we never gave are left out.

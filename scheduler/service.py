@@ -100,8 +100,9 @@ class RequestService:
 
         # 5. What it is given, committed together with the above.
         reports = (*taken.reports, *review.ended)
+        left_out: frozenset[InstanceId] = frozenset()
         if admission.case is HostCase.CLONE and view.host is not None:
-            reports = await self._reported_by_the_old_record(view.host, reports)
+            left_out, reports = await self._reported_by_the_old_record(view.host, reports), ()
         writes = RequestWrites(admission.host, reports, detach=admission.detach, known=known.host)
         wants = wants_of(request, admission.host)
         if refusal is not None or not wants:
@@ -113,7 +114,8 @@ class RequestService:
         # 6. The reply: nothing in it that is not committed.
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
         work = self._elements.work_of((*given.jobs, *lost), contact.catalogue)
-        answer = reply.Answer(admission, taken.acks, review, work, given.reasons, bool(wants))
+        acks = taken.acks_without(left_out | given.left_out)
+        answer = reply.Answer(admission, acks, review, work, given.reasons, bool(wants))
         return reply.with_key(reply.to_volunteer(answer, settings), request.code_sign_key, self._ports.signing)
 
     async def _admitted(
@@ -182,18 +184,16 @@ class RequestService:
             if held.instance_id in sent and held.job_class_id in classes
         )
 
-    async def _reported_by_the_old_record(self, host: Host, reports: tuple[Report, ...]) -> tuple[Report, ...]:
-        """Commit what a clone reports for the host it was copied from, whose jobs they are; nothing is left to do."""
-        if reports:
-            await self._ports.ledger.write(RequestWrites(host, reports))
-        return ()
+    async def _reported_by_the_old_record(self, host: Host, reports: tuple[Report, ...]) -> frozenset[InstanceId]:
+        """Commit what a clone reports for the host it was copied from, whose jobs they are; what was left out of it."""
+        return (await self._ports.ledger.write(RequestWrites(host, reports))).left_out if reports else frozenset()
 
     async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Given:
         """Commit the writes of a request that wants no jobs, or may have none."""
-        await self._giver.give(None, writes)
+        given = await self._giver.give(None, writes)
         if refusal is None:
-            return Given()
-        return Given(reasons=messages.reasons_of(refusal), refusals={refusal.code: 1})
+            return given
+        return replace(given, reasons=messages.reasons_of(refusal), refusals={refusal.code: 1})
 
     def _note(
         self, contact: Contact, case: str, host_id: HostId, given: Given, *, resent: int = 0, reports: int = 0

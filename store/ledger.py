@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from domain.dispatch import (
     Assignment,
@@ -83,7 +83,7 @@ async def write_many(
     """
     counts, statistics = CountChanges(), StatisticsChanges()
     await connection.execute(load("update_hosts"), *hosts.host_columns(writes), hosts.OVERTAKEN_S)
-    marked = await record_ends(connection, writes, counts, statistics)
+    marked, ended = await record_ends(connection, writes, counts, statistics)
     first: dict[InstanceId, Assignment] = {}
     for write in writes:
         for assignment in write.assignments:
@@ -95,14 +95,17 @@ async def write_many(
     await counts.write(connection)
     await statistics.write(connection, settings)
     await insert_leases(connection, writes)
-    return [_outcome(write, first, dispatched) for write in writes]
+    return [_outcome(write, first, dispatched, ended) for write in writes]
 
 
-def _outcome(write: RequestWrites, first: Mapping[InstanceId, Assignment], dispatched: Dispatched) -> WriteOutcome:
-    """What became of one request's assignments; an instance chosen twice is the first one's."""
+def _outcome(
+    write: RequestWrites, first: Mapping[InstanceId, Assignment], dispatched: Dispatched, ended: Set[InstanceId]
+) -> WriteOutcome:
+    """What became of one request's assignments and reports; an instance chosen twice is the first one's."""
     fates = {
         a.instance_id: dispatched.fates[a.instance_id] if first[a.instance_id] is a else AssignmentFate.LOST
         for a in write.assignments
     }
     sent = {i: dispatched.sent[i] for i, fate in fates.items() if fate is AssignmentFate.SENT}
-    return WriteOutcome(fates, sent)
+    left_out = frozenset([report.instance_id for report in write.reports if report.instance_id not in ended])
+    return WriteOutcome(fates, sent, left_out)

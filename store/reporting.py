@@ -21,10 +21,11 @@ INT32 = 2**31 - 1
 
 async def record_ends(
     connection: Connection, writes: Sequence[RequestWrites], counts: CountChanges, statistics: StatisticsChanges
-) -> set[JobId]:
-    """End what hosts report, then what detached hosts still held; returns the jobs something happened to.
+) -> tuple[set[JobId], set[InstanceId]]:
+    """End what hosts report, then what detached hosts still held.
 
-    A report that lost a race is left out.
+    Returns the jobs something happened to, and the instances whose reports were written: one that lost a race is
+    left out.
     """
     reports: dict[InstanceId, tuple[Report, HostId]] = {}
     for write in writes:
@@ -33,8 +34,8 @@ async def record_ends(
     detached = sorted({write.host.host_id for write in writes if write.detach})
     held = await connection.fetch(load("lock_ended"), list(reports), detached) if detached else []
     made = await _record_reports(connection, reports, counts, statistics) if reports else []
-    made += await _abort(connection, _lost(held, detached, made), counts)
-    return {row["job_id"] for row in made}
+    aborted = await _abort(connection, _lost(held, detached, made), counts)
+    return {row["job_id"] for row in (*made, *aborted)}, {row["instance_id"] for row in made}
 
 
 def _lost(

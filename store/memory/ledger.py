@@ -109,7 +109,10 @@ class MemoryLedger:
         self._work.mark(changed)
         if writes.lease is not None:
             make_lease(self._registry, writes.lease)
-        return outcome
+        if len(made) == len(writes.reports):
+            return outcome
+        ended = {report.instance_id for report in made}
+        return replace(outcome, left_out=frozenset(r.instance_id for r in writes.reports) - ended)
 
     def _report(self, stored: StoredHost, report: Report) -> bool:
         """Make the step if the instance is still this host's and in the state the report was judged by."""

@@ -78,6 +78,18 @@ async def test_a_report_on_another_hosts_instance_is_left_out(store: Store) -> N
     assert list(await store.unsettled.unsettled(9)) == []
 
 
+async def test_which_reports_were_left_out_is_told(store: Store) -> None:
+    host, other = await a_registered_host(store), await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    first, second = [await a_sent_instance(store, batch.batch_id, host) for _ in range(2)]
+    await report(store, host, a_report(first))
+
+    both = RequestWrites(host.host, reports=(a_report(first), a_report(second)))
+    assert (await store.ledger.write(both)).left_out == {first.instance_id}
+    theirs = RequestWrites(other.host, reports=(a_report(second),))
+    assert (await store.ledger.write(theirs)).left_out == {second.instance_id}
+
+
 async def test_a_report_that_lost_its_race_does_not_hinder_the_rest(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=3)

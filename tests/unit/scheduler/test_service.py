@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from domain.apps import ANONYMOUS, CPU
-from domain.dispatch import Assignment, RequestWrites
+from domain.dispatch import Assignment, Report, RequestKey, RequestWrites
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
 from domain.ordered_work import BatchPlace
@@ -35,7 +35,7 @@ from tests.unit.scheduler.project import (
     names_of,
     texts_of,
 )
-from tests.worlds import RegisteredHost, a_registered_host, an_assignment, the_version, waiting_of
+from tests.worlds import RegisteredHost, a_registered_host, an_assignment, hash_of, the_version, waiting_of
 from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, ReportedResult
 
 # ---------------------------------------------------------------- first contact
@@ -232,6 +232,40 @@ async def test_nothing_is_acknowledged_when_nothing_could_be_written() -> None:
 
     assert (await project.instance("pi_1_1_1")).state is InstanceState.IN_PROGRESS
     assert len(project.array) == slots == 2
+
+
+async def test_a_result_that_loses_a_race_to_its_time_out_is_acknowledged_only_when_it_is_taken() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.upload("pi_1_1_1")
+    [held] = (await project.store.ledger.read(RequestKey(hash_of(KEY), HostId(1), "", ()))).held
+    timed_out = Report(held.instance_id, held.job_id, InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT, NOW)
+    [host] = await project.store.views.hosts(limit=1)
+    project.ledger.others_write.append(RequestWrites(host, (timed_out,)))
+
+    done = (a_success("pi_1_1_1"),)
+    first = await project.answer(a_request(host_id=1, rpc_seqno=1, results=done))
+    second = await project.answer(a_request(host_id=1, rpc_seqno=2, results=done))
+
+    assert (first.acks, second.acks) == ((), ("pi_1_1_1",))
+    assert (await project.instance("pi_1_1_1")).state is InstanceState.REPORTED
+
+
+async def test_a_clones_result_that_loses_a_race_is_not_acknowledged_either() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.upload("pi_1_1_1")
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
+    [held] = (await project.store.ledger.read(RequestKey(hash_of(KEY), HostId(1), "", ()))).held
+    timed_out = Report(held.instance_id, held.job_id, InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT, NOW)
+    [host] = await project.store.views.hosts(limit=1)
+    project.ledger.others_write.append(RequestWrites(host, (timed_out,)))
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=3, results=(a_success("pi_1_1_1"),)))
+
+    assert reply.acks == ()
 
 
 # ---------------------------------------------------------------- lost and useless jobs
