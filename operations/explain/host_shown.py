@@ -7,6 +7,7 @@ from domain.catalogue import Catalogue
 from domain.dispatch import RequestView
 from domain.hosts import Host
 from domain.refusals import Refusal
+from domain.reservations import Lease
 from domain.units import AppId, Instant
 from operations.catalogue import stale_as_json
 from operations.explain.host import HostExplanation
@@ -38,7 +39,7 @@ def host_as_json(explanation: HostExplanation) -> dict[str, object]:
             }
             for want in asking.wants
         ],
-        "lease": lease_as_json(catalogue.reserved.leases.get(view.host.host_id) or found.choice.lease, now),
+        "lease": _lease(catalogue.reserved.leases.get(view.host.host_id), found.choice.lease, now),
         "stale_cut_points": stale_as_json(catalogue),
         "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in found.bests],
         "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],
@@ -48,6 +49,10 @@ def host_as_json(explanation: HostExplanation) -> dict[str, object]:
         ],
         "groups_total": len(found.groups),
     }
+
+
+def _lease(known: Lease | None, made: Lease | None, now: Instant) -> dict[str, object] | None:
+    return lease_as_json(made, now, supposed=True) if known is None else lease_as_json(known, now)
 
 
 def _host(host: Host, view: RequestView, calls_per_hour: float, now: Instant) -> dict[str, object]:

@@ -12,8 +12,8 @@ from operations.thresholds.shown import length_of
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
-def lease_as_json(lease: Lease | None, now: Instant) -> dict[str, object] | None:
-    """A host's last lease; `holds`: it is not over."""
+def lease_as_json(lease: Lease | None, now: Instant, *, supposed: bool = False) -> dict[str, object] | None:
+    """A host's last lease; `holds`: it is not over. `supposed`: the host has none, its next request would make this."""
     if lease is None:
         return None
     return {
@@ -26,6 +26,7 @@ def lease_as_json(lease: Lease | None, now: Instant) -> dict[str, object] | None
         "starts_in_s": lease.start_at - now,
         "expires_at": lease.expires_at,
         "holds": lease.holds(now),
+        "supposed": supposed,
         "ended_at": lease.ended_at,
         "because": lease.because,
     }
@@ -42,6 +43,8 @@ def lease_in_words(lease: Document | None) -> Iterator[str]:
     >>> held = Lease(1, 2, 8.0, Instant(3600.0), 60.0, Instant(7200.0))
     >>> list(lease_in_words(lease_as_json(held, Instant(0.0))))
     ['host 2 is held for batch 1: 8 of its processors (cpu) from 1.0 h from now']
+    >>> list(lease_in_words(lease_as_json(held, Instant(0.0), supposed=True)))
+    ['host 2 would be held for batch 1: 8 of its processors (cpu) from 1.0 h from now']
     """
     if lease is None:
         return
@@ -50,7 +53,8 @@ def lease_in_words(lease: Document | None) -> Iterator[str]:
         starts_s = lease["starts_in_s"]
         since = f"from {length_of(starts_s)} from now" if starts_s > 0 else f"since {length_of(-starts_s)} ago"
         processors = f"{lease['cores']:g} of its processors ({lease['processor_type']})"
-        yield f"{what} is held for batch {lease['batch_id']}: {processors} {since}"
+        held = "would be held" if lease["supposed"] else "is held"
+        yield f"{what} {held} for batch {lease['batch_id']}: {processors} {since}"
     else:
         why = lease["because"] or "it has expired"
         yield f"{what} was held for batch {lease['batch_id']} in vain, and is not again for a day: {why}"
