@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -93,6 +94,7 @@ def _keep_logs(made: Deployment, done: Round, keep: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="The last line is one JSON object.")
 def main(schedules: int, seed: int, volunteers: int, keep: Path | None, as_json: bool) -> None:
     """Break a real deployment under load, again and again; nothing may be lost or doubled."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # what was started is stopped
     rounds = asyncio.run(run(schedules, seed, volunteers, keep))
     if not as_json:
         for name, value in summary(rounds).items():

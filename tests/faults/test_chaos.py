@@ -1,0 +1,31 @@
+"""A few rounds of chaos, the same ones every time: `make chaos SCHEDULES=200` runs many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.chaos.deployment import deployed
+from tests.chaos.rounds import run_round
+from tests.chaos.schedule import Fault, Schedule, draw_schedule
+
+VOLUNTEERS = 60
+SHORT = [
+    Schedule(1, (Fault("kill worker", 1.0, 0.0, 0.5), Fault("clients doubled", 2.0, 3.0, 0.5))),
+    Schedule(2, (Fault("kill database", 1.5, 0.5, 0.5), Fault("clients cut", 4.0, 0.5, 0.5))),
+    Schedule(3, (Fault("clock forward", 1.0, 2.0, 0.9), Fault("kill all workers", 3.0, 0.0, 0.5))),
+]
+
+
+def test_a_seed_always_draws_the_same_schedule() -> None:
+    assert [draw_schedule(seed) for seed in range(50)] == [draw_schedule(seed) for seed in range(50)]
+    assert len({draw_schedule(seed).faults for seed in range(50)}) == 50
+
+
+async def test_nothing_that_volunteers_were_told_is_lost_or_doubled(tmp_path: Path, keys_dir: Path) -> None:
+    async with deployed(keys_dir, VOLUNTEERS) as made:
+        for schedule in SHORT:
+            done = await run_round(made, schedule)
+            verdict = done.verdict
+            assert (verdict.lost, verdict.doubled, verdict.wrong) == ([], [], []), f"{schedule}\n{made.node.log_file}"
+            assert len(done.told.reports) > VOLUNTEERS / 2
+            assert len(done.told.outputs) > VOLUNTEERS / 2
