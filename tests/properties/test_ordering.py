@@ -13,16 +13,18 @@ from domain.batches import Account
 from domain.component_names import COMPONENTS, SUBCOMPONENTS
 from domain.ordering import BatchFacts, QueueClock, Request, ServiceLevel, total_of
 from domain.ordering_settings import OrderingSettings
-from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
+from domain.units import AccountId, BatchId, Flop, Instant, Seconds, SubmitterId
 from domain.usage import Amounts, DecayedUsage
 from priority.displays import Format, shown, verbose
 from priority.fair_share import Leaf, fair_shares
 from priority.grants import QUEUES
 from priority.limits import idle_room
+from priority.logical_time import charge_batch
 from priority.moment import Moment, Standing
 from priority.order import Order
 from priority.policies import POLICIES, Policy, order_key, policy_of
-from priority.targets import Target, TargetMode, delta, used_fraction
+from priority.standings import Submitting, standings
+from priority.targets import Target, TargetMode, delta, used_fraction, window_of
 
 NOW = Instant(1e9)
 amounts = st.sampled_from([0.0, 1e-300, 1.0, 7.0]) | st.floats(0, 1e18)
@@ -142,6 +144,63 @@ def test_who_is_under_served_never_ranks_below_an_equal_who_is_over_served(
     less = 1 if one < other else 2
     if abs(one - other) > 1e-9 * max(one, other):
         assert places[0].batch_id == less
+
+
+SERVED = {  # every policy that has fairness, and what makes it go by what was served
+    "ratio": {"policy": "multifactor"},
+    "rank": {"policy": "multifactor", "fairshare": "rank"},
+    "target": {"policy": "components", "components": "QUEUETIMEWEIGHT=0 FSUSERWEIGHT=1", "targets": "user:DEFAULT=50"},
+    "ceiling": {"policy": "components", "components": "FSUSERWEIGHT=1", "targets": "user:DEFAULT=50-"},
+    "held": {"policy": "equal_access"},
+    "let": {"policy": "logical_time"},
+    "wfq": {"policy": "logical_time", "let_rule": "wfq"},
+}
+
+
+@given(st.sampled_from(sorted(SERVED)), st.floats(0, 1e15), st.floats(0, 1e15), st.integers(1, 9), facts)
+def test_of_equals_who_was_served_more_never_goes_first(
+    how: str, one: float, other: float, shares: int, batch: BatchFacts
+) -> None:
+    """Usage, work held and work submitted before are `one` and `other`; all else is the same for both."""
+    chosen, window = OrderingSettings(**SERVED[how]), window_of(NOW, OrderingSettings().window_s)  # type: ignore[arg-type]
+    served = {1: one, 2: other}
+    submitting = [
+        Submitting(
+            Leaf(SubmitterId(n), AccountId(1), float(shares), much), f"user{n}", {window: much}, held_pe=much / 1e13
+        )
+        for n, much in served.items()
+    ]
+    standing = standings([Account(AccountId(1), "lab")], submitting, chosen, now=NOW).leaves
+    batches = [
+        replace(
+            batch,
+            batch_id=BatchId(n),
+            submitter_id=SubmitterId(n),
+            account_id=AccountId(1),
+            logical_end_at=_end_after(much, chosen.let_rule),
+        )
+        for n, much in served.items()
+    ]
+
+    first = Order(policy_of(chosen), batches, Moment(NOW, standing)).places[0].batch_id
+
+    assert served[first] <= min(one, other) * (1.0 + 1e-9) + 1.0
+
+
+def _end_after(flop: float, rule: str) -> Instant:
+    """The logical end of a batch behind another one of so much work."""
+    logical_at, both = NOW, (Flop(flop), Flop(1e12))
+    for batch_flop in both:
+        times = charge_batch(
+            logical_at=Instant(logical_at),
+            now=NOW,
+            batch_flop=batch_flop,
+            pool_flop_per_s=1e9,
+            share_fraction=0.5,
+            rule=rule,
+        )
+        logical_at = times.submitter_logical_at
+    return times.logical_end_at
 
 
 @given(st.lists(st.tuples(amounts, st.floats(0, 1e6)), min_size=1, max_size=6), st.randoms(), st.floats(1, 1e6))
