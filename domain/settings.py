@@ -19,6 +19,7 @@ from domain.deadline_settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.errors import InvalidInputError
 from domain.knobs import knob
 from domain.ordering_settings import OrderingSettings
+from domain.server_settings import ServerSettings
 from domain.units import DAY_S, HOUR_S, Seconds
 
 __all__ = [  # those of due dates are in a file of their own
@@ -35,6 +36,7 @@ __all__ = [  # those of due dates are in a file of their own
     "ProjectSettings",
     "RankingSettings",
     "SchedulerSettings",
+    "ServerSettings",
     "Settings",
     "StorageSettings",
     "meaning_of",
@@ -172,6 +174,7 @@ class Settings:
     estimator: EstimatorSettings = EstimatorSettings()
     storage: StorageSettings = StorageSettings()
     access: AccessSettings = AccessSettings()
+    server: ServerSettings = ServerSettings()
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:

@@ -41,6 +41,9 @@ from operations.console.build import build_console
 from operations.counters import RefillCounters, RequestCounters
 from operations.door import LedgerDoor
 from operations.duty import Duty
+from operations.entrance.buckets import Buckets
+from operations.entrance.entrance import Entrance
+from operations.entrance.hosts import HostLimit
 from operations.metrics.board import Board, OwnBoard
 from operations.metrics.build import BackgroundStatus, WorkerStatus
 from operations.pauses import ClockCheck, NodePauses
@@ -116,6 +119,7 @@ async def build_worker(
                 LedgerDoor(store.ledger, shards), fed.array, catalogue, files.urls, files.signer, pauses, counters
             ),
             clock,
+            HostLimit(Buckets(clock), lambda: catalogue.catalogue().settings.server),
         )
         refills, pages = RefillCounters(lambda: fed.last, clock), PageCounters()
         status = WorkerStatus(
@@ -161,7 +165,14 @@ async def build_worker(
         application = mounted(routes, api.application(), console, catalogue.catalogue().settings.project.url)
         figures = WorkerPulse(counters, fed.array, fed.report, catalogue, clock)
         pulse = PulseTeller(f"{platform.node()}: {name}", figures, store.process_reports, clock)
-        RequestIds(pages, clock, path_of(catalogue.catalogue().settings.project.url)).join(application)
+        prefix = path_of(catalogue.catalogue().settings.project.url)
+        RequestIds(pages, clock, prefix).join(application)
+        Entrance(
+            Buckets(clock),
+            lambda: catalogue.catalogue().settings.server,
+            prefix=prefix,
+            failed=counters.request_failed,
+        ).join(application)
         loops: dict[str, Loop] = {
             "catalogue": catalogue.run,
             "clock check": clock_check.run,

@@ -12,6 +12,7 @@ from aiohttp import web
 from domain.clock import Clock
 from domain.errors import MusterError
 from operations.compose import WorkerParts, build_worker
+from operations.entrance.site import BoundedSite
 from operations.metrics.board import Board
 from operations.project import Project
 
@@ -46,10 +47,19 @@ class Worker:
             built = build_worker(self._project, self._clock, board=self._board, name=name)
             parts: WorkerParts = await stack.enter_async_context(built)
             await take_share(parts, self._clock)
-            runner = web.AppRunner(parts.application, access_log=None, shutdown_timeout=SHUTDOWN_S)
+            settings = parts.catalogue.catalogue().settings.server
+            runner = web.AppRunner(
+                parts.application,
+                access_log=None,
+                shutdown_timeout=SHUTDOWN_S,
+                keepalive_timeout=settings.idle_timeout_s,
+                auto_decompress=False,  # a body that is packed is refused, never blown up
+            )
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
-            await web.TCPSite(runner, self._host, self._port, reuse_port=True, backlog=1024).start()
+            await BoundedSite(
+                runner, self._host, self._port, most=lambda: parts.catalogue.catalogue().settings.server.connections
+            ).start()
             say_ready()
             log.info("worker serves", worker=self._number, port=self._port)
             await run_until(stop, parts.tasks)

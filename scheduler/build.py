@@ -5,6 +5,7 @@ from __future__ import annotations
 from domain.clock import Clock
 from scheduler.dispatch import choose
 from scheduler.handler import SchedulerHandler
+from scheduler.ports import RequestLimit
 from scheduler.service import Ports, RequestService
 
 
@@ -13,10 +14,10 @@ def build(ports: Ports, clock: Clock) -> RequestService:
     return RequestService(ports, clock, choose)
 
 
-def build_handler(ports: Ports, clock: Clock) -> SchedulerHandler:
+def build_handler(ports: Ports, clock: Clock, limit: RequestLimit | None = None) -> SchedulerHandler:
     """The service behind its HTTP door."""
 
     def max_request_bytes() -> int:
         return ports.catalogue.catalogue().settings.scheduler.max_request_bytes
 
-    return SchedulerHandler(build(ports, clock), ports.observer, max_request_bytes)
+    return SchedulerHandler(build(ports, clock), ports.observer, max_request_bytes, limit)

@@ -6,6 +6,7 @@ error says is one line of text; details are in the log.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Protocol
 
@@ -13,7 +14,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from domain.errors import UnavailableError
-from scheduler.ports import RequestObserver
+from scheduler.ports import RequestLimit, RequestObserver
 from wire.decode import decode_request
 from wire.encode import encode_reply
 from wire.errors import ProtocolError
@@ -31,16 +32,27 @@ class Answers(Protocol):
 class SchedulerHandler:
     """Answers POSTs to the scheduler's address. `max_request_bytes` is asked anew for every request."""
 
-    def __init__(self, service: Answers, observer: RequestObserver, max_request_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        service: Answers,
+        observer: RequestObserver,
+        max_request_bytes: Callable[[], int],
+        limit: RequestLimit | None = None,
+    ) -> None:
         self._service = service
         self._observer = observer
         self._max_request_bytes = max_request_bytes
+        self._limit = limit
 
     async def handle(self, request: web.Request) -> web.Response:
         """The reply, or an HTTP error with one line that says why."""
         try:
             body = await self._body(request)
-            reply = await self._service.answer(decode_request(body))
+            message = decode_request(body)
+            wait_s = self._limit.wait_s(message.authenticator, message.host_id) if self._limit else 0.0
+            if wait_s > 0:
+                return self._too_soon(message.host_id, wait_s)
+            reply = await self._service.answer(message)
             return web.Response(body=encode_reply(reply), content_type=CONTENT_TYPE, charset="utf-8")
         except ProtocolError as error:
             log.info("request not understood", remote=request.remote, status=error.status, why=str(error))
@@ -69,6 +81,12 @@ class SchedulerHandler:
         except web.RequestPayloadError:
             raise ProtocolError("scheduler request: expected the whole body, the connection broke off") from None
         return bytes(body)
+
+    def _too_soon(self, host_id: int, wait_s: float) -> web.Response:
+        log.info("host asks too often", host_id=host_id, wait_s=round(wait_s, 1))
+        refused = self._failed(503, f"host {host_id} asks too often: try again in {math.ceil(wait_s)} s")
+        refused.headers[hdrs.RETRY_AFTER] = str(math.ceil(wait_s))
+        return refused
 
     def _failed(self, status: int, why: str) -> web.Response:
         self._observer.request_failed(status)

@@ -154,6 +154,14 @@ class Pauses(Protocol):
         ...
 
 
+class RequestLimit(Protocol):
+    """How much of the server one host may take."""
+
+    def wait_s(self, authenticator: str, host_id: int) -> Seconds:
+        """How long the host has to wait before its request is answered; 0: it is answered now."""
+        ...
+
+
 class RequestObserver(Protocol):
     """Counts what requests come to, for the metrics. Called once per request; it must not fail."""
 

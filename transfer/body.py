@@ -24,7 +24,19 @@ class RequestBody:
         self.ended = ""  # why no more bytes come; empty while they may
 
     async def read_head(self) -> SizeQuery | UploadHeader:
-        """What the request begins with. Raises ProtocolError, also when the request ends before."""
+        """What the request begins with. Raises ProtocolError, also when the request ends before.
+
+        All of it has to come within the idle time: who sends a byte now and then could hold on for days.
+        """
+        try:
+            async with asyncio.timeout(self._idle_timeout_s):
+                return await self._head()
+        except TimeoutError:
+            raise ProtocolError(
+                f"upload request: expected a whole header, none came in {self._idle_timeout_s:g} s", 408
+            ) from None
+
+    async def _head(self) -> SizeQuery | UploadHeader:
         while True:
             start = decode_upload_head(bytes(self._pending))
             if start is not None:

@@ -1,22 +1,75 @@
-"""From where does a request come? Behind a reverse proxy on the same machine it says so in a header."""
+"""From where does a request come? Behind a reverse proxy that is believed, it says so in a header."""
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+import structlog
 from aiohttp import web
 
 MOST_CHARS = 100
+LOOPBACK = "127.0.0.0/8, ::1"
+ADDRESS = web.RequestKey("address", str)
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+log = structlog.get_logger()
 
 
-def address_of(request: web.Request) -> str:
-    """The caller's address. X-Forwarded-For is believed from this machine only, and only its last entry."""
-    remote = request.remote or ""
-    forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
-    if forwarded and (not remote or _is_loopback(remote)):
-        return forwarded[:MOST_CHARS]
-    return remote[:MOST_CHARS]
+class Proxies:
+    """Networks whose X-Forwarded-For is believed, as `server.trusted_proxies` lists them."""
+
+    def __init__(self, listed: str = LOOPBACK) -> None:
+        self._listed = ""
+        self._networks: tuple[Network, ...] = ()
+        self.follow(listed)
+
+    def follow(self, listed: str) -> None:
+        """Believe these from now on. What is no network is logged and left out."""
+        if listed != self._listed:
+            self._listed = listed
+            self._networks = tuple(_networks(listed))
+
+    def has(self, address: str) -> bool:
+        """Whether it is the address of a proxy that is believed.
+
+        >>> Proxies("10.0.0.0/8").has("10.1.2.3"), Proxies("10.0.0.0/8").has("192.0.2.7")
+        (True, False)
+        """
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(found in network for network in self._networks)
+
+
+def address_of(request: web.Request, proxies: Proxies | None = None) -> str:
+    """The caller's address: who is connected, or where that is a proxy that is believed, for whom it says it asks.
+
+    X-Forwarded-For grows at its end, so it is read from there; what stands before the first address that is no proxy
+    anybody may have written. What the entrance has found is not looked for again.
+    """
+    if ADDRESS in request:
+        return request[ADDRESS]
+    proxies = proxies or _FROM_HERE
+    address = request.remote or ""
+    forwarded = [one.strip() for one in ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")]
+    while forwarded and (not address or proxies.has(address)):
+        before = forwarded.pop()
+        if not before:
+            break
+        address = before
+    return address[:MOST_CHARS]
+
+
+def _networks(listed: str) -> Iterator[Network]:
+    for text in filter(None, (one.strip() for one in listed.split(","))):
+        try:
+            yield ipaddress.ip_network(text, strict=False)
+        except ValueError:
+            log.warning("no network, so not believed", setting="server.trusted_proxies", got=text)
 
 
 def network_of(address: str) -> str:
@@ -49,8 +102,4 @@ def from_elsewhere(request: web.Request, master_url: str) -> bool:
     return urlsplit(origin).netloc not in (request.host, urlsplit(master_url).netloc)
 
 
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
+_FROM_HERE = Proxies()

@@ -14,6 +14,7 @@ from operations.access.errors import NotAllowedError
 from operations.access.who import Person, admit_owner
 from operations.api import shapes
 from operations.api.paging import Page, cursor_of, key_of, page_of
+from operations.api.reading import MAX_BODY_BYTES
 from operations.api.repeats import submission_key
 from operations.api.replies import reply
 from operations.api.table import Ask, NoParams, Route
@@ -101,6 +102,7 @@ class BatchesApi:
                 status=201,
                 errors=(404, 409),
                 headers=(IDEMPOTENCY,),
+                most_bytes=MAX_BODY_BYTES,
             ),
             Route(
                 "GET",

@@ -65,7 +65,20 @@ async def read_body(request: web.Request, route: Route[Any, Any]) -> Any:
     """The JSON body as the route's type; None where it takes none. Raises InvalidInputError naming the field."""
     if route.body is None or isinstance(route.body, File):
         return None
-    return decoded(await request.read(), route.body)
+    return decoded(await _whole(request, route.most_bytes), route.body)
+
+
+async def _whole(request: web.Request, most: int) -> bytes:
+    """The body, no larger than `most`; what is announced larger is not read at all."""
+    nbytes, body = request.content_length or 0, bytearray()
+    if nbytes <= most:
+        async for piece in request.content.iter_any():
+            body += piece
+            if (nbytes := len(body)) > most:
+                break
+        else:
+            return bytes(body)
+    raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=nbytes)
 
 
 def decoded(raw: bytes, kind: type[T]) -> T:

@@ -275,3 +275,28 @@ async def test_many_clients_at_once_get_different_jobs() -> None:
     names = [re.findall(r"<result>\s*<name>([^<]+)</name>", reply) for reply in replies]
     assert all(len(found) == 1 for found in names)
     assert len({found[0] for found in names}) == 20
+
+
+class Impatient:
+    """Lets every host ask once."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+
+    def wait_s(self, authenticator: str, host_id: int) -> Seconds:
+        self.asked.append((authenticator, host_id))
+        return Seconds(0.0 if self.asked.count((authenticator, host_id)) == 1 else 59.2)
+
+
+async def test_a_host_that_asks_too_often_is_told_so_before_anything_is_read_for_it() -> None:
+    project = await a_busy_project(1)
+    async with served(build_handler(project.ports, project.clock, Impatient())) as client:
+        first = await client.post("/scheduler", data=ours(13))
+        reads = len(project.ledger.reads)
+        second = await client.post("/scheduler", data=ours(13))
+
+        assert (first.status, second.status) == (200, 503)
+        assert second.headers["Retry-After"] == "60"
+        assert await second.text() == "host 1 asks too often: try again in 60 s\n"
+    assert len(project.ledger.reads) == reads
+    assert project.counts.failed == [503]

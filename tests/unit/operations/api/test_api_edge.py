@@ -83,7 +83,19 @@ async def an_api(error: Exception | None = None, store: MemoryStore | None = Non
         middlewares=[problems, door.middleware, Strangers({"/open"}).middleware], client_max_size=1000
     )
     routes = [
-        Route("POST", f"/echo/{kind}", f"echo_{kind}", "", echo, "t", dict, NoParams, body=body, right=Right.OPERATE)
+        Route(
+            "POST",
+            f"/echo/{kind}",
+            f"echo_{kind}",
+            "",
+            echo,
+            "t",
+            dict,
+            NoParams,
+            body=body,
+            right=Right.OPERATE,
+            most_bytes=1000,
+        )
         for kind, body in BODIES.items()
     ]
     params = NumbersParams
@@ -244,7 +256,12 @@ async def test_a_right_body_is_understood(kind: str, body: str, understood: str)
         ("account", b'{"name":"a","parent":3}', "parent", "parent: expected text, got 'int'"),
         ("account", b'{"name":"a","sharse":2}', "sharse", "sharse: expected no field of that name, got 'sharse'"),
         ("account", b"[]", "body", "body: expected an object, got 'array'"),
-        ("app", b'{"name":"a","adaptive_copies":1.5}', "adaptive_copies", "adaptive_copies: expected a whole number, got 'float'"),
+        (
+            "app",
+            b'{"name":"a","adaptive_copies":1.5}',
+            "adaptive_copies",
+            "adaptive_copies: expected a whole number, got 'float'",
+        ),
         ("setting", b'{"value":1e400}', "value", "value: expected a valid value, got 'Number out of range'"),
         ("account", b"", "body", "body: expected JSON, got 'Input data was truncated'"),
         ("account", b"\xff", "body", "body: expected JSON, got 'JSON is malformed: invalid character (byte 0)'"),

@@ -1,0 +1,43 @@
+"""May this caller ask once more? Token buckets by key, in the memory of one process.
+
+A bucket is one number, the instant at which it is full again: with rate r and burst b, a request is granted
+while that is less than b/r ahead, and moves it 1/r on.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+
+from domain.clock import Clock
+from domain.units import Seconds
+
+MOST_KEYS = 100_000  # who was longest away is forgotten first: a bucket that is probably full
+
+
+class Buckets:
+    """The buckets of one kind of key."""
+
+    def __init__(self, clock: Clock, *, most_keys: int = MOST_KEYS) -> None:
+        self._clock = clock
+        self._most_keys = most_keys
+        self._full_at: OrderedDict[Hashable, float] = OrderedDict()
+
+    def wait_s(self, key: Hashable, *, per_s: float, burst: int) -> Seconds:
+        """Take one of the key's bucket: 0 when it had one, else the seconds until it has. `per_s` 0: no limit."""
+        if per_s <= 0:
+            return Seconds(0.0)
+        now = self._clock.monotonic()
+        full_at = max(now, self._full_at.get(key, now))
+        wait_s = full_at + 1 / per_s - now - burst / per_s
+        if wait_s > 1e-9 / per_s:  # what rounding leaves is no wait
+            self._full_at.move_to_end(key)
+            return Seconds(wait_s)
+        self._full_at[key] = full_at + 1 / per_s
+        self._full_at.move_to_end(key)
+        if len(self._full_at) > self._most_keys:
+            self._full_at.popitem(last=False)
+        return Seconds(0.0)
+
+    def __len__(self) -> int:
+        return len(self._full_at)

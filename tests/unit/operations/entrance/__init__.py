@@ -1,0 +1,1 @@
+"""What keeps a stranger from having all of a worker."""
