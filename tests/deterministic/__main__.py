@@ -1,0 +1,96 @@
+"""Many runs: `python -m tests.deterministic --seeds 1000`. Exit status 1 when anything did not hold.
+
+`--every`: instead of a storm, a small project in which each call to the store fails once, in each way, one per run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import structlog
+
+from tests.deterministic.course import SMALL, Outcome, run
+from tests.deterministic.faults import FAILURES, Fate, only
+
+SHOWN = 5  # breaches of a run
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.deterministic")
+    parser.add_argument("--seeds", type=int, default=1000, help="how many runs")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--every", action="store_true", help="each call fails once in each way; --first is the seed")
+    asked = parser.parse_args(arguments)
+    work = every_call(asked.first) if asked.every else stormy(asked.first, asked.seeds)
+    with ProcessPoolExecutor(asked.processes, initializer=be_quiet) as processes:
+        return tell(processes.map(_done, work, chunksize=8))
+
+
+Work = partial[Outcome]
+
+
+def stormy(first: int, seeds: int) -> Iterator[Work]:
+    for seed in range(first, first + seeds):
+        yield partial(run, seed)
+
+
+def every_call(seed: int) -> Iterator[Work]:
+    """One run per call that a run without failures makes, and way to fail."""
+    be_quiet()
+    for number in range(1, run(seed, SMALL, only(0, Fate.DONE)).calls + 1):
+        for fate in FAILURES:
+            yield partial(run_with_one, seed, number, fate)
+
+
+def run_with_one(seed: int, number: int, fate: Fate) -> Outcome:
+    return run(seed, SMALL, only(number, fate))
+
+
+def be_quiet() -> None:
+    """Failures are what is asked for: nobody reads of each."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
+def _done(work: Work) -> tuple[str, Outcome]:
+    return " ".join(str(one) for one in work.args), work()
+
+
+def tell(outcomes: Iterable[tuple[str, Outcome]]) -> int:
+    """Says what did not hold, then the sums in one line."""
+    runs = breached = 0
+    sums: Counter[str] = Counter()
+    places: set[str] = set()
+    for name, outcome in outcomes:
+        runs += 1
+        breached += bool(outcome.breaches)
+        for breach in outcome.breaches[:SHOWN]:
+            print(f"run {name}: {breach}", flush=True)
+        places |= {place for place, _ in outcome.injected}
+        sums.update(
+            failures=outcome.failures,
+            calls=sum(outcome.injected.values()),
+            deaths=outcome.deaths,
+            steps=outcome.clock_steps,
+            replays=outcome.replays,
+            requests=outcome.requests,
+            results=outcome.acknowledged,
+            violations=len(outcome.breaches),
+        )
+    print(
+        f"{runs} seeds, {sums['failures']} failures injected ({sums['calls']} of calls at {len(places)} places, "
+        f"{sums['deaths']} deaths, {sums['steps']} steps of clocks, {sums['replays']} replays), "
+        f"{sums['requests']} requests, {sums['results']} results acknowledged, "
+        f"{sums['violations']} violations in {breached} runs"
+    )
+    return int(breached > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

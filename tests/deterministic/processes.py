@@ -1,0 +1,177 @@
+"""The processes of a cluster, as operations.compose puts them together, on one store in memory: what each of them runs.
+
+Each has its own link to the store and its node's clock. Loops have their turns less often than in production, as in
+the simulator, so that a run is short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import batch_estimator.build
+import feeder.build
+import hoststats.build
+import jobs.build
+import scheduler.build
+from batch_estimator.filling import TableSnapshots
+from batch_estimator.ports import Ports as EstimatorPorts
+from batch_estimator.service import in_line
+from domain.errors import UnavailableError
+from domain.settings import Settings
+from feeder.ports import Ports as FeederPorts
+from hoststats.ports import Ports as HostStatisticsPorts
+from jobs.build import JobsPorts
+from operations.catalogue import CatalogueCache
+from operations.door import LedgerDoor
+from operations.duty import Duty
+from operations.pauses import ClockCheck, NodePauses
+from operations.relaxing import GateRelaxer
+from scheduler.service import Ports as SchedulerPorts
+from simulator.plumbing import NoFiles, OneKey
+from tests.deterministic.clocks import NodeClock
+from tests.deterministic.faults import FaultyStore, Link
+from tests.deterministic.locks import DatabaseClock, DutyLocks, LockTable, WorkerShards
+from wire.messages import SchedulerReply, SchedulerRequest
+
+REFRESH_S = 120.0  # of the catalogue
+SETTINGS: dict[str, object] = {
+    "feeder.interval_s": 60.0,
+    "scheduler.no_work_delay_s": 120.0,
+    "deadline.min_slack_s": 300.0,
+    "lifecycle.sweep_interval_s": 60.0,
+    "lifecycle.validate_interval_s": 30.0,
+    "lifecycle.tail_interval_s": 600.0,
+    "ordering.interval_s": 300.0,
+    "estimator.look_s": 600.0,
+    "estimator.pause_s": 1800.0,
+    "estimator.timer_s": 7200.0,
+}
+OTHER_DUTIES_S = 1800.0
+
+Loop = Callable[[], Awaitable[object]]
+
+
+class Unwatched:
+    """Satisfies the scheduler's RequestObserver; nobody looks."""
+
+    def request_answered(self, **figures: object) -> None:
+        """Every figure of the port."""
+
+    def request_failed(self, status: int) -> None:
+        """Said to the client by the door."""
+
+
+async def started(work: Callable[[], Awaitable[Any]], clock: NodeClock) -> Any:
+    """What a process needs before it can begin: its supervisor starts it again until it is there."""
+    while True:
+        try:
+            return await work()
+        except UnavailableError:
+            await clock.sleep(5.0)
+
+
+class Worker:
+    """A request worker; `ready` once it may be asked."""
+
+    def __init__(self, store: Any, link: Link, clock: NodeClock, table: LockTable, process: int) -> None:
+        self._store: Any = FaultyStore(store, link)
+        self._clock = clock
+        self.shards = WorkerShards(table, process, link, clock)
+        self._clock_check = ClockCheck(DatabaseClock(link), clock)
+        self.ready = False
+
+    async def run(self) -> dict[str, Loop]:
+        """Make everything ready; the loops to run from then on."""
+        store, clock = self._store, self._clock
+        loaded = await started(store.applications.load_catalogue, clock)
+        self.catalogue = CatalogueCache(store.applications, clock, loaded)
+        await started(self._clock_check.check_once, clock)
+        await started(self.shards.run_once, clock)
+        self.feeder = feeder.build.build(FeederPorts(store.waiting, self.shards), self.catalogue, clock)
+        await started(self.feeder.refill_once, clock)
+        ports = SchedulerPorts(
+            LedgerDoor(store.ledger, self.shards),
+            self.feeder.array,
+            self.catalogue,
+            NoFiles(),
+            OneKey(),
+            NodePauses(self._clock_check, self.shards),
+            Unwatched(),
+        )
+        self.requests = scheduler.build.build(ports, clock)
+        self.ready = True
+        return {
+            "catalogue": self._refresh,
+            "clock check": self._clock_check.run,
+            "shards": self.shards.run,
+            "feeder": self.feeder.run,
+        }
+
+    async def answer(self, request: SchedulerRequest) -> SchedulerReply:
+        return await self.requests.answer(request)
+
+    async def upload(self, instance_id: int, *, name: str, nbytes: int, md5: str) -> bool:
+        """The bookkeeping of an output that is whole on disk."""
+        known: bool = await self._store.uploads.record_upload(
+            instance_id, name=name, nbytes=nbytes, md5=md5, completed_at=self._clock.now()
+        )
+        return known
+
+    async def _refresh(self) -> None:
+        while True:
+            await self._clock.sleep(REFRESH_S)
+            try:
+                await self.catalogue.refresh_once()
+            except UnavailableError:
+                continue  # the last one stays
+
+
+class Background:
+    """The background process; each duty is done by the one that has its lock."""
+
+    def __init__(self, store: Any, link: Link, clock: NodeClock, table: LockTable, process: int) -> None:
+        self._store: Any = FaultyStore(store, link)
+        self._clock = clock
+        self._locks = DutyLocks(table, process, link)
+        self.duties: tuple[Duty, ...] = ()
+
+    async def run(self) -> dict[str, Loop]:
+        store, clock = self._store, self._clock
+        catalogue = CatalogueCache(store.applications, clock, await started(store.applications.load_catalogue, clock))
+
+        def settings() -> Settings:
+            return catalogue.catalogue().settings
+
+        ports = JobsPorts(
+            store.unsettled, NoFiles(), store.overdue, store.outages, store.history, store.tails, store.notes
+        )
+        services = jobs.build.build(ports, catalogue.catalogue, clock)
+        orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
+        relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
+        ranking = hoststats.build.build(
+            HostStatisticsPorts(store.applications, store.hav_tables, store.generations),
+            lambda: settings().ranking,
+            clock,
+        )
+        forecaster = batch_estimator.build.build(
+            EstimatorPorts(TableSnapshots(store.forecasting, lambda: settings().lifecycle), store.forecasts),
+            lambda: settings().estimator,
+            clock,
+            run_fit=in_line,
+        )
+        rounds: tuple[tuple[str, Callable[[], Awaitable[object]], Callable[[], float]], ...] = (
+            ("validator", services.validator.run_once, lambda: settings().lifecycle.validate_interval_s),
+            ("sweeper", services.sweeper.run_once, lambda: settings().lifecycle.sweep_interval_s),
+            ("ordering", orderer.run_once, lambda: settings().ordering.interval_s),
+            ("host statistics", ranking.timer.run_once, lambda: OTHER_DUTIES_S),
+            ("estimator", forecaster.run_once, lambda: settings().estimator.look_s),
+            ("gates", relaxer.run_once, lambda: OTHER_DUTIES_S),
+            ("tail copies", services.copier.run_once, lambda: settings().lifecycle.tail_interval_s),
+            ("catalogue", catalogue.refresh_once, lambda: REFRESH_S),
+        )
+        self.duties = tuple(
+            Duty(name, run_once, locks=self._locks, clock=clock, interval_s=interval_s)
+            for name, run_once, interval_s in rounds
+        )
+        return {duty.name: duty.run for duty in self.duties}

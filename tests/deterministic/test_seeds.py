@@ -1,0 +1,109 @@
+"""Whatever fails, whenever, and in whichever order: what was promised holds. `make deterministic` runs thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from domain.dispatch import AssignmentFate, RequestWrites, SentJob, WriteOutcome
+from domain.settlement import JobSettlement
+from store.memory import MemoryStore
+from tests.deterministic.__main__ import be_quiet
+from tests.deterministic.course import SMALL, run
+from tests.deterministic.faults import FAILURES, Fate, Plan, only
+
+SEEDS = 8
+PLACES = ("ledger.read", "ledger.write", "unsettled.settle", "submissions.add_jobs", "uploads.record_upload")
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    be_quiet()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_what_was_promised_holds_through_a_storm(seed: int) -> None:
+    outcome = run(seed)
+    assert outcome.breaches == ()
+    assert outcome.failures > 0
+    assert outcome.acknowledged > 0
+
+
+def test_a_seed_gives_the_same_run_every_time() -> None:
+    first, second = run(3, SMALL), run(3, SMALL)
+    assert first == second
+    assert run(4, SMALL).trace != first.trace
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_one_failure_of_the_main_path_breaks_no_promise(place: str) -> None:
+    """The first call of each kind, in each way it can fail."""
+    for fate in FAILURES:
+        outcome = run(7, SMALL, first_of(place, fate))
+        assert outcome.breaches == (), fate
+        assert dict(outcome.injected) == {(place, fate): 1}
+
+
+def first_of(place: str, fate: Fate) -> Plan:
+    done: list[int] = []
+
+    def plan(number: int, name: str) -> Fate:
+        if name != place or done:
+            return Fate.DONE
+        done.append(number)
+        return fate
+
+    return plan
+
+
+# ---------------------------------------------------------------- the checks find what is broken
+
+
+def forgets_uploads(store: MemoryStore) -> None:
+    async def record_upload(*args: object, **named: object) -> bool:
+        return True
+
+    store.uploads.record_upload = record_upload  # type: ignore[method-assign]
+
+
+def takes_reports_for_nothing(store: MemoryStore) -> None:
+    whole = store.ledger.write
+
+    async def write(writes: RequestWrites) -> WriteOutcome:
+        return await whole(replace(writes, reports=()))
+
+    store.ledger.write = write  # type: ignore[method-assign]
+
+
+def sends_nothing(store: MemoryStore) -> None:
+    """Says that it was committed, and it was not."""
+
+    async def write(writes: RequestWrites) -> WriteOutcome:
+        ids = [one.instance_id for one in writes.assignments]
+        sent = {one: SentJob(one, "", ()) for one in ids}
+        return WriteOutcome(dict.fromkeys(ids, AssignmentFate.SENT), sent)
+
+    store.ledger.write = write  # type: ignore[method-assign]
+
+
+def never_settles(store: MemoryStore) -> None:
+    async def settle(settlements: Sequence[JobSettlement]) -> int:
+        return len(settlements)
+
+    store.unsettled.settle = settle  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (forgets_uploads, "was acknowledged, and is not there"),
+        (takes_reports_for_nothing, "was acknowledged as done, and is in_progress"),
+        (sends_nothing, "was told to host"),
+        (never_settles, "batches without an end"),
+    ],
+)
+def test_a_store_that_breaks_a_promise_is_found_out(spoil: Callable[[MemoryStore], None], said: str) -> None:
+    outcome = run(1, SMALL, only(0, Fate.DONE), spoil)
+    assert any(said in breach for breach in outcome.breaches), outcome.breaches
