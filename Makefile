@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BESIDE := $(MAKE) --no-print-directory
 
-.PHONY: setup system demo test lint unit main second-postgres e2e faults bench api-fuzz policy-quality clean
+.PHONY: setup system demo test lint unit main second-postgres e2e faults bench api-fuzz deterministic policy-quality clean
 
 setup: $(STAMP)
 
@@ -65,6 +65,12 @@ bench: setup
 EXAMPLES ?= 1000
 api-fuzz: setup
 	MUSTER_API_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/acceptance/test_openapi.py
+
+# The whole service on virtual time, its failures drawn by a seed; SEEDS runs, half a second each.
+# With EVERY=--every one failure at each call of a small run instead.
+deterministic: SEEDS = 1000
+deterministic: setup
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.deterministic --seeds $(SEEDS) $(EVERY)
 
 # The tables and charts of docs/policy-quality.md: an hour or more. SEEDS=10 for more seeds.
 SEEDS ?= 5
