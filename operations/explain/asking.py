@@ -1,7 +1,8 @@
 """What would a host ask for if it called now? A request made up from what is known of it. Pure.
 
 Nobody knows what a client will want: it is supposed to have nothing else to do, and to ask for one job for each
-processor that no job of this project occupies; for at least one job of each type. The rest is as it last said.
+processor that no job of this project occupies; for at least one job of each type. How much its owner stores is not
+kept: nothing. The rest is as it last said.
 """
 
 from __future__ import annotations
