@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BESIDE := $(MAKE) --no-print-directory
 
-.PHONY: setup system demo test lint unit main second-postgres e2e faults bench api-fuzz deterministic policy-quality clean
+.PHONY: setup system demo test lint unit main second-postgres e2e faults chaos bench api-fuzz deterministic policy-quality reference docs audit clean
 
 setup: $(STAMP)
 
@@ -38,7 +38,7 @@ unit: setup
 
 # They wait most of the time, for the stock client: more of them at once than there are processors.
 e2e: setup system
-	$(BIN)/pytest -q -n 4 --dist worksteal -m e2e tests/e2e tests/acceptance tests/browser
+	$(BIN)/pytest -q -n 4 --dist worksteal -m e2e tests/e2e tests/acceptance tests/browser tests/docs
 
 # Everything else. The end-to-end tests beside it have due dates to keep, so this gives way to them.
 main: setup system
@@ -54,6 +54,12 @@ faults: setup system
 test: setup
 	@bash tests/side_by_side.sh "$(BESIDE) system" "$(BESIDE) lint"
 	@bash tests/side_by_side.sh "$(BESIDE) e2e second-postgres" "$(BESIDE) main"
+
+# Breaks a real deployment under load again and again: a third of a minute for each schedule. Number i of seed S is that of seed S + i.
+SCHEDULES ?= 20
+SEED ?= 1
+chaos: setup
+	$(BIN)/python -m tests.chaos --schedules $(SCHEDULES) --seed $(SEED)
 
 # The quick ones; the others are named in benchmarks/README.md.
 bench: setup
@@ -77,5 +83,18 @@ SEEDS ?= 5
 policy-quality: setup
 	$(BIN)/python -m benchmarks.policy_quality --seeds $(SEEDS) --processes 2
 
+# The pages of docs/reference that are made from the code.
+reference: setup
+	$(BIN)/python -m operations.manual
+
+# The site of the manuals, docs/_build/index.html; a warning is an error.
+docs: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html -d build/doctrees docs docs/_build
+
+# Are flaws known of the versions that are locked? Says so where nobody can be asked.
+audit: setup
+	@bash tests/audit.sh $(BIN)
+
 clean:
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build docs/_build *.egg-info .mypy_cache .ruff_cache .pytest_cache

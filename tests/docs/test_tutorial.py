@@ -1,0 +1,92 @@
+"""The tutorial, typed as it stands: its commands follow each other in one shell and come to its answer."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.stock_client import CONFIG, PREFERENCES, free_port, installed
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/tutorial/first-batch.md"
+INSTALLATION = "make setup\n. .venv/bin/activate\n"
+
+# The stock client, on a machine that does other things and has other clients: a port and preferences of its own.
+CLIENT = """#!/bin/sh
+folder=$2
+cp "{config}" "$folder/cc_config.xml"
+cp "{preferences}" "$folder/global_prefs_override.xml"
+exec {boinc} --gui_rpc_port {port} "$@"
+"""
+
+
+def blocks() -> list[str]:
+    return re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_tutorial_begins_with_the_installation_and_ends_with_everything_stopped() -> None:
+    found = blocks()
+
+    assert found[0] == INSTALLATION
+    assert found[-1] == "kill %2 %1\nwait\n"
+
+
+@contextmanager
+def shell(script: str, home: Path, programs: Path) -> Iterator[subprocess.Popen[str]]:
+    """A shell that reads the script; whatever it started is stopped in any case."""
+    path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "HOME": str(home), "PATH": path}
+    environment.pop("MUSTER_DATABASE_URL", None)
+    with (home / "output").open("w") as output:
+        running = subprocess.Popen(
+            ["bash", "-e", "-c", script],
+            stdout=output,
+            stderr=output,
+            env=environment,
+            cwd=home,
+            text=True,
+            start_new_session=True,
+        )
+    try:
+        yield running
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGTERM)
+        running.wait(60)
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(400)
+def test_the_tutorial_comes_to_its_answer_word_for_word(tmp_path: Path) -> None:
+    """All but the installation, which these tests themselves stand on, and the port, which others may have."""
+    if not installed():
+        pytest.fail("the stock client is not installed: run tests/install_system.sh")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    config, preferences = tmp_path / "cc_config.xml", tmp_path / "preferences.xml"
+    config.write_text(CONFIG.format(no_gpus="<no_gpus>1</no_gpus>", more="<ncpus>2</ncpus>"))
+    preferences.write_text(PREFERENCES.format(buffer_days=0.0001, upload_bytes_per_s=0))
+    client = programs / "boinc"
+    real = subprocess.run(["which", "boinc"], capture_output=True, text=True, check=True).stdout.strip()
+    client.write_text(CLIENT.format(config=config, preferences=preferences, boinc=real, port=free_port()))
+    client.chmod(0o755)
+    script = (
+        "".join(blocks()[1:]).replace(":8080", f":{(port := free_port())}").replace("--port 8080", f"--port {port}")
+    )
+
+    with shell(script, tmp_path, programs) as running:
+        running.wait(380)
+
+    project = tmp_path / "first-project"
+    said = (tmp_path / "output").read_text() + (project / "up.log").read_text()[-3000:]
+    assert running.returncode == 0, said
+    assert (project / "answer.txt").read_text() == "6171 262\n"
+    assert "871 179\n" in said
