@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from domain.ordering import ServiceLevel
+from domain.quick import quick_dataclass
 from domain.units import AccountId, AppId, BatchId, Instant, Seconds, SubmitterId
 
 LEAST_VALIDATED_JOBS = 5  # an AFAP batch has no estimate before this many validated jobs,
@@ -51,7 +52,7 @@ class Submitter:
     permissions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class BatchCounts:
     """How far a batch is. `unsent` and `in_progress` count instances, the jobs_* count jobs.
 
@@ -74,7 +75,7 @@ class BatchCounts:
         return self.jobs_total - self.jobs_validated - self.jobs_failed
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Batch:
     """Many jobs of one app, in one order, with one promise.
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.jobs import Ready
 from domain.quick import quick_dataclass
 from domain.units import BatchId, HostId, InstanceId, VolunteerId
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class FreshRange:
     """The next `limit` fresh instances of a (batch, shard) behind `after_instance_id`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import overload
 
 from domain.jobs import Ready
@@ -42,8 +43,7 @@ class Lent(Sequence[Ready]):
         raise IndexError(f"expected a place below {self._count}, got {index}")
 
     def __iter__(self) -> Iterator[Ready]:
-        for piece in self._pieces:
-            yield from piece
+        return chain.from_iterable(self._pieces)
 
     def __reversed__(self) -> Iterator[Ready]:
         for piece in reversed(self._pieces):
@@ -74,8 +74,7 @@ class SortedSlots:
         return self._count
 
     def __iter__(self) -> Iterator[Ready]:
-        for piece in self._pieces:
-            yield from piece
+        return chain.from_iterable(self._pieces)
 
     @property
     def first_rank(self) -> SlotRank:

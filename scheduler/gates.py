@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from domain.apps import AppVersion
 from domain.catalogue import Catalogue
@@ -14,6 +15,8 @@ from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import HOUR_S, AppVersionId, InstanceId, Instant, Seconds
 from scheduler.runtime import runtime_behind_s
+
+DRAWS_KEPT = 4096  # newcomers look at the same slots of the array again and again
 
 
 def percentile_of(
@@ -135,6 +138,7 @@ def newcomer_refusal(found: Percentile, slot: Ready, fraction: float) -> Refusal
     return Refusal(RefusalCode.NEWCOMER_SHARE, "{0}; newcomers get {1:g} of first instances", terms)
 
 
+@lru_cache(maxsize=DRAWS_KEPT)
 def draw(instance_id: InstanceId) -> float:
     """A number from 0 to below 1 that belongs to an instance: equal for all requests and workers.
 

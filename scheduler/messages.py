@@ -18,6 +18,7 @@ Reasons = Mapping[RefusalCode, tuple[int, str]]  # how often a reason was met, a
 
 # What only the computer's owner can change; such a client need not call again soon.
 WRONG_PLATFORM = frozenset({RefusalCode.ANONYMOUS_PLATFORM, RefusalCode.PLATFORM, RefusalCode.NO_APP_VERSION})
+_PLACE = {code: place for place, code in enumerate(RefusalCode)}
 # What the client knows already and must not be told.
 _UNSAID = frozenset({RefusalCode.NO_WORK_WANTED, RefusalCode.NO_NEW_TASKS})
 
@@ -53,9 +54,8 @@ def why_no_work(reasons: Reasons, delay_s: Seconds) -> tuple[Message, ...]:
     >>> why_no_work(reasons, Seconds(300.0))[0].text
     'No work sent: needs 4 GB of memory, this computer offers 2 GB.'
     """
-    order = list(RefusalCode)
     told = [code for code in reasons if code not in _UNSAID]
-    told.sort(key=lambda code: (-reasons[code][0], order.index(code)))
+    told.sort(key=lambda code: (-reasons[code][0], _PLACE[code]))
     if not told and any(code in reasons for code in _UNSAID):
         return ()
     if not told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
+from itertools import islice
 
 from domain.jobs import Ready
 from domain.refusals import Refusal, RefusalCode
@@ -40,8 +41,8 @@ def next_for_newcomers(slots: Sequence[Ready], at: int, fraction: float, *, most
     if fraction <= 0.0 or slots[at].urgent:
         return 0, len(slots)
     end = min(len(slots), at + most)
-    for place in range(at, end):
-        if draw(slots[place].instance_id) < fraction:
+    for place, slot in enumerate(islice(slots, at, end), at):
+        if draw(slot.instance_id) < fraction:
             return place - at, place
     return end - at, len(slots)
 

@@ -135,7 +135,7 @@ class SchedulerRequest:
 # ------------------------------------------------------------------ reply
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Message:
     """Text for the client's log (low, high) or for its user (notice)."""
 
