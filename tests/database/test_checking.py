@@ -139,6 +139,12 @@ async def test_an_inspection_finds_what_was_damaged(project: asyncpg.Connection[
     assert await findings(session) == {question: [] for question in QUESTIONS}
 
 
+async def test_a_batch_may_have_taken_more_than_it_was_charged(project: asyncpg.Connection[asyncpg.Record]) -> None:
+    await project.execute("UPDATE batch SET refunded_s = -1")
+
+    assert (await findings(CheckingSession(project)))["logical times and usage"] == []
+
+
 async def test_a_report_may_wait_for_the_others_of_its_quorum(project: asyncpg.Connection[asyncpg.Record]) -> None:
     await project.execute("UPDATE job_class SET quorum = 2")
     await project.execute(
