@@ -149,7 +149,7 @@ class Project(Figures):
     async def database(self, now: Instant) -> DatabaseFigures:
         if self.away:
             raise UnavailableError("gone")
-        return await super().database()
+        return await super().database(now)
 
     async def web_sessions(self, now: Instant) -> Mapping[str, int]:
         return {"people": 2, "volunteers": 40}
