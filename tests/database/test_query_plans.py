@@ -442,8 +442,8 @@ SIGNED_IN = """
     INSERT INTO person (name, role, password_hash, password_salt, scrypt_n, scrypt_r, scrypt_p, created_at)
     SELECT 'person ' || id, 'viewer', '', '', 2, 8, 1, 0 FROM generate_series(1, 500) AS id;
     INSERT INTO web_session (session_hash, person_id, volunteer_id, created_at, seen_at, expires_at)
-    SELECT sha256(id::text::bytea), CASE WHEN id <= 2500 THEN id % 500 + 1 END, CASE WHEN id > 2500 THEN id % 20 + 1 END, id,
-        id, id
+    SELECT sha256(id::text::bytea), CASE WHEN id <= 2500 THEN id % 500 + 1 END,
+        CASE WHEN id > 2500 THEN id % 20 + 1 END, id, id, id
     FROM generate_series(1, 5000) AS id;
     INSERT INTO api_token (token_hash, name, person_id, rights, created_at)
     SELECT sha256(id::text::bytea), 'token', id % 500 + 1, '{read}', 0 FROM generate_series(1, 2000) AS id;
