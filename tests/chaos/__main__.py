@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -61,10 +62,9 @@ def tell(done: Round) -> None:
             click.echo(f"  {kind}: {one}", err=True)
 
 
-async def run(schedules: int, seed: int, volunteers: int, keep: Path | None) -> list[Round]:
-    """Rounds on deployments that are renewed now and then, and after one that went wrong."""
+async def run(rounds: list[Round], schedules: int, seed: int, volunteers: int, keep: Path | None) -> None:
+    """Add rounds, on deployments that are renewed now and then, and after one that went wrong."""
     kinds = KINDS.keys() if os.getuid() == 0 else KINDS.keys() - NEEDS_ROOT
-    rounds: list[Round] = []
     with tempfile.TemporaryDirectory() as folder:
         keys_dir = Path(folder) / "keys"
         create_keys(keys_dir)
@@ -77,7 +77,6 @@ async def run(schedules: int, seed: int, volunteers: int, keep: Path | None) -> 
                     if not done.verdict.good:
                         _keep_logs(made, done, keep)
                         break
-    return rounds
 
 
 def _keep_logs(made: Deployment, done: Round, keep: Path | None) -> None:
@@ -94,13 +93,16 @@ def _keep_logs(made: Deployment, done: Round, keep: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="The last line is one JSON object.")
 def main(schedules: int, seed: int, volunteers: int, keep: Path | None, as_json: bool) -> None:
     """Break a real deployment under load, again and again; nothing may be lost or doubled."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell ignores for what runs behind it
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # what was started is stopped
-    rounds = asyncio.run(run(schedules, seed, volunteers, keep))
+    rounds: list[Round] = []
+    with suppress(KeyboardInterrupt):  # what was done by then is told
+        asyncio.run(run(rounds, schedules, seed, volunteers, keep))
     if not as_json:
         for name, value in summary(rounds).items():
             click.echo(f"{name.replace('_', ' ')}: {value}", err=True)
     click.echo(json.dumps(summary(rounds)) if as_json else last_line(rounds))
-    sys.exit(any(not one.verdict.good for one in rounds))
+    sys.exit(len(rounds) < schedules or any(not one.verdict.good for one in rounds))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Round:
     took_s: float = 0.0
 
 
-async def run_round(made: Deployment, schedule: Schedule) -> Round:
+async def run_round(made: Deployment, schedule: Schedule, *, load_s: float = LOAD_S) -> Round:
     """Break the deployment as the schedule says, and look at what is left. The node runs only meanwhile."""
     done = Round(schedule)
     began_s = CLOCK.monotonic()
@@ -43,7 +43,7 @@ async def run_round(made: Deployment, schedule: Schedule) -> Round:
     doubled = made.clients.doubled
     try:
         async with at_work(made.hosts, done.told, schedule.seed) as volunteers:
-            await asyncio.gather(CLOCK.sleep(LOAD_S), *(_at_its_time(made, fault) for fault in schedule.faults))
+            await asyncio.gather(CLOCK.sleep(load_s), *(_at_its_time(made, fault) for fault in schedule.faults))
             await mend(made)
             done.calm_after_s = await until(Served(volunteers), CALM_S, "every volunteer is served again")
         await until(lambda: _settled(made), CALM_S, "everything reported is judged")
