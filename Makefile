@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BESIDE := $(MAKE) --no-print-directory
 
-.PHONY: setup system demo test lint unit main second-postgres e2e faults chaos bench api-fuzz deterministic policy-quality reference docs audit clean
+.PHONY: setup system demo test lint unit main second-postgres e2e faults chaos bench fuzz api-fuzz deterministic policy-quality reference docs audit clean
 
 setup: $(STAMP)
 
@@ -32,6 +32,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+	@bash tests/audit.sh $(BIN)
 
 unit: setup
 	$(BIN)/pytest -q -m "not e2e and not database"
@@ -66,6 +67,13 @@ bench: setup
 	$(BIN)/python -m benchmarks.decode
 	$(BIN)/python -m benchmarks.decide
 	$(BIN)/python -m benchmarks.dispatch
+
+# Hostile input, led by coverage: RUNS inputs; the last line says how many, and what was found. 10,000,000 of them take hours.
+RUNS ?= 100000
+FUZZ_SEED ?= 1
+fuzz: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
+	$(BIN)/python -m tests.fuzz --runs $(RUNS) --seed $(FUZZ_SEED)
 
 # Asks every operation of the API for a thousand things that fit its document; minutes. EXAMPLES=50 for fewer.
 EXAMPLES ?= 1000

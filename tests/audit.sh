@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Are flaws known of the versions in the lock files? Exit code 1 when there are.
+#   audit.sh BIN     the folder of the virtual environment's programs
+# Where the package index cannot be asked, it says so and is content: a build without a network is no worse for it.
+set -euo pipefail
+bin=${1:?usage: audit.sh BIN}
+cd "$(dirname "$0")/.."
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+
+not_asked() {
+  echo "audit: NOT DONE, $1; run \`make audit\` where there is a network" >&2
+  exit 0
+}
+
+if [ ! -x "$bin/pip-audit" ]; then
+  "$bin/pip" install --quiet --disable-pip-version-check --retries 1 --require-hashes -r requirements-audit.lock \
+    >"$said" 2>&1 || not_asked "pip-audit cannot be installed: $(tail -n 1 "$said")"
+fi
+for lock in requirements.lock requirements-docs.lock requirements-audit.lock; do
+  if "$bin/pip-audit" --requirement "$lock" --require-hashes --disable-pip --progress-spinner off --timeout 15 \
+    >"$said" 2>&1; then
+    echo "audit: $lock: no known flaws"
+  elif grep -q '^Found [0-9]* known vulnerabilit' "$said"; then
+    cat "$said" >&2
+    echo "audit: $lock: raise the versions named above and make the lock anew (CONTRIBUTING.md)" >&2
+    exit 1
+  else
+    not_asked "the index of flaws does not answer: $(tail -n 1 "$said")"
+  fi
+done
