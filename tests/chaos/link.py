@@ -30,6 +30,10 @@ class Link(Proxy):
         """New connections go to another server on this machine."""
         self._server_port = port
 
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.CancelledError):  # the end of a run that is broken off
+            await super()._serve(reader, writer)
+
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = True
         with suppress(OSError):
