@@ -1,7 +1,7 @@
-"""`make fuzz RUNS=N`: so many hostile inputs, in turns among the targets; the last line says how many, and what was found.
+"""`make fuzz RUNS=N`: hostile inputs, in turns among the targets; the last line counts them and findings.
 
-With atheris (requirements-fuzz.lock) coverage leads; with --unguided, mutations of real messages alone, the same for the
-same seed. Findings are kept in the folder, those that were known before (tests/fuzz/findings) not counted again.
+With atheris (requirements-fuzz.lock) coverage leads; with --unguided, mutations of real messages alone, the same for
+the same seed. The folder keeps the corpus and the findings; what is fixed belongs in tests/fuzz/findings.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One process, one target, inputs led by coverage: `python -m tests.fuzz.guided TARGET RUNS SEED FOLDER`.
 
-Half of the inputs are mutated by who knows the grammar, half by libFuzzer. A finding is saved in FOLDER/findings and the run
-goes on; a hang without end and a crash of the interpreter end it, and leave a file of libFuzzer's there. FOLDER/TARGET.json
-has what was done so far.
+Half of the inputs are mutated by who knows the grammar, half by libFuzzer. A finding is saved in FOLDER/findings and
+the run goes on; a hang without end and a crash of the interpreter end it, and leave a file of libFuzzer's there.
+FOLDER/TARGET.json has what was done so far.
 """
 
 from __future__ import annotations

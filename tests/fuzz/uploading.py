@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,8 +40,8 @@ class OneInstance:
 def upload_target() -> Run:
     """Any bytes get an HTTP answer, and nothing is ever written outside the folder."""
     loop = asyncio.new_event_loop()
-    kept = tempfile.TemporaryDirectory(prefix="muster-fuzz-")
-    root = Path(kept.name)
+    root = Path(tempfile.mkdtemp(prefix="muster-fuzz-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
     uploads = Uploads(UploadFolder(root / "upload"), TOKENS, OneInstance(), FixedClock(), max_bytes=lambda: MOST_BYTES)
 
     requests = Requests(loop)
@@ -49,7 +51,6 @@ def upload_target() -> Run:
         assert response.status in (200, 400, 413), response.status
 
     def run(raw: bytes) -> None:
-        assert kept.name
         loop.run_until_complete(answer(raw))
         assert [path.name for path in root.iterdir()] in ([], ["upload"])
 
