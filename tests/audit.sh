@@ -15,7 +15,7 @@ not_asked() {
 
 if [ ! -x "$bin/pip-audit" ]; then
   "$bin/pip" install --quiet --disable-pip-version-check --retries 1 --require-hashes -r requirements-audit.lock \
-    >"$said" 2>&1 || not_asked "pip-audit cannot be installed: $(tail -n 1 "$said")"
+    >"$said" 2>&1 || not_asked "pip-audit cannot be installed: $(tail -n 1 "$said" | cut -c1-160)"
 fi
 for lock in requirements.lock requirements-docs.lock requirements-audit.lock; do
   if "$bin/pip-audit" --requirement "$lock" --require-hashes --disable-pip --progress-spinner off --timeout 15 \
@@ -26,6 +26,6 @@ for lock in requirements.lock requirements-docs.lock requirements-audit.lock; do
     echo "audit: $lock: raise the versions named above and make the lock anew (CONTRIBUTING.md)" >&2
     exit 1
   else
-    not_asked "the index of flaws does not answer: $(tail -n 1 "$said")"
+    not_asked "the index of flaws does not answer: $(tail -n 1 "$said" | cut -c1-160)"
   fi
 done

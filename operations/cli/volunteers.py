@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TextIO
 
 import click
 
-from domain.errors import NotFoundError
+from domain.errors import InvalidInputError, NotFoundError
 from operations.accounts import AccountKeys, add_volunteer
 from operations.cli.context import Run, command
 from operations.cli.remote import or_remote
@@ -19,13 +20,31 @@ def volunteer() -> None:
     """Volunteers' accounts."""
 
 
+def password_in(file: TextIO, *, given: str | None) -> str:
+    """The password a file begins with. Raises InvalidInputError when there is none, or one was given besides.
+
+    >>> import io
+    >>> password_in(io.StringIO("correct horse\\n"), given=None)
+    'correct horse'
+    """
+    if given is not None:
+        raise InvalidInputError("--password-file", "either this or --password", "both")
+    found = file.readline().rstrip("\r\n")
+    if not found:
+        raise InvalidInputError("--password-file", "a password in the first line", "an empty line")
+    return found
+
+
 @volunteer.command("add")
 @click.argument("email")
 @click.option("--name", default="", help="As others see the volunteer.")
-@click.option("--password", default=None, help="Lets the volunteer attach with e-mail and password.")
+@click.option("--password", default=None, help="Lets the volunteer attach with e-mail and password; others see it.")
+@click.option("--password-file", type=click.File(), help="A file whose first line is the password; - = standard input.")
 @command
-async def add(run: Run, email: str, name: str, password: str | None) -> None:
+async def add(run: Run, email: str, name: str, password: str | None, password_file: TextIO | None) -> None:
     """Add a volunteer and print the account key, which is shown only now."""
+    if password_file is not None:
+        password = password_in(password_file, given=password)
     keys = AccountKeys(load_keys(run.project().keys_dir).account_secret)
     hashed = password_hash(password, email) if password is not None else None
     async with run.store() as store:

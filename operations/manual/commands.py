@@ -21,12 +21,12 @@ SHARED = ("data_dir", "database_url", "as_json", "server", "token")
 def commands_page(root: click.Group) -> str:
     """The whole page."""
     parts = [_HEAD, table(["option of most commands", "meaning"], _shared(root)) + "\n"]
-    for path, command in _commands(root, ("muster",)):
+    for path, command in commands_of(root, ("muster",)):
         parts.append(_entry(path, command))
     return "\n".join(parts)
 
 
-def _commands(group: click.Group, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def commands_of(group: click.Group, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Every command that does something, in the order of the menus."""
     context = click.Context(group, info_name=path[-1])
     for name in group.list_commands(context):
@@ -35,7 +35,7 @@ def _commands(group: click.Group, path: tuple[str, ...]) -> Iterator[tuple[tuple
         if command.hidden:
             continue
         if isinstance(command, click.Group):
-            yield from _commands(command, (*path, name))
+            yield from commands_of(command, (*path, name))
         else:
             yield (*path, name), command
 
@@ -64,7 +64,7 @@ def _option(option: click.Option, context: click.Context) -> list[str]:
 def _shared(root: click.Group) -> list[list[str]]:
     """What most commands take, told once."""
     found: dict[str, list[str]] = {}
-    for path, command in _commands(root, ("muster",)):
+    for path, command in commands_of(root, ("muster",)):
         for one in command.params:
             if isinstance(one, click.Option) and one.name in SHARED and one.help:
                 context = click.Context(command, info_name=path[-1])

@@ -1,0 +1,68 @@
+-- Roles with no more rights than each needs, for a PostgreSQL of your own. Safe to repeat.
+--   psql -d muster -f deploy/roles.sql             as a superuser, or who may create roles and owns the database
+-- It makes three roles that cannot sign in, and gives them what they need in the database it is run in:
+--   muster_owner     owns every table: for `muster init`, `muster migrate` and `muster purge`
+--   muster_service   reads and writes rows: for `muster up` and every other command
+--   muster_reader    reads, but neither passwords nor tokens nor sessions: for people who look, and for reports
+-- Then make one that signs in for each use, and keep its password out of the URL (~/.pgpass, or PGPASSFILE):
+--   CREATE ROLE muster_web LOGIN PASSWORD '…' IN ROLE muster_service;
+-- Run it once more after `muster migrate`, as the role that migrates or as a superuser: new tables get their rights.
+\set ON_ERROR_STOP on
+BEGIN;
+
+DO $$
+DECLARE
+    wanted text;
+BEGIN
+    FOREACH wanted IN ARRAY ARRAY['muster_owner', 'muster_service', 'muster_reader'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted) THEN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
+        END IF;
+    END LOOP;
+END $$;
+
+-- Nobody else comes in, and nobody but the owner makes anything.
+SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database()) \gexec
+SELECT format('GRANT CONNECT ON DATABASE %I TO muster_owner, muster_service, muster_reader', current_database()) \gexec
+REVOKE ALL ON SCHEMA public FROM PUBLIC;
+GRANT USAGE, CREATE ON SCHEMA public TO muster_owner;
+GRANT USAGE ON SCHEMA public TO muster_service, muster_reader;
+
+-- What there is already belongs to the owner from now on.
+SELECT format('ALTER %s public.%I OWNER TO muster_owner',
+              CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, relname)
+FROM pg_class c
+WHERE relnamespace = 'public'::regnamespace
+  AND relkind IN ('r', 'p', 'v', 'S')
+  AND pg_get_userbyid(relowner) <> 'muster_owner'
+  AND NOT EXISTS (  -- a sequence of a column goes with its table
+      SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+        AND c.relkind = 'S')
+ORDER BY relkind, relname \gexec
+SELECT format('ALTER FUNCTION %s OWNER TO muster_owner', oid::regprocedure)
+FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND pg_get_userbyid(proowner) <> 'muster_owner'
+ORDER BY oid \gexec
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO muster_service;
+GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO muster_service;
+REVOKE INSERT, UPDATE, DELETE ON schema_version FROM muster_service;
+REVOKE UPDATE, DELETE ON act, setting_audit FROM muster_service;  -- the audit trail only grows
+-- Partitions come and go while it serves: by these functions, which act as the owner, and by nothing else.
+SELECT format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = public, pg_temp', oid::regprocedure),
+       format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', oid::regprocedure),
+       format('GRANT EXECUTE ON FUNCTION %s TO muster_service', oid::regprocedure)
+FROM pg_proc
+WHERE pronamespace = 'public'::regnamespace
+  AND proname IN ('add_percentile_table', 'attach_percentile_table', 'remove_generation', 'add_finished_month')
+ORDER BY oid \gexec
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO muster_reader;
+REVOKE SELECT ON person, volunteer, web_session, api_token FROM muster_reader;
+GRANT SELECT (person_id, name, role, submitter_id, active, created_at) ON person TO muster_reader;
+GRANT SELECT (volunteer_id, name, beta, no_gpu, max_jobs, app_ids, created_at) ON volunteer TO muster_reader;
+
+-- The same for what is made later by a role that acts as the owner.
+ALTER DEFAULT PRIVILEGES FOR ROLE muster_owner IN SCHEMA public
+    GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO muster_service;
+ALTER DEFAULT PRIVILEGES FOR ROLE muster_owner IN SCHEMA public GRANT USAGE, SELECT ON SEQUENCES TO muster_service;
+
+COMMIT;
