@@ -133,7 +133,7 @@ async def test_a_submission_sees_the_grant_of_the_next_account_above_that_has_on
 
 
 async def test_members_come_with_what_they_may_do(store: Store) -> None:
-    await store.people.permit_submitter("default", ["deadline", "raise"])
+    await store.people.permit_submitter("default", [Permission.DEADLINE, Permission.RAISE])
 
     [member] = (await store.ordering.view()).members
     assert member.permissions == ("deadline", "raise")

@@ -13,7 +13,7 @@ from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import Input, JobClass
 from domain.ordered_work import SubmissionOrder
 from domain.ordering_settings import OrderingSettings
-from domain.submission import NewBatch, NewJob, SubmitterStanding
+from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
 from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, SubmitterId
 from jobs.ports import BatchWriter, Submissions
 from jobs.spec import BatchSpec, parse_batch, with_rows
@@ -89,6 +89,12 @@ class Counted:
         async with self._submissions.submission() as self._writer:
             yield self
 
+    async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
+        return await self._submissions.submitted_before(key, now=now)
+
+    async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
+        await self._submissions.note_answer(key, answer)
+
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
         return await self._submissions.abort_batch(batch_id, now=now)
 
@@ -102,6 +108,9 @@ class Counted:
 
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
         await self._open().explain(batch_id, record, now=now)
+
+    async def remember(self, key: SubmissionKey, batch_id: BatchId, *, now: Instant) -> None:
+        await self._open().remember(key, batch_id, now=now)
 
     async def add_batch(self, batch: NewBatch) -> BatchId:
         return await self._open().add_batch(batch)

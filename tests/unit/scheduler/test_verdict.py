@@ -13,7 +13,7 @@ from domain.hosts import DecayedSums
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppVersionId, Instant, Seconds
 from scheduler.asking import Asking, HeldElsewhere
-from scheduler.dispatch import APP_CHECKS, CLASS_CHECKS
+from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS
 from scheduler.verdict import Judge, Verdict
 from tests.builders import NOW, a_hav, a_held, a_plan_class, an_app_version
 from tests.unit.scheduler.arrays import a_catalogue, a_group, an_asking

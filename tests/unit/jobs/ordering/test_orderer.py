@@ -397,7 +397,7 @@ async def test_a_deadline_counts_for_who_may_set_one(project: Project) -> None:
     people = project.store.people
     changes = {"policy": "components", "components": "QUEUETIMEWEIGHT=0 DEADLINEWEIGHT=1"}
     await project.order(**changes)
-    dated = {"qos": "short_deadline", "deadline_s": 1000.0}
+    dated: dict[str, Any] = {"qos": "short_deadline", "deadline_s": 1000.0}
     adas, bobs = await project.submit("ada", **dated), await project.submit("bob", **dated)
     project.later(500.0)
     await project.order()

@@ -101,7 +101,7 @@ def test_without_a_project_a_command_says_how_to_make_one(
 
 def test_a_command_with_a_slip_is_answered_with_the_one_meant(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean 'batch'" in run(capsys, "bacth")[2]
-    assert "Did you mean 'submit'" in run(capsys, "batch", "sumbit")[2]
+    assert "Did you mean 'submit'" in run(capsys, "batch", "sub-mit")[2]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
