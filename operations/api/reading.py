@@ -89,6 +89,8 @@ def decoded(raw: bytes, kind: type[T]) -> T:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
         raise invalid_field(str(error)) from None
+    except RecursionError:
+        raise InvalidInputError("body", "values inside values a few hundred deep at most", "more") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError("body", "JSON", str(error)) from None
 

@@ -6,7 +6,6 @@ password (a tenth of a second, on purpose), stream without end, or take a file; 
 
 from __future__ import annotations
 
-import asyncio
 import random
 import zlib
 from collections.abc import Callable, Sequence
@@ -35,6 +34,7 @@ from operations.batches import Batches
 from operations.project import Project
 from store.memory import MemoryStore
 from store.postgres import PostgresStore
+from tests.fuzz.loops import lasting_loop
 from tests.fuzz.requests import Requests
 from tests.fuzz.watch import Run
 from tests.unit.operations.access.world import a_world
@@ -97,7 +97,7 @@ async def a_busy_api() -> Api:
 
 def api_target() -> Run:
     """An answer or a problem document for whatever is asked."""
-    loop = asyncio.new_event_loop()
+    loop = lasting_loop()
     requests = Requests(loop)
     worlds: list[tuple[dict[str, Route[Any, Any]], int]] = []
 

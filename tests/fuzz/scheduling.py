@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tests.fuzz.loops import lasting_loop
 from tests.fuzz.watch import Run
 from tests.unit.scheduler.project import Project, a_project, a_request, a_success, listed
 from wire.client_request import encode_request
@@ -26,7 +26,7 @@ def decode_target(raw: bytes) -> None:
 
 def answer_target() -> Run:
     """Bytes to the bytes of a reply. The clock goes on by a minute with each request."""
-    loop = asyncio.new_event_loop()
+    loop = lasting_loop()
     projects: list[tuple[Project, int]] = []
 
     def run(raw: bytes) -> None:

@@ -62,7 +62,7 @@ def test_a_crash_a_hang_and_a_hoard_are_found(tmp_path: Path) -> None:
         if raw == b"crash":
             raise ZeroDivisionError
         if raw == b"hang":
-            sum(range(6_000_000))
+            sum(range(15_000_000))
         if raw == b"hoard":
             hoard.append(bytearray(b"x" * 200_000_000))
 

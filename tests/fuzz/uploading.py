@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import hashlib
 import shutil
@@ -13,6 +12,7 @@ from pathlib import Path
 from yarl import URL
 
 from domain.units import InstanceId, Instant
+from tests.fuzz.loops import lasting_loop
 from tests.fuzz.requests import Requests
 from tests.fuzz.watch import Run
 from tests.unit.transfer.clocks import FixedClock
@@ -39,7 +39,7 @@ class OneInstance:
 
 def upload_target() -> Run:
     """Any bytes get an HTTP answer, and nothing is ever written outside the folder."""
-    loop = asyncio.new_event_loop()
+    loop = lasting_loop()
     root = Path(tempfile.mkdtemp(prefix="muster-fuzz-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     uploads = Uploads(UploadFolder(root / "upload"), TOKENS, OneInstance(), FixedClock(), max_bytes=lambda: MOST_BYTES)

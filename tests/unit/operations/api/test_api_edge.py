@@ -30,6 +30,7 @@ from operations.api.apps import NewAppBody
 from operations.api.bodies import whole_number
 from operations.api.errors import problem, problems
 from operations.api.paging import Page
+from operations.api.reading import decoded
 from operations.api.serving import Table
 from operations.api.settings import SettingBody
 from operations.api.strangers import Strangers
@@ -310,3 +311,11 @@ def test_both_ends_of_a_range_belong_to_it() -> None:
     for text in ("2", "6", "+3", " 3", "3.0"):
         with pytest.raises(InvalidInputError, match=r"^n: expected a whole number from 3 to 5, got "):
             whole_number(text, "n", 3, 5)
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"jobs":' * 5000 + b"1" + b"}" * 5000, b'{"a":"\\u0000","jobs":' + b"[" * 5000 + b"]" * 5000 + b"}"]
+)
+def test_values_nested_without_end_are_refused_in_words(body: bytes) -> None:
+    with pytest.raises(InvalidInputError, match="body: expected values inside values a few hundred deep at most"):
+        decoded(body, dict[str, Any])
