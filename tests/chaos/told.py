@@ -9,10 +9,14 @@ from domain.jobs import instance_id_of
 
 @dataclass(slots=True)
 class Told:
-    """Of one round: jobs (host and instance), reports and outputs that were acknowledged, and how it went."""
+    """Of one round: jobs (host and instance), reports and outputs that were acknowledged, and how it went.
+
+    A failure may be acknowledged and change nothing, when its instance was over before: only results count as reports.
+    """
 
     jobs: set[tuple[int, int]] = field(default_factory=set)
     reports: set[tuple[int, int]] = field(default_factory=set)
+    failures: set[tuple[int, int]] = field(default_factory=set)
     outputs: dict[str, tuple[int, str]] = field(default_factory=dict)  # name -> bytes, MD5
     requests: int = 0
     answered: int = 0
@@ -23,8 +27,8 @@ class Told:
     def note_job(self, host_id: int, name: str) -> None:
         self.jobs.add((host_id, numbered(name)))
 
-    def note_report(self, host_id: int, name: str) -> None:
-        self.reports.add((host_id, numbered(name)))
+    def note_report(self, host_id: int, name: str, *, success: bool) -> None:
+        (self.reports if success else self.failures).add((host_id, numbered(name)))
 
 
 def numbered(name: str) -> int:

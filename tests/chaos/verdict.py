@@ -13,10 +13,11 @@ from operations.checking.folder import shard_of
 from tests.chaos.told import Told
 
 INSTANCES = """
-    SELECT instance_id, job_id, host_id, reported_at FROM instance WHERE instance_id = ANY($1::bigint[])
+    SELECT instance_id, host_id, state, reported_at FROM instance WHERE instance_id = ANY($1::bigint[])
     UNION ALL
-    SELECT instance_id, job_id, host_id, reported_at FROM finished_instance WHERE instance_id = ANY($1::bigint[])
+    SELECT instance_id, host_id, state, reported_at FROM finished_instance WHERE instance_id = ANY($1::bigint[])
 """
+OUTSTANDING = ("unsent", "in_progress")
 UPLOADS = "SELECT name, nbytes, md5 FROM upload WHERE name = ANY($1::text[])"
 
 
@@ -37,7 +38,7 @@ async def compare(told: Told, dsn: str, upload_dir: Path) -> Verdict:
     """Look for everything that was told."""
     connection = await asyncpg.connect(dsn)
     try:
-        ids = sorted({instance_id for _, instance_id in told.jobs | told.reports})
+        ids = sorted({instance_id for _, instance_id in told.jobs | told.reports | told.failures})
         rows = {row["instance_id"]: row for row in await connection.fetch(INSTANCES, ids)}
         recorded = {row["name"]: row for row in await connection.fetch(UPLOADS, list(told.outputs))}
     finally:
@@ -52,6 +53,12 @@ async def compare(told: Told, dsn: str, upload_dir: Path) -> Verdict:
         if row is None or row["host_id"] != host_id or row["reported_at"] is None:
             verdict.lost.append(
                 f"the report of instance {instance_id} by host {host_id} is not there: it is {_whose(row)}"
+            )
+    for host_id, instance_id in sorted(told.failures):
+        row = rows.get(instance_id)
+        if row is None or row["host_id"] != host_id or row["state"] in OUTSTANDING:
+            verdict.lost.append(
+                f"the failure of instance {instance_id} at host {host_id} is not there: it is {_whose(row)}"
             )
     for name, (nbytes, md5) in sorted(told.outputs.items()):
         row = recorded.get(name)
@@ -68,4 +75,4 @@ async def compare(told: Told, dsn: str, upload_dir: Path) -> Verdict:
 def _whose(row: asyncpg.Record | None) -> str:
     if row is None:
         return "not there"
-    return f"that of host {row['host_id']}, reported at {row['reported_at']}"
+    return f"{row['state']}, of host {row['host_id']}, reported at {row['reported_at']}"

@@ -68,13 +68,14 @@ class Volunteer:
             self.told.broken += 1
             return
         reply = decode_reply(answer)
+        successes = {name for name, one in self.host.finished.items() if one.state == STATE_UPLOADED}
         self.host.take(reply)
         self.told.answered += 1
         self.answered += 1
         for task in tasks_of(reply):
             self.told.note_job(self.host.host_id, task.result.name)
         for name in reply.acks:
-            self.told.note_report(host_id, name)
+            self.told.note_report(host_id, name, success=name in successes)
         if self.draw.random() < REPEATED:
             self.told.repeated += 1
             await self.host.post(self.draw.choice(self.said))
