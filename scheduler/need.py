@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from domain.apps import CPU, ProcessorType
+from domain.hosts import HostAppVersion
 from domain.jobs import Held
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
-from domain.units import Seconds
+from domain.units import AppVersionId, Seconds
 from scheduler.asking import Asking, Want
+
+BELIEVED_AT_FIRST = 64  # processors of one type
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ def need_of(want: Want, asking: Asking, *, sent: int) -> Need | Refusal:
     for the whole host. `sent` jobs of other types are in this reply.
     """
     settings = asking.catalogue.settings.scheduler
-    kind, count = want.processor_type, max(1, want.count)
+    kind, count = want.processor_type, believed(max(1, want.count), asking.havs)
     held = [one for one in asking.held if _type_of(one, asking) == kind] if asking.held else []
     per_processor = settings.in_progress_per_cpu if kind == CPU else settings.in_progress_per_gpu
     most = per_processor * count
@@ -105,6 +108,21 @@ def need_of(want: Want, asking: Asking, *, sent: int) -> Need | Refusal:
     if wish:
         jobs = min(jobs, wish - total)
     return Need(want.req_s, want.req_instances, jobs, len(held), _urgent(held))
+
+
+def believed(claimed: int, havs: Mapping[AppVersionId, HostAppVersion]) -> int:
+    """How many processors a host's limits go by: those it claims, but no more than it has had results validated.
+
+    BELIEVED_AT_FIRST are believed of anybody. Nobody can check what a client says of itself: without this one that
+    claims 4096 CPUs would get 32,768 jobs with its first request. One that really has them has had 512 results
+    validated after its first 512 jobs, and is believed 4096 after the next round.
+
+    >>> believed(8, {}), believed(4096, {}), believed(4096, {1: HostAppVersion(1, 1, n_valid=512)})
+    (8, 64, 512)
+    """
+    if claimed <= BELIEVED_AT_FIRST:
+        return claimed
+    return min(claimed, max(BELIEVED_AT_FIRST, sum(hav.n_valid for hav in havs.values())))
 
 
 def _limit_reached(detail: str) -> Refusal:

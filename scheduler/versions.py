@@ -14,6 +14,7 @@ from domain.units import DAY_S, AppVersionId, Instant
 from scheduler.asking import Asking
 from scheduler.busy import usage_of
 from scheduler.gates import percentile_of
+from scheduler.need import believed
 from scheduler.plan_classes import plan_class_refusal
 from scheduler.runtime import Speed, speed_of
 
@@ -97,12 +98,12 @@ def curiosity(speed_samples: float, rng: random.Random) -> float:
 def quota_left(asking: Asking, version: AppVersion, sent: int) -> tuple[int, int]:
     """How many more instances of a version the host may get today, and how many it may get in all.
 
-    All = quota per processor and day (the setting's start value while there is no row) * processors.
+    All = quota per processor and day (the setting's start value while there is no row) * processors that are believed.
     """
     settings: SchedulerSettings = asking.catalogue.settings.scheduler
     hav = asking.havs.get(version.app_version_id)
     per_day = (hav.quota_per_day if hav is not None else 0) or settings.daily_quota_start
-    most = per_day * _processors(asking, version.processor_type)
+    most = per_day * believed(_processors(asking, version.processor_type), asking.havs)
     today = hav.sent_today if hav is not None and hav.day == day_of(asking.now) else 0
     return most - today - sent, most
 
