@@ -13,8 +13,9 @@ from domain.ordered_work import OrderedBatch, OrderNotes
 from domain.ordering import QueueClock, Request
 from domain.units import Flop, Instant, Seconds, later
 from domain.usage import Amounts
-from jobs.ordering.charges import charges_of, clocked, counted, fraction_of, noted
+from jobs.ordering.charges import charges_of, clocked, fraction_of, noted
 from jobs.ordering.sizing import JobSize
+from priority.refunds import counted
 from tests.builders import NOW, a_batch
 
 SIZE = JobSize(Request(), Seconds(3600.0), 1.0, Amounts(flop=10.0))
