@@ -12,12 +12,14 @@ import random
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from domain.quick import quick_dataclass
+
 MOST_SIGMAS = 3.0  # a job's size is cut here, so that a batch's smallest job is known
 
 _NORMAL = NormalDist()
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Fate:
     """`size` is the true amount of work over the estimate; it fails after a part `fails_after` of its length."""
 

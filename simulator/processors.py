@@ -16,6 +16,7 @@ from bisect import insort
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from domain.quick import quick_dataclass
 from domain.units import Instant, Seconds
 from simulator.availability import Availability
 
@@ -69,7 +70,7 @@ class Task:
         return (1.0 - fraction) * (fraction * self.true_s + (1.0 - fraction) * self.estimate_s)
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Ended:
     """A task that is over, and when. `late`: it was dropped unstarted, its deadline past."""
 

@@ -82,7 +82,10 @@ def run_case(case: Case, more_duties: MoreDuties, watch: Watch) -> Ran:
 def warnings_only() -> Iterator[None]:
     """Of what services log, a thousand times a simulated day, only warnings are told."""
     before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    told = before["logger_factory"]()  # one for all: a logger that is asked only whether it is enabled makes one
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING), logger_factory=lambda *_: told
+    )
     try:
         yield
     finally:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from domain.quick import quick_dataclass
 from domain.units import DAY_S, Instant, Seconds
 from simulator.processors import Processors, Task
 from wire.messages import InProgress
@@ -35,7 +36,7 @@ class Buffer:
         return Seconds(max(LEAST_BUFFER_S, self.min_s))
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Wish:
     """What is asked of one kind of processor, in the fields of a request."""
 

@@ -37,7 +37,7 @@ class Dispatches:
         """How many there were from `at` on."""
         return len(self._at) - bisect_left(self._at, at)
 
-    def every(self, step: int, at: Instant) -> Iterator[tuple[Instant, InstanceId]]:
+    def every(self, step: int, at: Instant) -> Iterator[tuple[float, int]]:
         """Each `step`-th of them from `at` on, the first one included."""
-        for place in range(bisect_left(self._at, at), len(self._at), step):
-            yield Instant(self._at[place]), InstanceId(self._ids[place])
+        first = bisect_left(self._at, at)
+        return zip(self._at[first::step], self._ids[first::step], strict=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from domain.batches import BatchState
@@ -112,17 +114,21 @@ class MemoryForecasting:
         for looked_at in (LOOKED_AT, LOOKED_AT_MORE):
             if len(rows) < LEAST_SENT and step != 1:
                 step = max(1, -(-sent.since(since) // looked_at))
-                rows = [row for at, number in sent.every(step, since) if (row := self._dispatched(number, at, batch))]
+                rows = self._dispatched(sent.every(step, since), batch)
         most = max(1, -(-len(rows) // SENT_MOST))
         table = np.array([(*_sent(row), len(rows)) for row in rows[::most]], native_dtype(SENT_FIELDS))
         return table, float(max(1, step))
 
-    def _dispatched(self, number: int, at: Instant, batch: StoredBatch | None) -> StoredInstance | None:
-        """The instance, unless it is of this batch, purged, or was sent again since."""
-        row = self._work.instances[number - 1]
-        if row.sent_at != at or row.job.batch is batch or row.job.job_id in self._work.purged:
-            return None
-        return row
+    def _dispatched(self, sent: Iterable[tuple[float, int]], batch: StoredBatch | None) -> list[StoredInstance]:
+        """The instances but for those of this batch, purged, or sent again since."""
+        instances, purged = self._work.instances, self._work.purged
+        return [
+            row
+            for at, number in sent
+            if (row := instances[number - 1]).sent_at == at
+            and (job := row.job).batch is not batch
+            and job.job_id not in purged
+        ]
 
     def _others(self, versions: set[AppVersionId]) -> Table:
         found = self._work.host_columns.of_versions(versions)
