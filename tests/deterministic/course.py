@@ -20,7 +20,7 @@ from store.memory import MemoryStore
 from tests.deterministic.clients import HONEST, STORMY, Client, Manners, Totals
 from tests.deterministic.clocks import EPOCH, NodeClock
 from tests.deterministic.cluster import Cluster
-from tests.deterministic.faults import Fate, Faults, FaultyStore, Link, Plan, now_and_then
+from tests.deterministic.faults import MOST_SLOW_S, Fate, Faults, FaultyStore, Link, Plan, now_and_then
 from tests.deterministic.loop import SeededLoop
 from tests.deterministic.processes import SETTINGS
 from tests.deterministic.witness import Auditor
@@ -54,6 +54,7 @@ class Weather:
     deaths_per_h: float = 5.0
     clock_steps_per_h: float = 0.5
     manners: Manners = STORMY
+    most_slow_s: float = MOST_SLOW_S
     most_calm_s: float = 16 * 3600.0  # by when every batch must have ended
 
 
@@ -117,6 +118,7 @@ class _Course:
         self.true = NodeClock(loop)
         faults_draw = random.Random(f"faults {seed}")
         self.faults = Faults(plan or now_and_then(faults_draw, weather.fault_rate), faults_draw)
+        self.faults.most_slow_s = weather.most_slow_s
         clocks = (NodeClock(loop), NodeClock(loop))
         self.cluster = Cluster(loop, self.store, self.faults, random.Random(f"cluster {seed}"), clocks)
         self.auditor = Auditor(self.store)

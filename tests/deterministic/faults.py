@@ -44,6 +44,7 @@ class Faults:
     plan: Plan
     draw: random.Random
     on: bool = True
+    most_slow_s: float = MOST_SLOW_S
     calls: int = 0
     seen: Counter[str] = field(default_factory=Counter)
     injected: Counter[tuple[str, Fate]] = field(default_factory=Counter)
@@ -111,12 +112,12 @@ class Link:
                 self.cut()
             raise UnavailableError(f"the database does not serve: {name} {fate}")
         if fate is Fate.SLOW:
-            await self.clock.sleep(self.faults.draw.uniform(0.0, MOST_SLOW_S))
+            await self.clock.sleep(self.faults.draw.uniform(0.0, self.faults.most_slow_s))
         answer = await done()
         if fate is Fate.UNHEARD:
             raise UnavailableError(f"the database does not serve: {name} {fate}")
         if fate is Fate.SLOW_REPLY:
-            await self.clock.sleep(self.faults.draw.uniform(0.0, MOST_SLOW_S))
+            await self.clock.sleep(self.faults.draw.uniform(0.0, self.faults.most_slow_s))
         await self._passes()
         return answer
 

@@ -11,7 +11,8 @@ from domain.dispatch import AssignmentFate, RequestWrites, SentJob, WriteOutcome
 from domain.settlement import JobSettlement
 from store.memory import MemoryStore
 from tests.deterministic.__main__ import be_quiet
-from tests.deterministic.course import SMALL, run
+from tests.deterministic.clients import STORMY
+from tests.deterministic.course import SMALL, Weather, run
 from tests.deterministic.faults import FAILURES, Fate, Plan, only
 
 SEEDS = 8
@@ -44,6 +45,15 @@ def test_one_failure_of_the_main_path_breaks_no_promise(place: str) -> None:
         outcome = run(7, SMALL, first_of(place, fate))
         assert outcome.breaches == (), fate
         assert dict(outcome.injected) == {(place, fate): 1}
+
+
+@pytest.mark.parametrize("seed", [1, 7, 13])
+def test_a_result_that_comes_while_it_is_given_up_is_taken_or_said_again(seed: int) -> None:
+    """Writes are slow, and results come when their grace ends: these seeds once had one acknowledged and not taken."""
+    manners = replace(STORMY, late=0.7, vanishes=0.0, error=0.0, wrong=0.0, restores=0.0, resets=0.0)
+    weather = Weather(deaths_per_h=0.0, clock_steps_per_h=0.0, manners=manners, most_slow_s=14.0)
+    outcome = run(seed, weather, lambda number, name: Fate.SLOW if name == "ledger.write" and number % 5 else Fate.DONE)
+    assert outcome.breaches == ()
 
 
 def first_of(place: str, fate: Fate) -> Plan:
