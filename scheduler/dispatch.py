@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from domain.apps import ANONYMOUS, ProcessorType
 from domain.jobs import Ready
+from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule
 from domain.units import AppId, BatchId, InstanceId, JobId
@@ -25,7 +26,7 @@ from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS, device_refusal
 from scheduler.gates import draw, newcomer_refusal
 from scheduler.leasing import BUSY, may_idle
 from scheduler.need import Need, need_of
-from scheduler.passes import PASSES, WITHOUT_SHARE, Pass, groups_in
+from scheduler.passes import PASSES, WITHOUT_SHARE, Pass, groups_in, is_prompt_of
 from scheduler.ports import JobArray, SlotGroup
 from scheduler.slots import after_retries, job_refusal, next_for_newcomers
 from scheduler.verdict import Judge, Verdict, is_gated_whole
@@ -63,8 +64,7 @@ class Walk:
         self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS)
         self._kept = asking.catalogue.reserved.kept
         self._scheduler = asking.catalogue.settings.scheduler
-        # The other rules know neither a share of urgent jobs nor one of newcomers.
-        self._is_muster = asking.catalogue.settings.deadline.rule is DeadlineRule.MUSTER
+        self._is_muster = asking.catalogue.settings.deadline.rule is DeadlineRule.MUSTER  # others know no shares
         self._urgent_share = self._scheduler.urgent_share_fraction if self._is_muster else 1.0
         self._chosen: list[Chosen] = []
         self._jobs: set[JobId] = set()
@@ -75,6 +75,7 @@ class Walk:
         self._useless: dict[AppId, Refusal] = {}  # apps these processors get nothing of
         self._gated: dict[BatchId, Refusal | None] = {}  # batches that are gated whole; None: no room for urgent jobs
         self._at_gate = False  # the group looked at last is behind one
+        self._crowded: set[AppId] = set()  # apps whose AFAP jobs are all urgent for this host, which has its share
         self._draws_left = DRAWS_LOOKED_AT
         self._share_used_up = False  # urgent jobs have their share of what these processors get
         self._given: set[int] = set()  # of those, what something was taken from
@@ -91,10 +92,8 @@ class Walk:
             self._refused_types.append(Refused(need, kind))
             return
         self._served.add(kind)
-        self._closed.clear()
-        self._refused_urgent.clear()
-        self._useless.clear()
-        self._gated.clear()
+        for of_last_type in (self._closed, self._refused_urgent, self._useless, self._gated, self._crowded):
+            of_last_type.clear()
         self._share_used_up = False
         if self._judge.held is not None:
             need = self._leased_first(kind, need)
@@ -140,6 +139,8 @@ class Walk:
                 if self._passed_by(place, group, kind):
                     continue
                 return need
+            if self._crowded and one_pass not in WITHOUT_SHARE and is_prompt_of(self._crowded, group):
+                continue
             before, self._at_gate = need, False
             need = self._offer(one_pass, place, group, kind, need)
             if not need.open or (self._share_used_up and one_pass is Pass.GATED):
@@ -267,6 +268,8 @@ class Walk:
         )
         if not has_room:
             self._share_used_up = True
+            if found.due.gate is Gate.AFAP:
+                self._crowded.add(group.batch.app_id)
             self._behind_gate(group, None)
             return None
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import dropwhile, takewhile
 from typing import assert_never
@@ -64,6 +64,11 @@ def groups_in(
             return dropwhile(_is_paid, enumerate(groups)) if _some_unpaid(groups) else iter(())
         case _:
             assert_never(one_pass)
+
+
+def is_prompt_of(apps: Container[AppId], group: SlotGroup) -> bool:
+    """Whether a group is of an AFAP batch of one of the apps."""
+    return group.batch.qos is QoS.AFAP and group.batch.app_id in apps
 
 
 def _afap_first(asking: Asking) -> bool:

@@ -128,7 +128,10 @@ def test_fair_shares_are_fractions_whatever_shares_and_usage(members: list[tuple
         assert not math.isnan(share.level_weight)
 
 
-@given(st.floats(1, 1e6), st.floats(0, 1e15), st.floats(0, 1e15), st.booleans(), facts)
+used = st.just(0.0) | st.floats(1e-6, 1e15)  # FLOP and seconds: less is nothing
+
+
+@given(st.floats(1, 1e6), used, used, st.booleans(), facts)
 def test_who_is_under_served_never_ranks_below_an_equal_who_is_over_served(
     shares: float, one: float, other: float, by_rank: bool, batch: BatchFacts
 ) -> None:

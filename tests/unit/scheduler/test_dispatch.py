@@ -532,6 +532,16 @@ def test_ordinary_work_is_reached_behind_gated_groups_once_urgent_jobs_have_thei
     assert ids(choose(asking, array(*groups, a_group(9000, 1)))) == [9_000_000]
 
 
+def test_a_host_with_its_share_of_urgent_jobs_looks_at_few_prompt_groups() -> None:
+    """All of them are urgent for it: one look tells of the rest."""
+    groups = [a_group(number, batch_id=number, **AFAP) for number in range(1, 51)]
+    held = (a_held(instance_id=90, job_id=90, tight=True),)
+    asking = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
+    choice = choose(asking, array(*groups, a_group(9000, 1)))
+    assert ids(choice) == [9_000_000]
+    assert choice.examined <= 3
+
+
 def test_ordinary_work_is_reached_behind_late_jobs_of_all_sizes() -> None:
     at = Instant(NOW + HOUR_S)
     groups = [
