@@ -91,7 +91,7 @@ def kind_of(schema: Json) -> str:
     """What a value is, in words.
 
     >>> kind_of({"type": "integer", "minimum": 1}), kind_of({"anyOf": [{"type": "string"}, {"type": "null"}]})
-    ('integer >= 1', 'string or null')
+    ('integer \\\\>= 1', 'string or null')
     >>> kind_of({"type": "array", "items": {"$ref": "#/components/schemas/Host"}})
     'list of [Host](#host)'
     """

@@ -34,6 +34,8 @@ WORKERS = 2
 SETTINGS: dict[str, object] = {
     "scheduler.daily_quota": 1_000_000,
     "scheduler.daily_quota_start": 1_000_000,
+    "server.host_requests_per_s": 0,  # the crowd's computers ask as fast as they are answered
+    "server.address_requests_per_s": 0,
     "scheduler.in_progress_per_cpu": 100,
     "scheduler.request_delay_s": 1,
     "scheduler.no_work_delay_s": 1,
