@@ -117,10 +117,10 @@ def run_on_dask(cases: Sequence[Case], more_duties: MoreDuties, watching: Watchi
         from distributed import Client, as_completed  # noqa: PLC0415  an extra that may be missing
     except ImportError as error:
         raise NoDaskError from error
-    with Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+    with Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]  # Dask says no types
         futures = [client.submit(run_unwatched, case, more_duties, pure=False) for case in cases]
         places = {future.key: place for place, future in enumerate(futures)}
-        for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call]
+        for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call]  # nor here
             watching.over(places[future.key])
         return [future.result() for future in futures]
 

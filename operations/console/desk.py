@@ -92,3 +92,22 @@ def number_of(fields: Fields, name: str, *, low: float | None = None, high: floa
         expected = "a number" if low is None or high is None else f"a number from {low:g} to {high:g}"
         raise InvalidInputError(name, expected, text)
     return value
+
+
+def typed(present: object, text: str) -> object:
+    """A form's text as the kind of value a setting has; what does not read so stays text, and is refused by name.
+
+    >>> typed(0.5, "0.75"), typed(True, "false"), typed("fifo", "fifo"), typed(1, "many")
+    (0.75, False, 'fifo', 'many')
+    """
+    match present:
+        case bool():
+            return {"true": True, "false": False}.get(text.strip().lower(), text)
+        case int() | float():
+            try:
+                value = float(text)
+            except ValueError:
+                return text
+            return int(value) if isinstance(present, int) and value.is_integer() else value
+        case _:
+            return text

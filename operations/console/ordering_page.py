@@ -15,7 +15,7 @@ from domain.units import BatchId
 from operations.access.who import admit
 from operations.api.bodies import whole_number
 from operations.console.charts import Chart, bars, colour
-from operations.console.desk import LARGEST_ID, Desk, fields_of, reason_of
+from operations.console.desk import LARGEST_ID, Desk, fields_of, reason_of, typed
 from operations.console.moments import number
 from operations.console.rendering import Crumb, Page
 from operations.ordering.knobs import KEYS, Changes, ordering_changes, weights_in_force
@@ -207,7 +207,7 @@ class OrderingPages:
     def _asked(self, fields: Mapping[str, str]) -> Changes:
         """The ordering settings of a form that differ from what holds. Raises InvalidInputError."""
         present = self._desk.catalogue.settings.as_mapping()
-        given = [(key, _typed(present[key], text)) for key, text in fields.items() if key in KEYS and text.strip()]
+        given = [(key, typed(present[key], text)) for key, text in fields.items() if key in KEYS and text.strip()]
         changes = ordering_changes(given) if given else {}
         moved = {key: value for key, value in changes.items() if value != present[key]}
         if not moved:
@@ -217,22 +217,3 @@ class OrderingPages:
     async def _names(self, ids: Sequence[BatchId]) -> dict[int, str]:
         known = await self._desk.store.listings.names(ids)
         return {int(batch_id): f"{name} #{batch_id}".lstrip() for batch_id, name in known.items()}
-
-
-def _typed(present: object, text: str) -> object:
-    """A form's text as the kind of value a setting has; what does not read so stays text, and is refused by name.
-
-    >>> _typed(0.5, "0.75"), _typed(True, "false"), _typed("fifo", "fifo"), _typed(1, "many")
-    (0.75, False, 'fifo', 'many')
-    """
-    match present:
-        case bool():
-            return {"true": True, "false": False}.get(text.strip().lower(), text)
-        case int() | float():
-            try:
-                value = float(text)
-            except ValueError:
-                return text
-            return int(value) if isinstance(present, int) and value.is_integer() else value
-        case _:
-            return text

@@ -13,8 +13,7 @@ from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
 from operations.access.who import admit
-from operations.console.desk import Desk, fields_of, reason_of
-from operations.console.ordering_page import _typed
+from operations.console.desk import Desk, fields_of, reason_of, typed
 from operations.console.rendering import Crumb, Page
 from operations.names import checked_text
 from operations.ordering.knobs import check_ordering
@@ -137,7 +136,7 @@ class SettingPages:
         why = reason_of(form)
         value: object = None
         if form.get("what") != "reset":
-            changed = Settings().changed(key, _typed(row.default, form.get("value", "")))
+            changed = Settings().changed(key, typed(row.default, form.get("value", "")))
             check_ordering(changed)
             value = changed.as_mapping()[key]
         await self._desk.store.settings.set_setting(key, value, now=self._desk.clock.now(), who=person.name, why=why)
