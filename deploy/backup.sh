@@ -12,7 +12,9 @@ umask 077
 mkdir -p "$target"
 dump=$target/muster-$(date -u +%Y%m%dT%H%M%SZ).dump
 trap 'rm -f "$dump.part"' EXIT
-"$(postgres_bin)/pg_dump" --format=custom --no-owner --file="$dump.part" --dbname="$(database_url "$data")"
+url=$(database_url "$data")
+bin=$(postgres_bin "$url")
+"$bin/pg_dump" --format=custom --no-owner --file="$dump.part" --dbname="$url"
 mv "$dump.part" "$dump"
 for part in keys files; do
   mkdir -p "$target/$part"

