@@ -58,7 +58,8 @@ ORDER BY oid \gexec
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO muster_reader;
 REVOKE SELECT ON person, volunteer, web_session, api_token FROM muster_reader;
 GRANT SELECT (person_id, name, role, submitter_id, active, created_at) ON person TO muster_reader;
-GRANT SELECT (volunteer_id, name, beta, no_gpu, max_jobs, app_ids, created_at) ON volunteer TO muster_reader;
+GRANT SELECT (volunteer_id, name, beta, no_gpu, max_jobs, app_ids, created_at, no_cpu, max_cpus, preferred_at) ON volunteer
+    TO muster_reader;
 
 -- The same for what is made later by a role that acts as the owner.
 ALTER DEFAULT PRIVILEGES FOR ROLE muster_owner IN SCHEMA public

@@ -102,3 +102,6 @@ class Volunteer:
     no_gpu: bool = False
     max_jobs: int = 0  # most jobs in progress per host; 0 = no wish
     apps: tuple[AppId, ...] = ()  # chosen apps; empty = all
+    no_cpu: bool = False
+    max_cpus: int = 0  # most CPUs of one job; 0 = no wish
+    preferred_at: Instant | None = None  # when beta and what follows it here were last changed; None: never

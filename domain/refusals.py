@@ -26,6 +26,7 @@ class RefusalCode(StrEnum):
     APP_NOT_SELECTED = "app_not_selected"
     BETA = "beta"
     NO_GPU = "no_gpu"
+    NO_CPU = "no_cpu"
     # about a class of jobs
     MEMORY = "memory"
     DISK = "disk"

@@ -92,8 +92,15 @@ class Volunteers(Protocol):
         """By id; all of them unless a limit is told."""
         ...
 
-    async def set_volunteer(self, volunteer: Volunteer) -> None:
-        """Write name, beta, no_gpu, max_jobs and apps. NotFoundError."""
+    async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
+        """Write the name and the preferences, with when they were changed. NotFoundError.
+
+        ConflictError when they were changed since `instead_of` was read.
+        """
+        ...
+
+    async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None:
+        """The account key stays. NotFoundError."""
         ...
 
 

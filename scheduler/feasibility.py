@@ -26,7 +26,7 @@ def device_refusal(want: Want, asking: Asking) -> Refusal | None:
     """Why no work is given for these processors at all; None when some may be."""
     kind = want.processor_type
     if kind == CPU:
-        return None
+        return Refusal(RefusalCode.NO_CPU, "cpu: the volunteer wants no CPU work") if asking.volunteer.no_cpu else None
     if asking.volunteer.no_gpu:
         return Refusal(RefusalCode.NO_GPU, f"{kind}: the volunteer wants no GPU work")
     if want.count < 1:
@@ -51,9 +51,8 @@ def is_selected(app: App, _kind: ProcessorType, asking: Asking) -> Refusal | Non
     chosen = asking.volunteer.apps
     if not chosen or app.app_id in chosen:
         return None
-    return Refusal(
-        RefusalCode.APP_NOT_SELECTED, f"app {app.name} is not among the {len(chosen)} apps the volunteer selected"
-    )
+    apps = "1 app" if len(chosen) == 1 else f"{len(chosen)} apps"
+    return Refusal(RefusalCode.APP_NOT_SELECTED, f"app {app.name} is not among the {apps} the volunteer selected")
 
 
 def is_beta_wanted(app: App, _kind: ProcessorType, asking: Asking) -> Refusal | None:
@@ -78,10 +77,13 @@ def fits_memory(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refu
 
 
 def fits_cpus(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refusal | None:
-    """The CPUs of one instance against the host's."""
-    if job_class.ncpus <= asking.host.ncpus:
-        return None
-    return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (job_class.ncpus, asking.host.ncpus))
+    """The CPUs of one instance against the host's, and against those the volunteer lends one job."""
+    ncpus, lent = job_class.ncpus, asking.volunteer.max_cpus
+    if ncpus > asking.host.ncpus:
+        return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (ncpus, asking.host.ncpus))
+    if lent and ncpus > lent:
+        return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, the volunteer lends one job at most {1}", (ncpus, lent))
+    return None
 
 
 def fits_disk(job_class: JobClass, _asking: Asking, disk_bytes: float) -> Refusal | None:

@@ -113,6 +113,7 @@ _ABOUT_THE_COMPUTER = WRONG_PLATFORM | {
     RefusalCode.APP_NOT_SELECTED,
     RefusalCode.BETA,
     RefusalCode.NO_GPU,
+    RefusalCode.NO_CPU,
 }
 
 

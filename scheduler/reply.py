@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from domain.apps import Volunteer
 from domain.quick import quick_dataclass
 from domain.settings import Settings
 from domain.units import Seconds
@@ -13,7 +14,7 @@ from scheduler.elements import Work
 from scheduler.held import HeldReview
 from scheduler.messages import Reasons
 from scheduler.ports import CodeSigning
-from wire.messages import Message, SchedulerReply
+from wire.messages import Message, ProjectPreferences, SchedulerReply
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
         next_rpc_delay_s=Seconds(max(delay_s, settings.scheduler.next_contact_s)),
         send_full_workload=True,
         dont_use_dcf=True,
+        preferences=preferences_of(volunteer) if volunteer.preferred_at is not None else None,
         acks=answer.acks,
         aborts=review.abort,
         aborts_if_not_started=review.abort_if_not_started,
@@ -78,6 +80,19 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
         app_versions=work.app_versions,
         workunits=work.workunits,
         results=work.results,
+    )
+
+
+def preferences_of(volunteer: Volunteer) -> ProjectPreferences:
+    """What the volunteer saved here last; a client that has it already compares the text and does nothing."""
+    return ProjectPreferences(
+        volunteer.preferred_at or volunteer.created_at,
+        no_cpu=volunteer.no_cpu,
+        no_gpu=volunteer.no_gpu,
+        beta=volunteer.beta,
+        max_jobs=volunteer.max_jobs,
+        max_cpus=volunteer.max_cpus,
+        app_ids=volunteer.apps,
     )
 
 

@@ -127,7 +127,7 @@ def _on_platforms(app: App, kind: ProcessorType, asking: Asking) -> Iterator[App
 
 
 def _usable(version: AppVersion, asking: Asking, sent: int) -> Usable | Refusal:
-    refusal = plan_class_refusal(version.plan_class, asking.host)
+    refusal = plan_class_refusal(version.plan_class, asking.host) or _more_than_lent(version, asking.volunteer.max_cpus)
     if refusal is not None:
         return refusal
     left, most = quota_left(asking, version, sent)
@@ -149,6 +149,17 @@ def _usable(version: AppVersion, asking: Asking, sent: int) -> Usable | Refusal:
         quota_left=left,
         usage=usage_of(version.plan_class),
         cuts=cuts,
+    )
+
+
+def _more_than_lent(version: AppVersion, lent: int) -> Refusal | None:
+    """A version for more CPUs than the volunteer lends one job; 0 = any number."""
+    ncpus = version.plan_class.ncpus
+    if not lent or ncpus <= lent:
+        return None
+    plan = version.plan_class.name
+    return Refusal(
+        RefusalCode.PLAN_CLASS, f"plan class {plan!r} uses {ncpus:g} CPUs, the volunteer lends one job at most {lent}"
     )
 
 

@@ -8,7 +8,7 @@ import asyncpg
 
 from domain.apps import Volunteer
 from domain.batches import Account, Submitter
-from domain.errors import AlreadyExistsError, NotFoundError
+from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.ordered_work import Permission
 from domain.units import AccountId, Instant, SubmitterId, VolunteerId
 from domain.volunteers import Credentials, VolunteerRecord
@@ -110,7 +110,7 @@ class PostgresVolunteers:
     ) -> Sequence[VolunteerRecord]:
         return [rows.volunteer_record(row) for row in await self._database.fetch("list_volunteers", limit, after or 0)]
 
-    async def set_volunteer(self, volunteer: Volunteer) -> None:
+    async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
         row = await self._database.fetch_one(
             "update_volunteer",
             volunteer.volunteer_id,
@@ -119,8 +119,19 @@ class PostgresVolunteers:
             volunteer.no_gpu,
             volunteer.max_jobs,
             list(volunteer.apps),
+            volunteer.no_cpu,
+            volunteer.max_cpus,
+            volunteer.preferred_at,
+            instead_of is not None,
+            None if instead_of is None else instead_of.preferred_at,
         )
+        if row is None and instead_of is not None:
+            raise ConflictError("these preferences were changed elsewhere meanwhile")
         _present(row, "volunteer", volunteer.volunteer_id)
+
+    async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None:
+        row = await self._database.fetch_one("update_volunteer_password", volunteer_id, salt, password_hash)
+        _present(row, "volunteer", volunteer_id)
 
 
 def _present(row: asyncpg.Record | None, kind: str, key: object) -> asyncpg.Record:

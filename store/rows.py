@@ -55,6 +55,9 @@ def volunteer(row: Row, prefix: str = "") -> Volunteer:
         no_gpu=row[prefix + "no_gpu"],
         max_jobs=row[prefix + "max_jobs"],
         apps=tuple(row[prefix + "app_ids"]),
+        no_cpu=row[prefix + "no_cpu"],
+        max_cpus=row[prefix + "max_cpus"],
+        preferred_at=row[prefix + "preferred_at"],
     )
 
 

@@ -51,7 +51,10 @@ CREATE TABLE volunteer (
     no_gpu             boolean NOT NULL DEFAULT false,
     max_jobs           int NOT NULL DEFAULT 0 CHECK (max_jobs >= 0),
     app_ids            int[] NOT NULL DEFAULT '{}',  -- chosen apps; empty = all
-    created_at         double precision NOT NULL
+    created_at         double precision NOT NULL,
+    no_cpu             boolean NOT NULL DEFAULT false,
+    max_cpus           int NOT NULL DEFAULT 0 CHECK (max_cpus >= 0),   -- of one job; 0 = any number
+    preferred_at       double precision              -- when beta to max_cpus were last changed; null = never
 );
 
 CREATE TABLE host (

@@ -20,6 +20,7 @@ from wire.messages import (
     UploadElement,
     WorkunitElement,
 )
+from wire.preferences import read_preferences
 from wire.scan import Tag, spans, value_of
 
 _OPEN = b"<scheduler_reply>"
@@ -49,6 +50,7 @@ def decode_reply(body: bytes) -> SchedulerReply:
         next_rpc_delay_s=_seconds(reply, "next_rpc_delay"),
         send_full_workload=_flag(reply, "send_full_workload"),
         dont_use_dcf=_flag(reply, "dont_use_dcf"),
+        preferences=read_preferences(reply),
         code_sign_key=_block(reply, "code_sign_key"),
         code_sign_key_signature=_block(reply, "code_sign_key_signature"),
         acks=_names(reply, "result_ack"),

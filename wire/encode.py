@@ -1,7 +1,7 @@
 """The reply to a client, as bytes. Pure. PROTOCOL 5.
 
-Order: head, acknowledgements, control, key, apps, files, app versions, workunits, results; what is referred
-to stands before what refers to it. Credit is not part of this project, so its elements are left out. Text
+Order: head, acknowledgements, control, preferences, key, apps, files, app versions, workunits, results; what is
+referred to stands before what refers to it. Credit is not part of this project, so its elements are left out. Text
 is escaped; numbers are written so that they are read back exactly.
 """
 
@@ -21,6 +21,7 @@ from wire.messages import (
     UploadElement,
     WorkunitElement,
 )
+from wire.preferences import render_preferences
 from wire.text import escape
 
 SCHEDULER_VERSION = 708  # of the reference scheduler whose replies these look like; clients want >= 507
@@ -34,6 +35,7 @@ def encode_reply(reply: SchedulerReply) -> bytes:
         _head(reply),
         *[f"<result_ack><name>{escape(name)}</name></result_ack>\n" for name in reply.acks],
         _control(reply),
+        render_preferences(reply.preferences) if reply.preferences is not None else "",
         _block("code_sign_key", reply.code_sign_key),
         _block("code_sign_key_signature", reply.code_sign_key_signature),
         *map(render_app, reply.apps),

@@ -219,6 +219,19 @@ class ResultElement:
 
 
 @quick_dataclass(frozen=True, slots=True)
+class ProjectPreferences:
+    """What the volunteer wants of this project; `app_ids` empty, `max_jobs` and `max_cpus` 0 stand for no wish."""
+
+    modified_at: Instant
+    no_cpu: bool = False
+    no_gpu: bool = False
+    beta: bool = False
+    max_jobs: int = 0
+    max_cpus: int = 0
+    app_ids: tuple[int, ...] = ()
+
+
+@quick_dataclass(frozen=True, slots=True)
 class SchedulerReply:
     """One answer. Elements are written in the order the client needs them."""
 
@@ -236,6 +249,7 @@ class SchedulerReply:
     next_rpc_delay_s: Seconds | None = None
     send_full_workload: bool = False
     dont_use_dcf: bool = False
+    preferences: ProjectPreferences | None = None  # None: the client keeps those it has
     code_sign_key: str = ""
     code_sign_key_signature: str = ""
     acks: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from domain.apps import Volunteer
 from domain.batches import Account, Submitter
-from domain.errors import AlreadyExistsError, NotFoundError
+from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.ordered_work import Permission
 from domain.units import AccountId, Instant, SubmitterId, VolunteerId
 from domain.volunteers import Credentials, VolunteerRecord
@@ -115,8 +115,10 @@ class MemoryVolunteers:
         found = self._registry.volunteers.values()
         return [one for one in found if one.volunteer.volunteer_id > (after or 0)][:limit]
 
-    async def set_volunteer(self, volunteer: Volunteer) -> None:
+    async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
         record = self._registry.volunteers.get(volunteer.volunteer_id)
+        if instead_of is not None and (record is None or record.volunteer.preferred_at != instead_of.preferred_at):
+            raise ConflictError("these preferences were changed elsewhere meanwhile")
         if record is None:
             raise NotFoundError("volunteer", volunteer.volunteer_id)
         changed = replace(
@@ -126,5 +128,15 @@ class MemoryVolunteers:
             no_gpu=volunteer.no_gpu,
             max_jobs=volunteer.max_jobs,
             apps=volunteer.apps,
+            no_cpu=volunteer.no_cpu,
+            max_cpus=volunteer.max_cpus,
+            preferred_at=volunteer.preferred_at,
         )
         self._registry.volunteers[volunteer.volunteer_id] = replace(record, volunteer=changed)
+
+    async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None:
+        record = self._registry.volunteers.get(volunteer_id)
+        if record is None:
+            raise NotFoundError("volunteer", volunteer_id)
+        kept = replace(record.credentials, password_salt=salt, password_hash=password_hash)
+        self._registry.volunteers[volunteer_id] = replace(record, credentials=kept)

@@ -6,7 +6,8 @@
 SELECT
     asked.position, volunteer.volunteer_id AS v_volunteer_id, volunteer.name AS v_name, volunteer.email AS v_email,
     volunteer.created_at AS v_created_at, volunteer.cross_project_id AS v_cross_project_id, volunteer.beta AS v_beta,
-    volunteer.no_gpu AS v_no_gpu, volunteer.max_jobs AS v_max_jobs, volunteer.app_ids AS v_app_ids, host.*,
+    volunteer.no_gpu AS v_no_gpu, volunteer.max_jobs AS v_max_jobs, volunteer.app_ids AS v_app_ids,
+    volunteer.no_cpu AS v_no_cpu, volunteer.max_cpus AS v_max_cpus, volunteer.preferred_at AS v_preferred_at, host.*,
     ARRAY(
         SELECT hav FROM host_app_version AS hav WHERE hav.host_id = host.host_id ORDER BY hav.app_version_id
     ) AS versions

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from domain.apps import Volunteer
-from domain.errors import AlreadyExistsError, NotFoundError
+from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.units import AccountId, AppId, Instant, VolunteerId
 from domain.volunteers import Credentials, VolunteerRecord
 from tests.builders import NOW, a_volunteer
@@ -120,13 +120,52 @@ async def test_a_volunteers_wishes_are_written_and_told_when_the_host_calls(stor
     host = await a_registered_host(store)
     view = await store.ledger.read(host.key())
     assert view.volunteer is not None
-    changed = replace(view.volunteer, name="Ada L.", beta=True, no_gpu=True, max_jobs=4, apps=(AppId(2), AppId(1)))
+    changed = replace(
+        view.volunteer,
+        name="Ada L.",
+        beta=True,
+        no_gpu=True,
+        max_jobs=4,
+        apps=(AppId(2), AppId(1)),
+        no_cpu=True,
+        max_cpus=3,
+        preferred_at=Instant(7.5),
+    )
 
     await store.volunteers.set_volunteer(replace(changed, created_at=Instant(5.0), email_hash="forged"))
 
     assert (await store.ledger.read(host.key())).volunteer == changed
     [record] = await store.volunteers.volunteers()
     assert record.volunteer == changed
+
+
+async def test_preferences_are_not_written_over_those_that_were_saved_meanwhile(store: Store) -> None:
+    host = await a_registered_host(store)
+    read = (await store.ledger.read(host.key())).volunteer
+    assert read is not None
+    first = replace(read, max_jobs=1, preferred_at=Instant(10.0))
+
+    await store.volunteers.set_volunteer(first, instead_of=read)
+    with pytest.raises(ConflictError):
+        await store.volunteers.set_volunteer(replace(read, max_jobs=2, preferred_at=Instant(11.0)), instead_of=read)
+
+    assert (await store.ledger.read(host.key())).volunteer == first
+    second = replace(first, max_jobs=2, preferred_at=Instant(12.0))
+    await store.volunteers.set_volunteer(second, instead_of=first)
+    assert (await store.ledger.read(host.key())).volunteer == second
+
+
+async def test_a_volunteers_new_password_leaves_the_account_key(store: Store) -> None:
+    host = await a_registered_host(store)
+    [before] = await store.volunteers.volunteers()
+
+    await store.volunteers.set_volunteer_password(host.volunteer_id, salt=b"s" * 16, password_hash=b"h" * 32)
+
+    [after] = await store.volunteers.volunteers()
+    assert after.credentials == replace(before.credentials, password_salt=b"s" * 16, password_hash=b"h" * 32)
+    assert (await store.ledger.read(host.key())).volunteer == before.volunteer
+    with pytest.raises(NotFoundError):
+        await store.volunteers.set_volunteer_password(VolunteerId(999), salt=b"", password_hash=b"")
 
 
 async def test_volunteers_are_listed_page_by_page(store: Store) -> None:

@@ -218,6 +218,7 @@ BY_KEY = {  # query -> the indexes it must use
     "sign_file": {"file_name_key"},
     "sign_unsigned_file": {"file_name_key"},
     "update_volunteer": {"volunteer_pkey"},
+    "update_volunteer_password": {"volunteer_pkey"},
     "volunteer_by_email": {"volunteer_email_key"},
 }
 

@@ -49,6 +49,12 @@ def test_cpus_refusal_names_both_numbers() -> None:
     check(fits_cpus(a_job_class(ncpus=4.5), asking, 0.0), RefusalCode.CPUS, "4.5", "has 4")
 
 
+def test_no_job_gets_more_cpus_than_the_volunteer_lends_one() -> None:
+    asking = an_asking(host=a_host(ncpus=8), volunteer=a_volunteer(max_cpus=2))
+    assert fits_cpus(a_job_class(ncpus=2.0), asking, 0.0) is None
+    check(fits_cpus(a_job_class(ncpus=3.0), asking, 0.0), RefusalCode.CPUS, "needs 3", "at most 2")
+
+
 def test_a_volunteer_who_selected_apps_gets_no_others() -> None:
     all_apps, some = an_asking(), an_asking(volunteer=a_volunteer(apps=(7, 8)))
     assert is_selected(an_app(), CPU, all_apps) is None
@@ -78,6 +84,12 @@ def test_a_volunteer_without_gpu_work_keeps_the_cpus_busy() -> None:
     asking = an_asking(volunteer=a_volunteer(no_gpu=True))
     check(device_refusal(a_want(NVIDIA), asking), RefusalCode.NO_GPU, "NVIDIA")
     assert device_refusal(a_want(CPU), asking) is None
+
+
+def test_a_volunteer_who_keeps_the_cpus_lends_the_gpus_still() -> None:
+    asking = an_asking(volunteer=a_volunteer(no_cpu=True))
+    check(device_refusal(a_want(CPU), asking), RefusalCode.NO_CPU, "no CPU work")
+    assert device_refusal(a_want(NVIDIA), asking) is None
 
 
 def test_hosts_alike_are_told_apart_by_system_and_vendor() -> None:

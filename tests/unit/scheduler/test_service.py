@@ -12,7 +12,7 @@ from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
 from domain.ordered_work import BatchPlace
 from domain.refusals import RefusalCode
-from domain.units import BatchId, HostId, Instant, Seconds
+from domain.units import AppId, BatchId, HostId, Instant, Seconds
 from feeder.array import JobArray
 from scheduler.asking import Asking
 from scheduler.choice import Choice
@@ -36,7 +36,7 @@ from tests.unit.scheduler.project import (
     texts_of,
 )
 from tests.worlds import RegisteredHost, a_registered_host, an_assignment, hash_of, the_version, waiting_of
-from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, ReportedResult
+from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, ProjectPreferences, ReportedResult
 
 # ---------------------------------------------------------------- first contact
 
@@ -549,6 +549,30 @@ async def test_programs_of_the_users_own_get_no_work_and_a_long_pause() -> None:
     assert names_of(reply) == [] and reply.app_versions == ()
     assert reply.messages[0].priority == "high" and "app_info.xml" in reply.messages[0].text
     assert reply.request_delay_s == 86400.0
+
+
+async def test_preferences_reach_the_client_with_every_reply_once_they_were_saved() -> None:
+    project = await a_project()
+    assert (await project.answer(a_request())).preferences is None
+    [record] = await project.store.volunteers.volunteers()
+    wanted = replace(record.volunteer, max_jobs=3, no_gpu=True, apps=(AppId(1),), preferred_at=Instant(NOW + 5.0))
+    await project.store.volunteers.set_volunteer(wanted)
+
+    for seqno in (1, 2):
+        reply = await project.answer(a_request(host_id=1, rpc_seqno=seqno))
+        assert reply.preferences == ProjectPreferences(Instant(NOW + 5.0), no_gpu=True, max_jobs=3, app_ids=(1,))
+
+
+async def test_an_app_that_the_volunteer_left_out_is_not_sent_and_the_client_is_told_so() -> None:
+    project = await a_project()
+    await project.submit(1)
+    [record] = await project.store.volunteers.volunteers()
+    await project.store.volunteers.set_volunteer(replace(record.volunteer, apps=(AppId(7),), preferred_at=NOW))
+
+    reply = await project.answer(a_request())
+
+    assert not reply.results
+    assert "app pi is not among the 1 app the volunteer selected" in texts_of(reply)
 
 
 async def test_the_database_is_searched_before_no_work_is_answered() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from domain.apps import CPU, NVIDIA, AppVersion
@@ -12,7 +13,7 @@ from domain.refusals import Refusal, RefusalCode
 from domain.units import DAY_S, AppVersionId, FlopPerSecond
 from scheduler.asking import Asking
 from scheduler.versions import Best, best_version, quota_left
-from tests.builders import LINUX, NOW, a_hav, a_host, a_plan_class, an_app, an_app_version
+from tests.builders import LINUX, NOW, a_hav, a_host, a_plan_class, a_volunteer, an_app, an_app_version
 from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking
 
 PLAIN = an_app_version()
@@ -53,6 +54,15 @@ def test_the_only_version_is_the_best_for_everything() -> None:
     assert found.for_gated is found.for_relaxed
     assert found.for_gated.version == PLAIN
     assert not found.for_gated.proven
+
+
+def test_a_version_for_more_cpus_than_the_volunteer_lends_is_not_used() -> None:
+    wide = version(2, plan_class=a_plan_class(name="mt", ncpus=4.0))
+    asking = an_asking(host=a_host(ncpus=8), volunteer=a_volunteer(max_cpus=2), catalogue=a_catalogue(PLAIN, wide))
+    assert numbered(best(asking)) == (PLAIN.app_version_id, PLAIN.app_version_id)
+    found = refusal(replace(asking, catalogue=a_catalogue(wide)))
+    assert found.code is RefusalCode.PLAN_CLASS
+    assert "uses 4 CPUs" in found.detail and "at most 2" in found.detail
 
 
 def test_the_fastest_version_is_the_best_for_gated_jobs() -> None:

@@ -202,6 +202,18 @@ def _some(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object
     return st.lists(strategy, max_size=2).map(tuple)
 
 
+WISHES = st.integers(0, 2**31 - 1)
+PREFERENCES = st.builds(
+    messages.ProjectPreferences,
+    modified_at=WHOLE_INSTANTS,
+    no_cpu=st.booleans(),
+    no_gpu=st.booleans(),
+    beta=st.booleans(),
+    max_jobs=WISHES,
+    max_cpus=WISHES,
+    app_ids=st.lists(WISHES, max_size=3).map(tuple),
+)
+
 REPLIES = st.builds(
     messages.SchedulerReply,
     master_url=TEXTS,
@@ -218,6 +230,7 @@ REPLIES = st.builds(
     next_rpc_delay_s=st.none() | SECONDS,
     send_full_workload=st.booleans(),
     dont_use_dcf=st.booleans(),
+    preferences=st.none() | PREFERENCES,
     code_sign_key=BLOCKS,
     code_sign_key_signature=BLOCKS,
     acks=_some(NAMES),

@@ -18,6 +18,7 @@ from wire.messages import (
     DownloadElement,
     FileRef,
     Message,
+    ProjectPreferences,
     ResultElement,
     SchedulerReply,
     UploadElement,
@@ -39,6 +40,7 @@ FULL = SchedulerReply(
     next_rpc_delay_s=Seconds(3600.0),
     send_full_workload=True,
     dont_use_dcf=True,
+    preferences=ProjectPreferences(Instant(1.7e9), no_gpu=True, beta=True, max_jobs=4, max_cpus=2, app_ids=(1, 3)),
     code_sign_key=VECTOR_KEY,
     code_sign_key_signature=VECTOR_SIGNATURE,
     acks=("old_0",),
@@ -91,7 +93,8 @@ def test_the_parts_stand_in_the_order_the_client_needs() -> None:
         *("scheduler_version", "master_url", "request_delay", "message", "message", "project_name", "user_name"),
         *("user_create_time", "email_hash", "cross_project_id", "hostid", "host_create_time"),
         *("result_ack", "next_rpc_delay", "send_full_workload", "dont_use_dcf", "result_abort"),
-        *("result_abort_if_not_started", "delete_file_info", "code_sign_key", "code_sign_key_signature"),
+        *("result_abort_if_not_started", "delete_file_info", "project_preferences"),
+        *("code_sign_key", "code_sign_key_signature"),
         *("app", "file_info", "file_info", "file_info", "app_version", "workunit", "result"),
     ]
 
