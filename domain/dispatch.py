@@ -15,6 +15,7 @@ from domain.havs import HavEvent
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held, Input, InstanceState, Output
 from domain.quick import quick_dataclass
+from domain.refusals import Whys
 from domain.reservations import Lease
 from domain.units import (
     AppId,
@@ -150,7 +151,7 @@ class RequestWrites:
     `host` holds the new description (with rpc_seqno and last_rpc_at), `known` the record as it was read: a
     description that says nothing new need not be written.
     `detach`: the host lost everything it held; those instances end as aborted. `lease` is made unless the host or the
-    batch has one.
+    batch has one. `refused` is why it was given no job, where it wanted one; without, what was kept of that stays.
     """
 
     host: Host
@@ -159,6 +160,7 @@ class RequestWrites:
     detach: bool = False
     known: Host | None = None
     lease: Lease | None = None
+    refused: Whys = ()
 
 
 @quick_dataclass(frozen=True, slots=True)

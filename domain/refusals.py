@@ -44,6 +44,9 @@ class RefusalCode(StrEnum):
     LOST_RACE = "lost_race"
 
 
+Whys = tuple[tuple[str, str], ...]  # codes with a sentence each, as they are kept
+
+
 @quick_dataclass(frozen=True, slots=True)
 class Refusal:
     """Why not: `code` labels metrics and console columns, `detail` is the sentence with both numbers.

@@ -17,7 +17,7 @@ from scheduler.admission import kinds_of
 from scheduler.asking import Asking
 from scheduler.choice import Choice, Chosen
 from scheduler.elements import JobToSend, chosen_job
-from scheduler.messages import Reasons, counts_as_empty
+from scheduler.messages import Reasons, counts_as_empty, kept_of
 from scheduler.ports import JobArray, Ledger
 
 MOST_ROUNDS = 6  # of choosing, when everything chosen was lost to other requests; 3 left one request in 8,000 without
@@ -94,8 +94,10 @@ class Giver:
         Those of jobs the host may not have (a sibling is there) are set aside for other hosts.
         """
         assignments = tuple([chosen.assignment for chosen in choice.chosen])
+        refused = () if assignments else kept_of(choice.reasons())
+        chosen_for = replace(writes, assignments=assignments, lease=choice.lease, refused=refused)
         try:
-            outcome = await self._ledger.write(replace(writes, assignments=assignments, lease=choice.lease))
+            outcome = await self._ledger.write(chosen_for)
         except BaseException:
             set_aside.extend(chosen.slot for chosen in choice.chosen)
             raise

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import Refusal, RefusalCode, Whys
 from domain.settings import SchedulerSettings
 from domain.units import DAY_S, HOUR_S, MINUTE_S, Seconds
 from scheduler.admission import Admission, HostCase
 from wire.messages import Message
 
 MOST_REASONS = 3
+MOST_CHARS = 300  # of a sentence that is kept
+NO_WORK = "there is none at the moment"
 HIGH = "high"
 NOTICE = "notice"
 
@@ -54,12 +56,11 @@ def why_no_work(reasons: Reasons, delay_s: Seconds) -> tuple[Message, ...]:
     >>> why_no_work(reasons, Seconds(300.0))[0].text
     'No work sent: needs 4 GB of memory, this computer offers 2 GB.'
     """
-    told = [code for code in reasons if code not in _UNSAID]
-    told.sort(key=lambda code: (-reasons[code][0], _PLACE[code]))
+    told = [code for code in _by_frequency(reasons) if code not in _UNSAID]
     if not told and any(code in reasons for code in _UNSAID):
         return ()
     if not told:
-        return (Message("No work sent: there is none at the moment."), _again(delay_s))
+        return (Message(f"No work sent: {_sentence(NO_WORK)}"), _again(delay_s))
     messages = [
         Message(
             f"{'Also' if position else 'No work sent'}: {_sentence(reasons[code][1])}",
@@ -68,6 +69,21 @@ def why_no_work(reasons: Reasons, delay_s: Seconds) -> tuple[Message, ...]:
         for position, code in enumerate(told[:MOST_REASONS])
     ]
     return (*messages, _again(delay_s))
+
+
+def kept_of(reasons: Reasons) -> Whys:
+    """What is kept of the reasons for those who look later: as many as are told, and those the client knows itself.
+
+    >>> kept_of({}), kept_of({RefusalCode.DISK: (1, "too little")})
+    ((('no_slots', 'there is none at the moment'),), (('disk', 'too little'),))
+    """
+    first = _by_frequency(reasons)[:MOST_REASONS]
+    return tuple([(code.value, reasons[code][1][:MOST_CHARS]) for code in first]) or ((RefusalCode.NO_SLOTS, NO_WORK),)
+
+
+def _by_frequency(reasons: Reasons) -> list[RefusalCode]:
+    """The most frequent first."""
+    return sorted(reasons, key=lambda code: (-reasons[code][0], _PLACE[code]))
 
 
 def reasons_of(refusal: Refusal) -> Reasons:

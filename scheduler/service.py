@@ -190,10 +190,11 @@ class RequestService:
 
     async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Given:
         """Commit the writes of a request that wants no jobs, or may have none."""
-        given = await self._giver.give(None, writes)
         if refusal is None:
-            return given
-        return replace(given, reasons=messages.reasons_of(refusal), refusals={refusal.code: 1})
+            return await self._giver.give(None, writes)
+        reasons = messages.reasons_of(refusal)
+        given = await self._giver.give(None, replace(writes, refused=messages.kept_of(reasons)))
+        return replace(given, reasons=reasons, refusals={refusal.code: 1})
 
     def _note(
         self, contact: Contact, case: str, host_id: HostId, given: Given, *, resent: int = 0, reports: int = 0

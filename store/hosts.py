@@ -99,11 +99,12 @@ def host_columns(writes: Sequence[RequestWrites]) -> list[list[object]]:
 
 def _line(write: RequestWrites) -> tuple[object, ...]:
     host = write.host
+    refused = encoded(write.refused) if write.refused else None
     if not is_news(host, write.known):
-        return (host.host_id, *said(host), *_NOTHING_NEW)
+        return (host.host_id, *said(host), *_NOTHING_NEW, refused)
     # arrays of arrays travel as JSON
     told = (encoded(value) if isinstance(value, list) else value for value in description(host))
-    return (host.host_id, *said(host), *told)
+    return (host.host_id, *said(host), *told, refused)
 
 
 def _differs(value: float, known: float) -> bool:

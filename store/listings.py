@@ -76,20 +76,7 @@ class PostgresListings:
         ]
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
-        return [
-            HeldInstance(
-                row["instance_id"],
-                row["job_id"],
-                row["batch_id"],
-                row["app_name"],
-                row["host_id"],
-                row["sent_at"],
-                row["due_at"],
-                row["est_runtime_s"],
-                row["tight"],
-            )
-            for row in await self._database.fetch("held_instances", host_id, limit)
-        ]
+        return [held_instance(row) for row in await self._database.fetch("held_instances", host_id, limit)]
 
     async def hosts(self, *, before: HostId | None, limit: int, email: str = "") -> Sequence[Host]:
         last = LAST_HOST_ID if before is None else before
@@ -98,6 +85,20 @@ class PostgresListings:
         else:
             found = await self._database.fetch("hosts_newest", last, limit)
         return [rows.host(row) for row in found]
+
+
+def held_instance(row: asyncpg.Record) -> HeldInstance:
+    return HeldInstance(
+        row["instance_id"],
+        row["job_id"],
+        row["batch_id"],
+        row["app_name"],
+        row["host_id"],
+        row["sent_at"],
+        row["due_at"],
+        row["est_runtime_s"],
+        row["tight"],
+    )
 
 
 def _listed(row: asyncpg.Record) -> ListedBatch:

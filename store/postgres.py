@@ -6,6 +6,7 @@ from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
 from store.access import PostgresAccess
 from store.applications import PostgresApplications
+from store.belongings import PostgresBelongings
 from store.checking import PostgresChecking
 from store.duties import DatabaseClock, DutyLocks
 from store.figures import PostgresFigures
@@ -69,6 +70,7 @@ class PostgresStore:
         self.ordering_rules = PostgresOrderingRules(database)
         self.reserving = PostgresReserving(database)
         self.listings = PostgresListings(database)
+        self.belongings = PostgresBelongings(database)
         self.process_reports = PostgresProcessReports(database)
         self.simulations = PostgresSimulations(database)
         self.clock = DatabaseClock(database)

@@ -79,7 +79,9 @@ CREATE TABLE host (
     cpu_vendor           text NOT NULL DEFAULT '',
     cpu_model            text NOT NULL DEFAULT '',
     client_version       int NOT NULL DEFAULT 0,
-    coprocessors         jsonb NOT NULL DEFAULT '[]'
+    coprocessors         jsonb NOT NULL DEFAULT '[]',
+    refused_at           double precision,           -- when it last wanted a job and was given none
+    refused              jsonb                       -- and why: [code, sentence], the most frequent first
 ) WITH (fillfactor = 80);
 CREATE INDEX host_by_volunteer ON host (volunteer_id, host_cpid, host_id);
 
@@ -314,6 +316,9 @@ CREATE INDEX instance_by_due ON instance (due_at) WHERE due_at IS NOT NULL;
 -- One instance of a job per volunteer, and so per host, which is one volunteer's for ever; unsent instances have neither.
 -- It also finds all instances of a job.
 CREATE UNIQUE INDEX instance_job_volunteer ON instance (job_id, volunteer_id);
+-- What a volunteer has sent back, or has not: those of the busy table.
+CREATE INDEX instance_of_volunteer ON instance (volunteer_id, sent_at, instance_id)
+WHERE state NOT IN ('unsent', 'in_progress', 'cancelled');
 
 CREATE TABLE instance_stderr (
     instance_id  bigint PRIMARY KEY,

@@ -16,6 +16,7 @@ from operations.console.ports import Listings, ProcessReports, Simulations
 from operations.ordering.ports import OrderingRules
 from operations.ports import Applications, History, Insight, People, SettingStore, Views, Volunteers
 from operations.relaxing import GateNotes
+from operations.site.ports import Belongings
 from scheduler.ports import Ledger
 from transfer.ports import UploadRecords
 
@@ -94,6 +95,8 @@ class Store(Protocol):
 
     @property
     def listings(self) -> Listings: ...
+    @property
+    def belongings(self) -> Belongings: ...
     @property
     def process_reports(self) -> ProcessReports: ...
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from store.memory.access import MemoryAccess
 from store.memory.applications import MemoryApplications
+from store.memory.belongings import MemoryBelongings
 from store.memory.forecasting import MemoryForecasting
 from store.memory.forecasts import MemoryForecasts
 from store.memory.history import MemoryHistory
@@ -62,6 +63,7 @@ class MemoryStore:
         self.ordering_rules = MemoryOrderingRules(work, book)
         self.reserving = MemoryReserving(registry, work, book)
         self.listings = MemoryListings(registry, work)
+        self.belongings = MemoryBelongings(work)
         self.process_reports = MemoryProcessReports()
         self.simulations = MemorySimulations()
 

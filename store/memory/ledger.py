@@ -100,6 +100,8 @@ class MemoryLedger:
         for assignment in writes.assignments:
             _check_instants(assignment)
         stored = self._work.put_host(writes.host)
+        if writes.refused and stored.host.last_rpc_at == writes.host.last_rpc_at:
+            stored.refused_at, stored.refused = writes.host.last_rpc_at, writes.refused
         made = [report for report in writes.reports if self._report(stored, report)]
         self._work.apply_events(report.hav_event for report in made if report.hav_event is not None)
         changed = {report.job_id for report in made}

@@ -77,7 +77,7 @@ class MemoryListings:
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
         rows = (row for job in self._work.jobs for row in job.instances)
-        held = [_held(row) for row in rows if row.host_id == host_id and row.state is InstanceState.IN_PROGRESS]
+        held = [held_instance(row) for row in rows if row.host_id == host_id and row.state is InstanceState.IN_PROGRESS]
         return sorted(held, key=lambda one: (one.due_at, one.instance_id))[:limit]
 
     async def hosts(self, *, before: HostId | None, limit: int, email: str = "") -> Sequence[Host]:
@@ -119,7 +119,7 @@ def _made_at(row: StoredInstance) -> Instant:
     return row.job.batch.new.created_at if row.created_at is None else row.created_at
 
 
-def _held(row: StoredInstance) -> HeldInstance:
+def held_instance(row: StoredInstance) -> HeldInstance:
     assert row.host_id is not None
     assert row.sent_at is not None
     assert row.due_at is not None

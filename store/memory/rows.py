@@ -13,6 +13,7 @@ from domain.batches import Batch, BatchCounts, BatchState
 from domain.dispatch import Upload
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held, Input, InstanceState, JobClass, JobState, instance_name
+from domain.refusals import Whys
 from domain.submission import NewBatch
 from domain.units import (
     AppId,
@@ -46,6 +47,8 @@ class StoredHost:
     havs: dict[AppVersionId, HostAppVersion] = field(default_factory=dict)
     held: dict[InstanceId, StoredInstance] = field(default_factory=dict)
     rpc_interval_s: Seconds | None = None  # decayed mean of the time between requests
+    refused_at: Instant | None = None  # when it last wanted a job and was given none,
+    refused: Whys = ()  # and why
 
 
 @dataclass(slots=True, eq=False)

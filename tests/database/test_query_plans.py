@@ -163,6 +163,11 @@ BY_KEY = {  # query -> the indexes it must use
     "active_totals": {"batch_in_order", "batch_count_pkey"},
     "waiting_instances": {"instance_fresh", "instance_urgent"},
     "held_instances": {"instance_on_host", "batch_pkey"},
+    "hosts_of_volunteer": {"host_by_volunteer", "instance_on_host"},
+    "host_of_volunteer": {"host_pkey", "instance_on_host"},
+    "held_of_volunteer": {"host_by_volunteer", "instance_on_host", "batch_pkey"},
+    "results_of_volunteer": {"instance_of_volunteer", "batch_pkey"},
+    "totals_of_volunteer": {"host_by_volunteer", "instance_on_host", "host_app_version_pkey"},
     "hosts_newest": {"host_pkey"},
     "hosts_of_email": {"volunteer_email_key", "host_by_volunteer"},
     # forecasts of completion: what is sampled is no key's

@@ -12,7 +12,7 @@ from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
 from domain.ordered_work import BatchPlace
 from domain.refusals import RefusalCode
-from domain.units import AppId, BatchId, HostId, Instant, Seconds
+from domain.units import AppId, BatchId, HostId, Instant, Seconds, VolunteerId
 from feeder.array import JobArray
 from scheduler.asking import Asking
 from scheduler.choice import Choice
@@ -573,6 +573,27 @@ async def test_an_app_that_the_volunteer_left_out_is_not_sent_and_the_client_is_
 
     assert not reply.results
     assert "app pi is not among the 1 app the volunteer selected" in texts_of(reply)
+
+
+async def test_why_a_computer_got_no_job_is_kept_for_its_owner_until_it_is_refused_again() -> None:
+    project = await a_project()
+    await project.answer(a_request())
+    own = await project.store.belongings.host(VolunteerId(1), HostId(1))
+    assert (own.refused_at, own.refused) == (NOW, (("no_slots", "no job is ready to be sent at the moment"),))
+    await project.submit(1)
+
+    for at, changes in ((1.0, {}), (2.0, {"cpu_req_s": Seconds(0.0)})):  # given one, then none wanted
+        project.clock.at = Instant(NOW + at)
+        await project.answer(a_request(host_id=1, rpc_seqno=int(at), **changes))
+        assert await project.store.belongings.host(VolunteerId(1), HostId(1)) == replace(
+            own, host=(await project.store.views.host(HostId(1)))[0], in_progress=1
+        )
+
+    project.clock.at = Instant(NOW + 3.0)
+    await project.answer(a_request(host_id=1, rpc_seqno=3, dont_send_work=True))
+    own = await project.store.belongings.host(VolunteerId(1), HostId(1))
+    assert own.refused == (("no_new_tasks", "the computer's owner wants no new tasks"),)
+    assert own.refused_at == NOW + 3.0
 
 
 async def test_the_database_is_searched_before_no_work_is_answered() -> None:
