@@ -146,7 +146,7 @@ class Host:
         return await self.bring(task.upload_url, encode_size_query(SizeQuery(name)))
 
     async def bring(self, url: str, body: bytes) -> UploadReply:
-        async with self.http.post(url, data=body) as response:
+        async with self.http.post(url, data=BytesIO(body)) as response:
             assert response.status == 200, await response.text()
             return decode_upload_reply(await response.read())
 

@@ -1,0 +1,153 @@
+"""deploy/nginx/muster.conf in front of a worker: a stock client's request, files both ways, what stays inside."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from domain.units import Seconds
+from operations.accounts import AccountKeys
+from operations.crowd.volunteer import tasks_of
+from tests.acceptance.host import Host
+from tests.acceptance.server import PROGRAM, LiveServer, live_server
+from tests.e2e.stock_client import free_port
+from tests.unit.wire import captured
+from transfer.keys import load_keys
+
+NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+CONF = Path(__file__).parents[2] / "deploy/nginx/muster.conf"
+FIRST_CONTACT = 7  # the number of a captured request
+RESULT = b"3.14159 " * 400_000
+
+pytestmark = pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install nginx-light")
+
+MAIN = """user root;
+pid {folder}/pid;
+error_log {folder}/error.log;
+events {{}}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  include {folder}/muster.conf;
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """A project behind nginx: `server` is the worker itself, `http` a session that trusts the certificate."""
+
+    server: LiveServer
+    http: aiohttp.ClientSession
+    url: str
+    plain_url: str
+
+
+def written(folder: Path, *, worker: str, plain: int, tls: int) -> Path:
+    """The example with other ports and a certificate made for this test; everything else as it is shipped."""
+    made = f"-keyout {folder}/privkey.pem -out {folder}/fullchain.pem"
+    command = f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=muster -addext subjectAltName=IP:127.0.0.1 {made}"
+    subprocess.run(command.split(), check=True, capture_output=True, timeout=60)
+    text = re.sub(r"^ *listen \[::\].*\n", "", CONF.read_text(), flags=re.MULTILINE)
+    for shipped, here in (
+        ("server 127.0.0.1:8080", f"server {worker}"),
+        ("listen 80;", f"listen 127.0.0.1:{plain};"),
+        ("listen 443 ", f"listen 127.0.0.1:{tls} "),
+        ("/etc/ssl/muster", str(folder)),
+    ):
+        assert shipped in text
+        text = text.replace(shipped, here)
+    (folder / "muster.conf").write_text(text)
+    (folder / "nginx.conf").write_text(MAIN.format(folder=folder))
+    return folder / "nginx.conf"
+
+
+@pytest.fixture
+async def front(tmp_path: Path, keys_dir: Path) -> AsyncIterator[FrontEnd]:
+    folder = tmp_path / "nginx"
+    folder.mkdir()
+    plain, tls = free_port(), free_port()
+    url = f"https://127.0.0.1:{tls}/"
+    async with live_server(tmp_path, keys_dir, settings={"project.url": url}) as server:
+        [worker] = server.workers
+        conf = written(folder, worker=worker.url.removeprefix("http://").rstrip("/"), plain=plain, tls=tls)
+        nginx = [str(NGINX), "-p", str(folder), "-c", str(conf)]
+        started = subprocess.run(
+            nginx, capture_output=True, text=True, timeout=30, check=False
+        )  # returns when it listens
+        assert started.returncode == 0, started.stderr
+        trusted = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=folder / "fullchain.pem"))
+        try:
+            async with aiohttp.ClientSession(connector=trusted) as http:
+                yield FrontEnd(server, http, url, f"http://127.0.0.1:{plain}/")
+        finally:
+            subprocess.run([*nginx, "-s", "stop"], check=True, timeout=30)
+
+
+async def a_host(front: FrontEnd) -> Host:
+    """A computer that reaches the project through the front end alone."""
+    host = await front.server.add_host()
+    host.http, host.scheduler_url = front.http, f"{front.url}scheduler"
+    return host
+
+
+async def test_a_stock_clients_request_work_and_files_go_through_the_front_end(front: FrontEnd) -> None:
+    await front.server.add_app()
+    batch_id = await front.server.submit(jobs={"count": 2, "outputs": [{"name": "out", "max_bytes": len(RESULT)}]})
+    host = await a_host(front)
+    body = re.sub(rb"(<authenticator>)\w+", rb"\g<1>" + host.authenticator.encode(), captured.request(FIRST_CONTACT))
+
+    status, reply = await host.post(body)
+    reply_with_work = await host.call(cpu_req_s=Seconds(1.0), cpu_req_instances=1.0)
+    [task] = tasks_of(reply_with_work)
+    [program] = [await host.download(one) for one in reply_with_work.downloads if one.name == task.main_program]
+    cut = await host.upload(task, RESULT, cut_at=1_500_000)
+    offset = (await host.size(task)).file_size
+    assert offset is not None
+    rest = await host.upload(task, RESULT, offset=offset)
+    await host.work(task, RESULT)
+    await front.server.validate()
+
+    assert (status, b"<hostid>" in reply) == (200, True)
+    assert task.upload_url.startswith(front.url)
+    assert program == PROGRAM
+    assert (cut.status, offset, rest.status) == (1, 1_500_000, 0)
+    assert (await front.server.batch(batch_id))["jobs_validated"] == 1  # the captured client has the other
+
+
+async def test_strangers_get_pages_and_nothing_of_the_operators(front: FrontEnd) -> None:
+    seen = {}
+    for path in ("", "console/sign-in", "api/v1/openapi.json", "metrics", "healthz", "readyz"):
+        async with front.http.get(front.url + path) as reply:
+            seen[path] = reply.status
+
+    assert [path for path, status in seen.items() if status == 404] == ["metrics", "healthz", "readyz"]
+    assert {status for path, status in seen.items() if path not in ("metrics", "healthz", "readyz")} == {200}
+
+
+async def test_who_comes_without_tls_is_sent_on_and_loses_nothing(front: FrontEnd) -> None:
+    """A client that posts to the plain address posts the same to the other one."""
+    body = captured.request(FIRST_CONTACT)
+
+    async with front.http.post(f"{front.plain_url}scheduler", data=body, allow_redirects=False) as reply:
+        assert (reply.status, reply.headers["Location"]) == (308, "https://127.0.0.1/scheduler")
+
+
+async def test_progress_comes_at_once_and_a_request_keeps_its_id(front: FrontEnd) -> None:
+    await front.server.add_app()
+    batch_id = await front.server.submit()
+    token = AccountKeys(load_keys(front.server.project.keys_dir).account_secret).api_token()
+    headers = {"Authorization": f"Bearer {token}", "X-Request-ID": "asked-by-a-test"}
+
+    async with front.http.get(f"{front.url}api/v1/batches/{batch_id}/events", headers=headers) as stream:
+        first = await stream.content.readline()  # how soon to come again, then the first event
+        assert (stream.headers["X-Request-ID"], first.split(b":")[0]) == ("asked-by-a-test", b"retry")
