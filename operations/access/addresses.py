@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web
 
 MOST_CHARS = 100
+REMEMBERED = 10_000  # addresses that are not read anew with every request
+FORWARDED = "X-Forwarded-For"
 LOOPBACK = "127.0.0.0/8, ::1"
 ADDRESS = web.RequestKey("address", str)
 
@@ -23,14 +26,14 @@ class Proxies:
 
     def __init__(self, listed: str = LOOPBACK) -> None:
         self._listed = ""
-        self._networks: tuple[Network, ...] = ()
+        self._has: Callable[[str], bool] = partial(_within, ())
         self.follow(listed)
 
     def follow(self, listed: str) -> None:
         """Believe these from now on. What is no network is logged and left out."""
         if listed != self._listed:
             self._listed = listed
-            self._networks = tuple(_networks(listed))
+            self._has = lru_cache(REMEMBERED)(partial(_within, tuple(_networks(listed))))
 
     def has(self, address: str) -> bool:
         """Whether it is the address of a proxy that is believed.
@@ -38,11 +41,7 @@ class Proxies:
         >>> Proxies("10.0.0.0/8").has("10.1.2.3"), Proxies("10.0.0.0/8").has("192.0.2.7")
         (True, False)
         """
-        try:
-            found = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        return any(found in network for network in self._networks)
+        return self._has(address)
 
 
 def address_of(request: web.Request, proxies: Proxies | None = None) -> str:
@@ -55,7 +54,9 @@ def address_of(request: web.Request, proxies: Proxies | None = None) -> str:
         return request[ADDRESS]
     proxies = proxies or _FROM_HERE
     address = request.remote or ""
-    forwarded = [one.strip() for one in ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")]
+    if FORWARDED not in request.headers:
+        return address[:MOST_CHARS]
+    forwarded = [one.strip() for one in ",".join(request.headers.getall(FORWARDED)).split(",")]
     while forwarded and (not address or proxies.has(address)):
         before = forwarded.pop()
         if not before:
@@ -72,6 +73,15 @@ def _networks(listed: str) -> Iterator[Network]:
             log.warning("no network, so not believed", setting="server.trusted_proxies", got=text)
 
 
+def _within(networks: tuple[Network, ...], address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return any(found in network for network in networks)
+
+
+@lru_cache(REMEMBERED)
 def network_of(address: str) -> str:
     """What one caller has of addresses: one of IPv4, a /64 of IPv6.
 
