@@ -1,11 +1,13 @@
 """Which waiting jobs are behind which gate, with thresholds as they are and as they would be? Pure.
 
 The gate in front of a job depends on the host that asks (DESIGN section 5, rows 2 to 5). Here it is the one that an
-idle host of the app's median speed would meet; the rule itself is the scheduler's.
+idle host of the app's median speed would meet; what such a host is sent in its turn is behind none (decision 36). The
+rule itself is the scheduler's.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +16,6 @@ from domain.catalogue import Catalogue
 from domain.insight import WaitingBatch
 from domain.jobs import JobClass
 from domain.ranking import CutPoints, Gate, Percentile
-from domain.refusals import Refusal
 from domain.settings import DeadlineSettings
 from domain.units import AppId, Flop, Instant, JobClassId, Seconds
 from scheduler.deadline import assign_due_at
@@ -22,7 +23,7 @@ from scheduler.due import Due, Moment
 from scheduler.gates import reachable
 from scheduler.runtime import runtime_behind_s
 
-BEST = Percentile(float("inf"))  # opens every gate, so that the gate is what is found out
+NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # one opens no gate, the other every one
 TypeOf = tuple[AppId, ProcessorType]
 
 
@@ -93,20 +94,24 @@ def _typical(
     is_accelerated: bool,
     now: Instant,
 ) -> Due | None:
-    """The due date an idle host of median speed would be given if it opened every gate."""
+    """The due date of an idle host of median speed that has the least percentile it is given one with."""
     safe_s = Seconds(min(safe_runtime_s or 0.0, one.delay_bound_s))
-    due = assign_due_at(
-        Moment(now, Seconds(0.0), Seconds(0.0), BEST),
-        one.batch,
-        _job_class(one),
-        runtime_s=runtime_behind_s(safe_s, cuts, settings),
-        safe_runtime_s=safe_s,
-        retry=retry,
-        cuts=cuts,
-        settings=reachable(settings, cuts),
-        low_turnaround=True if is_accelerated else None,
-    )
-    return None if isinstance(due, Refusal) else due
+    held = reachable(settings, cuts)
+    for percentile in (NEWCOMER, Percentile(held.p_retry), BEST):
+        due = assign_due_at(
+            Moment(now, Seconds(0.0), Seconds(0.0), percentile),
+            one.batch,
+            _job_class(one),
+            runtime_s=runtime_behind_s(safe_s, cuts, settings),
+            safe_runtime_s=safe_s,
+            retry=retry,
+            cuts=cuts,
+            settings=held,
+            low_turnaround=True if is_accelerated else None,
+        )
+        if isinstance(due, Due):
+            return due
+    return None
 
 
 def _job_class(one: WaitingBatch) -> JobClass:

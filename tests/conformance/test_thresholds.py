@@ -18,7 +18,7 @@ from domain.units import HOUR_S, BatchId, Instant, later
 from operations.thresholds.keys import changes_of
 from operations.thresholds.preview import TypePreview, WaitPreview
 from operations.thresholds.service import Preview, Thresholds
-from operations.thresholds.shown import preview_as_text
+from operations.thresholds.shown import preview_as_json, preview_as_text
 from scheduler.gates import percentile_of
 from tests.builders import NOW
 from tests.conformance.test_host_statistics import a_result, one_sample_is_enough, ranked
@@ -119,14 +119,15 @@ async def test_jobs_behind_a_gate_wait_for_the_calls_of_those_who_pass(store: St
 async def test_each_gate_has_a_line_of_its_own(store: Store) -> None:
     version = await a_registered_version(store)
     hosts = await ranked_hosts(store, version)
-    await a_submitted_batch(store, jobs=4, qos=QoS.AFAP)
+    await a_submitted_batch(store, jobs=4, qos=QoS.SHORT_DEADLINE, deadline_at=NOW)
+    await a_submitted_batch(store, jobs=7, qos=QoS.AFAP)  # sent to every host in its turn: waits for none
     retried = await a_submitted_batch(store, jobs=3)
     await a_retry(store, hosts[0], retried.batch_id)
 
     waits = (await previewed(store, ("p_retry", 0.4))).waits
 
-    assert [(one.gate, one.jobs) for one in waits] == [(Gate.AFAP, 4), (Gate.RETRY, 1)]
-    assert [(one.old.threshold, one.new.threshold) for one in waits] == [(0.5, 0.5), (0.5, 0.4)]
+    assert [(one.gate, one.jobs) for one in waits] == [(Gate.RETRY, 1), (Gate.TIGHT, 4)]
+    assert [(one.old.threshold, one.new.threshold) for one in waits] == [(0.5, 0.4), (0.9, 0.9)]
 
 
 async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None:
@@ -142,15 +143,15 @@ async def test_while_nobody_is_ranked_newcomers_pass_the_gates_they_can_reach(st
     await a_registered_version(store)
     host = await a_registered_host(store, last_rpc_at=NOW)
     await call(store, host)
-    await a_submitted_batch(store, jobs=5, qos=QoS.AFAP)
+    await a_submitted_batch(store, jobs=5, qos=QoS.SHORT_DEADLINE, deadline_at=NOW)
 
-    found = await previewed(store, ("p_afap", 0.6))
+    found = await previewed(store, ("p_tight", 0.6))
 
     [one] = found.types
     assert (one.rows, one.newcomers, one.small_population) == (0, 1, True)
-    [afap] = [each for each in one.gates if each.gate is Gate.AFAP]
-    assert (afap.old.newcomers, afap.new.newcomers) == (1, 1)
-    assert (afap.new.asked, afap.new.threshold) == (0.6, 0.5)  # nobody can reach more yet
+    [tight] = [each for each in one.gates if each.gate is Gate.TIGHT]
+    assert (tight.old.newcomers, tight.new.newcomers) == (1, 1)
+    assert (tight.new.asked, tight.new.threshold) == (0.6, 0.5)  # nobody can reach more yet
     [wait] = found.waits
     assert wait.old.send_s == pytest.approx(5 * HOUR_S)
 
@@ -206,7 +207,7 @@ async def test_cut_points_too_old_to_judge_by_are_left_out_as_of_every_decision(
     assert [(one.small_population, one.rows) for one in (*found.types, *stale.types)] == [(False, 20), (True, 20)]
     assert found.stale_cut_points == []
     assert [(one["app"], one["processor_type"]) for one in stale.stale_cut_points] == [("pi", CPU)]
-    assert "pi cpu: hosts were last ranked" in preview_as_text(stale)
+    assert "pi cpu: hosts were last ranked" in preview_as_text(preview_as_json(stale))
 
 
 async def test_jobs_of_an_accelerated_batch_wait_for_calls_of_low_turnaround_hosts(store: Store) -> None:

@@ -13,7 +13,7 @@ from domain.batches import BatchCounts, QoS
 from domain.errors import InvalidInputError
 from domain.insight import WaitingBatch
 from domain.ranking import Gate
-from domain.settings import DeadlineRule, DeadlineSettings
+from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.units import AppId, HostId, Seconds, later
 from operations.thresholds.keys import changes_of, full_key
 from operations.thresholds.waiting import BehindGate, behind_gates
@@ -22,11 +22,12 @@ from tests.unit.scheduler.arrays import a_catalogue, some_cuts
 
 DAY_S = 86400.0
 OLD = DeadlineSettings()
+TABLE = DeadlineSettings(afap=AfapPolicy.TABLE)
 
 
-def waiting(*, retries: int = 0, **changes: Any) -> WaitingBatch:
+def waiting(*, retries: int = 0, validated: int = 0, **changes: Any) -> WaitingBatch:
     """A batch of 10 unsent instances."""
-    batch = a_batch(counts=BatchCounts(jobs_total=10, unsent=10), **changes)
+    batch = a_batch(counts=BatchCounts(jobs_total=10, unsent=10, jobs_validated=validated), **changes)
     return WaitingBatch(batch, retries, Seconds(7 * DAY_S))
 
 
@@ -43,15 +44,38 @@ def due_in(days: float) -> WaitingBatch:
 @pytest.mark.parametrize(
     ("one", "gate", "threshold"),
     [
-        (waiting(qos=QoS.AFAP), Gate.AFAP, 0.5),
         (due_in(0.5), Gate.TIGHT, 0.9),
         (due_in(-1.0), Gate.TIGHT, 0.9),
         (due_in(1.2), Gate.LATE, 0.5),
     ],
-    ids=["afap without a forecast", "due before it is done", "past", "too late for a retry"],
+    ids=["due before it is done", "past", "too late for a retry"],
 )
 def test_first_instances_are_behind_the_gate_of_their_row(one: WaitingBatch, gate: Gate, threshold: float) -> None:
     assert behind(one) == {BehindGate(AppId(1), gate, ((CPU, threshold, threshold),)): 10}
+
+
+def test_afap_work_is_behind_its_gate_by_the_table() -> None:
+    assert behind(waiting(qos=QoS.AFAP), TABLE) == {BehindGate(AppId(1), Gate.AFAP, ((CPU, 0.5, 0.5),)): 10}
+
+
+def test_afap_work_that_every_host_is_sent_in_its_turn_is_behind_no_gate() -> None:
+    assert behind(waiting(qos=QoS.AFAP)) == {}
+
+
+def test_afap_work_that_only_good_hosts_may_have_is_behind_their_gate() -> None:
+    afap = BehindGate(AppId(1), Gate.AFAP, ((CPU, 0.5, 0.5),))
+    no_time_for_a_retry = waiting(qos=QoS.AFAP, completion_at=later(NOW, 1.2 * DAY_S), validated=5)
+
+    assert behind(no_time_for_a_retry) == {afap: 10}
+    assert behind(waiting(qos=QoS.AFAP), replace(OLD, afap_turn_factor=1.5)) == {afap: 10}
+
+
+def test_retries_of_afap_work_are_behind_the_gate_of_retries_alone() -> None:
+    retries = replace(waiting(qos=QoS.AFAP), retries_unsent=10)
+
+    assert behind(retries, p_retry=0.4) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.4),)): 10}
+    assert behind(retries, p_afap=0.9) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.5),)): 10}
+    assert behind(retries, TABLE, p_afap=0.9) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.9),)): 10}
 
 
 @pytest.mark.parametrize("one", [waiting(), due_in(3.0)], ids=["throughput", "in good time"])
