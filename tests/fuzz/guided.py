@@ -1,7 +1,8 @@
 """One process, one target, inputs led by coverage: `python -m tests.fuzz.guided TARGET RUNS SEED FOLDER`.
 
 Half of the inputs are mutated by who knows the grammar, half by libFuzzer. A finding is saved in FOLDER/findings and
-the run goes on; a hang without end and a crash of the interpreter end it, and leave a file of libFuzzer's there.
+the run goes on; a crash of the interpreter, or a library that never returns, ends it and leaves a file of
+libFuzzer's there.
 FOLDER/TARGET.json has what was done so far.
 """
 
@@ -16,7 +17,8 @@ from typing import Any
 
 from tests.fuzz.plan import PLAN
 
-ENDLESS_S = 60
+STUCK_S = 3600  # by the wall clock, in which a process may have been stopped; the processor's time counts before that
+MOST_BYTES = 16 * 1024  # longer ones have tests of their own (test_giants); what takes long to read is tried seldom
 MOST_MIB = 4096
 NOTED_EVERY = 2000
 TOLD_EVERY = 20  # findings
@@ -42,7 +44,7 @@ def main(name: str, runs: int, seed: int, folder: Path) -> None:
 
     def one(raw: bytes) -> None:
         state["executions"] += 1
-        found = watch.tried(name, run, raw)
+        found = watch.tried(name, run, raw, endless_s=watch.ENDLESS_S)
         if found is not None:
             found.save(folder / "findings")
             if found.name not in kinds:
@@ -64,8 +66,9 @@ def main(name: str, runs: int, seed: int, folder: Path) -> None:
     options = [
         f"-runs={runs}",
         f"-seed={seed}",
-        f"-max_len={mutations.MOST_BYTES}",
-        f"-timeout={ENDLESS_S}",
+        f"-max_len={MOST_BYTES}",
+        f"-timeout={STUCK_S}",
+        "-verbosity=0",
         f"-rss_limit_mb={MOST_MIB}",
         f"-artifact_prefix={folder / 'findings'}/{name}-",
     ]

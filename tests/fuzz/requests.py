@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from aiohttp import StreamReader, web
@@ -20,7 +21,10 @@ class Requests:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._protocol = BaseProtocol(loop)
         self._loop = loop
-        self._first = make_mocked_request("GET", "/", loop=loop)
+        nobody = SimpleNamespace(
+            peername=None, sockname=None, ssl_context=None
+        )  # a mock would take longer than the request
+        self._first = make_mocked_request("GET", "/", loop=loop, protocol=nobody)
 
     def of(self, method: str, url: URL, body: bytes, *, in_path: Mapping[str, str] | None = None) -> web.Request:
         """One request, its body there to the end."""

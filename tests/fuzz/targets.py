@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.fuzz.api import api_seeds, api_target
 from tests.fuzz.scheduling import answer_seeds, answer_target, decode_target
+from tests.fuzz.short import shortened
 from tests.fuzz.uploading import upload_seeds, upload_target
 from tests.fuzz.watch import Run
+from wire.decode import decode_request
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 FINDINGS = Path(__file__).parent / "findings"
+WHOLE_OF = 6  # one request in so many is kept as it came
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,11 @@ def captured(opening: bytes) -> list[bytes]:
     return [body for body in bodies if body.lstrip().startswith(opening)]
 
 
-def scheduler_requests() -> list[bytes]:
-    return captured(b"<scheduler_request>")
+@cache
+def scheduler_requests() -> tuple[bytes, ...]:
+    """What is read of each, and some of them whole."""
+    whole = captured(b"<scheduler_request>")
+    return (*(shortened(raw, decode_request) for raw in whole), *whole[::WHOLE_OF])
 
 
 TARGETS: Mapping[str, Target] = {

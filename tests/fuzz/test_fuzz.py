@@ -10,8 +10,10 @@ import pytest
 from tests.fuzz.__main__ import turns
 from tests.fuzz.mutations import mutate
 from tests.fuzz.plan import PLAN
-from tests.fuzz.targets import FINDINGS, TARGETS
+from tests.fuzz.short import shortened
+from tests.fuzz.targets import FINDINGS, TARGETS, captured
 from tests.fuzz.watch import Finding, tried
+from wire.decode import decode_request
 from wire.errors import ProtocolError
 
 RUNS = {"decode": 1500, "answer": 300, "upload": 400, "api": 600}
@@ -75,6 +77,25 @@ def test_a_crash_a_hang_and_a_hoard_are_found(tmp_path: Path) -> None:
     assert crash.save(tmp_path).read_bytes() == b"crash"
     smaller = Finding(crash.target, crash.kind, crash.what, b"c")
     assert smaller.save(tmp_path).read_bytes() == b"c"  # the smallest input of a kind is kept
+
+
+def test_what_never_ends_is_given_up_and_the_next_input_has_its_turn() -> None:
+    def endless(raw: bytes) -> None:
+        while raw:
+            pass
+
+    found = [tried("decode", endless, raw, endless_s=0.05) for raw in (b"endless", b"")]
+
+    assert [one and one.kind for one in found] == ["endless", None]
+
+
+def test_short_requests_say_all_that_is_read_of_whole_ones() -> None:
+    whole = captured(b"<scheduler_request>")
+
+    short = [shortened(raw, decode_request) for raw in whole[:5]]
+
+    assert [decode_request(raw) for raw in short] == [decode_request(raw) for raw in whole[:5]]
+    assert sum(map(len, short)) < sum(map(len, whole[:5])) / 2
 
 
 def test_every_target_has_its_turns() -> None:

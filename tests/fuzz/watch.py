@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import resource
+import signal
 import time
 import traceback
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MOST_S = 0.1
+ENDLESS_S = 60.0
 MOST_BYTES = 50 * 1024 * 1024
 AGAIN = 3
 
@@ -26,14 +28,14 @@ class Finding:
     """An input that was not dealt with as it should be."""
 
     target: str
-    kind: str  # crash, hang or memory
+    kind: str  # crash, hang, endless or memory
     what: str
     raw: bytes
 
     @property
     def name(self) -> str:
         """One file name for all inputs that break at the same place, so that a million of them are few findings."""
-        place = self.what if self.kind == "crash" else self.target
+        place = self.what if self.kind in ("crash", "endless") else self.target
         return f"{self.kind}-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
 
     def save(self, folder: Path) -> Path:
@@ -47,14 +49,35 @@ class Finding:
         return path
 
 
-def tried(target: str, run: Run, raw: bytes) -> Finding | None:
-    """Run it once (more often when it is slow); None when all was well."""
+class EndlessError(BaseException):
+    """An input has had a minute of the processor; nothing takes this for an error of its own."""
+
+
+def end_what_is_endless(within_s: float = ENDLESS_S) -> None:
+    """Have `tried` give up an input after so much processor time of this process; a stopped process is not blamed."""
+
+    def give_up(number: int, frame: object) -> None:
+        raise EndlessError
+
+    signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, within_s)
+
+
+def tried(target: str, run: Run, raw: bytes, *, endless_s: float = 0.0) -> Finding | None:
+    """Run it once (more often when it is slow); None when all was well. `endless_s` 0: for as long as it takes."""
     before_bytes = peak_bytes()
     began_s = time.process_time()
+    if endless_s:
+        end_what_is_endless(endless_s)
     try:
         run(raw)
     except Exception as error:
         return Finding(target, "crash", where(error), raw)
+    except EndlessError as error:
+        return Finding(target, "endless", where(error), raw)
+    finally:
+        if endless_s:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
     took_s = time.process_time() - began_s
     more_bytes = peak_bytes() - before_bytes
     if more_bytes > MOST_BYTES:
