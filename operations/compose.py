@@ -56,6 +56,7 @@ from scheduler.service import Ports as SchedulerPorts
 from store.postgres import PostgresStore, open_store
 from store.shards import PostgresShards
 from store.waiting import MARK_AGAIN_S
+from store.submissions import FINISH_ABORTS_S
 from transfer.keys import ServingKeys, load_keys
 
 Loop = Callable[[], Coroutine[None, None, None]]
@@ -263,6 +264,7 @@ async def build_background(
                 ("marks of batches", store.waiting.mark_again, lambda: MARK_AGAIN_S),
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
+                ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),
             )
         )
         status = BackgroundStatus(board or OwnBoard(), store=store, duties=duties, clock=clock)

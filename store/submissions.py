@@ -13,7 +13,19 @@ from domain.jobs import InstanceState, JobClass
 from domain.limits import Quantity, Scope
 from domain.ordered_work import SubmissionOrder
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
-from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId, later, shard_of
+from domain.units import (
+    DAY_S,
+    AccountId,
+    AppId,
+    BatchId,
+    Instant,
+    JobClassId,
+    JobId,
+    Seconds,
+    SubmitterId,
+    later,
+    shard_of,
+)
 from priority.refunds import abort_refund
 from store import order_rows, rows
 from store.counters import CountChanges
@@ -24,6 +36,7 @@ from store.queries import load
 
 KEYS_AT_ONCE: Final = 1000  # of those that are long past
 CHUNK: Final = 10_000  # jobs or instances per round trip
+FINISH_ABORTS_S: Final = Seconds(60.0)  # between two looks for aborts that were broken off
 ACTIVE_SUBMITTER_S = 30 * DAY_S  # who has submitted within this has a part in the shares
 ACTIVE_HOST_S = 7 * DAY_S
 LEAST_SHARES = 1e-9  # of a submitter with none: its logical time still moves
@@ -194,18 +207,27 @@ class PostgresSubmissions:
 
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
         """In small transactions: first the batch ends and its submitter's logical time is refunded, then its jobs end,
-        then what is left unsent.
+        then what is left unsent: a million jobs in one would keep their reports waiting.
 
-        Broken off half-way, nothing of the batch is given out, and a second call finishes the work.
+        Broken off half-way, nothing of the batch is given out; `finish_aborts` finishes the work, or a second call.
         """
         await self._database.in_transaction(partial(_end, batch_id=batch_id, now=now))
         batch = await self._batch(batch_id)
         if batch.state != "aborted":
             return batch
-        await self._cancel_unsent(batch_id)
-        await self._cancel_jobs(batch_id, batch.ended_at or now)
-        await self._cancel_unsent(batch_id)  # made while the jobs were still open
+        await self._finish_abort(batch_id, batch.ended_at or now)
         return await self._batch(batch_id)
+
+    async def finish_aborts(self) -> int:
+        """Finish aborts that were broken off; returns how many batches were aborted whole then."""
+        unfinished = await self._database.fetch("unfinished_aborts")
+        return sum([await self._finish_abort(row["batch_id"], row["ended_at"]) for row in unfinished])
+
+    async def _finish_abort(self, batch_id: BatchId, ended_at: Instant) -> bool:
+        await self._cancel_unsent(batch_id)
+        await self._cancel_jobs(batch_id, ended_at)
+        await self._cancel_unsent(batch_id)  # made while the jobs were still open
+        return await self._database.fetch_one("forget_abort", batch_id) is not None
 
     async def _cancel_unsent(self, batch_id: BatchId) -> None:
         step = change_counts(Counted(InstanceState.UNSENT), Counted(InstanceState.CANCELLED))
@@ -242,6 +264,7 @@ async def _end(connection: Connection, *, batch_id: BatchId, now: Instant) -> No
         return
     row = await connection.fetchrow(load("ended_batch_to_correct"), batch_id)
     assert row is not None
+    await connection.execute(load("note_abort"), batch_id)
     refund = abort_refund(order_rows.ordered_batch(row))
     if refund is not None:
         await correct_logical_times(connection, [refund])

@@ -137,6 +137,8 @@ BY_KEY = {  # query -> the indexes it must use
     "batch_created_at": {"batch_pkey"},
     "cancel_open_jobs_of_batch": {"job_by_batch", "job_pkey"},
     "cancel_unsent_of_batch": {"instance_pkey"},
+    "unfinished_aborts": {"batch_pkey"},
+    "forget_abort": {"job_by_batch", "instance_fresh", "instance_urgent"},
     # pages
     "batch_by_id": {"batch_pkey", "batch_count_pkey"},
     "classes_of_batch": {"job_class_by_batch"},
@@ -264,6 +266,7 @@ READS_ALL = {  # query -> why it may read a large table whole
 }
 
 SMALL = {  # looks at no large table
+    "note_abort",
     "end_simulation",
     "forget_processes",
     "forget_simulations",
