@@ -13,6 +13,7 @@ job's index in the batch, from 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -78,13 +79,14 @@ class BatchSpec:
 class BatchSize:
     """What a batch adds up to: its jobs, their work with every instance of the quorum, the files they read.
 
-    `delay_bound_s`, `quorum` and `request` are the greatest of its jobs'; `jobs_of_flop` is how many jobs there are of
-    each size.
+    `delay_bound_s`, `quorum` and `request` are the greatest of its jobs', `shortest_bound_s` is the least delay bound;
+    `jobs_of_flop` is how many jobs there are of each size.
     """
 
     jobs: int
     flop: Flop
     delay_bound_s: Seconds
+    shortest_bound_s: Seconds
     quorum: int
     jobs_of_flop: Mapping[Flop, int]
     inputs: tuple[InputSpec, ...] = ()  # each once
@@ -138,7 +140,8 @@ def size_of(spec: BatchSpec) -> BatchSize:
     >>> size.jobs, size.flop, size.quorum, size.jobs_of_flop
     (3, 6000000000000.0, 2, {1000000000000.0: 3})
     """
-    jobs, flop, delay_bound_s, quorum = 0, 0.0, Seconds(0.0), 1
+    jobs, flop, quorum = 0, 0.0, 1
+    delay_bound_s, shortest_bound_s = Seconds(0.0), Seconds(math.inf)
     jobs_of_flop: dict[Flop, int] = {}
     request = Request(0.0)
     inputs: dict[InputSpec, None] = {}
@@ -147,6 +150,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
         of_flop = job.job_class.fpops_est_flop
         jobs_of_flop[of_flop] = jobs_of_flop.get(of_flop, 0) + job.count
         delay_bound_s = max(delay_bound_s, job.job_class.delay_bound_s)
+        shortest_bound_s = min(shortest_bound_s, job.job_class.delay_bound_s)
         quorum = max(quorum, job.job_class.quorum)
         request = _most(request, job.job_class)
         flop += job.count * of_flop * job.job_class.quorum
@@ -155,9 +159,10 @@ def size_of(spec: BatchSpec) -> BatchSize:
             raise InvalidInputError("jobs", f"at most {MAX_JOBS} jobs in a batch", f"{jobs} or more")
     if jobs == 0:
         raise InvalidInputError(spec.jobs_csv or "jobs", "at least one job", 0)
-    if flop == float("inf"):
+    if flop == math.inf:
         raise InvalidInputError("jobs.fpops_est", "a batch whose work can be added up", flop)
-    return BatchSize(jobs, Flop(flop), delay_bound_s, quorum, jobs_of_flop, tuple(inputs), request)
+    bounds_s = delay_bound_s, shortest_bound_s
+    return BatchSize(jobs, Flop(flop), *bounds_s, quorum, jobs_of_flop, tuple(inputs), request)
 
 
 def _most(request: Request, job_class: JobClass) -> Request:

@@ -21,6 +21,7 @@ from domain.limits import Scope
 from domain.ordered_work import Permission, Reference, SubmissionOrder
 from domain.ordering import BatchFacts, QueueClock
 from domain.ordering_settings import OrderingSettings
+from domain.settings import DeadlineRule, DeadlineSettings
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmitterStanding
 from domain.units import BatchId, Instant, JobClassId, later
 from jobs.ordering.admission import Place, check_rights, permissions_of, place
@@ -91,7 +92,7 @@ async def submit(
 async def checked(spec: BatchSpec, *, ports: SubmissionPorts) -> CheckedBatch:
     """Everything that comes before a batch is written. Raises as `submit` does."""
     size = await asyncio.to_thread(size_of, spec)
-    app, gpu = await _app(spec, ports.apps)
+    app, gpu = await _app(spec, size, ports.apps)
     submitter, account, permissions = await _submitter(spec, ports.submitters)
     inputs = await _inputs(size.inputs, ports.files)
     return CheckedBatch(spec, size, app, submitter, account, inputs, gpu, Permission.DEADLINE in permissions)
@@ -125,7 +126,7 @@ async def write(
     return batch_id
 
 
-async def _app(spec: BatchSpec, apps: Apps) -> tuple[App, ProcessorType | None]:
+async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, ProcessorType | None]:
     """The app, and the GPU type its jobs need. Raises InvalidInputError, NotFoundError."""
     app = await apps.app(spec.app)
     if app.deprecated:
@@ -133,7 +134,16 @@ async def _app(spec: BatchSpec, apps: Apps) -> tuple[App, ProcessorType | None]:
     catalogue = await apps.load_catalogue()
     if not catalogue.current.get(app.app_id):
         raise InvalidInputError("app", "an app with a version (see `muster app version add`)", spec.app)
+    _check_bounds(size, catalogue.settings.deadline)
     return app, gpu_of(catalogue, app.app_id)
+
+
+def _check_bounds(size: BatchSize, settings: DeadlineSettings) -> None:
+    """No host is ever sent a job that allows no more than the least slack. Raises InvalidInputError."""
+    least_s = settings.min_slack_s
+    if settings.rule is DeadlineRule.MUSTER and size.shortest_bound_s <= least_s:
+        expected = f"more than {least_s:g} s, the least slack of a due date (deadline.min_slack_s)"
+        raise InvalidInputError("jobs.delay_bound_s", expected, size.shortest_bound_s)
 
 
 async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter, Account, frozenset[str]]:

@@ -118,6 +118,9 @@ ROW_5 = "row 5: completion in {0:.0f} s comes first, P {1:.3f} >= {2:g}, due whe
 
 
 QUEUE_TOO_LONG = "the host's queue of work is too long: {0:.0f} s, and {1:.0f} s for the job, due in {2:.0f} s"
+NO_ROOM = (
+    "job allows {0:g} s, and every host is given {1:g} s (deadline.min_slack_s) more than it takes: no host can have it"
+)
 NOT_YET = "the host has work for {0:.0f} s; what can wait is sent when it has less than {1:.0f} s"
 
 
@@ -148,7 +151,7 @@ def muster(
     end_at = Instant(now + moment.start_s + safe_runtime_s)
     last_at = Instant(now + bound_s)
     if end_at > last_at:
-        return too_slow("endangered work", moment.start_s, "safe runtime", safe_runtime_s, bound_s)
+        return _too_long(moment, safe_runtime_s, bound_s, settings)
     shown_p = -1.0 if moment.percentile.p is None else moment.percentile.p
     if qos is QoS.THROUGHPUT:
         if moment.queue_s + runtime_s > bound_s:
@@ -199,7 +202,7 @@ def prompt(
     now = moment.now
     in_s = moment.start_s + safe_runtime_s
     if in_s > bound_s:
-        return too_slow("endangered work", moment.start_s, "safe runtime", safe_runtime_s, bound_s)
+        return _too_long(moment, safe_runtime_s, bound_s, settings)
     if not moment.percentile.passes(settings.p_afap):
         turn_s = max(in_s, moment.queue_s + safe_runtime_s)
         left_s = bound_s if complete_at is None else complete_at - retry_s - now
@@ -212,6 +215,13 @@ def prompt(
     numbers = (shown_p, settings.p_afap, in_s)
     due = Due(Instant(now + in_s), True, Gate.AFAP, settings.p_afap, 2, sentence, numbers)
     return _gated(due, moment.percentile, retry=retry, settings=settings)
+
+
+def _too_long(moment: Moment, safe_runtime_s: Seconds, bound_s: Seconds, settings: DeadlineSettings) -> Refusal:
+    """x would be after now + D: on this host, or on any, where D leaves no room for the least slack."""
+    if bound_s <= settings.min_slack_s:
+        return Refusal(RefusalCode.TOO_SLOW, NO_ROOM, (bound_s, settings.min_slack_s))
+    return too_slow("endangered work", moment.start_s, "safe runtime", safe_runtime_s, bound_s)
 
 
 def _gated(due: Due, percentile: Percentile, *, retry: bool, settings: DeadlineSettings) -> Due | Refusal:

@@ -218,6 +218,26 @@ async def test_what_does_not_exist_is_refused(
     assert await nothing_is_written(store)
 
 
+async def test_a_delay_bound_within_which_no_job_is_ever_sent_is_refused(store: MemoryStore) -> None:
+    jobs = [{"delay_bound_s": bound_s} for bound_s in (86_400, 3600)]
+    values = {"app": "pi", "qos": "throughput", "submitter": "ada", "jobs": {"fpops_est": 1e12}, "job": jobs}
+    with pytest.raises(InvalidInputError) as caught:
+        await submitted(store, parse_batch(values))
+    assert str(caught.value) == (
+        "jobs.delay_bound_s: expected more than 3600 s, the least slack of a due date (deadline.min_slack_s), "
+        "got 3600.0"
+    )
+    assert await nothing_is_written(store)
+
+
+@pytest.mark.parametrize(("key", "value"), [("deadline.min_slack_s", 60.0), ("deadline.rule", "fixed")])
+async def test_a_short_bound_is_taken_where_due_dates_have_less_slack(
+    store: MemoryStore, key: str, value: object
+) -> None:
+    await store.settings.set_setting(key, value, now=NOW, who="ops", why="")
+    assert (await submitted(store, a_spec({"delay_bound_s": 3600}))).counts.jobs_total == 10
+
+
 async def test_the_submitters_own_account_may_be_named(store: MemoryStore) -> None:
     assert (await submitted(store, a_spec(account="lab"))).counts.jobs_total == 10
 

@@ -255,6 +255,17 @@ def test_no_row_gives_a_job_to_a_host_that_needs_more_than_the_delay_bound(qos: 
     assert found.detail == ("host needs 604801 s (endangered work 61 s, safe runtime 604740 s), job allows 604800 s")
 
 
+@pytest.mark.parametrize("qos", list(QoS))
+@pytest.mark.parametrize("afap", list(AfapPolicy))
+def test_a_delay_bound_within_the_least_slack_is_said_to_suit_no_host(qos: QoS, afap: AfapPolicy) -> None:
+    found = refusal(qos, safe_runtime_s=D + 1.0, min_slack_s=D, afap=afap)
+    assert found.code is RefusalCode.TOO_SLOW
+    assert found.detail == (
+        "job allows 604800 s, and every host is given 604800 s (deadline.min_slack_s) more than it takes: "
+        "no host can have it"
+    )
+
+
 def test_busy_time_of_tight_jobs_ignores_the_queue() -> None:
     assert due(QoS.AFAP, queue_s=3 * DAY_S).due_at == NOW + 5 * HOUR_S
 
