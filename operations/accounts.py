@@ -19,6 +19,7 @@ from operations.ports import Credentials, VolunteerRecord, Volunteers
 
 SCRYPT_COST = 2**14
 EMAIL = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}")
+ACCOUNT_KEY = re.compile(r"[0-9a-f]{32}")
 NAME = re.compile(r"[^\x00-\x1f\x7f]{0,254}")
 
 
@@ -47,12 +48,12 @@ class AccountKeys:
     def new_credentials(self, password_hash: str | None) -> Credentials:
         """Fresh secrets for a volunteer; `password_hash` is what the client makes of the password."""
         nonce = secrets.token_bytes(16)
-        salt = secrets.token_bytes(16) if password_hash is not None else None
+        salt, kept = (None, None) if password_hash is None else password_kept(password_hash)
         return Credentials(
             authenticator_nonce=nonce,
             authenticator_hash=authenticator_hash(self.authenticator(nonce)),
             password_salt=salt,
-            password_hash=_stretched(password_hash, salt) if password_hash is not None and salt else None,
+            password_hash=kept,
         )
 
 
@@ -63,6 +64,19 @@ def authenticator_hash(authenticator: str) -> bytes:
     32
     """
     return hashlib.sha256(authenticator.encode()).digest()
+
+
+def password_kept(password_hash: str) -> tuple[bytes, bytes]:
+    """A new salt, and what is kept of the client's password hash; takes tens of milliseconds."""
+    salt = secrets.token_bytes(16)
+    return salt, _stretched(password_hash, salt)
+
+
+def is_account_key(record: VolunteerRecord, given: str) -> bool:
+    """Whether it is the account key that the volunteer's clients have."""
+    if not ACCOUNT_KEY.fullmatch(given):
+        return False
+    return hmac.compare_digest(record.credentials.authenticator_hash, authenticator_hash(given))
 
 
 def password_matches(record: VolunteerRecord, password_hash: str) -> bool:

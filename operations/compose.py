@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -52,6 +52,7 @@ from operations.pulse import BackgroundPulse, PulseTeller, WorkerPulse
 from operations.relaxing import RELAX_EVERY_S, GateRelaxer
 from operations.request_ids import PageCounters, RequestIds
 from operations.site.attach import AttachFlow
+from operations.site.build import PLACE, build_site
 from scheduler.service import Ports as SchedulerPorts
 from store.postgres import PostgresStore, open_store
 from store.shards import PostgresShards
@@ -146,10 +147,12 @@ async def build_worker(
             clock,
             project_token=account_keys.api_token(),
         )
+        site = build_site(store, catalogue, door, account_keys, clock)
         routes = [
             web.post("/scheduler", handler.handle),
             *files.routes,
             *AttachFlow(store.volunteers, account_keys, catalogue, clock).routes(),
+            *site.routes(),
             *status.pages.routes(),
         ]
         batches = Batches(store, files.downloads, clock)
@@ -163,7 +166,8 @@ async def build_worker(
             settings=lambda: catalogue.catalogue().settings,
         )
         console = build_console(store, catalogue, batches, door, clock)
-        application = mounted(routes, api.application(), console, catalogue.catalogue().settings.project.url)
+        parts = {"/api/v1": api.application(), "/console": console, PLACE: site.application}
+        application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
         figures = WorkerPulse(counters, fed.array, fed.report, catalogue, clock)
         pulse = PulseTeller(f"{platform.node()}: {name}", figures, store.process_reports, clock)
         prefix = path_of(catalogue.catalogue().settings.project.url)
@@ -208,18 +212,16 @@ def path_of(master_url: str) -> str:
     return urlsplit(master_url).path.rstrip("/")
 
 
-def mounted(
-    routes: list[web.RouteDef], api: web.Application, console: web.Application, master_url: str
-) -> web.Application:
-    """The routes below the path of the master URL, the API and the console beside them."""
+def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], master_url: str) -> web.Application:
+    """The routes below the path of the master URL, and what else is there by its place: the API and the pages."""
     prefix = path_of(master_url)
     # The root application's limit holds for the API too; everything else reads its body piece by piece.
     application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.add_routes(
         [web.RouteDef(route.method, prefix + route.path, route.handler, route.kwargs) for route in routes]
     )
-    application.add_subapp(f"{prefix}/api/v1", api)
-    application.add_subapp(f"{prefix}/console", console)
+    for place, part in parts.items():
+        application.add_subapp(prefix + place, part)
     return application
 
 

@@ -52,14 +52,6 @@ def encode_error(error_num: int, message: str) -> bytes:
     )
 
 
-def encode_master_page(scheduler_url: str, title: str) -> bytes:
-    """A web page that tells clients where the scheduler is, in both forms they know."""
-    return (
-        f"<!DOCTYPE html>\n<html>\n<head>\n<title>{escape(title)}</title>\n"
-        f"{scheduler_link(scheduler_url)}</head>\n<body>\n<h1>{escape(title)}</h1>\n</body>\n</html>\n"
-    ).encode("utf-8", "replace")
-
-
 def scheduler_link(scheduler_url: str) -> str:
     """The lines any page needs in its head to serve as the master page.
 

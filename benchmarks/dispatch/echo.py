@@ -29,9 +29,7 @@ async def serve(port: int, reply: bytes) -> None:
         etree.fromstring(bytes(body))
         return web.Response(body=reply, content_type=CONTENT_TYPE, charset="utf-8")
 
-    application = mounted(
-        [web.post("/scheduler", echo)], web.Application(), web.Application(), f"http://127.0.0.1:{port}/"
-    )
+    application = mounted([web.post("/scheduler", echo)], {"/api/v1": web.Application()}, f"http://127.0.0.1:{port}/")
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_port=True, backlog=1024).start()

@@ -2,7 +2,7 @@
 
 from domain.access import Right, Role
 from operations.access.door import AccessDoor
-from operations.access.who import Person, admit, admit_owner, csrf_of, person_of, require, volunteer_of
+from operations.access.who import Person, admit, admit_owner, csrf_of, person_of, require, the_volunteer, volunteer_of
 
 __all__ = [
     "AccessDoor",
@@ -14,5 +14,6 @@ __all__ = [
     "csrf_of",
     "person_of",
     "require",
+    "the_volunteer",
     "volunteer_of",
 ]

@@ -163,6 +163,18 @@ class AccessDoor:
         record = await self.signing.check_password(person.name, old, address=address_of(request))
         await self.signing.change_password(record, new, but=person.session.session_hash)
 
+    async def change_volunteer_password(self, request: web.Request, old: str, new: str) -> None:
+        """The password of the volunteer who is signed in; `old` may be the account key. Other sessions end.
+
+        Raises as `change_password`.
+        """
+        volunteer = volunteer_of(request)
+        if volunteer is None:
+            raise NotSignedInError
+        record = await self.signing.check_volunteer(volunteer.email, old, address=address_of(request))
+        least = self._settings().project.min_password_length
+        await self.signing.change_volunteer_password(record, new, least=least, but=hash_of(request[COOKIE_VALUE]))
+
     async def note(self, request: web.Request, what: str, target: str = "", **detail: object) -> None:
         """Put what was done into the audit trail, with who did it and from where."""
         person = person_of(request)

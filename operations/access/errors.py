@@ -16,11 +16,11 @@ class WrongPasswordError(MusterError):
 
 
 class TooManyAttemptsError(MusterError):
-    """Signing in was tried too often."""
+    """Signing in, or something else that is limited, was tried too often."""
 
-    def __init__(self, wait_s: Seconds) -> None:
+    def __init__(self, wait_s: Seconds, what: str = "signing in was tried") -> None:
         self.wait_s = wait_s
-        super().__init__(f"signing in was tried too often: try again in {max(1, round(wait_s))} s")
+        super().__init__(f"{what} too often: try again in {max(1, round(wait_s))} s")
 
 
 class NotAllowedError(MusterError):

@@ -20,7 +20,7 @@ from operations.access.addresses import network_of
 from operations.access.errors import TooManyAttemptsError, WrongPasswordError
 from operations.access.passwords import COST, Cost, checked_password, is_of, matches, stretched
 from operations.access.ports import AccessStore
-from operations.accounts import password_matches
+from operations.accounts import is_account_key, password_kept, password_matches
 from wire.attach import password_hash
 
 AT_ONCE = 2  # passwords take tenths of a second and 32 MiB each: a flood of them waits in line
@@ -33,6 +33,8 @@ log = structlog.get_logger()
 
 class KnownVolunteers(Protocol):
     async def volunteer_by_email(self, email: str) -> VolunteerRecord | None: ...
+
+    async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +89,38 @@ class SignIn:
         return await self._new_session(address, agent, person_id=record.person_id)
 
     async def volunteer(self, email: str, password: str, *, address: str, agent: str) -> NewSession:
-        """A volunteer, by the password of the account that clients attach with. Raises as `person`."""
+        """A session of a volunteer. Raises as `person`."""
+        record = await self.check_volunteer(email, password, address=address)
+        return await self._new_session(address, agent, volunteer_id=record.volunteer.volunteer_id)
+
+    async def check_volunteer(self, email: str, password: str, *, address: str) -> VolunteerRecord:
+        """The volunteer, by the password of the account that clients attach with, or by its account key.
+
+        Raises as `person`.
+        """
         keys = await self._begin("volunteer", email.lower(), address)
         known = len(email) <= MOST_NAME_CHARS and "\x00" not in email
         record = await self._volunteers.volunteer_by_email(email) if known else None
-        if record is None or record.credentials.password_hash is None:
-            await self._matches(None, password)
-            raise WrongPasswordError
-        async with self._stretching:
-            right = await asyncio.to_thread(password_matches, record, password_hash(password, record.email))
-        if not right:
+        right = await self._is_volunteers(record, password)
+        if record is None or not (right or is_account_key(record, password)):
+            log.warning("sign-in of a volunteer refused", address=address)
             raise WrongPasswordError
         await self._store.forget_attempts(keys)
-        return await self._new_session(address, agent, volunteer_id=record.volunteer.volunteer_id)
+        return record
+
+    async def change_volunteer_password(
+        self, record: VolunteerRecord, password: str, *, least: int, but: bytes = b""
+    ) -> None:
+        """A new password, for these pages and for attaching clients; those attached stay. Other sessions end.
+
+        Raises InvalidInputError where it is too short or too easy.
+        """
+        checked_password(password, least=least, name=record.email)
+        async with self._stretching:
+            salt, kept = await asyncio.to_thread(password_kept, password_hash(password, record.email))
+        volunteer_id = record.volunteer.volunteer_id
+        await self._volunteers.set_volunteer_password(volunteer_id, salt=salt, password_hash=kept)
+        await self._store.end_sessions_of_volunteer(volunteer_id, but=but)
 
     async def check_password(self, name: str, password: str, *, address: str) -> PersonRecord:
         """The person, who gives the password once more. Raises as `person`."""
@@ -147,6 +168,13 @@ class SignIn:
                 await asyncio.to_thread(stretched, "nobody", self._cost)
                 return False
             return await asyncio.to_thread(matches, record.password, password)
+
+    async def _is_volunteers(self, record: VolunteerRecord | None, password: str) -> bool:
+        """As long in coming where there is no such volunteer, or no password."""
+        if record is None or record.credentials.password_hash is None or len(password) > MOST_PASSWORD_CHARS:
+            return await self._matches(None, password)
+        async with self._stretching:
+            return await asyncio.to_thread(password_matches, record, password_hash(password, record.email))
 
     async def _stretched(self, password: str) -> Stretched:
         async with self._stretching:

@@ -83,6 +83,14 @@ def volunteer_of(request: web.Request) -> VolunteerRecord | None:
     return request.get(VOLUNTEER)
 
 
+def the_volunteer(request: web.Request) -> VolunteerRecord:
+    """The volunteer who asks. Raises NotSignedInError, and ForgedError as `present`."""
+    volunteer = volunteer_of(request)
+    if volunteer is None:
+        raise ForgedError if request.get(FORGED) else NotSignedInError
+    return volunteer
+
+
 def present(request: web.Request) -> Person:
     """Whoever asks. Raises NotSignedInError, and ForgedError where another site's page made the browser ask."""
     person = person_of(request)

@@ -10,7 +10,13 @@ from aiohttp.typedefs import Handler, Middleware
 
 from domain.access import Role
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError, NotFoundError, UnavailableError
-from operations.access.errors import ForgedError, NotAllowedError, NotSignedInError, PasswordToChangeError
+from operations.access.errors import (
+    ForgedError,
+    NotAllowedError,
+    NotSignedInError,
+    PasswordToChangeError,
+    TooManyAttemptsError,
+)
 from operations.access.who import admit
 from operations.console.rendering import Page, Renderer
 
@@ -116,6 +122,8 @@ def _of_error(error: MusterError) -> tuple[int, str, str, list[str]]:
         case UnavailableError():
             steps = ["Wait a few seconds and load the page again.", "If it stays: is the database running?"]
             return 503, "The database does not answer", str(error), steps
+        case TooManyAttemptsError():
+            return 429, "Too often", str(error), ["Wait a little, and load the page again."]
         case ForgedError():
             return 403, "Not sent from here", str(error), ["Load the form's page again, and send it from there."]
         case NotAllowedError():

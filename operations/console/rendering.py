@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import jinja2
@@ -13,6 +13,7 @@ from operations.access.who import csrf_of, person_of
 from operations.console import moments
 from operations.console.assets import Assets
 
+CONSOLE = "operations.console"
 THEME_COOKIE = "muster_theme"
 THEMES = ("auto", "light", "dark")
 
@@ -64,15 +65,28 @@ class Page:
     status: int = 200
 
 
-class Renderer:
-    """Makes responses of pages. `root` is the path of the console, without a slash at its end."""
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What pages of one kind have in common: whose templates they are, their sections, what forms did, who looks."""
 
-    def __init__(self, assets: Assets, root: str, project_name: Callable[[], str], clock: Clock) -> None:
+    package: str = CONSOLE
+    sections: Sequence[tuple[str, str, str]] = SECTIONS
+    said: Mapping[str, str] = field(default_factory=lambda: SAID)
+    who: Callable[[web.Request], object] = person_of
+
+
+class Renderer:
+    """Makes responses of pages. `root` is the path of the pages, without a slash at its end."""
+
+    def __init__(
+        self, assets: Assets, root: str, project_name: Callable[[], str], clock: Clock, look: Look | None = None
+    ) -> None:
         self.root = root
         self._assets = assets
         self._project_name = project_name
         self._clock = clock
-        self._environment = environment()
+        self._look = look or Look()
+        self._environment = environment(self._look.package)
 
     def response(self, request: web.Request, page: Page) -> web.Response:
         """The page, for who asks."""
@@ -87,24 +101,24 @@ class Renderer:
             **page.values,
             page=page,
             root=self.root,
-            sections=SECTIONS,
+            sections=self._look.sections,
             project_name=self._project_name(),
-            person=person_of(request),
+            person=self._look.who(request),
             csrf=csrf_of(request),
             theme=theme if theme in THEMES else "auto",
             themes=THEMES,
             here=request.path_qs,
-            said=SAID.get(request.query.get("said", "")),
+            said=self._look.said.get(request.query.get("said", "")),
             now=now,
             asset=lambda name: f"{self.root}/{self._assets.address(name)}",
             time=lambda at: moments.moment(at, now),
         )
 
 
-def environment() -> jinja2.Environment:
-    """Templates with what they may call; whatever is put into one is escaped."""
+def environment(package: str = CONSOLE) -> jinja2.Environment:
+    """Templates of a package, and the console's besides, with what they may call; what is put into one is escaped."""
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("operations.console"),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(one) for one in dict.fromkeys((package, CONSOLE))]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

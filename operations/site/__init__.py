@@ -1,1 +1,1 @@
-"""What volunteers and their clients see besides work: the master page and the attach flow."""
+"""What volunteers and their clients see besides work: the front page, the attach flow, and volunteers' own pages."""

@@ -1,4 +1,4 @@
-"""The attach flow: what a client asks while its user joins the project (PROTOCOL 2), and the master page.
+"""The attach flow: what a client asks while its user joins the project (PROTOCOL 2).
 
 Every answer has HTTP status 200, errors too: the client reads the error number in the body.
 """
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 class AttachFlow:
-    """The handlers of the web RPCs and of the master page."""
+    """The handlers of the web RPCs."""
 
     def __init__(self, volunteers: Volunteers, keys: AccountKeys, catalogue: CatalogueCache, clock: Clock) -> None:
         self._volunteers = volunteers
@@ -38,17 +38,10 @@ class AttachFlow:
 
     def routes(self) -> list[web.RouteDef]:
         return [
-            web.get("/", self.master_page),
             web.get("/get_project_config.php", self.project_config),
             web.get("/lookup_account.php", self.lookup_account),
             web.get("/create_account.php", self.create_account),
         ]
-
-    async def master_page(self, request: web.Request) -> web.Response:
-        """The page at the master URL: tells clients where the scheduler is."""
-        project = self._catalogue.catalogue().settings.project
-        page = attach.encode_master_page(f"{project.url}scheduler", project.name)
-        return web.Response(body=page, content_type="text/html", charset="utf-8")
 
     async def project_config(self, request: web.Request) -> web.Response:
         catalogue = self._catalogue.catalogue()

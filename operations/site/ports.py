@@ -8,6 +8,8 @@ from typing import Protocol
 from domain.belongings import Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from domain.listings import HeldInstance
 from domain.units import HostId, VolunteerId
+from operations.explain.ports import ExplainStore
+from operations.ports import Volunteers
 
 
 class Belongings(Protocol):
@@ -41,3 +43,12 @@ class Belongings(Protocol):
         ...
 
     async def totals(self, volunteer_id: VolunteerId) -> OwnTotals: ...
+
+
+class SiteStore(ExplainStore, Protocol):
+    """The database as the volunteers' pages see it."""
+
+    @property
+    def belongings(self) -> Belongings: ...
+    @property
+    def volunteers(self) -> Volunteers: ...

@@ -39,18 +39,17 @@ def test_an_error_is_what_clients_have_understood(number: int, error_num: int, m
     assert without_prolog(attach.encode_error(error_num, message)) == without_prolog(captured.reply(number))
 
 
-def test_the_master_page_names_the_scheduler_in_both_forms_on_short_lines() -> None:
-    page = attach.encode_master_page("http://127.0.0.1:18123/proj/cgi", "A <b>").decode()
+def test_a_page_names_the_scheduler_in_both_forms_on_short_lines() -> None:
+    link = attach.scheduler_link("http://127.0.0.1:18123/proj/cgi")
 
-    assert '<link rel="boinc_scheduler" href="http://127.0.0.1:18123/proj/cgi">\n' in page
-    assert "<scheduler>http://127.0.0.1:18123/proj/cgi</scheduler>" in page
-    assert "<title>A &lt;b&gt;</title>" in page
-    assert max(map(len, page.splitlines())) < 255
+    assert '<link rel="boinc_scheduler" href="http://127.0.0.1:18123/proj/cgi">\n' in link
+    assert "<scheduler>http://127.0.0.1:18123/proj/cgi</scheduler>" in link
+    assert max(map(len, attach.scheduler_link("http://" + "x" * 193).splitlines())) < 255
 
 
 def test_a_scheduler_url_too_long_for_a_clients_line_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="scheduler_url: expected at most 200 characters"):
-        attach.encode_master_page("http://" + "x" * 200, "title")
+        attach.scheduler_link("http://" + "x" * 200)
 
 
 def test_text_is_escaped() -> None:

@@ -1,0 +1,82 @@
+"""What every page of a volunteer works with, and what these pages have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from domain.apps import App
+from domain.catalogue import Catalogue, CatalogueSource
+from domain.clock import Clock
+from domain.units import HostId
+from operations.access.door import AccessDoor
+from operations.access.who import volunteer_of
+from operations.accounts import AccountKeys
+from operations.console.rendering import Look, Page, Renderer
+from operations.ports import Views, Volunteers
+from operations.site.ports import Belongings
+
+SECTIONS = (
+    ("computers", "My computers", "What they do, and why one has no work"),
+    ("results", "My results", "In progress, valid, failed"),
+    ("preferences", "Preferences", "Which work, on which processors, and how much of it"),
+    ("account", "Account", "Your password, and how to add a computer"),
+)
+SAID = {
+    "joined": "Welcome! Now add the project in your BOINC client, as below.",
+    "preferences": "Saved. Each of your computers takes it over when it calls next; what it has already it still does.",
+    "password": "Your password is changed. Your computers stay attached; other browsers are signed out.",
+}
+LOOK = Look("operations.site", SECTIONS, SAID, volunteer_of)
+
+
+class HostExplanations(Protocol):
+    async def host(self, host_id: HostId) -> Mapping[str, Any]:  # Any: a JSON document
+        """What the host would be given if it called now, and why not more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SiteDesk:
+    """The volunteers' part of the store, the catalogue of the moment, the door, and what makes pages."""
+
+    belongings: Belongings
+    volunteers: Volunteers
+    views: Views
+    explain: HostExplanations
+    source: CatalogueSource
+    door: AccessDoor
+    keys: AccountKeys
+    renderer: Renderer
+    clock: Clock
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.source.catalogue()
+
+    def show(self, request: web.Request, page: Page) -> web.Response:
+        return self.renderer.response(request, page)
+
+    def go(self, address: str, said: str = "") -> web.Response:
+        """On to another page after a form."""
+        joined = f"?said={said}" if said else ""
+        return web.Response(status=303, headers={"Location": f"{self.renderer.root}/{address}{joined}"})
+
+
+def apps_offered(catalogue: Catalogue) -> list[App]:
+    """Applications that volunteers may choose from: those that still get work and have a program."""
+    offered = (app for app in catalogue.apps.values() if not app.deprecated and catalogue.current.get(app.app_id))
+    return sorted(offered, key=lambda app: (app.beta, title_of(app).lower()))
+
+
+def title_of(app: App) -> str:
+    """What people call an application."""
+    return app.user_friendly_name or app.name
+
+
+def titles_of(catalogue: Catalogue) -> dict[str, str]:
+    """The same by the application's name."""
+    return {app.name: title_of(app) for app in catalogue.apps.values()}

@@ -1,0 +1,214 @@
+"""The way in for volunteers: the project's front page, a new account, signing in and out, the password, the colours."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+from markupsafe import Markup
+
+from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
+from operations.access.addresses import address_of, from_elsewhere, network_of
+from operations.access.errors import ForgedError, TooManyAttemptsError, WrongPasswordError
+from operations.access.passwords import checked_password
+from operations.access.who import the_volunteer, volunteer_of
+from operations.accounts import add_volunteer, checked_email
+from operations.console.desk import fields_of
+from operations.console.entry import YEAR_S
+from operations.console.rendering import THEME_COOKIE, THEMES, Page
+from operations.entrance.buckets import Buckets
+from operations.site.desk import SiteDesk, apps_offered, title_of
+from operations.site.words import told
+from wire.attach import password_hash, scheduler_link
+
+FIRST = "computers"  # the page one comes to
+JOINS_PER_S = 1 / 60.0  # new accounts from one network, after
+JOINS_AT_ONCE = 60
+STRETCHES_AT_ONCE = 2
+
+
+class SiteEntry:
+    """Pages that need nobody, and those about the account itself."""
+
+    def __init__(self, desk: SiteDesk) -> None:
+        self._desk = desk
+        self._joins = Buckets(desk.clock)
+        self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/", self.start, name="start"),
+            web.get("/join", self.ask_to_join, name="join"),
+            web.post("/join", self.join, name="join_post"),
+            web.get("/sign-in", self.ask, name="sign_in"),
+            web.post("/sign-in", self.sign_in, name="sign_in_post"),
+            web.post("/sign-out", self.sign_out, name="sign_out"),
+            web.get("/account", self.account, name="account"),
+            web.post("/account", self.change_password, name="account_post"),
+            web.post("/theme", self.theme, name="theme"),
+        ]
+
+    async def front(self, request: web.Request) -> web.Response:
+        """The page at the master URL: for people, and for clients, which read where the scheduler is."""
+        catalogue = self._desk.catalogue
+        project = catalogue.settings.project
+        values: dict[str, object] = {
+            "url": project.url,
+            "link": Markup(scheduler_link(f"{project.url}scheduler")),  # noqa: S704  escaped there
+            "apps": [(title_of(app), app.beta) for app in apps_offered(catalogue)],
+            "open": project.account_creation,
+        }
+        return self._desk.show(request, Page("front.html", project.name, "-", values=values))
+
+    async def start(self, request: web.Request) -> web.Response:
+        return self._desk.go(FIRST)
+
+    # ------------------------------------------------------------------ a new account
+
+    async def ask_to_join(self, request: web.Request) -> web.Response:
+        if volunteer_of(request) is not None:
+            return self._desk.go("account")
+        return self._join_form(request, {}, None)
+
+    async def join(self, request: web.Request) -> web.Response:
+        """A new account, signed in at once."""
+        desk, fields = self._desk, await fields_of(request)
+        project = desk.catalogue.settings.project
+        if from_elsewhere(request, project.url):
+            raise ForgedError
+        email, password = fields.get("email", "").strip(), fields.get("password", "")
+        try:
+            if not project.account_creation:
+                raise InvalidInputError("account", "an account that an operator makes for you", "a new one")
+            checked_password(password, least=project.min_password_length, name=checked_email(email))
+            self._count(request)
+            hashed = password_hash(password, email)
+            async with self._stretching:
+                await add_volunteer(
+                    desk.volunteers,
+                    desk.keys,
+                    email,
+                    name=fields.get("name", "").strip(),
+                    password_hash=hashed,
+                    now=desk.clock.now(),
+                )
+            response = desk.go("account", "joined")
+            await desk.door.sign_in_volunteer(request, email, password, response)
+        except (InvalidInputError, AlreadyExistsError, TooManyAttemptsError, WrongPasswordError) as error:
+            return self._join_form(request, fields, error)
+        return response
+
+    def _count(self, request: web.Request) -> None:
+        network = network_of(address_of(request))
+        wait_s = self._joins.wait_s(network, per_s=JOINS_PER_S, burst=JOINS_AT_ONCE)
+        if wait_s:
+            raise TooManyAttemptsError(wait_s, "joining was tried from your network")
+
+    def _join_form(self, request: web.Request, fields: object, wrong: MusterError | None) -> web.Response:
+        project = self._desk.catalogue.settings.project
+        values: dict[str, object] = {
+            "fields": fields,
+            "wrong": told(wrong),
+            "known": isinstance(wrong, AlreadyExistsError),
+            "open": project.account_creation,
+            "least": project.min_password_length,
+            "url": project.url,
+        }
+        return self._desk.show(request, Page("join.html", "Join", "-", values=values, status=_status_of(wrong)))
+
+    # ------------------------------------------------------------------ in and out
+
+    async def ask(self, request: web.Request) -> web.Response:
+        if volunteer_of(request) is not None:
+            return self._desk.go(FIRST)
+        return self._form(request, "", self._inside(request.query.get("next", "")), None)
+
+    async def sign_in(self, request: web.Request) -> web.Response:
+        fields = await fields_of(request)
+        email, where = fields.get("email", "").strip(), self._inside(fields.get("next", ""))
+        response = web.Response(status=303, headers={"Location": where})
+        try:
+            await self._desk.door.sign_in_volunteer(request, email, fields.get("password", ""), response)
+        except (WrongPasswordError, TooManyAttemptsError) as error:
+            return self._form(request, email, where, error)
+        return response
+
+    async def sign_out(self, request: web.Request) -> web.Response:
+        the_volunteer(request)  # what another site had sent signs nobody out
+        response = self._desk.go("sign-in")
+        await self._desk.door.sign_out(request, response)
+        return response
+
+    def _form(self, request: web.Request, email: str, where: str, wrong: MusterError | None) -> web.Response:
+        open_ = self._desk.catalogue.settings.project.account_creation
+        values: dict[str, object] = {"email": email, "next": where, "wrong": told(wrong), "open": open_}
+        return self._desk.show(request, Page("enter.html", "Sign in", "-", values=values, status=_status_of(wrong)))
+
+    # ------------------------------------------------------------------ the account
+
+    async def account(self, request: web.Request) -> web.Response:
+        return self._account(request, None)
+
+    async def change_password(self, request: web.Request) -> web.Response:
+        the_volunteer(request)
+        fields = await fields_of(request)
+        try:
+            if fields.get("new") != fields.get("again"):
+                raise InvalidInputError("password", "the new one twice alike", "two different ones")
+            await self._desk.door.change_volunteer_password(request, fields.get("old", ""), fields.get("new", ""))
+        except (WrongPasswordError, TooManyAttemptsError, InvalidInputError) as error:
+            return self._account(request, error)
+        return self._desk.go("account", "password")
+
+    def _account(self, request: web.Request, wrong: MusterError | None) -> web.Response:
+        record, project = the_volunteer(request), self._desk.catalogue.settings.project
+        values: dict[str, object] = {
+            "email": record.email,
+            "name": record.volunteer.name,
+            "joined_at": record.volunteer.created_at,
+            "has_password": record.credentials.password_hash is not None,
+            "least": project.min_password_length,
+            "url": project.url,
+            "wrong": "That is neither the present password nor the account key."
+            if isinstance(wrong, WrongPasswordError)
+            else told(wrong),
+        }
+        page = Page("account.html", "Account", "account", values=values, status=_status_of(wrong))
+        return self._desk.show(request, page)
+
+    async def theme(self, request: web.Request) -> web.Response:
+        """Kept by the browser for a year."""
+        fields = await fields_of(request)
+        theme = fields.get("theme", "")
+        response = web.Response(status=303, headers={"Location": self._inside(fields.get("back", ""))})
+        response.set_cookie(
+            THEME_COOKIE,
+            theme if theme in THEMES else THEMES[0],
+            max_age=YEAR_S,
+            path=f"{self._desk.renderer.root.rpartition('/')[0]}/",
+            samesite="Lax",
+            httponly=True,
+        )
+        return response
+
+    def _inside(self, address: str) -> str:
+        """An address of these pages, or the first of them: nobody is sent elsewhere."""
+        root = self._desk.renderer.root
+        home = f"{root.rpartition('/')[0]}/"
+        if address == home or (address.startswith(f"{root}/") and "\\" not in address and "\n" not in address):
+            return address
+        return f"{root}/{FIRST}"
+
+
+def _status_of(wrong: MusterError | None) -> int:
+    match wrong:
+        case None:
+            return 200
+        case TooManyAttemptsError():
+            return 429
+        case WrongPasswordError():
+            return 401
+        case AlreadyExistsError():
+            return 409
+        case _:
+            return 422
