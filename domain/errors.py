@@ -61,5 +61,9 @@ class IllegalTransitionError(MusterError):
     """The life-cycle has no such step."""
 
 
+class TooManyHostsError(MusterError):
+    """No more new computers are taken today. The message is for the volunteer."""
+
+
 class UnavailableError(MusterError):
     """The database or the node cannot serve now; nothing was written. Try again later."""

@@ -29,6 +29,14 @@ class ServerSettings:
         2.0, "scheduler requests a second that one host may make of a worker, in the long run; 0 = any number", low=0
     )
     host_burst: int = knob(200, "scheduler requests one host may make of a worker at once, after a pause", low=1)
+    volunteer_new_hosts: int = knob(
+        2000,
+        "new computers one volunteer may bring in a day (UTC); more are told to come tomorrow; 0 = any number",
+        low=0,
+    )
+    address_new_hosts: int = knob(
+        2000, "new computers one address may bring in a day (UTC), of all volunteers together; 0 = any number", low=0
+    )
     connections: int = knob(10_000, "connections a worker holds; more are told to come later", low=10, high=1_000_000)
     idle_timeout_s: Seconds = knob(
         Seconds(75.0), "seconds a connection may wait with no whole request; from a worker's next start on", low=1

@@ -44,6 +44,7 @@ from operations.duty import Duty
 from operations.entrance.buckets import Buckets
 from operations.entrance.entrance import Entrance
 from operations.entrance.hosts import HostLimit
+from operations.entrance.newcomers import Newcomers
 from operations.metrics.board import Board, OwnBoard
 from operations.metrics.build import BackgroundStatus, WorkerStatus
 from operations.pauses import ClockCheck, NodePauses
@@ -116,9 +117,16 @@ async def build_worker(
         fed = feeder.build.build(feeder.ports.Ports(store.waiting, shards), catalogue, clock)
         await fed.refill_once()
         files = _transfer(store, keys, project, catalogue, clock)
+        newcomers = Newcomers(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)
         handler = scheduler.build.build_handler(
             SchedulerPorts(
-                LedgerDoor(store.ledger, shards), fed.array, catalogue, files.urls, files.signer, pauses, counters
+                LedgerDoor(store.ledger, shards, newcomers),
+                fed.array,
+                catalogue,
+                files.urls,
+                files.signer,
+                pauses,
+                counters,
             ),
             clock,
             HostLimit(Buckets(clock), lambda: catalogue.catalogue().settings.server),

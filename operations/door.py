@@ -31,10 +31,19 @@ class Locks(Protocol):
     def silent_s(self) -> float: ...
 
 
+class Newcomers(Protocol):
+    async def admit(self, volunteer_id: VolunteerId) -> None:
+        """Raises TooManyHostsError when the volunteer may not bring another computer now."""
+        ...
+
+
 class LedgerDoor:
     """Satisfies the scheduler's Ledger with another one. Every call may raise UnavailableError."""
 
-    def __init__(self, ledger: Ledger, locks: Locks, *, answer_s: float = ANSWER_S) -> None:
+    def __init__(
+        self, ledger: Ledger, locks: Locks, newcomers: Newcomers | None = None, *, answer_s: float = ANSWER_S
+    ) -> None:
+        self._newcomers = newcomers
         self._ledger = ledger
         self._locks = locks
         self._answer_s = answer_s
@@ -45,6 +54,8 @@ class LedgerDoor:
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
         self._check()
+        if self._newcomers is not None:
+            await self._soon(self._newcomers.admit(volunteer_id))
         return await self._soon(self._ledger.create_host(volunteer_id, host))
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:

@@ -49,6 +49,15 @@ def wrong_account(project_name: str) -> Message:
     )
 
 
+def too_many_hosts(because: str) -> Message:
+    """For a computer of which no record is made.
+
+    >>> too_many_hosts("2 new computers of this account were added today").text
+    'This computer was not added: 2 new computers of this account were added today.'
+    """
+    return Message(f"This computer was not added: {_sentence(because)}", NOTICE)
+
+
 def why_no_work(reasons: Reasons, delay_s: Seconds) -> tuple[Message, ...]:
     """Why nothing was sent: at most three reasons, the most frequent first, and when to call again.
 

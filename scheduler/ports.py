@@ -34,7 +34,7 @@ class Ledger(Protocol):
         ...
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
-        """A new host record; `host.host_id` is ignored."""
+        """A new host record; `host.host_id` is ignored. Raises TooManyHostsError where none is to be made now."""
         ...
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:

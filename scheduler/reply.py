@@ -42,6 +42,16 @@ def to_stranger(settings: Settings) -> SchedulerReply:
     )
 
 
+def to_newcomer(because: str, settings: Settings) -> SchedulerReply:
+    """The answer to a computer that is not taken in today: it keeps what it has, and calls again tomorrow."""
+    return SchedulerReply(
+        master_url=settings.project.url,
+        project_name=settings.project.name,
+        request_delay_s=settings.scheduler.refused_delay_s,
+        messages=(messages.too_many_hosts(because),),
+    )
+
+
 def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
     """The answer to a host of a volunteer; its id is told when it is new to the client.
 

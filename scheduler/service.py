@@ -12,6 +12,7 @@ from domain.apps import ANONYMOUS, Volunteer
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import Report, Reported, RequestView, RequestWrites
+from domain.errors import TooManyHostsError
 from domain.hosts import Host
 from domain.jobs import Held
 from domain.quick import quick_dataclass
@@ -88,7 +89,11 @@ class RequestService:
             return reply.to_stranger(settings)
 
         # 2. As which host, and whether it may have work at all.
-        admission, known = await self._admitted(contact, view, view.volunteer)
+        try:
+            admission, known = await self._admitted(contact, view, view.volunteer)
+        except TooManyHostsError as error:
+            self._note(contact, "too many new hosts", HostId(0), Given())
+            return reply.to_newcomer(str(error), settings)
         refusal = refuse_all(request, settings, paused=self._ports.pauses.refuse_work_because(contact.now))
 
         # 3. What it reports.

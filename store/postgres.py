@@ -6,6 +6,7 @@ from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
 from store.access import PostgresAccess
 from store.applications import PostgresApplications
+from store.arrivals import PostgresArrivals
 from store.belongings import PostgresBelongings
 from store.checking import PostgresChecking
 from store.duties import DatabaseClock, DutyLocks
@@ -73,6 +74,7 @@ class PostgresStore:
         self.belongings = PostgresBelongings(database)
         self.process_reports = PostgresProcessReports(database)
         self.simulations = PostgresSimulations(database)
+        self.arrivals = PostgresArrivals(database)
         self.clock = DatabaseClock(database)
         self.figures = PostgresFigures(database, self.ledger)
 

@@ -85,6 +85,14 @@ CREATE TABLE host (
 ) WITH (fillfactor = 80);
 CREATE INDEX host_by_volunteer ON host (volunteer_id, host_cpid, host_id);
 
+-- How many new hosts volunteers and addresses brought, by day.
+CREATE TABLE host_arrival (
+    day    int NOT NULL,                                -- since 1970-01-01, UTC
+    who    text NOT NULL,                               -- "volunteer 7", "address 192.0.2.7"
+    hosts  int NOT NULL,
+    PRIMARY KEY (day, who)
+);
+
 -- ---------------------------------------------------------------- applications
 
 CREATE TABLE app (

@@ -13,6 +13,7 @@ from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submi
 from jobs.reserving.ports import RedundantWork, ReservedWork
 from operations.access.ports import AccessStore
 from operations.console.ports import Listings, ProcessReports, Simulations
+from operations.entrance.newcomers import Arrivals
 from operations.ordering.ports import OrderingRules
 from operations.ports import Applications, History, Insight, People, SettingStore, Views, Volunteers
 from operations.relaxing import GateNotes
@@ -44,6 +45,8 @@ class AnyReserving(ReservedWork, RedundantWork, Protocol):
 class Store(Protocol):
     """What MemoryStore and PostgresStore have in common."""
 
+    @property
+    def arrivals(self) -> Arrivals: ...
     @property
     def ledger(self) -> Ledger: ...
     @property

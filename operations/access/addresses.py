@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ REMEMBERED = 10_000  # addresses that are not read anew with every request
 FORWARDED = "X-Forwarded-For"
 LOOPBACK = "127.0.0.0/8, ::1"
 ADDRESS = web.RequestKey("address", str)
+ASKED_FROM: ContextVar[str] = ContextVar("ASKED_FROM", default="")  # the same, where there is no request at hand
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

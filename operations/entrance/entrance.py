@@ -16,7 +16,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from domain.server_settings import ServerSettings
 from domain.units import Seconds
-from operations.access.addresses import ADDRESS, Proxies, address_of, network_of
+from operations.access.addresses import ADDRESS, ASKED_FROM, Proxies, address_of, network_of
 from operations.entrance.buckets import Buckets
 
 MOST_FORM_BYTES = 1024 * 1024  # of pages' forms, whole in memory; the other areas have limits of their own
@@ -54,6 +54,7 @@ class Entrance:
             settings = self._settings()
             self._proxies.follow(settings.trusted_proxies)
             request[ADDRESS] = address_of(request, self._proxies)
+            ASKED_FROM.set(request[ADDRESS])
             area = request.path[self._skip :].partition("/")[0]
             wait_s = self._wait_s(request, area, settings)
             if wait_s:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from store.memory.access import MemoryAccess
 from store.memory.applications import MemoryApplications
+from store.memory.arrivals import MemoryArrivals
 from store.memory.belongings import MemoryBelongings
 from store.memory.forecasting import MemoryForecasting
 from store.memory.forecasts import MemoryForecasts
@@ -66,6 +67,7 @@ class MemoryStore:
         self.belongings = MemoryBelongings(work)
         self.process_reports = MemoryProcessReports()
         self.simulations = MemorySimulations()
+        self.arrivals = MemoryArrivals()
 
     def shards(self) -> AllShards:
         return AllShards()

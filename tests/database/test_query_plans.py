@@ -267,6 +267,8 @@ READS_ALL = {  # query -> why it may read a large table whole
 
 SMALL = {  # looks at no large table
     "note_abort",
+    "count_arrival",
+    "forget_arrivals",
     "end_simulation",
     "forget_processes",
     "forget_simulations",

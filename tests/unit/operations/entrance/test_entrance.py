@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from operations.access.addresses import Proxies, address_of
+from operations.access.addresses import ASKED_FROM, Proxies, address_of
 from operations.entrance.buckets import Buckets
 from operations.entrance.entrance import Entrance
 from tests.unit.operations.access.world import ForwardClock
@@ -35,6 +35,7 @@ async def entered(failures: Failures | None = None, **settings: object) -> Async
 
     async def say(request: web.Request) -> web.Response:
         body = await request.read() if request.path == "/console/form" else await request.content.read()
+        assert ASKED_FROM.get() == address_of(request)
         return web.Response(text=f"{address_of(request)} {len(body)}")
 
     application = web.Application(client_max_size=100 * 1024 * 1024)
