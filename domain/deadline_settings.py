@@ -32,7 +32,7 @@ class DeadlineSettings:
     p_retry: float = knob(0.5, "least percentile for a retry", low=0, high=1)
     p_tight: float = knob(0.9, "least percentile when the host would finish after C(B)", low=0, high=1)
     min_slack_s: Seconds = knob(Seconds(3600.0), "least slack of a computed due date over the runtime", low=0)
-    slack_factor: float = knob(2.5, "R_q over R until a host and its app have data (POLICY D1)", low=1, high=20)
+    slack_factor: float = knob(2.5, "R_q over R until a host and its app have data", low=1, high=20)
     gate_wait_fraction: float = knob(
         0.25,
         "a gate is lowered when its jobs would wait longer than this share of R; 0 = never (decision 12)",

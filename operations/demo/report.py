@@ -128,7 +128,7 @@ def _bars(batches: Sequence[Batch], elapsed_s: float) -> Group:
 
 
 def _table(outcome: Outcome) -> Table:
-    table = Table("batch", "kind", "jobs validated", "sent", "retries", "deadlines met", "complete after")
+    table = Table("batch", "kind", "jobs valid", "sent", "retries", "in time", "complete after")
     for batch in outcome.batches:
         counts = batch.counts
         met = counts.sent - counts.deadlines_missed
