@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from domain.settings import RankingSettings
+from operations.compose import host_statistics
 from tests.acceptance.server import LiveServer
+from tests.unit.operations.metrics.test_manual import expressions, metric_named
+
+OF_THE_SUPERVISOR = {"muster_process_up", "muster_process_restarts_total"}  # which these tests do without
 
 
 async def get(server: LiveServer, path: str) -> tuple[int, str]:
@@ -29,6 +36,38 @@ async def test_a_worker_tells_of_requests_work_and_the_database(server: LiveServ
     assert 'muster_database_up{process="background"} 1.0' in lines
     assert any(line.startswith('muster_database_group_size_count{kind="write"} ') for line in lines)
     assert any(line.startswith('muster_pages_total{area="api",status="2xx"} ') for line in lines)
+
+
+async def test_all_that_the_dashboard_and_the_alerts_ask_for_is_told(server: LiveServer) -> None:
+    assert server.background is not None
+    [estimator] = [duty for duty in server.background.duties if duty.name == "estimator"]
+    await server.add_app()
+    await server.submit(jobs={"count": 4})
+    host = await server.add_host()
+    for _ in range(2):  # a batch is scored by what was forecast on its way
+        for task in await host.ask(2):
+            await host.compute(task)
+        await host.call()
+        await server.validate()
+        await server.forward(3600.0)
+        await estimator.step()
+    await host_statistics(server.store, RankingSettings, server.clock).statistics.run(full=True)
+    await server.submit(jobs={"memory_bytes": 1e13})
+    await estimator.step()
+    assert await host.ask() == []
+    await server.feed()
+    await server.measure()
+
+    _, text = await get(server, "metrics")
+
+    told = set(re.findall(r"^# TYPE (\w+)", text, flags=re.MULTILINE))
+    assert {name for _, expression in expressions() for name in families_in(expression)} - told == OF_THE_SUPERVISOR
+
+
+def families_in(expression: str) -> set[str]:
+    """The metrics that are asked for; of a histogram the whole."""
+    found = [metric_named(name) for name in re.findall(r"\bmuster_\w+", expression)]
+    return {metric.name for metric in found if metric is not None}
 
 
 async def test_a_worker_is_ready_while_it_may_give_out_work(server: LiveServer) -> None:

@@ -62,6 +62,35 @@ def test_calendars_are_understood() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
+    program = tmp_path / "muster/.venv/bin/muster"
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    units = [tmp_path / path.name for path in UNITS]
+    for path, copy in zip(UNITS, units, strict=True):
+        copy.write_text(path.read_text().replace("/srv/muster/.venv", f"{tmp_path}/muster/.venv"))
+
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool: apt-get install prometheus")
+def test_prometheus_takes_the_alert_rules() -> None:
+    done = subprocess.run(
+        ["promtool", "check", "rules", DEPLOY / "prometheus/muster.rules.yml"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_is_understood(path: Path) -> None:
     subprocess.run(["bash", "-n", str(path)], check=True, timeout=30)
