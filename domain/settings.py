@@ -157,6 +157,11 @@ class EstimatorSettings:
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
     keep_ended_s: Seconds = knob(Seconds(7 * DAY_S), "seconds an ended batch's jobs stay in the busy tables", low=0)
+    keep_parts_s: Seconds = knob(
+        Seconds(30 * DAY_S),
+        "seconds an upload nobody goes on with stays in the upload folder, unless its job is out",
+        low=DAY_S,
+    )
 
 
 @dataclass(frozen=True, slots=True)

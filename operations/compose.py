@@ -60,6 +60,9 @@ from store.shards import PostgresShards
 from store.waiting import MARK_AGAIN_S
 from store.submissions import FINISH_ABORTS_S
 from transfer.keys import ServingKeys, load_keys
+from transfer.leftovers import LOOK_EVERY_S as LOOK_EVERY_FOLDER_S
+from transfer.leftovers import LeftoverCleaner
+from transfer.upload_folder import UploadFolder
 
 Loop = Callable[[], Coroutine[None, None, None]]
 
@@ -256,6 +259,9 @@ async def build_background(
         orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
         reserver = jobs.build.build_reserver(store.reserving, catalogue.catalogue, clock)
         looker = jobs.build.build_class_looker(store.reserving, catalogue.catalogue, clock)
+        cleaner = LeftoverCleaner(
+            UploadFolder(project.upload_dir), store.uploads, clock, lambda: catalogue.catalogue().settings.storage
+        )
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
@@ -272,6 +278,8 @@ async def build_background(
                 ("history", services.mover.run_once, lambda: INTERVAL_S),
                 ("gates", relaxer.run_once, lambda: RELAX_EVERY_S),
                 ("marks of batches", store.waiting.mark_again, lambda: MARK_AGAIN_S),
+                ("leftover files", cleaner.run_once, lambda: LOOK_EVERY_FOLDER_S),
+                ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
                 ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from domain.units import InstanceId, Instant
 from store.pool import Database
 
 
 class PostgresUploads:
-    """Satisfies transfer's UploadRecords."""
+    """Satisfies transfer's UploadRecords and UnneededFiles."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -19,3 +21,7 @@ class PostgresUploads:
             if await self._database.fetch_one(query, instance_id, name, nbytes, md5, completed_at) is not None:
                 return True
         return False
+
+    async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
+        names, instance_ids = [name for name, _ in files], [instance_id for _, instance_id in files]
+        return [row["name"] for row in await self._database.fetch("unneeded_files", names, instance_ids)]

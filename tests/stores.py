@@ -19,7 +19,7 @@ from operations.ports import Applications, History, Insight, People, SettingStor
 from operations.relaxing import GateNotes
 from operations.site.ports import Belongings
 from scheduler.ports import Ledger
-from transfer.ports import UploadRecords
+from transfer.ports import UnneededFiles, UploadRecords
 
 
 class CheckedViews(Views, Protocol):
@@ -42,6 +42,10 @@ class AnyReserving(ReservedWork, RedundantWork, Protocol):
     """One object has both: what is set aside, and how classes of hosts stand."""
 
 
+class AnyUploads(UploadRecords, UnneededFiles, Protocol):
+    """One object records what was brought, and says what nobody needs."""
+
+
 class Store(Protocol):
     """What MemoryStore and PostgresStore have in common."""
 
@@ -60,7 +64,7 @@ class Store(Protocol):
     @property
     def outages(self) -> Outages: ...
     @property
-    def uploads(self) -> UploadRecords: ...
+    def uploads(self) -> AnyUploads: ...
     @property
     def people(self) -> People: ...
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from domain.units import InstanceId, Instant
@@ -14,5 +15,14 @@ class UploadRecords(Protocol):
         """Remember that an output is whole on disk; durable on return. Idempotent.
 
         False when there is no such instance: the file is then nobody's.
+        """
+        ...
+
+
+class UnneededFiles(Protocol):
+    async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
+        """Those of the files, given by name and instance, that nobody needs.
+
+        They are not recorded, and their instance, if there is one, neither waits nor is under way.
         """
         ...

@@ -18,10 +18,12 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from io import FileIO
 from pathlib import Path
 
+from domain.units import Instant
 from transfer.download_folder import Content, content_of
 from transfer.files import make_folder, md5_of, sync_folder
 from transfer.names import stored_path
@@ -30,6 +32,18 @@ from transfer.names import stored_path
 _OPEN_MODE = 0o644  # a part that lacks something, or a whole file the database may not know of
 _CLOSING_MODE = 0o600  # a part that may have all its bytes, not verified yet
 _RECORDED_MODE = 0o444  # a whole file the database knows of
+
+
+PART = ".part"
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A file that is not finished: a part, or a whole file the database may not know of."""
+
+    name: str
+    whole: bool
+    nbytes: int
 
 
 class Finish(StrEnum):
@@ -159,6 +173,56 @@ class UploadFolder:
         """Remember beside the file that the database knows of it."""
         self.path(name).chmod(_RECORDED_MODE)
 
+    def unfinished(self, sub_folder: str, before: Instant) -> list[Leftover]:
+        """Parts and whole files not marked as recorded, of a sub-folder, that did not change since `before`."""
+        found: list[Leftover] = []
+        try:
+            entries = os.scandir(self._folder / sub_folder)
+        except FileNotFoundError:
+            return found
+        with entries:
+            for entry in entries:
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # it has become whole, or was purged
+                name, whole = entry.name.removesuffix(PART), not entry.name.endswith(PART)
+                if stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_IWUSR and status.st_mtime < before:
+                    found.append(Leftover(name, whole, status.st_size))
+        return found
+
+    def set_aside(self, name: str) -> bool:
+        """Make a whole file a part again; False when it is not there, is recorded, or has a part beside it."""
+        with self._locked_part(name, create=True) as part:
+            if os.fstat(part.fileno()).st_size:
+                return False
+            if self.is_recorded(name) or not self.path(name).exists():
+                self._part(name).unlink()
+                return False
+            self.path(name).chmod(_CLOSING_MODE)
+            self.path(name).rename(self._part(name))
+            return True
+
+    def put_back(self, name: str) -> None:
+        """Undo `set_aside`: the database knows of the file."""
+        with self._locked_part(name, create=False) as part:
+            if self.path(name).exists():  # brought anew meanwhile
+                self._part(name).unlink()
+                return
+            os.fchmod(part.fileno(), _OPEN_MODE)
+            self._part(name).rename(self.path(name))
+
+    def drop_part(self, name: str, before: Instant) -> bool:
+        """Delete a part, unless it changed since `before`."""
+        try:
+            with self._locked_part(name, create=False) as part:
+                if os.fstat(part.fileno()).st_mtime >= before:
+                    return False
+                self._part(name).unlink()
+                return True
+        except FileNotFoundError:
+            return False
+
     def remove(self, name: str) -> None:
         """Delete whatever is here of a file."""
         for path in (self.path(name), self._part(name)):
@@ -166,7 +230,7 @@ class UploadFolder:
 
     def _part(self, name: str) -> Path:
         path = self.path(name)
-        return path.with_name(f"{path.name}.part")
+        return path.with_name(f"{path.name}{PART}")
 
     @contextmanager
     def _locked_part(self, name: str, *, create: bool) -> Iterator[FileIO]:

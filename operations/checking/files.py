@@ -6,17 +6,21 @@ A running project goes on meanwhile: what looks wrong is looked at once more, an
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from domain.checking import KnownFile, StoredOutput, Wrong
-from domain.units import InstanceId
+from domain.units import DAY_S, InstanceId, Instant
 from operations.checking.folder import FoundFile, files_in, md5_of, size_of
 from operations.checking.ports import CheckedDatabase
 
 PAGE = 1_000  # files between two questions to the database
+NEVER = Instant(-math.inf)
+DELETED_WITHIN_S = 2 * DAY_S  # the background process looks at the whole folder once a day
+UNDER_WAY = "in_progress"
 EXPECTED = {"in_progress", "timed_out", "aborted"}  # its host may still bring the rest
 
 
@@ -65,22 +69,27 @@ def _difference(folder: Path, output: StoredOutput, *, contents: bool) -> str:
     return ""
 
 
-async def stray_files(database: CheckedDatabase, folder: Path, counts: FileCounts) -> AsyncIterator[Wrong]:
-    """Files that nobody knows of, or that lie where nobody looks for them."""
+async def stray_files(
+    database: CheckedDatabase, folder: Path, counts: FileCounts, *, deleted_before: Instant = NEVER
+) -> AsyncIterator[Wrong]:
+    """Files that nobody knows of, or that lie where nobody looks for them.
+
+    What was begun, and that nobody went on with since `deleted_before`, should have been deleted.
+    """
     files = files_in(folder)
     while page := await asyncio.to_thread(_page, files):
         known = await _known_of(database, page)
         doubtful = []
         for file in page:
             _count(file, known.get(file.name), counts)
-            if _stray(file, known.get(file.name)):
+            if _stray(file, known.get(file.name), deleted_before):
                 doubtful.append(file)
         if not doubtful:
             continue
         known = await _known_of(database, doubtful)
         there = await asyncio.to_thread(lambda those: {f.place for f in those if (folder / f.place).exists()}, doubtful)
         for file in doubtful:
-            because = _stray(file, known.get(file.name))
+            because = _stray(file, known.get(file.name), deleted_before)
             if because and file.place in there:
                 yield Wrong(f"file {file.place}", because)
 
@@ -89,7 +98,7 @@ def _page(files: Iterator[FoundFile]) -> list[FoundFile]:
     return list(islice(files, PAGE))
 
 
-def _stray(file: FoundFile, known: KnownFile | None) -> str:
+def _stray(file: FoundFile, known: KnownFile | None, deleted_before: Instant) -> str:
     """Why the file should not be there; empty when it may."""
     if file.instance_id is None:
         return "no output has such a name"
@@ -99,6 +108,8 @@ def _stray(file: FoundFile, known: KnownFile | None) -> str:
         return f"there is no instance {file.instance_id}"
     if file.recorded and known.nbytes is None:
         return "it was recorded, and the database does not know of it"
+    if known.nbytes is None and known.state != UNDER_WAY and file.changed_at < deleted_before:
+        return "nobody has gone on with it for so long that it should have been deleted"
     return ""
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from domain.units import InstanceId
+from domain.units import InstanceId, Instant
 
 PART = ".part"
 CHUNK_BYTES = 1024 * 1024
@@ -33,6 +33,7 @@ class FoundFile:
     whole: bool
     nbytes: int
     recorded: bool  # it says itself that the database knows of it
+    changed_at: Instant
 
     @property
     def in_place(self) -> bool:
@@ -56,7 +57,7 @@ def found_file(place: str, status: os.stat_result) -> FoundFile:
     match = _OUTPUT.fullmatch(name)
     instance_id = None if match is None else InstanceId(int(match["instance"]))
     recorded = whole and not status.st_mode & stat.S_IWUSR
-    return FoundFile(place, name, instance_id, whole, status.st_size, recorded)
+    return FoundFile(place, name, instance_id, whole, status.st_size, recorded, Instant(status.st_mtime))
 
 
 def files_in(folder: Path) -> Iterator[FoundFile]:

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from domain.checking import Wrong
-from operations.checking.files import FileCounts, missing_files, stray_files
+from domain.units import Instant
+from operations.checking.files import NEVER, FileCounts, missing_files, stray_files
 from operations.checking.ports import CheckedDatabase
 
 MISSING, STRAY = "files of outputs", "files without an owner"
@@ -57,9 +58,18 @@ class Inspection:
 
 
 async def inspect(
-    database: CheckedDatabase, folder: Path | None, *, limit: int, contents: bool, progress: Progress
+    database: CheckedDatabase,
+    folder: Path | None,
+    *,
+    limit: int,
+    contents: bool,
+    progress: Progress,
+    deleted_before: Instant = NEVER,
 ) -> Inspection:
-    """Ask everything; `folder` None leaves out files, `contents` reads every byte of them."""
+    """Ask everything; `folder` None leaves out files, `contents` reads every byte of them.
+
+    Unfinished files that nobody needs and that did not change since `deleted_before` should not be there any more.
+    """
     made = Inspection()
 
     def note(question: str, wrong: Sequence[Wrong]) -> None:
@@ -72,7 +82,7 @@ async def inspect(
         note(question, await database.ask(question, limit=limit + 1))
     if folder is not None:
         note(MISSING, await _first(missing_files(database, folder, made.counts, contents=contents), limit + 1))
-        note(STRAY, await _first(stray_files(database, folder, made.counts), limit + 1))
+        note(STRAY, await _first(stray_files(database, folder, made.counts, deleted_before=deleted_before), limit + 1))
     return made
 
 

@@ -6,6 +6,9 @@ import sys
 
 import click
 
+from domain.settings import Settings
+from domain.units import later
+from operations.checking.files import DELETED_WITHIN_S
 from operations.checking.inspection import inspect
 from operations.cli.context import Run, command
 
@@ -28,7 +31,15 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
         click.echo(f"{question}: {found or 'nothing'} wrong", err=True)
 
     async with run.store() as store, store.checking.session() as session:
-        made = await inspect(session, folder, limit=limit, contents=contents, progress=progress)
+        storage = Settings.from_stored(await store.settings.settings())[0].storage
+        made = await inspect(
+            session,
+            folder,
+            limit=limit,
+            contents=contents,
+            progress=progress,
+            deleted_before=later(run.clock.now(), -storage.keep_parts_s - DELETED_WITHIN_S),
+        )
     run.show(made.as_json(), made.text())
     if made.found:
         sys.exit(1)

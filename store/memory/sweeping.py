@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush, nlargest
 
@@ -134,6 +134,17 @@ class MemoryUploads:
         others = [upload for upload in row.uploads if upload.name != name]
         row.uploads = tuple(sorted((*others, Upload(name, nbytes, md5)), key=lambda upload: upload.name))
         return True
+
+    async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
+        return sorted(name for name, instance_id in files if not self._is_needed(name, instance_id))
+
+    def _is_needed(self, name: str, instance_id: InstanceId) -> bool:
+        row = self._work.instance_of_any_age(instance_id)
+        if row is None:
+            return False
+        return row.state in (InstanceState.UNSENT, InstanceState.IN_PROGRESS) or name in {
+            one.name for one in row.uploads
+        }
 
 
 def add_due(work: Work, row: StoredInstance, number: int) -> None:

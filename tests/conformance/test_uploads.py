@@ -8,8 +8,10 @@ from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import (
     a_registered_host,
+    a_report,
     a_sent_instance,
     a_submitted_batch,
+    report,
 )
 
 
@@ -45,3 +47,20 @@ async def test_a_file_of_no_instance_is_nobodys(store: Store) -> None:
     recorded = await store.uploads.record_upload(InstanceId(999), name="out", nbytes=7, md5="c" * 32, completed_at=NOW)
 
     assert not recorded
+
+
+async def test_files_that_are_not_recorded_and_of_nothing_under_way_are_needed_by_nobody(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    over, sent = [await a_sent_instance(store, batch.batch_id, host) for _ in range(2)]
+    for one in (over, sent):
+        await store.uploads.record_upload(
+            one.instance_id, name=f"out {one.instance_id}", nbytes=7, md5="c" * 32, completed_at=NOW
+        )
+    await report(store, host, a_report(over))
+    files = [(f"{kind} {one.instance_id}", one.instance_id) for kind in ("out", "part") for one in (over, sent)]
+
+    assert list(await store.uploads.unneeded([*files, ("gone", InstanceId(999))])) == [
+        "gone",
+        f"part {over.instance_id}",
+    ]

@@ -137,6 +137,7 @@ BY_KEY = {  # query -> the indexes it must use
     "batch_created_at": {"batch_pkey"},
     "cancel_open_jobs_of_batch": {"job_by_batch", "job_pkey"},
     "cancel_unsent_of_batch": {"instance_pkey"},
+    "unneeded_files": {"instance_pkey", "upload_pkey", "finished_instance_2027_01_pkey"},
     "unfinished_aborts": {"batch_pkey"},
     "forget_abort": {"job_by_batch", "instance_fresh", "instance_urgent"},
     # pages

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from domain.checking import KnownFile, StoredOutput, Wrong
-from domain.units import InstanceId
+from domain.units import InstanceId, Instant
 from operations.checking.files import FileCounts, missing_files, stray_files
 from operations.checking.folder import shard_of
 from operations.checking.inspection import MISSING, STRAY, inspect
@@ -155,3 +156,17 @@ async def test_files_may_be_left_out() -> None:
 
     assert made.text() == "1 questions, 0 outputs and 0 files looked at: nothing wrong"
     assert made.as_json()["wrong"] == []
+
+
+@pytest.mark.parametrize(("state", "told"), [("timed_out", 1), ("in_progress", 0)])
+async def test_what_should_have_been_deleted_long_ago_is_told(tmp_path: Path, state: str, told: int) -> None:
+    put(tmp_path, f"{NAME}.part", mode=0o644)
+    os.utime(tmp_path / shard_of(NAME) / f"{NAME}.part", (1000.0, 1000.0))
+    said = Said(states={77: state})
+
+    found = [
+        [one.because async for one in stray_files(said, tmp_path, FileCounts(), deleted_before=Instant(before))]
+        for before in (1000.0, 1001.0)
+    ]
+
+    assert found == [[], ["nobody has gone on with it for so long that it should have been deleted"] * told]

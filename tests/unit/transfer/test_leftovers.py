@@ -1,0 +1,126 @@
+"""What nobody goes on with leaves the upload folder; what anybody may still need does not."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from domain.settings import StorageSettings
+from domain.units import DAY_S, InstanceId, Instant
+from tests.unit.scheduler.project import HandClock
+from transfer.leftovers import LOOK_EVERY_S, SUB_FOLDERS, LeftoverCleaner, LeftoverReport
+from transfer.upload_folder import Finish, UploadFolder
+
+NOW = Instant(100 * DAY_S)
+OLD, YOUNG = NOW - 31 * DAY_S, NOW - 29 * DAY_S
+CONTENT = b"3.14159"
+
+
+@dataclass
+class Needs:
+    """Files that somebody needs; of those in `from_the_second`, only when it is asked once more."""
+
+    needed: set[str] = field(default_factory=set)
+    from_the_second: set[str] = field(default_factory=set)
+
+    async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
+        found = [name for name, _ in files if name not in self.needed]
+        self.needed |= self.from_the_second
+        return found
+
+
+def a_part(folder: UploadFolder, name: str, *, at: float = OLD) -> None:
+    folder.begin(name, 0)
+    folder.append(name, CONTENT, at=0)
+    os.utime(folder.path(name).with_name(f"{name}.part"), (at, at))
+
+
+def a_whole(folder: UploadFolder, name: str, *, at: float = OLD, recorded: bool = False) -> None:
+    folder.begin(name, 0)
+    folder.append(name, CONTENT, at=0, last=True)
+    md5 = hashlib.md5(CONTENT).hexdigest()
+    assert folder.finish(name, nbytes=len(CONTENT), md5=md5) is Finish.WHOLE
+    if recorded:
+        folder.mark_recorded(name)
+    os.utime(folder.path(name), (at, at))
+
+
+async def cleaned(root: Path, needs: Needs) -> tuple[list[str], int]:
+    """What is left after each sub-folder had its turn, and how many files were deleted."""
+    cleaner = LeftoverCleaner(UploadFolder(root), needs, HandClock(NOW), StorageSettings)
+    before = Instant(NOW - 30 * DAY_S)
+    reports = [await cleaner.clean(f"{number:02x}", before=before) for number in range(SUB_FOLDERS)]
+    return sorted(path.name for path in root.rglob("*") if path.is_file()), sum(one.deleted for one in reports)
+
+
+async def test_what_nobody_goes_on_with_is_deleted_after_its_time(tmp_path: Path) -> None:
+    folder = UploadFolder(tmp_path)
+    a_part(folder, "pi_1_1_1_r0")
+    a_whole(folder, "pi_1_1_2_r0")
+    a_part(folder, "pi_1_1_3_r0", at=YOUNG)
+    a_whole(folder, "pi_1_1_4_r0", at=YOUNG)
+
+    assert await cleaned(tmp_path, Needs()) == (["pi_1_1_3_r0.part", "pi_1_1_4_r0"], 2)
+
+
+async def test_what_somebody_needs_stays_however_old_it_is(tmp_path: Path) -> None:
+    folder = UploadFolder(tmp_path)
+    a_part(folder, "pi_1_1_1_r0")
+    a_whole(folder, "pi_1_1_2_r0")
+    a_whole(folder, "pi_1_1_3_r0", recorded=True)
+    (tmp_path / "aa").mkdir(exist_ok=True)
+    (tmp_path / "aa" / "notes.txt").write_text("no output has such a name")
+    os.utime(tmp_path / "aa" / "notes.txt", (OLD, OLD))
+
+    kept, deleted = await cleaned(tmp_path, Needs({"pi_1_1_1_r0", "pi_1_1_2_r0"}))
+
+    assert kept == ["notes.txt", "pi_1_1_1_r0.part", "pi_1_1_2_r0", "pi_1_1_3_r0"]
+    assert deleted == 0
+
+
+async def test_a_file_that_is_recorded_just_then_is_put_back(tmp_path: Path) -> None:
+    folder = UploadFolder(tmp_path)
+    a_whole(folder, "pi_1_1_2_r0")
+
+    assert await cleaned(tmp_path, Needs(from_the_second={"pi_1_1_2_r0"})) == (["pi_1_1_2_r0"], 0)
+    assert folder.read("pi_1_1_2_r0") == CONTENT
+
+
+def test_a_file_that_was_set_aside_is_no_whole_one_until_it_is_brought_anew(tmp_path: Path) -> None:
+    folder = UploadFolder(tmp_path)
+    a_whole(folder, "pi_1_1_2_r0")
+
+    assert folder.set_aside("pi_1_1_2_r0")
+
+    assert folder.whole("pi_1_1_2_r0") is None
+    with pytest.raises(FileNotFoundError):  # so that a client is not told that it is taken
+        folder.mark_recorded("pi_1_1_2_r0")
+    assert folder.size("pi_1_1_2_r0") == len(CONTENT) - 1
+    assert not folder.set_aside("pi_1_1_2_r0")
+
+
+def test_a_part_that_grew_meanwhile_stays(tmp_path: Path) -> None:
+    folder = UploadFolder(tmp_path)
+    a_part(folder, "pi_1_1_1_r0", at=YOUNG)
+
+    assert not folder.drop_part("pi_1_1_1_r0", Instant(NOW - 30 * DAY_S))
+    assert not folder.drop_part("pi_1_1_9_r0", NOW)
+
+
+async def test_every_sub_folder_has_its_turn_within_a_day(tmp_path: Path) -> None:
+    folder = UploadFolder(tmp_path)
+    a_part(folder, "pi_1_1_1_r0")
+    clock = HandClock(NOW)
+    cleaner = LeftoverCleaner(folder, Needs(), clock, StorageSettings)
+    reports = []
+    for _ in range(SUB_FOLDERS):
+        reports.append(await cleaner.run_once())
+        clock.at = Instant(clock.at + LOOK_EVERY_S)
+
+    assert [one for one in reports if one.old] == [LeftoverReport(1, 1, len(CONTENT))]
+    assert clock.now() < NOW + DAY_S
