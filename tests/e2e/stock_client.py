@@ -99,6 +99,11 @@ class StockClient:
         """Let the client call the scheduler within seconds, whatever its backoffs say."""
         self.command("--project", self.url, "update")
 
+    def account(self) -> str:
+        """What it keeps of the project's account, preferences among it."""
+        [path] = self.folder.glob("account_*.xml")
+        return path.read_text(errors="replace")
+
     def task_names(self) -> list[str]:
         return re.findall(r"^\s*name: (\S+)", self.command("--get_tasks"), re.MULTILINE)
 

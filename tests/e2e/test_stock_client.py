@@ -6,10 +6,12 @@ import asyncio
 import json
 import re
 import time
+import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -58,6 +60,20 @@ def ended(server: Server, batch_id: int) -> bool:
     return bool(server.batch(batch_id)["state"] == "complete")
 
 
+def prefer(server: Server, email: str, account_key: str, **wishes: str) -> None:
+    """Save preferences on the volunteer's page, signed in with the account key."""
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+
+    def send(path: str, **fields: str) -> str:
+        data = urlencode(fields).encode() if fields else None
+        with browser.open(f"{server.url}volunteers/{path}", data, timeout=30) as reply:
+            return str(reply.read().decode())
+
+    send("sign-in", email=email, password=account_key)
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', send("preferences")))
+    assert "Saved." in send("preferences", **hidden, **wishes)
+
+
 def test_two_jobs_go_from_attaching_to_validated(server: Server, client: MakeClient, app_binary: Path) -> None:
     server.init()
     server.start()
@@ -65,7 +81,7 @@ def test_two_jobs_go_from_attaching_to_validated(server: Server, client: MakeCli
     (server.data_dir / "in.txt").write_text("hello\n")
     text = jobs(count=2) + 'inputs = [{ path = "in.txt", open_name = "in", sticky = true }]\n'
     batch_id = server.submit(text)
-    client()
+    volunteer = client()
 
     wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
 
@@ -76,6 +92,12 @@ def test_two_jobs_go_from_attaching_to_validated(server: Server, client: MakeCli
     contents = [path.read_text() for path in (server.data_dir / "files" / "upload").rglob("*_r0")]
     assert contents == ["result for hello\n\n"] * 2
     assert len(uploads) == 2
+
+    prefer(server, "volunteer0@example.org", volunteer.account_key, which="all", gpu="on")  # and no CPU
+    volunteer.update()
+
+    wait_for(lambda: "<no_cpu>1</no_cpu>" in volunteer.account(), AT_MOST_S, "the preferences")
+    assert "<project_specific>" in volunteer.account()
 
 
 def test_an_app_that_exits_non_zero_fails_its_job_with_the_exit_code(

@@ -1,0 +1,135 @@
+"""What a volunteer does on the project's pages, from joining to choosing work, and what the client is told then."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+from xml.etree import ElementTree as ET
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.acceptance.host import Host
+from tests.acceptance.server import LiveServer
+from tests.browser.conftest import Tab
+from tests.browser.test_looks import DESK, PHONE, issues_of
+from wire.attach import password_hash
+
+EMAIL, PASSWORD = "ada@example.org", "correct horse"
+
+
+async def attached(server: LiveServer, name: str) -> Host:
+    """A computer that has joined as a client does: with the e-mail and password of the account."""
+    query = urlencode({"email_addr": EMAIL, "passwd_hash": password_hash(PASSWORD, EMAIL)})
+    async with server.http.get(f"{server.url}lookup_account.php?{query}") as response:
+        key = ET.fromstring(await response.read()).findtext("authenticator")
+    assert key is not None
+    return Host(server.http, f"{server.url}scheduler", key, name, {"cpu_model": "Fast Processor 9000"})
+
+
+async def two_apps(server: LiveServer) -> None:
+    await server.add_app("climate", user_friendly_name="Climate of small islands")
+    await server.add_app("folding", user_friendly_name="Folding of large proteins")
+    await server.feed()
+
+
+@pytest.mark.timeout(300)
+async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: LiveServer, chromium: Browser) -> None:
+    await two_apps(server)
+    context = await chromium.new_context(**DESK, color_scheme="light")
+    tab = Tab(await context.new_page(), server.url.rstrip("/"))
+    page = tab.page
+
+    # Join.
+    await tab.open("/")
+    await expect(page.get_by_text("Climate of small islands")).to_be_visible()
+    await page.get_by_role("link", name="Make an account").click()
+    await page.get_by_label("E-mail").fill(EMAIL)
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_label("Name (may be left out)").fill("Ada")
+    await page.get_by_role("button", name="Make the account").click()
+    await expect(page.get_by_text("Welcome!")).to_be_visible()
+    await page.get_by_role("link", name="My computers").click()
+    await expect(page.get_by_text("No computer has joined yet")).to_be_visible()
+    await tab.picture("volunteer-no-computer")
+
+    # Lend a computer: it works on what there is, and fails once.
+    attic = await attached(server, "attic")
+    await attic.call()
+    await server.submit(app="climate", jobs={"count": 3})
+    await server.submit(app="folding", jobs={"count": 2})
+    tasks = await attic.ask(2)
+    assert len(tasks) == 2
+    await attic.compute(tasks[0])
+    await server.forward(300.0)
+    attic.end(tasks[1], 3, 195)
+    await attic.call()
+    await server.validate()
+    await attic.ask(1)
+    await server.forward(60.0)
+
+    # Choose: one application, and not many jobs.
+    await page.get_by_role("link", name="Preferences").click()
+    await page.get_by_label("Only those ticked here:").check()
+    await page.get_by_label("Climate of small islands").uncheck()
+    await page.get_by_label("Use GPUs").uncheck()
+    await page.get_by_label("Most jobs in progress on one computer").fill("9")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("Saved.")).to_be_visible()
+
+    # The client is told with its next call, and given nothing else.
+    await server.submit(app="climate", jobs={"count": 50})
+    await server.feed()
+    reply = await attic.call(cpu_req_s=8.0, cpu_req_instances=8.0)
+    assert reply.preferences is not None
+    assert (reply.preferences.app_ids, reply.preferences.no_gpu, reply.preferences.max_jobs) == ((2,), True, 9)
+    given = [one.app_name for one in reply.workunits]
+    assert set(given) == {"folding"}
+    reply = await attic.call(cpu_req_s=8.0, cpu_req_instances=8.0)
+    assert not reply.workunits
+    assert any("climate is not among the 1 app the volunteer selected" in one.text for one in reply.messages)
+
+    # Why no work? In words, and tried out.
+    await page.get_by_role("link", name="My computers").click()
+    await page.get_by_role("link", name="attic").click()
+    await expect(page.get_by_text("for an application you did not choose")).to_be_visible()
+    await page.get_by_role("link", name="Would it get work now?").click()
+    await expect(page.get_by_role("heading", name="It would get nothing")).to_be_visible()
+    await page.get_by_role("link", name="My results").click()
+    await expect(page.get_by_role("cell", name="failed")).to_be_visible()
+    assert not tab.complaints
+    await context.storage_state(path=(state := server.project.data_dir / "state.json"))
+    await context.close()
+
+    # Every page, in every look.
+    paths = {
+        "front": "/",
+        "computers": "/volunteers/computers",
+        "computer": "/volunteers/computers/1",
+        "computer-why": "/volunteers/computers/1/why",
+        "results": "/volunteers/results",
+        "results-none": "/volunteers/results?outcome=late",
+        "preferences": "/volunteers/preferences",
+        "account": "/volunteers/account",
+        "error": "/volunteers/computers/99",
+    }
+    issues: list[str] = []
+    for look, options in (
+        ("light", {**DESK, "color_scheme": "light"}),
+        ("dark", {**DESK, "color_scheme": "dark"}),
+        ("phone", {**PHONE, "color_scheme": "light"}),
+    ):
+        for known, shown in (
+            (None, {"front": "/", "join": "/volunteers/join", "enter": "/volunteers/sign-in"}),
+            (state, paths),
+        ):
+            context = await chromium.new_context(**options, storage_state=known)
+            tab = Tab(await context.new_page(), server.url.rstrip("/"))
+            for name, path in shown.items():
+                await tab.open(path)
+                await tab.picture(f"volunteer-{name}-{look}")
+                issues += await issues_of(tab, f"{look} {path}")
+                wider = await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                if wider > 0:
+                    issues.append(f"{look} {path}: {wider} pixels wider than the screen")
+            await context.close()
+    assert issues == []
