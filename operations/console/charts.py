@@ -96,5 +96,6 @@ def upright(
         "xanchor": "left",
         "yanchor": "top",
         "font": {"color": hue, "size": 12},
+        "bgcolor": "--panel/0.8",
     }
     return shape, label

@@ -30,16 +30,16 @@ SECTIONS = (  # address, name, what it is for
 
 SAID = {  # what the last form did, by the word in the address it leads to
     "aborted": "The batch is ended. Its unsent jobs are cancelled; hosts are told with their next call.",
-    "importance": "Saved. The batch takes its new place with the next ordering, within seconds.",
+    "importance": "Saved. The batch takes its new place with the next ordering, in a minute or so.",
     "deadline": "The deadline is moved. Hosts keep the due dates they were given.",
     "submitted": "The batch is submitted. Its first jobs are in the workers' arrays within seconds.",
     "thresholds": "Saved. Request workers go by it within seconds.",
     "setting": "Saved. Running services follow within seconds.",
     "reset": "The default holds again.",
-    "simulation": "The simulation is running. This page follows it.",
+    "simulation": "The simulation was started; this page follows it.",
     "cancelled": "The simulation is stopped.",
     "password": "Your password is changed. Other sessions of yours have ended.",
-    "order": "Saved. Batches are ordered anew within seconds.",
+    "order": "Saved. Batches are ordered by it from the next ordering on, in a minute or so.",
 }
 
 
