@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from domain.errors import UnavailableError
 from store.failures import Failure, failure_of
+from store.lanes import Lane, Pace
 from store.pool import CLOSE_S, LOST, TRIES, connect
 from store.sessions import Session
 
@@ -18,7 +18,8 @@ Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
 
 MOST = 64  # members of a group
-LANES = 2  # groups that may be under way at once: while one waits for the disk, the next is at work
+LANES = 2  # groups that may be under way at once,
+BESIDE_S = 0.05  # when the last one has taken so long, or a whole group waits: what comes meanwhile shares the next
 TURNS = 2  # of the event loop between a request's arrival and its ask
 MOST_TURNS = 8  # pairs of them: a few milliseconds at full load
 GROUP_TRIES = 2  # of a whole group that met another transaction; then it is halved
@@ -26,34 +27,15 @@ SITS_OUT = 100  # groups: what a lane that could not connect leaves to the other
 MOST_GROUPS_WAITING = 20  # at a few ms each; who comes later would have hung up before it is served
 
 
-@dataclass(slots=True, eq=False)  # each is itself
-class Lane:
-    """A connection that one group at a time runs on; None until it is needed, and after it was lost."""
-
-    session: Session | None = None
-    back_at: int = 0  # groups served by all lanes: until then it sits out
-    is_new: bool = False  # no statement has been made on its connection yet
-
-    def serves(self) -> bool:
-        """Whether it has a connection, as far as is known."""
-        return self.session is not None and not self.session.is_closed()
-
-    def drop(self) -> None:
-        """Let go of a connection that no longer serves."""
-        if self.session is not None:
-            self.session.terminate()
-            self.session = None
-
-
 class Grouped(Generic[Ask, Answer]):
     """Runs `work` on groups of asks, on connections of its own; each asker gets its own answer.
 
-    An idle group starts as soon as nobody else is coming. When a group fails it is rolled back and done again in
-    halves, and those in halves, so that only the culprit gets the exception; a group that met another transaction is
-    done again as a whole first. A lost connection is UnavailableError for those who shared the statement it was lost
-    in. A lane that cannot connect, or whose connection is lost before its first statement, leaves the others to serve;
-    when none is connected, whoever waits gets UnavailableError at once. An asker that is cancelled leaves; its ask may
-    still be done.
+    An idle group starts as soon as nobody else is coming; who comes later is in the next one (store/lanes.py says when
+    that begins). When a group fails it is rolled back and done again in halves, and those in halves, so that only the
+    culprit gets the exception; a group that met another transaction is done again as a whole first. A lost connection
+    is UnavailableError for those who shared the statement it was lost in. A lane that cannot connect, or whose
+    connection is lost before its first statement, leaves the others to serve; when none is connected, whoever waits
+    gets UnavailableError at once. An asker that is cancelled leaves; its ask may still be done.
     """
 
     def __init__(
@@ -65,6 +47,7 @@ class Grouped(Generic[Ask, Answer]):
         most: int = MOST,
         lanes: int = LANES,
         sits_out: int = SITS_OUT,
+        beside_s: float = BESIDE_S,
         connect: Callable[[str], Awaitable[Session]] = connect,
     ) -> None:
         self.dsn = dsn
@@ -72,6 +55,7 @@ class Grouped(Generic[Ask, Answer]):
         self._in_transaction = in_transaction
         self._most = most
         self._sits_out = sits_out
+        self._pace = Pace(beside_s)
         self._connect = connect
         self._waiting: deque[tuple[Ask, asyncio.Future[Answer]]] = deque()
         self._lanes = [Lane() for _ in range(lanes)]
@@ -116,7 +100,11 @@ class Grouped(Generic[Ask, Answer]):
 
     def _start(self) -> None:
         """Set a lane to work when there is some, unless one is just gathering what comes."""
-        if not self._waiting or self._gathering or (lane := self._choose()) is None:
+        if not self._waiting or self._gathering:
+            return
+        if len(self._waiting) < self._most and self._pace.has_time(self._start):
+            return
+        if (lane := self._choose()) is None:
             return
         self._idle.remove(lane)
         self._gathering = lane.serves()
@@ -174,9 +162,10 @@ class Grouped(Generic[Ask, Answer]):
                 group += [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
             finally:
                 self._gathering = False
-            self._start()
-            self.sizes[len(group)] += 1
-            await self._serve(lane, group)
+            with self._pace.under_way():
+                self._start()
+                self.sizes[len(group)] += 1
+                await self._serve(lane, group)
             if lane.is_new and not lane.serves():
                 self._sit_out(lane, _lost_at_once())
         except BaseException as error:  # of what was done for them: nobody of the group must wait for ever

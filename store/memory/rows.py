@@ -75,6 +75,7 @@ class StoredBatch:
     refunded_s: Seconds = Seconds(0.0)  # of what its submitter's logical time was charged
     tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was looked at last
     columns: Columns | None = None  # store.memory.batch_columns
+    returns: Columns | None = None  # store.memory.turnarounds
 
     @property
     def order(self) -> tuple[int, float, BatchId]:
@@ -141,6 +142,8 @@ class StoredJob:
             row.candidate = None
         if self.batch.columns is not None:
             self.batch.columns.changed.add(self.job_id)
+        if self.batch.returns is not None:
+            self.batch.returns.changed.add(self.job_id)
 
     @property
     def median_turnaround_s(self) -> Seconds | None:

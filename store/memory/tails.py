@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from domain.acceleration import LowTurnaround, Returned, low_turnaround
+from domain.acceleration import LowTurnaround
 from domain.batches import Batch, BatchCounts, BatchState
 from domain.hosts import HostAppVersion
-from domain.jobs import InstanceState, JobState
+from domain.jobs import JobState
 from domain.ranking import SHRINKAGE
 from domain.settlement import ExtraCopy, TailInstance, TailJob
 from domain.units import BatchId, Instant, JobId, Seconds
+from store.binary_copy import Table
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
+from store.memory.turnarounds import BatchReturns, low_turnaround_of, without
 from store.memory.work import Work
-
-CAME_BACK = frozenset(
-    (
-        InstanceState.REPORTED,
-        InstanceState.INCONCLUSIVE,
-        InstanceState.VALID,
-        InstanceState.INVALID,
-        InstanceState.TOO_LATE,
-    )
-)
 
 
 class MemoryTails:
@@ -99,19 +91,13 @@ class MemoryTails:
                 self._work.hasten(row)
 
     async def low_turnaround(self, *, since: Instant) -> LowTurnaround:
-        return low_turnaround(list(self._returned(since)))
+        recent = (batch for batch in self._work.batches.values() if batch.new.created_at >= since)
+        return low_turnaround_of((batch.batch_id, batch.new.app_id, self._returned(batch)) for batch in recent)
 
-    def _returned(self, since: Instant) -> Iterator[Returned]:
-        for row in self._work.instances:
-            batch = row.job.batch
-            if batch.new.created_at < since or row.host_id is None or row.job.job_id in self._work.purged:
-                continue
-            app_id = batch.new.app_id
-            if row.state is InstanceState.TIMED_OUT:
-                yield Returned(batch.batch_id, app_id, row.host_id, None)
-            elif row.state in CAME_BACK:
-                assert row.sent_at is not None and row.reported_at is not None
-                yield Returned(batch.batch_id, app_id, row.host_id, Seconds(row.reported_at - row.sent_at))
+    def _returned(self, batch: StoredBatch) -> Table:
+        if not isinstance(batch.returns, BatchReturns):
+            batch.returns = BatchReturns(batch, self._work.jobs)
+        return without(batch.returns.rows(), self._work.purged)
 
 
 def _ln_ratio(hav: HostAppVersion | None, now: Instant, *, tight: bool) -> float:

@@ -38,6 +38,7 @@ class Course:
             most=most,
             lanes=lanes,
             sits_out=SITS_OUT,
+            beside_s=0.0,
             connect=self._connect,
         )
         self.askers: dict[int, asyncio.Task[Added]] = {}
