@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -26,3 +28,18 @@ def knob(
 def one_of(default: str, meaning: str, *names: str) -> Any:
     """A settings field that takes one of some names; the meaning ends in their list."""
     return knob(default, meaning, pattern="|".join(names), expected="one of " + ", ".join(names))
+
+
+def name_of_setting(key: str, known: Iterable[str]) -> str:
+    """What was expected instead of a key that no setting has: those of the `known` ones that are nearest to it.
+
+    >>> name_of_setting("deadline.p_tigth", ["deadline.p_tight", "feeder.slots"])
+    'the name of a setting (see `muster setting list`), perhaps deadline.p_tight'
+    >>> name_of_setting("colour", ["deadline.p_tight", "feeder.slots"])
+    'the name of a setting (see `muster setting list`)'
+    """
+    expected = "the name of a setting (see `muster setting list`)"
+    known = list(known)
+    near = get_close_matches(key, known, n=3, cutoff=0.75)
+    near = near or [one for one in known if key and one.partition(".")[2] == key]
+    return f"{expected}, perhaps {' or '.join(near)}" if near else expected

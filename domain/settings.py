@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 from domain.access import AccessSettings
 from domain.deadline_settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.errors import InvalidInputError
-from domain.knobs import knob
+from domain.knobs import knob, name_of_setting
 from domain.ordering_settings import OrderingSettings
 from domain.server_settings import ServerSettings
 from domain.units import DAY_S, HOUR_S, Seconds
@@ -221,7 +221,7 @@ class Settings:
         section_name, _, name = key.partition(".")
         sections = {f.name for f in fields(self)}
         if section_name not in sections or name not in _knobs(type(getattr(self, section_name))):
-            raise InvalidInputError(key, "the name of a setting (see `muster setting list`)", key)
+            raise InvalidInputError(key, name_of_setting(key, self.as_mapping()), key)
         section = getattr(self, section_name)
         checked = _checked(key, type(section), name, value)
         # Any: the section's type is known only by name here; _checked made the value fit its field.

@@ -55,7 +55,7 @@ def csv_rows(path: Path) -> Iterator[Mapping[str, str]]:
         with path.open(newline="") as file:
             yield from csv.DictReader(file)
     except OSError as error:
-        raise InvalidInputError("jobs_csv", "a readable file", f"{path}: {error.strerror}") from None
+        raise InvalidInputError("jobs_csv", "a readable file", f"{path.name}: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidInputError("jobs_csv", "a CSV file in UTF-8", f"{path}: {error}") from None
 
@@ -164,7 +164,16 @@ class Batches:
             self._store.applications,
             InputFolder(self._downloads, self._store.applications, self._clock, folder, keep=keep),
         )
-        return await checked(_with_csv(spec, folder, settings), ports=ports)
+        return await checked(self._with_csv(spec, folder, settings), ports=ports)
+
+    def _with_csv(self, spec: BatchSpec, folder: Path | None, settings: Settings) -> BatchSpec:
+        """With the rows of its CSV file: a path in `folder`, or the name of a file that was put before."""
+        if not spec.jobs_csv:
+            return spec
+        path = self._downloads.path(spec.jobs_csv) if folder is None else folder / spec.jobs_csv
+        if folder is None and not path.is_file():
+            raise InvalidInputError("jobs_csv", "the name of a file put to /api/v1/files", spec.jobs_csv)
+        return with_rows(spec, lambda: csv_rows(path), files=settings.files)
 
     async def _write(
         self, batch: CheckedBatch, settings: Settings, progress: Progress | None, key: SubmissionKey | None = None
@@ -213,12 +222,3 @@ def _answered(earlier: SubmittedBefore, key: SubmissionKey) -> Mapping[str, obje
     if earlier.said != key.said:
         raise ConflictError(f"batch {earlier.batch_id} was submitted with the key {key.key!r}, and this is another one")
     return earlier.answer or {"batch_id": earlier.batch_id, "forecast": None}
-
-
-def _with_csv(spec: BatchSpec, folder: Path | None, settings: Settings) -> BatchSpec:
-    if not spec.jobs_csv:
-        return spec
-    if folder is None:
-        raise InvalidInputError("jobs_csv", "[[job]] tables: a batch sent over the network has no files", spec.jobs_csv)
-    path = folder / spec.jobs_csv
-    return with_rows(spec, lambda: csv_rows(path), files=settings.files)

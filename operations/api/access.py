@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from domain.access import Act, PersonRecord, Right, Role, Token
+from domain.access import Right, Role
 from domain.errors import InvalidInputError
 from domain.units import TokenId
 from operations.access.door import AccessDoor
 from operations.access.errors import NotAllowedError
-from operations.access.people import Invited
 from operations.api import shapes
 from operations.api.paging import Page, key_of, page_of
 from operations.api.table import Ask, NoParams, Route
+from operations.show_people import Names, act_as_json, invited_as_json, names_of, person_as_json, token_as_json
 
 TAG = "access"
 
@@ -197,7 +197,10 @@ class AccessApi:
         after = key_of(ask.params.cursor, "tokens", int)
         owner = None if ask.person.may(Role.OPERATOR) else ask.person.person_id
         rows = await self._door.store.tokens(person_id=owner, limit=ask.params.limit + 1, after=after)
-        return page_of(rows, ask.params, "tokens", lambda one: one.token_id, token_as_json)
+        names = await self._names()
+        return page_of(
+            rows, ask.params, "tokens", lambda one: one.token_id, lambda one: token_as_json(one, names[one.person_id])
+        )
 
     async def add_token(self, ask: Ask[NoParams, NewTokenBody]) -> object:
         """A token may have no more rights than the one it is asked for with."""
@@ -214,51 +217,16 @@ class AccessApi:
                 raise NotAllowedError(f"a token made with this one has no more scopes than it: {sorted(person.rights)}")
         made = await self._door.tokens.add(owner, body.name, rights=rights, days=body.days)
         await self._door.note(ask.request, "add_token", f"token {made.token.token_id}", person=owner, name=body.name)
-        return {"value": made.value, "token": token_as_json(made.token)}
+        return {"value": made.value, "token": token_as_json(made.token, owner)}
 
     async def revoke_token(self, ask: Ask[TokenParams, None]) -> object:
-        return token_as_json(await self._door.tokens.revoke(TokenId(ask.params.token_id), by=ask.person))
+        revoked = await self._door.tokens.revoke(TokenId(ask.params.token_id), by=ask.person)
+        return token_as_json(revoked, (await self._names())[revoked.person_id])
+
+    async def _names(self) -> Names:
+        return await names_of(self._door.store)
 
     async def audit(self, ask: Ask[Page, None]) -> object:
         before = key_of(ask.params.cursor, "acts", int)
         rows = await self._door.store.acts(limit=ask.params.limit + 1, before=before)
         return page_of(rows, ask.params, "acts", lambda act: act.act_id, act_as_json)
-
-
-def person_as_json(person: PersonRecord) -> dict[str, object]:
-    return {
-        "name": person.name,
-        "role": person.role.value,
-        "submitter_id": person.submitter_id,
-        "active": person.active,
-        "created_at": person.created_at,
-        "one_time_until": person.one_time_until,
-    }
-
-
-def invited_as_json(invited: Invited) -> dict[str, object]:
-    return {"person": person_as_json(invited.person), "password": invited.password, "until": invited.until}
-
-
-def token_as_json(token: Token) -> dict[str, object]:
-    return {
-        "token_id": token.token_id,
-        "name": token.name,
-        "person_id": token.person_id,
-        "scopes": sorted(token.rights),
-        "created_at": token.created_at,
-        "expires_at": token.expires_at,
-        "last_used_at": token.last_used_at,
-        "revoked_at": token.revoked_at,
-    }
-
-
-def act_as_json(act: Act) -> dict[str, object]:
-    return {
-        "acted_at": act.acted_at,
-        "who": act.who,
-        "what": act.what,
-        "target": act.target,
-        "detail": dict(act.detail),
-        "address": act.address,
-    }

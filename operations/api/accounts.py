@@ -17,6 +17,7 @@ from operations.names import checked_name
 from operations.ports import People, Volunteers
 from operations.shares import checked_shares
 from operations.show import account_as_json, submitter_as_json
+from operations.show_people import volunteer_as_json
 from wire.attach import password_hash
 
 TAG = "people"
@@ -165,17 +166,3 @@ class AccountsApi:
 
 def _volunteer_id(record: VolunteerRecord) -> int:
     return record.volunteer.volunteer_id
-
-
-def volunteer_as_json(record: VolunteerRecord) -> dict[str, object]:
-    """A volunteer without anything secret."""
-    volunteer = record.volunteer
-    return {
-        "volunteer_id": volunteer.volunteer_id,
-        "email": record.email,
-        "name": volunteer.name,
-        "created_at": volunteer.created_at,
-        "beta": volunteer.beta,
-        "no_gpu": volunteer.no_gpu,
-        "max_jobs": volunteer.max_jobs,
-    }

@@ -10,12 +10,11 @@ from domain.access import Right
 from domain.apps import App, AppVersion
 from domain.catalogue import Catalogue
 from domain.errors import NotFoundError
-from domain.units import AppId
 from operations.api import shapes
 from operations.api.files import FileParams, Files, VersionParams
 from operations.api.paging import Page, page_of_all
 from operations.api.table import Ask, File, NoParams, Route
-from operations.names import checked_app_name, checked_text
+from operations.apps import change_app, new_app
 from operations.ports import Applications
 from operations.show import app_as_json
 
@@ -27,6 +26,15 @@ class NewAppBody(msgspec.Struct, forbid_unknown_fields=True):
     user_friendly_name: str = ""
     beta: bool = False
     adaptive_copies: Annotated[int, msgspec.Meta(ge=0, le=10)] = 0
+
+
+class AppBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What is left out stays. A deprecated app's work is sent to nobody."""
+
+    user_friendly_name: str | None = None
+    beta: bool | None = None
+    deprecated: bool | None = None
+    adaptive_copies: Annotated[int, msgspec.Meta(ge=0, le=10)] | None = None
 
 
 class AppParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -76,6 +84,19 @@ class AppsApi:
                 errors=(404,),
             ),
             Route(
+                "PATCH",
+                "/apps/{name}",
+                "set_app",
+                "Change an application; running services follow within seconds.",
+                self.set_app,
+                TAG,
+                shapes.AppShown,
+                AppParams,
+                body=AppBody,
+                right=Right.OPERATE,
+                errors=(404,),
+            ),
+            Route(
                 "POST",
                 "/apps/{name}/versions",
                 "add_version",
@@ -113,15 +134,18 @@ class AppsApi:
     async def add_app(self, ask: Ask[NoParams, NewAppBody]) -> object:
         body = ask.body
         added = await self._applications.add_app(
-            App(
-                AppId(0),
-                checked_app_name(body.name),
-                user_friendly_name=checked_text(body.user_friendly_name, "user_friendly_name"),
+            new_app(
+                body.name,
+                user_friendly_name=body.user_friendly_name,
                 beta=body.beta,
                 adaptive_copies=body.adaptive_copies,
             )
         )
         return {"app_id": added.app_id, "name": added.name}
+
+    async def set_app(self, ask: Ask[AppParams, AppBody]) -> object:
+        changed = await change_app(self._applications, ask.params.name, **msgspec.structs.asdict(ask.body))
+        return app_as_json(changed, await self._applications.load_catalogue())
 
     async def app(self, ask: Ask[AppParams, None]) -> object:
         catalogue = await self._applications.load_catalogue()

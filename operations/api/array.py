@@ -1,4 +1,4 @@
-"""The workers' job arrays, and what else each process said of itself last, over the API."""
+"""The workers' job arrays, what else each process said of itself last, and what nobody can run, over the API."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from domain.clock import Clock
 from domain.units import later
 from operations.api import shapes
 from operations.api.paging import Page, page_of_all
-from operations.api.table import Ask, Route
+from operations.api.table import Ask, NoParams, Route
 from operations.console.ports import ProcessReports
+from operations.nobody import refused_lately
 
 SILENT_S = 60.0  # a process that said nothing for so long is gone
 
@@ -30,7 +31,17 @@ class ArrayApi:
                 "operation",
                 shapes.ProcessPage,
                 Page,
-            )
+            ),
+            Route(
+                "GET",
+                "/nobody",
+                "nobody",
+                "Work that every host refuses, and why: what workers met lately.",
+                self.nobody,
+                "operation",
+                shapes.NobodyShown,
+                NoParams,
+            ),
         ]
 
     async def processes(self, ask: Ask[Page, None]) -> object:
@@ -47,3 +58,6 @@ class ArrayApi:
                 "report": dict(one.report),
             },
         )
+
+    async def nobody(self, ask: Ask[NoParams, None]) -> object:
+        return {"refused": await refused_lately(self._reports, self._clock)}

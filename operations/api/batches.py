@@ -58,6 +58,10 @@ class JobsParams(Page, forbid_unknown_fields=True, kw_only=True):
         JobState | None,
         msgspec.Meta(description="Only jobs in this state; a page may then be short and still have a next one."),
     ] = None
+    after: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None,
+        msgspec.Meta(description="Only jobs behind this one; a cursor goes before it."),
+    ] = None
 
 
 class ForecastsParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -242,6 +246,8 @@ class BatchesApi:
     async def jobs(self, ask: Ask[JobsParams, None]) -> object:
         batch_id, asked = BatchId(ask.params.batch_id), ask.params
         after: JobId | None = key_of(asked.cursor, "jobs", int)
+        if after is None and asked.after is not None:
+            after = JobId(asked.after)
         if asked.state is None:
             rows = await self._store.views.jobs(batch_id, limit=asked.limit + 1, after=after)
             return page_of(rows, asked, "jobs", _job_id, job_as_json)

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from operations.api.errors import Problem
 from operations.api.table import File, NoParams, Route
+from operations.problems import Problem
 
 REF = "#/components/schemas/{name}"
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)

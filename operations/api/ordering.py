@@ -21,7 +21,7 @@ TAG = "ordering"
 
 
 class PlacesParams(msgspec.Struct, forbid_unknown_fields=True):
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="The first so many.")] = 100
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000, description="The first so many.")] = 100
 
 
 class PreviewBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -19,7 +19,7 @@ from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
 from domain.listings import ActiveTotal
 from domain.units import BatchId
-from operations.api.errors import BusyError
+from operations.problems import BusyError
 
 EVERY_S = 1.0
 

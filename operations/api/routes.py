@@ -25,9 +25,12 @@ from operations.api.events import EventsApi
 from operations.api.explaining import ExplainingApi
 from operations.api.files import Files
 from operations.api.hosts import HostsApi
+from operations.api.members import MembersApi
 from operations.api.ordering import OrderingApi
 from operations.api.page import TryPage
+from operations.api.plan_classes import PlanClassesApi
 from operations.api.progress import ProgressHub
+from operations.api.ranking import RankingApi
 from operations.api.reading import MAX_BODY_BYTES
 from operations.api.serving import Table
 from operations.api.settings import SettingsApi
@@ -63,13 +66,16 @@ class Api:
                 *BatchesApi(store, batches, ForecastViews(store, clock)).routes(),
                 *EventsApi(self.hub, clock).routes(),
                 *AppsApi(store.applications, files).routes(),
+                *PlanClassesApi(store.applications).routes(),
                 *HostsApi(store, clock).routes(),
+                *RankingApi(store).routes(),
                 *ExplainingApi(Explain(store, clock)).routes(),
                 *ArrayApi(store.process_reports, clock).routes(),
                 *SettingsApi(store, clock).routes(),
                 *OrderingApi(store, clock).routes(),
                 *SharingApi(store, clock).routes(),
                 *AccountsApi(store.people, store.volunteers, keys, clock).routes(),
+                *MembersApi(store, clock).routes(),
                 *AccessApi(door).routes(),
             ],
             door,

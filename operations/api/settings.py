@@ -9,8 +9,8 @@ import msgspec
 from domain.access import Right
 from domain.clock import Clock
 from domain.errors import InvalidInputError
-from domain.settings import Settings, meaning_of
-from domain.views import SettingChange
+from domain.knobs import name_of_setting
+from domain.settings import Settings
 from operations.access.who import Person
 from operations.api import shapes
 from operations.api.paging import Page, key_of, page_of
@@ -18,6 +18,7 @@ from operations.api.table import Ask, NoParams, Route
 from operations.names import checked_text
 from operations.ordering.knobs import check_ordering
 from operations.ports import SettingStore
+from operations.show_settings import change_as_json, setting_as_json
 from operations.thresholds.keys import FORESEEN, changes_of
 from operations.thresholds.service import Thresholds, ThresholdStore
 from operations.thresholds.shown import preview_as_json
@@ -37,11 +38,15 @@ class SettingParams(msgspec.Struct, forbid_unknown_fields=True):
 class ResetParams(msgspec.Struct, forbid_unknown_fields=True):
     key: str
     why: str = ""
+    by: str = "api"
 
 
 class SettingBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`by` is for the holder of the project's own token; a person is named anyhow."""
+
     value: Any
     why: str = ""
+    by: str = "api"
 
 
 class ValuesBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -170,14 +175,16 @@ class SettingsApi:
         changed = Settings().changed(key, ask.body.value)
         check_ordering(changed)
         value = changed.as_mapping()[key]
-        await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who_of(ask.person), why=why)
+        who = checked_text(who_of(ask.person, ask.body.by), "by")
+        await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who, why=why)
         return {"key": key, "value": value}
 
     async def reset(self, ask: Ask[ResetParams, None]) -> object:
         key, why = ask.params.key, checked_text(ask.params.why, "why")
         if key not in await self._store.settings.settings():
             _known(key)
-        await self._store.settings.set_setting(key, None, now=self._clock.now(), who=who_of(ask.person), why=why)
+        who = checked_text(who_of(ask.person, ask.params.by), "by")
+        await self._store.settings.set_setting(key, None, now=self._clock.now(), who=who, why=why)
         return {"key": key, "value": Settings().as_mapping().get(key)}
 
     async def thresholds(self, ask: Ask[NoParams, None]) -> object:
@@ -194,8 +201,9 @@ class SettingsApi:
 
 
 def _known(key: str) -> str:
-    if key not in Settings().as_mapping():
-        raise InvalidInputError("key", "the name of a setting", key)
+    known = Settings().as_mapping()
+    if key not in known:
+        raise InvalidInputError("key", name_of_setting(key, known), key)
     return key
 
 
@@ -209,25 +217,3 @@ def _number(text: str) -> object:
         return float(text)
     except ValueError:
         return text
-
-
-def setting_as_json(key: str, value: object) -> dict[str, object]:
-    default = Settings().as_mapping()[key]
-    return {
-        "key": key,
-        "value": value,
-        "default": default,
-        "changed": value != default,
-        "meaning": meaning_of(key),
-    }
-
-
-def change_as_json(change: SettingChange) -> dict[str, object]:
-    return {
-        "changed_at": change.changed_at,
-        "key": change.key,
-        "from": change.from_value,
-        "to": change.to_value,
-        "by": change.changed_by,
-        "why": change.why,
-    }

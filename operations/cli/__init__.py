@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -22,6 +23,8 @@ ENTRIES = {
     "app": ("operations.cli.apps:app", "Applications."),
     "batch": ("operations.cli.batches:batch", "Batches of jobs."),
     "job": ("operations.cli.batches:job", "Jobs and their instances."),
+    "host": ("operations.cli.hosts:host", "Volunteers' computers."),
+    "nobody": ("operations.cli.hosts:nobody", "Show work that every host refuses, and why: what workers met lately."),
     "hoststats": ("operations.cli.hoststats:hoststats", "Percentiles of hosts: who is fast and reliable."),
     "estimate": ("operations.cli.estimate:estimate", "When batches will be complete."),
     "setting": ("operations.cli.settings:setting", "Settings of the project."),
@@ -71,23 +74,44 @@ def muster() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line, of this process unless told; what went wrong is told in one line."""
+    """Run the command line, of this process unless told; what went wrong is told in one line, or as JSON."""
+    given = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in given
     try:
-        muster(arguments, prog_name="muster", standalone_mode=False)
+        muster(given, prog_name="muster", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        _fail(error, as_json=as_json, code=error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
-    except MusterError as error:
-        _say(str(error))
-        sys.exit(1)
-    except OSError as error:
-        _say(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
-        sys.exit(1)
+    except (MusterError, OSError) as error:
+        _fail(error, as_json=as_json, code=1)
 
 
-def _say(why: str) -> None:
+def _fail(error: Exception, *, as_json: bool, code: int) -> NoReturn:
+    """Say what went wrong on standard error: in words, or with --json as a problem object."""
+    if as_json:
+        from operations.cli.failures import problem_as_json  # noqa: PLC0415  it takes longer than most help
+
+        click.echo(problem_as_json(error), err=True)
+    elif isinstance(error, click.ClickException):
+        error.show()
+    else:
+        say(in_words(error))
+    sys.exit(code)
+
+
+def in_words(error: Exception) -> str:
+    """One line on what went wrong.
+
+    >>> in_words(FileNotFoundError(2, "No such file or directory", "batch.toml"))
+    'batch.toml: No such file or directory'
+    """
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def say(why: str) -> None:
     """One line on standard error; red on a terminal whose owner has nothing against colours."""
     click.secho(f"muster: {why}", err=True, fg="red", color=False if os.environ.get("NO_COLOR") else None)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
-from domain.batches import Account, Submitter
 from domain.errors import InvalidInputError
 from domain.ordered_work import Permission
-from operations.cli.context import Run, command
-from operations.cli.remote import or_remote
+from operations.cli.context import Run, as_text, command
 from operations.names import checked_name
-from operations.ordering.rules import Rules
-from operations.ordering.sharing import Sharing
+from operations.ordering.members import Members
 from operations.shares import checked_shares
 from operations.show import account_as_json, submitter_as_json
+from store.postgres import PostgresStore
 
 SHARES = click.option("--shares", type=float, default=1.0, show_default=True, help="Share among siblings; 0 or more.")
 NEW_SHARES = click.option("--shares", type=float, default=None, help="Share among siblings; 0 or more.")
@@ -41,20 +40,27 @@ def account() -> None:
 @command
 async def add_account(run: Run, name: str, parent: str | None, shares: float) -> None:
     """Add an account."""
-    async with run.store() as store:
-        added = await store.people.add_account(checked_name(name), parent=parent, shares=checked_shares(shares))
-    run.show({"account_id": added.account_id, "name": name}, f"account {added.account_id} {name}")
+
+    async def here(store: PostgresStore) -> object:
+        made = await store.people.add_account(checked_name(name), parent=parent, shares=checked_shares(shares))
+        return {"account_id": made.account_id, "name": made.name}
+
+    added = await run.ask(here, lambda client: client.add_account(name, parent=parent, shares=shares))
+    run.show(added, f"account {added['account_id']} {name}")
 
 
 @account.command("list")
-@or_remote(lambda client: client.accounts())
 @command
 async def list_accounts(run: Run) -> None:
     """List accounts."""
-    async with run.store() as store:
+
+    async def here(store: PostgresStore) -> object:
         accounts = await store.people.accounts()
-    names = {int(a.account_id): a.name for a in accounts}
-    run.show_table([account_as_json(a, names) for a in accounts], ["account_id", "name", "parent", "shares"], "")
+        names = {int(a.account_id): a.name for a in accounts}
+        return [account_as_json(a, names) for a in accounts]
+
+    rows = await run.ask(here, lambda client: client.accounts(limit=None))
+    run.show_table(rows, ["account_id", "name", "parent", "shares"], "No accounts yet: muster account add NAME")
 
 
 @account.command("set")
@@ -68,14 +74,11 @@ async def set_account(
 ) -> None:
     """Change an account's shares, or what all who submit in it or below it may do."""
     asked = _something_of(shares, permissions, no_permissions)
-    async with run.store() as store:
-        if shares is not None:
-            await store.people.set_account(name, shares=checked_shares(shares))
-        if asked is not None:
-            await Rules(store, run.clock).permit(asked, account=name)
-        [changed] = [one for one in await store.people.accounts() if one.name == name]
-    shown = {"account_id": changed.account_id, "shares": changed.shares, "permissions": list(changed.permissions)}
-    run.show(shown, f"account {name}: {_in_words(changed)}")
+    shown = await run.ask(
+        lambda store: Members(store, run.clock).set_account(name, shares=shares, permissions=asked),
+        lambda client: client.set_account(name, shares=shares, permissions=asked),
+    )
+    run.show(shown, f"account {name}: {_in_words(shown)}")
 
 
 @click.group()
@@ -90,23 +93,29 @@ def submitter() -> None:
 @command
 async def add_submitter(run: Run, name: str, account_name: str, shares: float) -> None:
     """Add a submitter to an account."""
-    async with run.store() as store:
-        added = await store.people.add_submitter(
+
+    async def here(store: PostgresStore) -> object:
+        made = await store.people.add_submitter(
             checked_name(name), account=account_name, shares=checked_shares(shares), now=run.clock.now()
         )
-    run.show({"submitter_id": added.submitter_id, "name": name}, f"submitter {added.submitter_id} {name}")
+        return {"submitter_id": made.submitter_id, "name": made.name}
+
+    added = await run.ask(here, lambda client: client.add_submitter(name, account=account_name, shares=shares))
+    run.show(added, f"submitter {added['submitter_id']} {name}")
 
 
 @submitter.command("list")
-@or_remote(lambda client: client.submitters())
 @command
 async def list_submitters(run: Run) -> None:
     """List submitters."""
-    async with run.store() as store:
+
+    async def here(store: PostgresStore) -> object:
         accounts = {int(a.account_id): a.name for a in await store.people.accounts()}
-        submitters = await store.people.submitters()
-    rows = [submitter_as_json(s, accounts) for s in submitters]
-    run.show_table(rows, ["submitter_id", "name", "account", "shares", "logical_at"], "")
+        return [submitter_as_json(s, accounts) for s in await store.people.submitters()]
+
+    rows = await run.ask(here, lambda client: client.submitters(limit=None))
+    columns = ["submitter_id", "name", "account", "shares", "logical_at"]
+    run.show_table(rows, columns, "No submitters yet: muster submitter add NAME")
 
 
 @submitter.command("set")
@@ -128,22 +137,14 @@ async def set_submitter(
     if account_name is not None and shares is None:
         shares = 1.0
     asked = _something_of(shares, permissions, no_permissions)
-    async with run.store() as store:
-        if shares is not None:
-            await Sharing(store, run.clock).set_submitter(name, shares, account_name)
-        if asked is not None:
-            await Rules(store, run.clock).permit(asked, submitter=name)
-        changed = await store.people.submitter(name)
-        names = {one.account_id: one.name for one in await store.people.accounts()}
-        further = {names[one]: part for one, part in (await store.people.memberships(changed.submitter_id)).items()}
-    shown = {
-        "submitter_id": changed.submitter_id,
-        "shares": changed.shares,
-        "further_accounts": further,
-        "permissions": list(changed.permissions),
-    }
-    also = "".join(f", {part:g} in {where}" for where, part in further.items())
-    run.show(shown, f"submitter {name}: {_in_words(changed, also)}")
+    shown = await run.ask(
+        lambda store: Members(store, run.clock).set_submitter(
+            name, shares=shares, account=account_name, permissions=asked
+        ),
+        lambda client: client.set_submitter(name, shares=shares, account=account_name, permissions=asked),
+    )
+    also = "".join(f", {part:g} in {where}" for where, part in shown["further_accounts"].items())
+    run.show(shown, f"submitter {name}: {_in_words(shown, also)}")
 
 
 def _something_of(shares: float | None, permissions: Sequence[str], no_permissions: bool) -> list[str] | None:
@@ -155,6 +156,6 @@ def _something_of(shares: float | None, permissions: Sequence[str], no_permissio
     return list(permissions) if permissions or no_permissions else None
 
 
-def _in_words(changed: Account | Submitter, also: str = "") -> str:
-    permitted = ", ".join(changed.permissions) or "nothing in particular"
-    return f"shares {changed.shares:g}{also}; permitted: {permitted}"
+def _in_words(shown: Mapping[str, Any], also: str = "") -> str:
+    permitted = ", ".join(shown["permissions"]) or "nothing in particular"
+    return f"shares {as_text(shown['shares'])}{also}; permitted: {permitted}"

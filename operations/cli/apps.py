@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
+from typing import Any
 
 import click
 
-from domain.apps import App, PlanClass, ProcessorType
-from domain.errors import InvalidInputError
-from domain.units import AppId
 from operations.applications import NewVersion, add_app_version
-from operations.cli.context import Run, command
-from operations.cli.remote import or_remote
-from operations.names import checked_app_name, checked_plan_class_name, checked_text
+from operations.apps import change_app, new_app, plan_class_as_json, plan_class_of
+from operations.cli.context import NotThroughServerError, Run, command, lines_of
+from operations.client import Client
 from operations.show import app_as_json
-
-
-def checked_pattern(pattern: str) -> str:
-    """A regular expression that compiles. Raises InvalidInputError.
-
-    >>> checked_pattern("Linux.*Debian")
-    'Linux.*Debian'
-    """
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise InvalidInputError("os-pattern", "a regular expression", f"{pattern}: {error}") from None
-    return pattern
+from store.postgres import PostgresStore
 
 
 @click.group()
@@ -48,27 +33,68 @@ def app() -> None:
 @command
 async def add_app(run: Run, name: str, friendly_name: str, beta: bool, adaptive_copies: int) -> None:
     """Add an application."""
-    new = App(
-        AppId(0),
-        checked_app_name(name),
-        user_friendly_name=checked_text(friendly_name, "friendly-name"),
-        beta=beta,
-        adaptive_copies=adaptive_copies,
-    )
-    async with run.store() as store:
-        added = await store.applications.add_app(new)
-    run.show({"app_id": added.app_id, "name": name}, f"app {added.app_id} {name}")
+    given: dict[str, Any] = {
+        "user_friendly_name": friendly_name,
+        "beta": beta,
+        "adaptive_copies": adaptive_copies,
+    }
+
+    async def here(store: PostgresStore) -> object:
+        made = await store.applications.add_app(new_app(name, **given))
+        return {"app_id": made.app_id, "name": made.name}
+
+    added = await run.ask(here, lambda client: client.add_app(name, **given))
+    run.show(added, f"app {added['app_id']} {name}")
 
 
 @app.command("list")
-@or_remote(lambda client: client.apps())
 @command
 async def list_apps(run: Run) -> None:
     """List applications and their current versions."""
-    async with run.store() as store:
+
+    async def here(store: PostgresStore) -> object:
         catalogue = await store.applications.load_catalogue()
-    rows = [app_as_json(one, catalogue) for one in catalogue.apps.values()]
+        return [app_as_json(one, catalogue) for _, one in sorted(catalogue.apps.items())]
+
+    rows = await run.ask(here, lambda client: client.apps(limit=None))
     run.show_table(rows, ["app_id", "name", "beta", "versions"], "No apps yet: muster app add NAME")
+
+
+@app.command("set")
+@click.argument("name")
+@click.option("--friendly-name", default=None, help="As volunteers see it.")
+@click.option("--beta/--no-beta", default=None, help="Only for volunteers who opted in.")
+@click.option("--deprecated/--not-deprecated", default=None, help="No new batches, and what waits is sent to nobody.")
+@click.option(
+    "--adaptive-copies",
+    type=click.IntRange(0, 10),
+    default=None,
+    help="Copies of a job on a host without a record; 0 = off.",
+)
+@command
+async def set_app(
+    run: Run,
+    name: str,
+    friendly_name: str | None,
+    beta: bool | None,
+    deprecated: bool | None,
+    adaptive_copies: int | None,
+) -> None:
+    """Change an application; running services follow within seconds."""
+    asked = {
+        "user_friendly_name": friendly_name,
+        "beta": beta,
+        "deprecated": deprecated,
+        "adaptive_copies": adaptive_copies,
+    }
+    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+
+    async def here(store: PostgresStore) -> object:
+        changed = await change_app(store.applications, name, **given)
+        return app_as_json(changed, await store.applications.load_catalogue())
+
+    shown = await run.ask(here, lambda client: client.set_app(name, **given))
+    run.show(shown, lines_of(shown))
 
 
 @app.group("version")
@@ -102,10 +128,26 @@ async def add_version(
     api_version: str,
 ) -> None:
     """Sign an application's files and offer them to clients."""
-    new = NewVersion(name, platform, version_num, main_program, more_files, plan_class, api_version)
-    async with run.store() as store:
-        version_id = await add_app_version(store.applications, run.project(), new, clock=run.clock)
-    run.show({"app_version_id": version_id}, f"app version {version_id}: {name} {version_num / 100:.2f} {platform}")
+
+    async def here(store: PostgresStore) -> object:
+        new = NewVersion(name, platform, version_num, main_program, more_files, plan_class, api_version)
+        return {"app_version_id": await add_app_version(store.applications, run.project(), new, clock=run.clock)}
+
+    async def there(client: Client) -> object:
+        if more_files:
+            raise NotThroughServerError("--file does not go through a server: add the version on the project's machine")
+        made = await client.add_version(
+            name,
+            main_program,
+            platform=platform,
+            version=version_num,
+            plan_class=plan_class,
+            api_version=api_version,
+        )
+        return {"app_version_id": made}
+
+    added = await run.ask(here, there)
+    run.show(added, f"app version {added['app_version_id']}: {name} {version_num / 100:.2f} {platform}")
 
 
 @app.group("plan-class")
@@ -141,31 +183,35 @@ async def set_plan_class(
     gpu_speed_fraction: float,
 ) -> None:
     """Define or change a plan class."""
-    new = PlanClass(
-        checked_plan_class_name(name),
-        ncpus=ncpus,
-        gpu_type=ProcessorType(gpu_type) if gpu_type is not None else None,
-        gpu_count=gpu_count,
-        min_gpu_ram_bytes=min_gpu_ram_bytes,
-        min_driver_version=min_driver_version,
-        min_host_ncpus=min_host_ncpus,
-        min_host_ram_bytes=min_host_ram_bytes,
-        os_pattern=checked_pattern(os_pattern),
-        cpu_speed_fraction=cpu_speed_fraction,
-        gpu_speed_fraction=gpu_speed_fraction,
-    )
-    async with run.store() as store:
+    given: dict[str, Any] = {
+        "ncpus": ncpus,
+        "gpu_type": gpu_type,
+        "gpu_count": gpu_count,
+        "min_gpu_ram_bytes": min_gpu_ram_bytes,
+        "min_driver_version": min_driver_version,
+        "min_host_ncpus": min_host_ncpus,
+        "min_host_ram_bytes": min_host_ram_bytes,
+        "os_pattern": os_pattern,
+        "cpu_speed_fraction": cpu_speed_fraction,
+        "gpu_speed_fraction": gpu_speed_fraction,
+    }
+
+    async def here(store: PostgresStore) -> object:
+        new = plan_class_of({"name": name, **given})
         await store.applications.put_plan_class(new)
-    run.show({"plan_class": name}, f"plan class {name}")
+        return plan_class_as_json(new)
+
+    shown = await run.ask(here, lambda client: client.set_plan_class(name, **given))
+    run.show(shown, f"plan class {name}")
 
 
 @plan_class.command("list")
 @command
 async def list_plan_classes(run: Run) -> None:
     """List plan classes."""
-    async with run.store() as store:
-        classes = await store.applications.plan_classes()
-    rows: list[dict[str, object]] = [
-        {"name": c.name, "ncpus": c.ncpus, "gpu_type": c.gpu_type, "gpu_count": c.gpu_count} for c in classes.values()
-    ]
+
+    async def here(store: PostgresStore) -> object:
+        return [plan_class_as_json(one) for _, one in sorted((await store.applications.plan_classes()).items())]
+
+    rows = await run.ask(here, lambda client: client.plan_classes(limit=None))
     run.show_table(rows, ["name", "ncpus", "gpu_type", "gpu_count"], "")

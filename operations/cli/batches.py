@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
 from domain.access import Act
 from domain.settings import Settings
 from domain.units import BatchId, JobId, later
+from jobs.submission import Progress
 from operations.batches import Batches, read_batch_file
-from operations.cli.context import Run, as_text, command
-from operations.cli.remote import or_remote
+from operations.cli.context import Run, command, field_as_text, lines_of, user
+from operations.cli.inputs import brought
 from operations.client import Client
 from operations.forecasts.words import preview_in_words
 from operations.logs import configure_logs
@@ -27,6 +29,7 @@ from transfer.download_folder import DownloadFolder
 
 COLUMNS = ["batch_id", "name", "app", "qos", "state", "jobs_total", "jobs_validated", "jobs_failed", "in_progress"]
 PROGRESS_FROM_JOBS = 10_000
+ID = click.IntRange(1, 2**62)
 
 
 def batches_of(run: Run, store: PostgresStore) -> Batches:
@@ -40,28 +43,38 @@ def batch() -> None:
     """Batches of jobs."""
 
 
-async def _submit_through(client: Client, file: Path, preview: bool) -> object:
-    """Inputs are named as they were put on the server."""
-    values = await asyncio.to_thread(read_batch_file, file)
-    return {"forecast": await client.preview(values)} if preview else await client.submit_and_preview(values)
-
-
 @batch.command("submit")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--preview", is_flag=True, help="Only say when it would be done; nothing is written.")
-@or_remote(_submit_through)
 @command
 async def submit(run: Run, file: Path, preview: bool) -> None:
-    """Submit the batch a TOML or JSON file describes: all of its jobs, or none; and say when it will be done."""
+    """Submit the batch a TOML or JSON file describes: all of its jobs, or none; and say when it will be done.
+
+    Through a server, inputs that the file names by a path are brought first.
+    """
     configure_logs("error")
     values = await asyncio.to_thread(read_batch_file, file)
-    if preview:
-        async with run.store() as store:
-            shown = await batches_of(run, store).preview(values, folder=file.parent)
-        run.show({"forecast": shown}, preview_in_words(shown))
-        return
+
+    async def here(store: PostgresStore) -> object:
+        batches = batches_of(run, store)
+        if preview:
+            return {"forecast": await batches.preview(values, folder=file.parent)}
+        with _bar() as progress:
+            return await batches.submit_and_preview(values, folder=file.parent, progress=progress)
+
+    async def there(client: Client) -> object:
+        complete = await brought(client, values, file.parent)
+        return {"forecast": await client.preview(complete)} if preview else await client.submit_and_preview(complete)
+
+    done = await run.ask(here, there)
+    run.show(done, preview_in_words(done["forecast"]) if preview else _submitted(done))
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    """How many jobs are written, on a terminal."""
     console = Console(stderr=True)
-    bar = Progress(
+    bar = Bar(
         TextColumn("jobs written"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -76,9 +89,7 @@ async def submit(run: Run, file: Path, preview: bool) -> None:
         bar.update(task, completed=written, total=total, visible=total >= PROGRESS_FROM_JOBS)
 
     with bar:
-        async with run.store() as store:
-            done = await batches_of(run, store).submit_and_preview(values, folder=file.parent, progress=progress)
-    run.show(done, _submitted(done))
+        yield progress
 
 
 def _submitted(done: Mapping[str, Any]) -> str:
@@ -89,32 +100,32 @@ def _submitted(done: Mapping[str, Any]) -> str:
 
 
 @batch.command("show")
-@click.argument("batch_id", type=click.IntRange(min=1))
-@or_remote(lambda client, batch_id: client.batch(batch_id))
+@click.argument("batch_id", type=ID)
 @command
 async def show(run: Run, batch_id: int) -> None:
     """Show a batch with its counters."""
-    async with run.store() as store:
-        shown = await batches_of(run, store).show(BatchId(batch_id))
-    run.show(shown, "\n".join(f"{key:18} {as_text(value)}" for key, value in shown.items()))
+    shown = await run.ask(
+        lambda store: batches_of(run, store).show(BatchId(batch_id)), lambda client: client.batch(batch_id)
+    )
+    run.show(shown, lines_of(shown))
 
 
 @batch.command("list")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
-@or_remote(lambda client, limit: client.batches(limit=limit))
 @command
 async def list_batches(run: Run, limit: int) -> None:
     """List batches, newest first."""
-    async with run.store() as store:
-        rows = await batches_of(run, store).listed(limit=limit)
-    run.show_table(list(rows), COLUMNS, "No batches yet: muster batch submit FILE.toml")
+    rows = await run.ask(
+        lambda store: batches_of(run, store).listed(limit=limit), lambda client: client.batches(limit=limit)
+    )
+    run.show_table(rows, COLUMNS, "No batches yet: muster batch submit FILE.toml")
     for row in rows:
         if row["at_risk"] is not None and not run.as_json:
             click.echo(f"batch {row['batch_id']} is AT RISK: {row['at_risk']}")
 
 
 @batch.command("set")
-@click.argument("batch_id", type=click.IntRange(1, 2**62))
+@click.argument("batch_id", type=ID)
 @click.option(
     "--user-priority",
     type=int,
@@ -145,14 +156,21 @@ async def set_batch(
     given: dict[str, Any] = {"user_priority": user_priority, "level": level, "queue": queue, "account": account}
     if deadline_s is not None:
         given["deadline_at"] = later(run.clock.now(), deadline_s)
-    async with run.store() as store:
+
+    async def here(store: PostgresStore) -> object:
         batches = batches_of(run, store)
         done = await batches.change(BatchId(batch_id), **given)
         detail = {key: value for key, value in given.items() if value is not None}
-        act = Act(run.clock.now(), getpass.getuser(), "set_batch", f"batch {batch_id}", {**detail, "by": "muster"})
+        act = Act(run.clock.now(), user(), "set_batch", f"batch {batch_id}", {**detail, "by": "muster"})
         await store.access.note_act(act)
-        shown = await batches.show(BatchId(batch_id))
-    run.show({**shown, **done}, f"batch {batch_id}: {_important(done)}")
+        return {**await batches.show(BatchId(batch_id)), **done}
+
+    async def there(client: Client) -> object:
+        done = await client.set_batch(batch_id, **given)
+        return {**await client.batch(batch_id), **done}
+
+    shown = await run.ask(here, there)
+    run.show(shown, f"batch {batch_id}: {_important(shown)}")
 
 
 def _important(shown: Mapping[str, object]) -> str:
@@ -161,15 +179,17 @@ def _important(shown: Mapping[str, object]) -> str:
 
 
 @batch.command("abort")
-@click.argument("batch_id", type=click.IntRange(min=1))
-@or_remote(lambda client, batch_id: client.abort(batch_id))
+@click.argument("batch_id", type=ID)
 @command
 async def abort(run: Run, batch_id: int) -> None:
     """End a batch: what is unsent is cancelled, hosts are told to drop what they have not started."""
-    async with run.store() as store:
+
+    async def here(store: PostgresStore) -> object:
         batches = batches_of(run, store)
         await batches.abort(BatchId(batch_id))
-        shown = await batches.show(BatchId(batch_id))
+        return await batches.show(BatchId(batch_id))
+
+    shown = await run.ask(here, lambda client: client.abort(batch_id))
     run.show(shown, f"batch {batch_id} is {shown['state']}")
 
 
@@ -179,30 +199,32 @@ def job() -> None:
 
 
 @job.command("list")
-@click.argument("batch_id", type=click.IntRange(min=1))
+@click.argument("batch_id", type=ID)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True)
-@click.option("--after", type=click.IntRange(min=0), default=None, help="Continue behind this job.")
+@click.option("--after", type=click.IntRange(0, 2**62), default=None, help="Continue behind this job.")
 @command
 async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> None:
     """List the jobs of a batch."""
-    continued = JobId(after) if after is not None else None
-    async with run.store() as store:
-        jobs = await store.views.jobs(BatchId(batch_id), limit=limit, after=continued)
-    rows = [job_as_json(one) for one in jobs]
+
+    async def here(store: PostgresStore) -> object:
+        continued = JobId(after) if after is not None else None
+        return [job_as_json(one) for one in await store.views.jobs(BatchId(batch_id), limit=limit, after=continued)]
+
+    rows = await run.ask(here, lambda client: client.jobs(batch_id, after=after, limit=limit))
     run.show_table(rows, ["job_id", "state", "command_line", "canonical_instance_id", "failure"], "no such jobs")
 
 
 @job.command("show")
-@click.argument("job_id", type=click.IntRange(min=1))
-@or_remote(lambda client, job_id: client.job(job_id))
+@click.argument("job_id", type=ID)
 @command
 async def show_job(run: Run, job_id: int) -> None:
     """Show a job, its instances, how their due dates came about and why they failed."""
-    async with run.store() as store:
-        shown = job_as_json(await store.views.job(JobId(job_id)))
-    instances = shown.pop("instances")
-    assert isinstance(instances, list)
-    lines = [f"{key:22} {as_text(value)}" for key, value in shown.items()]
-    for instance in instances:
-        lines += ["", *(f"  {key:20} {as_text(value)}" for key, value in instance.items())]
-    run.show({**shown, "instances": instances}, "\n".join(lines))
+
+    async def here(store: PostgresStore) -> object:
+        return job_as_json(await store.views.job(JobId(job_id)))
+
+    shown = await run.ask(here, lambda client: client.job(job_id))
+    lines = [f"{key:22} {field_as_text(key, value)}" for key, value in shown.items() if key != "instances"]
+    for instance in shown["instances"]:
+        lines += ["", *(f"  {key:20} {field_as_text(key, value)}" for key, value in instance.items())]
+    run.show(shown, "\n".join(lines))

@@ -10,7 +10,7 @@ from domain.settings import Settings
 from domain.units import later
 from operations.checking.files import DELETED_WITHIN_S
 from operations.checking.inspection import inspect
-from operations.cli.context import Run, command
+from operations.cli.context import Run, local_command
 
 
 @click.command()
@@ -19,7 +19,7 @@ from operations.cli.context import Run, command
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="List so many findings of a kind."
 )
-@command
+@local_command("it walks the upload folder; run it on the project's own machine")
 async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
     """Walk database and upload folder: is everything there that was acknowledged, and nothing twice?
 

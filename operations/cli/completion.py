@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from operations.cli.context import to_json
+from operations.cli.context import only_here, to_json
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
+@only_here("it needs no project and runs where it is called")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context

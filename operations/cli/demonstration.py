@@ -6,12 +6,13 @@ import asyncio
 
 import click
 
-from operations.cli.context import to_json
+from operations.cli.context import only_here, to_json
 from operations.demo.run import run_demo
 from operations.logs import configure_logs
 
 
 @click.command()
+@only_here("it makes a project of its own and runs where it is called")
 @click.option("--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Size of the crowd.")
 @click.option("--seed", "--seeds", "seed", type=int, default=1, show_default=True, help="Makes the crowd repeatable.")
 @click.option("--database-url", default=None, help="An empty PostgreSQL database instead of an embedded one.")

@@ -7,7 +7,7 @@ import click
 from batch_estimator.service import Done, Outcome, Pass, in_silence
 from domain.forecasts import Change, ForecastRecord
 from domain.units import DAY_S, BatchId, Instant
-from operations.cli.context import Run, command
+from operations.cli.context import Run, command, local_command
 from operations.compose import estimator
 from operations.forecasts.service import ForecastViews
 from operations.forecasts.words import forecasts_in_words, health_in_words
@@ -24,7 +24,7 @@ def estimate() -> None:
 
 @estimate.command("run")
 @click.option("--batch", "batch_id", type=click.IntRange(min=1), default=None, help="This batch alone.")
-@command
+@local_command("`muster up` forecasts by itself as batches go on; run this on the project's own machine")
 async def run_estimates(run: Run, batch_id: int | None) -> None:
     """Forecast every active batch now, and publish what changed. `muster up` does so by itself, as batches go on.
 
@@ -51,13 +51,16 @@ async def show_estimates(run: Run, batch_id: int | None, limit: int) -> None:
 
     Without a batch: how old every app's forecasts are, and how good they were.
     """
-    async with run.store() as store:
-        views = ForecastViews(store, run.clock)
-        if batch_id is not None:
-            shown = await views.of_batch(BatchId(batch_id), limit=limit)
-            run.show(shown, forecasts_in_words(shown))
-            return
-        apps = await views.health()
+    if batch_id is not None:
+        shown = await run.ask(
+            lambda store: ForecastViews(store, run.clock).of_batch(BatchId(batch_id), limit=limit),
+            lambda client: client.forecasts(batch_id, limit=limit),
+        )
+        run.show(shown, forecasts_in_words(shown))
+        return
+    apps = await run.ask(
+        lambda store: ForecastViews(store, run.clock).health(), lambda client: client.forecast_health()
+    )
     run.show(apps, "\n".join(health_in_words(apps)))
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, get_args
 
 import click
 import msgspec
 
 from domain.errors import InvalidInputError
-from operations.cli.context import Run, command, to_json
+from operations.cli.context import Run, command, only_here, to_json
 from operations.cli.rows import aligned
+from operations.client import Client
 from operations.ordering.sharing import ShareRow, Sharing
 from priority.displays import figure
 from priority.emulate import SYSTEMS, Table, emulate
+from store.postgres import PostgresStore
 
+Kind = Literal["account", "submitter"]
+KINDS = list(get_args(Kind))
 LARGEST_BYTES = 64 * 1024 * 1024
 
 
@@ -24,6 +29,7 @@ def fairshare() -> None:
 
 
 @fairshare.command("emulate")
+@only_here("it needs no project and runs where it is called")
 @click.option("--system", type=click.Choice(list(SYSTEMS)), required=True, help="Whose rules to follow.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: an object per row, figures as printed.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
@@ -74,27 +80,36 @@ async def show(run: Run) -> None:
     fairshare_ratio is 0.5 on target, towards 1 under-, towards 0 over-served; siblings are compared by level_weight,
     their share of the shares over their share of the usage; fairshare_rank is the place in the tree's order.
     """
-    async with run.store() as store:
-        rows = await Sharing(store, run.clock).show()
-    run.show([one.as_json() for one in rows], tree_as_text(rows))
+
+    async def here(store: PostgresStore) -> object:
+        return [one.as_json() for one in await Sharing(store, run.clock).show()]
+
+    rows = await run.ask(here, lambda client: client.fairshare())
+    run.show(rows, tree_as_text([ShareRow(**one) for one in rows]))
 
 
 @fairshare.command("set")
-@click.argument("kind", type=click.Choice(["account", "submitter"]))
+@click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
 @click.argument("shares", type=float)
 @click.option("--account", default=None, help="Of a submitter: its shares in this account, where it may submit too.")
 @command
-async def set_shares(run: Run, kind: str, name: str, shares: float, account: str | None) -> None:
+async def set_shares(run: Run, kind: Kind, name: str, shares: float, account: str | None) -> None:
     """Change the shares of an account or a submitter; the next ordering follows."""
     if kind == "account" and account is not None:
         raise InvalidInputError("--account", "only with a submitter", account)
-    async with run.store() as store:
+
+    async def here(store: PostgresStore) -> None:
         sharing = Sharing(store, run.clock)
         if kind == "account":
             await sharing.set_account(name, shares)
         else:
             await sharing.set_submitter(name, shares, account)
+
+    async def there(client: Client) -> None:
+        await client.set_shares(kind, name, shares, account=account)
+
+    await run.ask(here, there)
     where = "" if account is None else f" in {account}"
     run.show({kind: name, "account": account, "shares": shares}, f"{kind} {name}: shares {shares:g}{where}")
 

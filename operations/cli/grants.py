@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import click
 
 from domain.errors import InvalidInputError
 from domain.limits import Quantity, Scope
 from domain.units import DAY_S
 from operations.cli.context import Run, as_text, command
-from operations.cli.remote import or_remote
+from operations.client import Client
 from operations.ordering.rules import Rules
 from operations.ordering.shown import grant_as_json, limit_as_json
+from store.postgres import PostgresStore
 
 GRANT_COLUMNS = ["account", "granted_su", "used_su", "reserved_su", "left_su", "period_start_at", "period_s"]
 UNITS = click.option("--units", type=float, required=True, help="Service units per period: PE-hours times the rate.")
@@ -49,26 +52,37 @@ async def set_grant(run: Run, account: str, units: float, period_days: float) ->
 
 
 async def _put(run: Run, account: str, units: float, period_days: float, *, new: bool) -> None:
-    async with run.store() as store:
-        rules = Rules(store, run.clock)
-        if (account in await rules.grants()) is new:
+    def check(known: Container[str]) -> None:
+        if (account in known) is new:
             expected = (
                 "an account without a grant (muster grant set)" if new else "an account with a grant (muster grant add)"
             )
             raise InvalidInputError("account", expected, account)
+
+    async def here(store: PostgresStore) -> object:
+        rules = Rules(store, run.clock)
+        check(await rules.grants())
         await rules.grant(account, granted_su=units, period_s=period_days * DAY_S)
-        made = grant_as_json(account, (await rules.grants())[account], run.clock.now())
+        return grant_as_json(account, (await rules.grants())[account], run.clock.now())
+
+    async def there(client: Client) -> object:
+        check([one["account"] for one in await client.grants(limit=None)])
+        return await client.set_grant(account, granted_su=units, period_s=period_days * DAY_S)
+
+    made = await run.ask(here, there)
     run.show(made, f"account {account}: {units:g} SU every {period_days:g} days, {as_text(made['left_su'])} left")
 
 
 @grant.command("list")
-@or_remote(lambda client: client.grants())
 @command
 async def list_grants(run: Run) -> None:
     """List grants with what is used, reserved for work under way, and left."""
-    async with run.store() as store:
+
+    async def here(store: PostgresStore) -> object:
         found = await Rules(store, run.clock).grants()
-    rows = [grant_as_json(name, one, run.clock.now()) for name, one in found.items()]
+        return [grant_as_json(name, one, run.clock.now()) for name, one in sorted(found.items())]
+
+    rows = await run.ask(here, lambda client: client.grants(limit=None))
     run.show_table(rows, GRANT_COLUMNS, "No grants: every account may use what is free.")
 
 
@@ -77,8 +91,7 @@ async def list_grants(run: Run) -> None:
 @command
 async def drop_grant(run: Run, account: str) -> None:
     """Take an account's grant away: its work costs nothing any more."""
-    async with run.store() as store:
-        await Rules(store, run.clock).take_grant(account)
+    await run.ask(lambda store: Rules(store, run.clock).take_grant(account), lambda client: client.take_grant(account))
     run.show({"account": account, "granted_su": None}, f"account {account}: no grant")
 
 
@@ -98,19 +111,24 @@ async def set_limit(
     run: Run, scope: str, quantity: str, name: str | None, soft: float | None, hard: float | None
 ) -> None:
     """Limit one by NAME, or everybody who has no limit of its own."""
-    async with run.store() as store:
-        made = limit_as_json(await Rules(store, run.clock).limit(scope, quantity, name=name, soft=soft, hard=hard))
+
+    async def here(store: PostgresStore) -> object:
+        return limit_as_json(await Rules(store, run.clock).limit(scope, quantity, name=name, soft=soft, hard=hard))
+
+    made = await run.ask(here, lambda client: client.set_limit(scope, quantity, name=name, soft=soft, hard=hard))
     bounds = f"soft {as_text(soft)}, hard {as_text(hard)}"
     run.show(made, f"{scope} {name or '(everybody)'}: {made['counts']}: {bounds}")
 
 
 @limit.command("list")
-@or_remote(lambda client: client.limits())
 @command
 async def list_limits(run: Run) -> None:
     """List limits."""
-    async with run.store() as store:
-        rows = [limit_as_json(one) for one in await Rules(store, run.clock).limits()]
+
+    async def here(store: PostgresStore) -> object:
+        return [limit_as_json(one) for one in await Rules(store, run.clock).limits()]
+
+    rows = await run.ask(here, lambda client: client.limits(limit=None))
     run.show_table(rows, ["scope", "name", "quantity", "soft", "hard", "counts"], "No limits.")
 
 
@@ -121,7 +139,9 @@ async def list_limits(run: Run) -> None:
 @command
 async def drop_limit(run: Run, scope: str, quantity: str, name: str | None) -> None:
     """Take a limit away."""
-    async with run.store() as store:
-        await Rules(store, run.clock).lift(scope, quantity, name=name)
+    await run.ask(
+        lambda store: Rules(store, run.clock).lift(scope, quantity, name=name),
+        lambda client: client.lift_limit(scope, quantity, name=name),
+    )
     dropped = {"scope": scope, "quantity": quantity, "name": name, "dropped": True}
     run.show(dropped, f"{scope} {name or '(everybody)'}: no limit of {quantity}")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
 from domain.errors import MusterError
-from domain.populations import HostStatisticsRun, RankedPart
 from domain.settings import RankingSettings, Settings
 from domain.units import DAY_S, HostId, Seconds
 from hoststats.service import Progress, in_silence
-from operations.cli.context import Run, command
+from operations.cli.context import Run, command, local_command
+from operations.client import Client
 from operations.compose import host_statistics
 from operations.logs import configure_logs
 from operations.show import run_as_json
+from operations.show_hosts import percentile_as_json
+from store.postgres import PostgresStore
 
 COLUMNS = ["app", "processor", "rows", "ranked", "newcomers", "n", "state", "score", "R_q h", "T_retry h"]
 
@@ -30,7 +35,7 @@ def hoststats() -> None:
 @click.option(
     "--cut-points-only", is_flag=True, help="Refresh what requests are judged by, without a percentile per host."
 )
-@command
+@local_command("`muster up` ranks hosts by itself; run this, or the cron job, on the project's own machine")
 async def run_ranking(run: Run, cut_points_only: bool) -> None:
     """Rank every host and switch to the result. Once a day, from cron; safe to repeat, to run twice and to kill."""
     configure_logs("warning")
@@ -40,7 +45,7 @@ async def run_ranking(run: Run, cut_points_only: bool) -> None:
         done = await services.statistics.run(full=not cut_points_only, report=in_silence if run.as_json else _told)
     if done is None:
         raise RunUnderWayError
-    _show(run, done)
+    _show(run, run_as_json(done))
 
 
 @hoststats.command("show")
@@ -48,20 +53,26 @@ async def run_ranking(run: Run, cut_points_only: bool) -> None:
 @command
 async def show_ranking(run: Run, host_id: int | None) -> None:
     """Show what the last run found, or where a host stands."""
-    async with run.store() as store:
-        if host_id is not None:
-            rows = await store.generations.percentiles_of(HostId(host_id))
-            shown: list[dict[str, object]] = [
-                {"app_version_id": row.app_version_id, "p": row.p, "x": row.x, "y": row.y} for row in rows
-            ]
-            run.show_table(shown, ["app_version_id", "p", "x", "y"], f"No percentile of host {host_id}: a newcomer.")
-            return
+    if host_id is not None:
+        rows = await run.ask(
+            lambda store: standings_of(store, HostId(host_id)), lambda client: client.host_percentiles(host_id)
+        )
+        run.show_table(rows, ["app_version_id", "p", "x", "y"], f"No percentile of host {host_id}: a newcomer.")
+        return
+
+    async def here(store: PostgresStore) -> object:
         last = next(iter(await store.generations.runs(1)), None)
-        settings, _ = Settings.from_stored(await store.settings.settings())
+        return None if last is None else run_as_json(last), await store.settings.settings()
+
+    async def there(client: Client) -> object:
+        return await client.ranking(), await client.settings()
+
+    last, stored = await run.ask(here, there)
     if last is None:
         run.show({}, "Hosts were never ranked: muster hoststats run")
         return
-    age_s = Seconds(run.clock.now() - last.started_at)
+    settings, _ = Settings.from_stored(stored)
+    age_s = Seconds(run.clock.now() - last["started_at"])
     if is_overdue(age_s, settings.ranking):
         click.secho(f"the last run was {age_s / 3600:.0f} h ago: is `muster up` or the cron job running?", err=True)
     _show(run, last)
@@ -77,31 +88,39 @@ def is_overdue(age_s: Seconds, settings: RankingSettings) -> bool:
     return age_s > 2 * (settings.run_interval_s or DAY_S)
 
 
-def _show(run: Run, done: HostStatisticsRun) -> None:
+async def standings_of(store: PostgresStore, host_id: HostId) -> list[dict[str, object]]:
+    """Where a host stands, as the API tells it. Raises NotFoundError."""
+    rows = await store.generations.percentiles_of(host_id)
+    if not rows:
+        await store.views.host(host_id)
+    return [percentile_as_json(one) for one in rows]
+
+
+def _show(run: Run, done: Mapping[str, Any]) -> None:
     if run.as_json:
-        run.show(run_as_json(done), "")
+        run.show(done, "")
         return
-    kind = "" if done.full else " (cut points only)"
+    kind = "" if done["full"] else " (cut points only)"
     click.echo(
-        f"generation {done.generation}{kind}: {done.apps} apps, {done.rows} rows, {done.ranked} ranked, "
-        f"in {done.seconds:.1f} s"
+        f"generation {done['generation']}{kind}: {done['apps']} apps, {done['rows']} rows, {done['ranked']} ranked, "
+        f"in {done['seconds']:.1f} s"
     )
-    if done.parts:
-        run.show_table([_row(part) for part in done.parts], COLUMNS, "")
+    if done["parts"]:
+        run.show_table([_row(part) for part in done["parts"]], COLUMNS, "")
 
 
-def _row(part: RankedPart) -> dict[str, object]:
+def _row(part: Mapping[str, Any]) -> dict[str, object]:
     return {
-        "app": part.app_name,
-        "processor": part.processor_type,
-        "rows": part.rows,
-        "ranked": part.ranked,
-        "newcomers": part.newcomers,
-        "n": part.population,
-        "state": "bootstrap" if part.small_population else "ranked",
-        "score": None if part.median_score is None else round(part.median_score, 3),
-        "R_q h": _hours(part.median_safe_runtime_s),
-        "T_retry h": _hours(part.retry_turnaround_s),
+        "app": part["app_name"],
+        "processor": part["processor_type"],
+        "rows": part["rows"],
+        "ranked": part["ranked"],
+        "newcomers": part["newcomers"],
+        "n": part["population"],
+        "state": "bootstrap" if part["small_population"] else "ranked",
+        "score": None if part["median_score"] is None else round(part["median_score"], 3),
+        "R_q h": _hours(part["median_safe_runtime_s"]),
+        "T_retry h": _hours(part["retry_turnaround_s"]),
     }
 
 

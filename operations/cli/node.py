@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import click
 
 from domain.clock import SystemClock
 from domain.errors import InvalidInputError
-from operations.cli.context import DEFAULT_DATA_DIR, Run, command, to_json
+from operations.cli.context import DEFAULT_DATA_DIR, Run, local_command, only_here, to_json, user
 from operations.cli.settings import parsed
 from operations.database import database_dsn, release_database
 from operations.install import install
@@ -42,13 +41,13 @@ def checked_change(change: str) -> tuple[str, object]:
 @click.option("--url", required=True, help="The master URL volunteers attach to; ends in /.")
 @click.option("--name", default=None, help="The project's name as volunteers see it.")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="A first setting; may be repeated.")
-@command
+@local_command("a project is made on the machine that serves it")
 async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -> None:
     """Create a project: its folder, keys and database. Safe to repeat."""
     settings: dict[str, object] = {"project.url": url, **dict(map(checked_change, changes))}
     if name is not None:
         settings["project.name"] = name
-    project = await install(run.data_dir, run.database_url, settings, who=getpass.getuser(), clock=run.clock)
+    project = await install(run.data_dir, run.database_url, settings, who=user(), clock=run.clock)
     run.show(
         {"data_dir": str(project.data_dir), "url": url},
         f"project created in {project.data_dir}\n"
@@ -60,7 +59,7 @@ async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -
 
 @click.command()
 @click.option("--pre-only", is_flag=True, help="Only what may be done while nodes of the version before serve.")
-@command
+@local_command("the database is changed from a machine that reaches it; run this on the project's own")
 async def migrate(run: Run, pre_only: bool) -> None:
     """Bring the database to this version's schema."""
     project = run.project()
@@ -77,6 +76,7 @@ async def migrate(run: Run, pre_only: bool) -> None:
 
 
 @click.command()
+@only_here("it is the server; start it on the project's own machine")
 @click.option("--data-dir", type=click.Path(path_type=Path), default=DEFAULT_DATA_DIR, envvar="MUSTER_DATA_DIR")
 @click.option("--database-url", envvar="MUSTER_DATABASE_URL", help="A PostgreSQL instead of the embedded one.")
 @click.option("--host", default="0.0.0.0", show_default=True, help="The address to listen on.")  # noqa: S104  a public server

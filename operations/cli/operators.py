@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import getpass
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 
-from domain.access import Act, PersonRecord, Role
+from domain.access import Act, Role
 from domain.settings import Settings
 from operations.access.people import Invited, PeopleDesk
-from operations.cli.context import Run, as_text, command
+from operations.cli.context import Run, command, lines_of, user
+from operations.client import Client
+from operations.show_people import invited_as_json, person_as_json
 from store.postgres import PostgresStore
 
 COLUMNS = ["name", "role", "submitter_id", "active", "one_time_until"]
@@ -24,7 +27,7 @@ async def _desk(run: Run, store: PostgresStore) -> PeopleDesk:
 
 
 async def _note(run: Run, store: PostgresStore, what: str, name: str) -> None:
-    await store.access.note_act(Act(run.clock.now(), getpass.getuser(), what, f"name {name}", {"by": "muster"}))
+    await store.access.note_act(Act(run.clock.now(), user(), what, f"name {name}", {"by": "muster"}))
 
 
 @click.group()
@@ -39,11 +42,16 @@ def operator() -> None:
 @command
 async def add(run: Run, name: str, role: str, submitter: str | None) -> None:
     """Add somebody who signs in, and print a one-time password, which is shown only now."""
-    async with run.store() as store:
-        invited = await (await _desk(run, store)).add(name, role=Role(role), submitter=submitter)
+
+    async def here(store: PostgresStore) -> object:
+        made = await (await _desk(run, store)).add(name, role=Role(role), submitter=submitter)
         await _note(run, store, "add_person", name)
-        url = Settings.from_stored(await store.settings.settings())[0].project.url
-    _show(run, invited, url)
+        return await _told_here(store, made)
+
+    async def there(client: Client) -> object:
+        return await _told_there(client, await client.add_person(name, role=role, submitter=submitter))
+
+    _show(run, await run.ask(here, there))
 
 
 @operator.command("password")
@@ -51,20 +59,28 @@ async def add(run: Run, name: str, role: str, submitter: str | None) -> None:
 @command
 async def password(run: Run, name: str) -> None:
     """Print a new one-time password for somebody who has forgotten the own one; it ends all sessions."""
-    async with run.store() as store:
-        invited = await (await _desk(run, store)).invite_again(name)
+
+    async def here(store: PostgresStore) -> object:
+        made = await (await _desk(run, store)).invite_again(name)
         await _note(run, store, "invite_again", name)
-        url = Settings.from_stored(await store.settings.settings())[0].project.url
-    _show(run, invited, url)
+        return await _told_here(store, made)
+
+    async def there(client: Client) -> object:
+        return await _told_there(client, await client.invite_again(name))
+
+    _show(run, await run.ask(here, there))
 
 
 @operator.command("list")
 @command
 async def list_people(run: Run) -> None:
     """List those who sign in."""
-    async with run.store() as store:
-        people = await store.access.people(limit=MOST)
-    run.show_table([_row(one) for one in people], COLUMNS, "Nobody yet: muster operator add NAME")
+
+    async def here(store: PostgresStore) -> object:
+        return [person_as_json(one) for one in await store.access.people(limit=MOST)]
+
+    rows = await run.ask(here, lambda client: client.people(limit=MOST))
+    run.show_table(rows, COLUMNS, "Nobody yet: muster operator add NAME")
 
 
 @operator.command("set")
@@ -75,13 +91,15 @@ async def list_people(run: Run) -> None:
 @command
 async def set_person(run: Run, name: str, role: str | None, submitter: str | None, active: bool | None) -> None:
     """Change what somebody may do; who may do less, or nothing, is signed out everywhere."""
-    wanted = None if role is None else Role(role)
-    async with run.store() as store:
-        desk = await _desk(run, store)
-        changed = await desk.set(name, role=wanted, submitter=submitter, active=active)
+
+    async def here(store: PostgresStore) -> object:
+        wanted = None if role is None else Role(role)
+        changed = await (await _desk(run, store)).set(name, role=wanted, submitter=submitter, active=active)
         await _note(run, store, "set_person", name)
-    row = _row(changed)
-    run.show(row, "\n".join(f"{key:16} {as_text(value)}" for key, value in row.items()))
+        return person_as_json(changed)
+
+    shown = await run.ask(here, lambda client: client.set_person(name, role=role, submitter=submitter, active=active))
+    run.show(shown, lines_of(shown))
 
 
 @operator.command("sign-out")
@@ -89,35 +107,41 @@ async def set_person(run: Run, name: str, role: str | None, submitter: str | Non
 @command
 async def sign_out(run: Run, name: str) -> None:
     """End all sessions of somebody."""
-    async with run.store() as store:
-        ended = await (await _desk(run, store)).end_sessions(name)
+
+    async def here(store: PostgresStore) -> object:
+        count = await (await _desk(run, store)).end_sessions(name)
         await _note(run, store, "end_sessions", name)
+        return count
+
+    ended = await run.ask(here, lambda client: client.end_sessions(name))
     run.show({"ended": ended}, f"{ended} sessions ended")
 
 
-def _show(run: Run, invited: Invited, url: str) -> None:
-    person = invited.person
-    shown = {
-        "name": person.name,
-        "role": person.role.value,
-        "password": invited.password,
-        "until": invited.until,
+async def _told_here(store: PostgresStore, invited: Invited) -> dict[str, object]:
+    url = Settings.from_stored(await store.settings.settings())[0].project.url
+    return _invitation(invited_as_json(invited), url)
+
+
+async def _told_there(client: Client, invited: Mapping[str, Any]) -> dict[str, object]:
+    return _invitation(invited, (await client.setting("project.url"))["value"])
+
+
+def _invitation(invited: Mapping[str, Any], url: str) -> dict[str, object]:
+    person = invited["person"]
+    return {
+        "name": person["name"],
+        "role": person["role"],
+        "password": invited["password"],
+        "until": invited["until"],
         "url": f"{url}console/",
     }
-    until = datetime.fromtimestamp(invited.until, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _show(run: Run, shown: Mapping[str, Any]) -> None:
+    until = datetime.fromtimestamp(shown["until"], UTC).strftime("%Y-%m-%d %H:%M UTC")
     run.show(
         shown,
-        f"{person.role.value} {person.name}\n"
-        f"one-time password {invited.password}\n"
-        f"sign in at {url}console/ until {until}, and choose a password of your own",
+        f"{shown['role']} {shown['name']}\n"
+        f"one-time password {shown['password']}\n"
+        f"sign in at {shown['url']} until {until}, and choose a password of your own",
     )
-
-
-def _row(person: PersonRecord) -> dict[str, object]:
-    return {
-        "name": person.name,
-        "role": person.role.value,
-        "submitter_id": person.submitter_id,
-        "active": person.active,
-        "one_time_until": person.one_time_until,
-    }

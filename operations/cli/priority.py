@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import getpass
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import click
 
 from domain.errors import InvalidInputError
 from domain.ordering import Breakdown
 from domain.units import BatchId
-from operations.cli.context import Run, as_text, command
+from operations.cli.context import Run, as_text, command, user
 from operations.cli.rows import aligned
 from operations.cli.settings import parsed
+from operations.client import Client
 from operations.ordering.knobs import Changes, ordering_changes, weights_in_force
-from operations.ordering.priorities import OrderPreview, Priorities
+from operations.ordering.priorities import Priorities
+from operations.ordering.records import breakdown_of
 from operations.ordering.shown import preview_as_json
-from priority.displays import Format, shown, sprio, sprio_weights, verbose
+from priority.displays import Format, sprio, sprio_weights, verbose
+from priority.displays import shown as laid_out_as
+from store.postgres import PostgresStore
 
 CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
 LIMIT = click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Most batches.")
@@ -41,15 +45,25 @@ async def show(
     run: Run, batch_id: int | None, in_words: bool, layout: str, normalised: bool, weights: bool, limit: int
 ) -> None:
     """Show the order of batches: signed contributions that sum to the total, as they were at the last ordering."""
-    async with run.store() as store:
+    laid_out = _layout(Format(layout), normalised=normalised, weights=weights)
+
+    async def here(store: PostgresStore) -> object:
         found = await Priorities(store, run.clock).show(None if batch_id is None else BatchId(batch_id), limit=limit)
-    rows = _layout(Format(layout), normalised=normalised, weights=weights)(found.breakdowns)
-    text = "\n\n".join(map(verbose, found.breakdowns)) if in_words else aligned(rows)
-    if not found.breakdowns:
+        return {"batches": found.records, "unordered": found.unordered}
+
+    async def there(client: Client) -> object:
+        if batch_id is None:
+            return await client.order(limit=limit)
+        return {"batches": [await client.priority(batch_id)], "unordered": []}
+
+    shown = await run.ask(here, there)
+    breakdowns = [breakdown_of(one) for one in shown["batches"]]
+    text = "\n\n".join(map(verbose, breakdowns)) if in_words else aligned(laid_out(breakdowns))
+    if not breakdowns:
         text = "No batch has been ordered yet."
-    if found.unordered:
-        text += "\nnot ordered yet: " + ", ".join(str(one) for one in found.unordered)
-    run.show({"batches": found.records, "unordered": found.unordered}, text)
+    if shown["unordered"]:
+        text += "\nnot ordered yet: " + ", ".join(str(one) for one in shown["unordered"])
+    run.show(shown, text)
 
 
 def _layout(layout: Format, *, normalised: bool, weights: bool) -> Callable[[Sequence[Breakdown]], list[list[str]]]:
@@ -59,16 +73,21 @@ def _layout(layout: Format, *, normalised: bool, weights: bool) -> Callable[[Seq
         return sprio_weights
     if normalised:
         return lambda breakdowns: sprio(breakdowns, normalised=True)
-    return lambda breakdowns: shown(breakdowns, layout)
+    return lambda breakdowns: laid_out_as(breakdowns, layout)
 
 
 @priority.command("weights")
 @command
 async def show_weights(run: Run) -> None:
     """Show the terms of the chosen policy with their weights and caps, per service level."""
-    async with run.store() as store:
-        settings = await Priorities(store, run.clock).settings()
-    rows = weights_in_force(settings)
+
+    async def here(store: PostgresStore) -> object:
+        return weights_in_force(await Priorities(store, run.clock).settings())
+
+    async def there(client: Client) -> object:
+        return (await client.weights())["terms"]
+
+    rows = await run.ask(here, there)
     run.show_table(rows, ["level", "term", "component", "unit", "weight", "cap"], "no term weighs anything")
 
 
@@ -79,9 +98,12 @@ async def show_weights(run: Run) -> None:
 async def preview(run: Run, values: tuple[str, ...], limit: int) -> None:
     """Show where batches would stand with other ordering settings; change nothing."""
     changes = changes_given(values)
-    async with run.store() as store:
-        found = await Priorities(store, run.clock).preview(changes, limit=limit)
-    run.show(preview_as_json(found), preview_as_text(found))
+
+    async def here(store: PostgresStore) -> object:
+        return preview_as_json(await Priorities(store, run.clock).preview(changes, limit=limit))
+
+    found = await run.ask(here, lambda client: client.preview_ordering(changes, limit=limit))
+    run.show(found, preview_as_text(found))
 
 
 @priority.command("set")
@@ -92,8 +114,11 @@ async def preview(run: Run, values: tuple[str, ...], limit: int) -> None:
 async def set_settings(run: Run, values: tuple[str, ...], why: str, who: str | None) -> None:
     """Choose and weigh the policy; the next ordering follows. All of the changes, or none."""
     changes = changes_given(values)
-    async with run.store() as store:
-        done = await Priorities(store, run.clock).set(changes, who=who or getpass.getuser(), why=why)
+    by = who or user()
+    done = await run.ask(
+        lambda store: Priorities(store, run.clock).set(changes, who=by, why=why),
+        lambda client: client.set_ordering(changes, why=why, by=by),
+    )
     run.show(done, "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in done))
 
 
@@ -112,10 +137,13 @@ def changes_given(values: Sequence[str]) -> Changes:
     return ordering_changes(pairs)
 
 
-def preview_as_text(found: OrderPreview) -> str:
-    lines = [f"{key}: {as_text(old)} -> {as_text(new)} (nothing is changed)" for key, old, new in found.changes]
+def preview_as_text(found: Mapping[str, Any]) -> str:
+    """A preview (operations/ordering/shown.py) for people."""
+    lines = [
+        f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])} (nothing is changed)" for one in found["changes"]
+    ]
     rows = [["batch", "place", "would be", "held"]]
-    for move in found.moves:
-        held = move.would_be_held or ("" if move.held is None else "no longer")
-        rows.append([str(move.batch_id), str(move.place), str(move.would_be), held])
-    return "\n".join([*lines, aligned(rows) if found.moves else "No batch is active."])
+    for move in found["places"]:
+        held = move["would_be_held"] or ("" if move["held"] is None else "no longer")
+        rows.append([str(move["batch"]), str(move["place"]), str(move["would_be"]), held])
+    return "\n".join([*lines, aligned(rows) if found["places"] else "No batch is active."])

@@ -6,7 +6,7 @@ import click
 
 from domain.errors import MusterError
 from domain.history import checked_month
-from operations.cli.context import Run, command, to_json
+from operations.cli.context import Run, local_command, to_json
 from operations.purge import Purged, months_before, purge_months
 from transfer.upload_folder import UploadFolder
 
@@ -21,7 +21,7 @@ class NotConfirmedError(MusterError):
 @click.option("--before", required=True, metavar="YYYY-MM", help="Months before this one go.")
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--yes", is_flag=True, help="Really purge: it cannot be taken back.")
-@command
+@local_command("it deletes files of the upload folder; run it on the project's own machine")
 async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
     """Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 
 import click
 
 from domain.errors import InvalidInputError
-from domain.settings import Settings, meaning_of
-from operations.cli.context import Run, as_text, command
+from domain.knobs import name_of_setting
+from domain.settings import Settings
+from operations.cli.context import Run, as_text, command, lines_of, user
+from operations.names import checked_text
 from operations.ordering.knobs import check_ordering
+from operations.show_settings import change_as_json, setting_as_json
+from store.postgres import PostgresStore
 
 
 @click.group()
@@ -23,17 +26,35 @@ def setting() -> None:
 @command
 async def list_settings(run: Run, section: str) -> None:
     """List settings with their values and meanings."""
-    async with run.store() as store:
-        changed = await store.settings.settings()
-    settings, unfit = Settings.from_stored(changed)
-    rows: list[dict[str, object]] = [
-        {"key": key, "value": value, "changed": key in changed, "meaning": meaning_of(key)}
-        for key, value in settings.as_mapping().items()
-        if key.startswith(section)
-    ]
-    for error in unfit:
-        click.secho(f"ignored: {error}; take it back with `muster setting reset {error.field}`", err=True, fg="yellow")
-    run.show_table(rows, ["key", "value", "meaning"], f"no settings begin with {section!r}")
+
+    async def here(store: PostgresStore) -> object:
+        settings, unfit = Settings.from_stored(await store.settings.settings())
+        for error in unfit:
+            said = f"ignored: {error}; take it back with `muster setting reset {error.field}`"
+            click.secho(said, err=True, fg="yellow")
+        return [setting_as_json(key, value) for key, value in settings.as_mapping().items()]
+
+    known = await run.ask(here, lambda client: client.setting_details())
+    rows = [one for one in known if one["key"].startswith(section)]
+    if not rows:
+        raise InvalidInputError("section", name_of_setting(section, [one["key"] for one in known]), section)
+    run.show_table(rows, ["key", "value", "meaning"], "")
+
+
+@setting.command("show")
+@click.argument("key")
+@command
+async def show_setting(run: Run, key: str) -> None:
+    """Show a setting with its default and its meaning."""
+
+    async def here(store: PostgresStore) -> object:
+        values = Settings.from_stored(await store.settings.settings())[0].as_mapping()
+        if key not in values:
+            raise InvalidInputError("key", name_of_setting(key, Settings().as_mapping()), key)
+        return setting_as_json(key, values[key])
+
+    shown = await run.ask(here, lambda client: client.setting(key))
+    run.show(shown, lines_of(shown))
 
 
 @setting.command("set")
@@ -45,9 +66,13 @@ async def set_setting(run: Run, key: str, value: str, why: str) -> None:
     """Change a setting; running services follow within seconds."""
     changed = Settings().changed(key, parsed(value))
     check_ordering(changed)
-    new = changed.as_mapping()[key]
-    async with run.store() as store:
-        await store.settings.set_setting(key, new, now=run.clock.now(), who=getpass.getuser(), why=why)
+    checked = changed.as_mapping()[key]
+
+    async def here(store: PostgresStore) -> object:
+        await store.settings.set_setting(key, checked, now=run.clock.now(), who=user(), why=checked_text(why, "why"))
+        return checked
+
+    new = await run.ask(here, lambda client: client.set_setting(key, checked, why=why, by=user()))
     run.show({"key": key, "value": new}, f"{key} = {as_text(new)}")
 
 
@@ -57,11 +82,15 @@ async def set_setting(run: Run, key: str, value: str, why: str) -> None:
 @command
 async def reset_setting(run: Run, key: str, why: str) -> None:
     """Take a setting's default back."""
-    default = Settings().as_mapping().get(key)
-    async with run.store() as store:
-        if default is None and key not in await store.settings.settings():
-            raise InvalidInputError(key, "the name of a setting (see `muster setting list`)", key)
-        await store.settings.set_setting(key, None, now=run.clock.now(), who=getpass.getuser(), why=why)
+
+    async def here(store: PostgresStore) -> object:
+        found = Settings().as_mapping().get(key)
+        if found is None and key not in await store.settings.settings():
+            raise InvalidInputError("key", name_of_setting(key, Settings().as_mapping()), key)
+        await store.settings.set_setting(key, None, now=run.clock.now(), who=user(), why=checked_text(why, "why"))
+        return found
+
+    default = await run.ask(here, lambda client: client.reset_setting(key, why=why, by=user()))
     run.show({"key": key, "value": default}, f"{key} = {as_text(default)} (the default)")
 
 
@@ -70,19 +99,11 @@ async def reset_setting(run: Run, key: str, why: str) -> None:
 @command
 async def history(run: Run, limit: int) -> None:
     """Who changed what, when and why; newest first."""
-    async with run.store() as store:
-        changes = await store.settings.setting_changes(limit)
-    rows: list[dict[str, object]] = [
-        {
-            "changed_at": change.changed_at,
-            "key": change.key,
-            "from": change.from_value,
-            "to": change.to_value,
-            "by": change.changed_by,
-            "why": change.why,
-        }
-        for change in changes
-    ]
+
+    async def here(store: PostgresStore) -> object:
+        return [change_as_json(change) for change in await store.settings.setting_changes(limit)]
+
+    rows = await run.ask(here, lambda client: client.setting_changes(limit=limit))
     run.show_table(rows, ["changed_at", "key", "from", "to", "by", "why"], "No setting was ever changed.")
 
 

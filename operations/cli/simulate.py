@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule
 from domain.units import Instant
-from operations.cli.context import to_json
+from operations.cli.context import only_here, to_json
 from operations.cli.settings import parsed
 from operations.simulating import duties
 from simulator.charts import write_charts
@@ -26,6 +26,7 @@ from simulator.text_charts import charts_of
 
 
 @click.command()
+@only_here("it needs no project and runs where it is called; the console runs simulations on a server")
 @click.argument("scenario")
 @click.option(
     "--rule",

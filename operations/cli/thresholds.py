@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 from collections.abc import Sequence
 
 import click
 from rich.console import Console
 
 from domain.errors import InvalidInputError
-from operations.cli.context import Run, as_text, command, to_json
+from operations.cli.context import NotThroughServerError, Run, as_text, command, to_json, user
 from operations.cli.settings import parsed
 from operations.cli.simulate import run_cases
 from operations.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
@@ -19,6 +18,7 @@ from operations.thresholds.service import Thresholds
 from operations.thresholds.shown import preview_as_json, preview_as_text, replayed_in_words, thresholds_as_text
 from simulator.report import table_of
 from simulator.text_charts import charts_of
+from store.postgres import PostgresStore
 
 CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
 
@@ -32,8 +32,7 @@ def thresholds() -> None:
 @command
 async def show(run: Run) -> None:
     """Show every threshold, what it is for and what changing it does, and who changed it last and why."""
-    async with run.store() as store:
-        rows = await Thresholds(store, run.clock).show()
+    rows = await run.ask(lambda store: Thresholds(store, run.clock).show(), lambda client: client.thresholds())
     run.show(rows, thresholds_as_text(rows))
 
 
@@ -58,12 +57,21 @@ async def preview(
     that wait now are simulated with the thresholds as they are and as they would be. docs/operating.md says what that
     assumes.
     """
+    if simulates and run.server is not None:
+        raise NotThroughServerError(
+            "--simulate does not go through a server: it takes minutes of every CPU; "
+            "compare rules at the console, or run this on the project's own machine"
+        )
     if simulates:
         await _simulated(run, changes_given(values), seeds=seeds, hosts=hosts, days=days, processes=processes)
         return
-    async with run.store() as store:
-        found = await Thresholds(store, run.clock).preview(changes_given(values, FORESEEN))
-    click.echo(to_json(preview_as_json(found)) if run.as_json else preview_as_text(found))
+    changes = changes_given(values, FORESEEN)
+
+    async def here(store: PostgresStore) -> object:
+        return preview_as_json(await Thresholds(store, run.clock).preview(changes))
+
+    found = await run.ask(here, lambda client: client.preview_thresholds(changes))
+    run.show(found, preview_as_text(found))
 
 
 async def _simulated(run: Run, changes: Changes, *, seeds: int, hosts: int, days: float, processes: int | None) -> None:
@@ -86,8 +94,11 @@ async def _simulated(run: Run, changes: Changes, *, seeds: int, hosts: int, days
 async def set_thresholds(run: Run, values: tuple[str, ...], why: str, who: str | None) -> None:
     """Change thresholds; running services follow within seconds."""
     changes = changes_given(values)
-    async with run.store() as store:
-        done = await Thresholds(store, run.clock).set(changes, who=who or getpass.getuser(), why=why)
+    by = who or user()
+    done = await run.ask(
+        lambda store: Thresholds(store, run.clock).set(changes, who=by, why=why),
+        lambda client: client.set_thresholds(changes, why=why, by=by),
+    )
     run.show(done, "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in done))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from domain.access import Right, Token
+from domain.access import Right
 from domain.units import TokenId
 from operations.access.tokens import PROJECT, TokenDesk
 from operations.accounts import AccountKeys
-from operations.cli.context import Run, command
-from operations.cli.remote import or_remote
+from operations.cli.context import Run, command, local_command
+from operations.client import Client
+from operations.show_people import names_of, token_as_json
 from store.postgres import PostgresStore
 from transfer.keys import load_keys
 
@@ -31,7 +32,7 @@ def token() -> None:
 
 
 @token.command("show")
-@command
+@local_command("it reads the project's keys; make a token of a person with `muster token add`")
 async def show(run: Run) -> None:
     """Print the project's own token, which may do everything: send it as `Authorization: Bearer TOKEN`."""
     value = _project_token(run)
@@ -52,21 +53,30 @@ async def show(run: Run) -> None:
 @command
 async def add(run: Run, name: str, person: str, scopes: tuple[str, ...], days: int | None) -> None:
     """Make a token of a person and print it; it is shown only now."""
-    rights = [Right(one) for one in scopes] if scopes else None
-    async with run.store() as store:
-        made = await _desk(run, store).add(person, name, rights=rights, days=days)
-    run.show({"token": made.value, **_row(made.token, person)}, made.value)
+
+    async def here(store: PostgresStore) -> object:
+        rights = [Right(one) for one in scopes] if scopes else None
+        new = await _desk(run, store).add(person, name, rights=rights, days=days)
+        return {"token": new.value, **token_as_json(new.token, person)}
+
+    async def there(client: Client) -> object:
+        new = await client.add_token(name, scopes=scopes or None, days=days, person=person)
+        return {"token": new["value"], **new["token"]}
+
+    made = await run.ask(here, there)
+    run.show(made, made["token"])
 
 
 @token.command("list")
-@or_remote(lambda client: client.tokens())
 @command
 async def list_tokens(run: Run) -> None:
     """List tokens of people, without the tokens themselves."""
-    async with run.store() as store:
-        names = {one.person_id: one.name for one in await store.access.people(limit=MOST)}
-        tokens = await store.access.tokens(limit=MOST)
-    rows = [_row(one, names.get(one.person_id, "?")) for one in tokens]
+
+    async def here(store: PostgresStore) -> object:
+        names = await names_of(store.access)
+        return [token_as_json(one, names[one.person_id]) for one in await store.access.tokens(limit=MOST)]
+
+    rows = await run.ask(here, lambda client: client.tokens(limit=MOST))
     run.show_table(rows, COLUMNS, "No tokens yet: muster token add NAME --person PERSON")
 
 
@@ -75,19 +85,10 @@ async def list_tokens(run: Run) -> None:
 @command
 async def revoke(run: Run, token_id: int) -> None:
     """Revoke a token: from now on it lets nobody in."""
-    async with run.store() as store:
+
+    async def here(store: PostgresStore) -> object:
         revoked = await _desk(run, store).revoke(TokenId(token_id), by=PROJECT)
-    run.show({"token_id": token_id, "revoked_at": revoked.revoked_at}, f"token {token_id} is revoked")
+        return token_as_json(revoked, (await names_of(store.access))[revoked.person_id])
 
-
-def _row(one: Token, person: str) -> dict[str, object]:
-    return {
-        "token_id": one.token_id,
-        "name": one.name,
-        "person": person,
-        "scopes": " ".join(sorted(one.rights)),
-        "created_at": one.created_at,
-        "expires_at": one.expires_at,
-        "last_used_at": one.last_used_at,
-        "revoked_at": one.revoked_at,
-    }
+    shown = await run.ask(here, lambda client: client.revoke_token(token_id))
+    run.show(shown, f"token {token_id} is revoked")

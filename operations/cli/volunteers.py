@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TextIO
 
 import click
 
-from domain.errors import InvalidInputError, NotFoundError
+from domain.errors import InvalidInputError
 from operations.accounts import AccountKeys, add_volunteer
 from operations.cli.context import Run, command
-from operations.cli.remote import or_remote
+from operations.show_people import volunteer_as_json
+from operations.volunteers import change_volunteer
+from store.postgres import PostgresStore
 from transfer.keys import load_keys
 from wire.attach import password_hash
 
@@ -45,34 +46,28 @@ async def add(run: Run, email: str, name: str, password: str | None, password_fi
     """Add a volunteer and print the account key, which is shown only now."""
     if password_file is not None:
         password = password_in(password_file, given=password)
-    keys = AccountKeys(load_keys(run.project().keys_dir).account_secret)
-    hashed = password_hash(password, email) if password is not None else None
-    async with run.store() as store:
+
+    async def here(store: PostgresStore) -> object:
+        keys = AccountKeys(load_keys(run.project().keys_dir).account_secret)
+        hashed = password_hash(password, email) if password is not None else None
         account = await add_volunteer(
             store.volunteers, keys, email, name=name, password_hash=hashed, now=run.clock.now()
         )
-    run.show(
-        {"volunteer_id": account.volunteer_id, "authenticator": account.authenticator},
-        f"volunteer {account.volunteer_id}\naccount key {account.authenticator}",
-    )
+        return {"volunteer_id": account.volunteer_id, "authenticator": account.authenticator}
+
+    added = await run.ask(here, lambda client: client.add_volunteer(email, name=name, password=password))
+    run.show(added, f"volunteer {added['volunteer_id']}\naccount key {added['authenticator']}")
 
 
 @volunteer.command("list")
-@or_remote(lambda client: client.volunteers())
 @command
 async def list_volunteers(run: Run) -> None:
     """List volunteers."""
-    async with run.store() as store:
-        records = await store.volunteers.volunteers()
-    rows: list[dict[str, object]] = [
-        {
-            "volunteer_id": record.volunteer.volunteer_id,
-            "email": record.email,
-            "name": record.volunteer.name,
-            "beta": record.volunteer.beta,
-        }
-        for record in records
-    ]
+
+    async def here(store: PostgresStore) -> object:
+        return [volunteer_as_json(record) for record in await store.volunteers.volunteers()]
+
+    rows = await run.ask(here, lambda client: client.volunteers(limit=None))
     run.show_table(rows, ["volunteer_id", "email", "name", "beta"], "No volunteers yet: muster volunteer add EMAIL")
 
 
@@ -84,16 +79,12 @@ async def list_volunteers(run: Run) -> None:
 @command
 async def set_volunteer(run: Run, email: str, beta: bool | None, gpu: bool | None, max_jobs: int | None) -> None:
     """Change a volunteer's preferences."""
-    async with run.store() as store:
-        record = await store.volunteers.volunteer_by_email(email.lower())
-        if record is None:
-            raise NotFoundError("volunteer", email)
-        changed = record.volunteer
-        if beta is not None:
-            changed = replace(changed, beta=beta)
-        if gpu is not None:
-            changed = replace(changed, no_gpu=not gpu)
-        if max_jobs is not None:
-            changed = replace(changed, max_jobs=max_jobs)
-        await store.volunteers.set_volunteer(changed)
-    run.show({"volunteer_id": changed.volunteer_id}, f"volunteer {changed.volunteer_id} changed")
+
+    async def here(store: PostgresStore) -> object:
+        changed = await change_volunteer(
+            store.volunteers, email, now=run.clock.now(), beta=beta, gpu=gpu, max_jobs=max_jobs
+        )
+        return volunteer_as_json(changed)
+
+    shown = await run.ask(here, lambda client: client.set_volunteer(email, beta=beta, gpu=gpu, max_jobs=max_jobs))
+    run.show(shown, f"volunteer {shown['volunteer_id']} changed")

@@ -16,6 +16,10 @@ from operations.client.transport import Json
 class SyncClient(BlockingWork):
     """One project's API. Raises ApiError for every refusal, UnreachableError without an answer."""
 
+    def order(self, *, limit: int = 100) -> shapes.PrioritiesShown:
+        """`batches` in their order with the reasons of the last ordering, and those `unordered` until the next."""
+        return self._runner.run(self._client.order(limit=limit))
+
     def priorities(self, *, limit: int = 100) -> list[Json]:
         """Batches in their order with the reasons of the last ordering: terms whose points sum to `total`."""
         return self._runner.run(self._client.priorities(limit=limit))
@@ -94,13 +98,17 @@ class SyncClient(BlockingWork):
         """One setting with its default and its meaning."""
         return self._runner.run(self._client.setting(key))
 
-    def set_setting(self, key: str, value: object, *, why: str = "") -> Any:
-        """Change a setting; running services follow within seconds. The value as it was understood."""
-        return self._runner.run(self._client.set_setting(key, value, why=why))
+    def setting_details(self) -> list[shapes.SettingShown]:
+        """Every setting with its default and its meaning."""
+        return self._runner.run(self._client.setting_details())
 
-    def reset_setting(self, key: str, *, why: str = "") -> Any:
+    def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
+        """Change a setting; running services follow within seconds. The value as it was understood."""
+        return self._runner.run(self._client.set_setting(key, value, why=why, by=by))
+
+    def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
         """Take a setting's default back; the default."""
-        return self._runner.run(self._client.reset_setting(key, why=why))
+        return self._runner.run(self._client.reset_setting(key, why=why, by=by))
 
     def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
         """Who changed what, when and why; newest first."""
@@ -110,7 +118,7 @@ class SyncClient(BlockingWork):
         """Every threshold with its value, its effect, and who changed it last and why."""
         return self._runner.run(self._client.thresholds())
 
-    def preview_thresholds(self, values: Mapping[str, float]) -> Json:
+    def preview_thresholds(self, values: Mapping[str, object]) -> Json:
         """What these values would do, by the hosts and the work of this moment; nothing is changed."""
         return self._runner.run(self._client.preview_thresholds(values))
 
@@ -126,6 +134,12 @@ class SyncClient(BlockingWork):
         """Add an account."""
         return self._runner.run(self._client.add_account(name, parent=parent, shares=shares))
 
+    def set_account(
+        self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
+    ) -> shapes.AccountStanding:
+        """An account's shares, and what all who submit in it may do; what is None stays."""
+        return self._runner.run(self._client.set_account(name, shares=shares, permissions=permissions))
+
     def submitters(self, *, limit: int | None = 1000) -> list[shapes.SubmitterShown]:
         """Submitters by id."""
         return self._runner.run(self._client.submitters(limit=limit))
@@ -134,6 +148,19 @@ class SyncClient(BlockingWork):
         """Add a submitter."""
         return self._runner.run(self._client.add_submitter(name, account=account, shares=shares))
 
+    def set_submitter(
+        self,
+        name: str,
+        *,
+        shares: float | None = None,
+        account: str | None = None,
+        permissions: Sequence[str] | None = None,
+    ) -> shapes.SubmitterStanding:
+        """A submitter's shares, in `account` where it is told, and what it may do; what is None stays."""
+        return self._runner.run(
+            self._client.set_submitter(name, shares=shares, account=account, permissions=permissions)
+        )
+
     def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
         """Volunteers by id."""
         return self._runner.run(self._client.volunteers(limit=limit))
@@ -141,6 +168,12 @@ class SyncClient(BlockingWork):
     def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
         """Add a volunteer; the account key is shown only now."""
         return self._runner.run(self._client.add_volunteer(email, name=name, password=password))
+
+    def set_volunteer(
+        self, email: str, *, beta: bool | None = None, gpu: bool | None = None, max_jobs: int | None = None
+    ) -> shapes.VolunteerShown:
+        """What a volunteer takes, and how much of it; what is None stays."""
+        return self._runner.run(self._client.set_volunteer(email, beta=beta, gpu=gpu, max_jobs=max_jobs))
 
     def me(self) -> shapes.WhoShown:
         """Whose token this is, and what it may do."""

@@ -93,9 +93,11 @@ class BlockingWork:
         """The batch when it has ended."""
         return self._runner.run(self._client.wait(batch_id))
 
-    def jobs(self, batch_id: int, *, state: str | None = None, limit: int | None = 1000) -> list[shapes.JobShown]:
-        """Jobs of a batch by id, those in one `state` or all, without their instances."""
-        return self._runner.run(self._client.jobs(batch_id, state=state, limit=limit))
+    def jobs(
+        self, batch_id: int, *, state: str | None = None, after: int | None = None, limit: int | None = 1000
+    ) -> list[shapes.JobShown]:
+        """Jobs of a batch by id, behind the job `after`, those in one `state` or all, without their instances."""
+        return self._runner.run(self._client.jobs(batch_id, state=state, after=after, limit=limit))
 
     def job(self, job_id: int) -> shapes.JobShown:
         """A job with its instances."""
@@ -129,6 +131,18 @@ class BlockingWork:
         """What a host has in progress."""
         return self._runner.run(self._client.host_instances(host_id, limit=limit))
 
+    def ranking(self) -> Json | None:
+        """What the last ranking of hosts found; None before the first."""
+        return self._runner.run(self._client.ranking())
+
+    def host_percentiles(self, host_id: int) -> list[shapes.PercentileShown]:
+        """Where a host stands with each app version; nothing of a newcomer."""
+        return self._runner.run(self._client.host_percentiles(host_id))
+
+    def nobody(self) -> list[shapes.RefusedShown]:
+        """Work that every host refuses, and why."""
+        return self._runner.run(self._client.nobody())
+
     def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
         """What each process said of itself in the last minute: of a worker its job array."""
         return self._runner.run(self._client.processes(limit=limit))
@@ -144,6 +158,18 @@ class BlockingWork:
     def add_app(self, name: str, **more: Any) -> shapes.NewApp:
         """Add an application; `more`: user_friendly_name, beta, adaptive_copies."""
         return self._runner.run(self._client.add_app(name, **more))
+
+    def set_app(self, name: str, **more: Any) -> shapes.AppShown:
+        """Change an application; `more`: user_friendly_name, beta, deprecated, adaptive_copies."""
+        return self._runner.run(self._client.set_app(name, **more))
+
+    def plan_classes(self, *, limit: int | None = 1000) -> list[shapes.PlanClassShown]:
+        """Plan classes by name."""
+        return self._runner.run(self._client.plan_classes(limit=limit))
+
+    def set_plan_class(self, name: str, **more: Any) -> shapes.PlanClassShown:
+        """Define or change a plan class; `more`: the keys of `plan_classes`, else their defaults."""
+        return self._runner.run(self._client.set_plan_class(name, **more))
 
     def add_version(
         self, app: str, program: Path, *, platform: str, version: int, plan_class: str = "", api_version: str = "7.5.0"

@@ -10,10 +10,14 @@ from operations.client.transport import Json, Transport, part
 
 
 class Ordering(Transport):
+    async def order(self, *, limit: int = 100) -> shapes.PrioritiesShown:
+        """`batches` in their order with the reasons of the last ordering, and those `unordered` until the next."""
+        found: shapes.PrioritiesShown = await self._call("GET", "priority", query={"limit": limit})
+        return found
+
     async def priorities(self, *, limit: int = 100) -> list[Json]:
         """Batches in their order with the reasons of the last ordering: terms whose points sum to `total`."""
-        found: list[Json] = (await self._call("GET", "priority", query={"limit": limit}))["batches"]
-        return found
+        return (await self.order(limit=limit))["batches"]
 
     async def priority(self, batch_id: int) -> Json:
         """Why one batch stands where it stands."""

@@ -20,13 +20,18 @@ class Administration(Transport):
         found: shapes.SettingShown = await self._call("GET", f"settings/{part(key)}")
         return found
 
-    async def set_setting(self, key: str, value: object, *, why: str = "") -> Any:
-        """Change a setting; running services follow within seconds. The value as it was understood."""
-        return (await self._call("PUT", f"settings/{part(key)}", {"value": value, "why": why}))["value"]
+    async def setting_details(self) -> list[shapes.SettingShown]:
+        """Every setting with its default and its meaning."""
+        found: list[shapes.SettingShown] = (await self._call("GET", "settings"))["details"]
+        return found
 
-    async def reset_setting(self, key: str, *, why: str = "") -> Any:
+    async def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
+        """Change a setting; running services follow within seconds. The value as it was understood."""
+        return (await self._call("PUT", f"settings/{part(key)}", {"value": value, "why": why, "by": by}))["value"]
+
+    async def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
         """Take a setting's default back; the default."""
-        return (await self._call("DELETE", f"settings/{part(key)}", query={"why": why or None}))["value"]
+        return (await self._call("DELETE", f"settings/{part(key)}", query={"why": why or None, "by": by}))["value"]
 
     async def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
         """Who changed what, when and why; newest first."""
@@ -37,7 +42,7 @@ class Administration(Transport):
         found: list[Json] = (await self._call("GET", "thresholds"))["thresholds"]
         return found
 
-    async def preview_thresholds(self, values: Mapping[str, float]) -> Json:
+    async def preview_thresholds(self, values: Mapping[str, object]) -> Json:
         """What these values would do, by the hosts and the work of this moment; nothing is changed."""
         found: Json = await self._call("GET", "thresholds/preview", query=values)
         return found
@@ -60,6 +65,14 @@ class Administration(Transport):
         found: shapes.NewAccount = await self._call("POST", "accounts", body)
         return found
 
+    async def set_account(
+        self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
+    ) -> shapes.AccountStanding:
+        """An account's shares, and what all who submit in it may do; what is None stays."""
+        body = {"shares": shares, "permissions": permissions}
+        found: shapes.AccountStanding = await self._call("PATCH", f"accounts/{part(name)}", body)
+        return found
+
     async def submitters(self, *, limit: int | None = 1000) -> list[shapes.SubmitterShown]:
         """Submitters by id."""
         return await self._list("submitters", "submitters", limit=limit)
@@ -70,6 +83,19 @@ class Administration(Transport):
         found: shapes.NewSubmitter = await self._call("POST", "submitters", body)
         return found
 
+    async def set_submitter(
+        self,
+        name: str,
+        *,
+        shares: float | None = None,
+        account: str | None = None,
+        permissions: Sequence[str] | None = None,
+    ) -> shapes.SubmitterStanding:
+        """A submitter's shares, in `account` where it is told, and what it may do; what is None stays."""
+        body = {"shares": shares, "account": account, "permissions": permissions}
+        found: shapes.SubmitterStanding = await self._call("PATCH", f"submitters/{part(name)}", body)
+        return found
+
     async def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
         """Volunteers by id."""
         return await self._list("volunteers", "volunteers", limit=limit)
@@ -78,6 +104,14 @@ class Administration(Transport):
         """Add a volunteer; the account key is shown only now."""
         body = {"email": email, "name": name, "password": password}
         found: shapes.NewVolunteer = await self._call("POST", "volunteers", body)
+        return found
+
+    async def set_volunteer(
+        self, email: str, *, beta: bool | None = None, gpu: bool | None = None, max_jobs: int | None = None
+    ) -> shapes.VolunteerShown:
+        """What a volunteer takes, and how much of it; what is None stays."""
+        body = {"beta": beta, "gpu": gpu, "max_jobs": max_jobs}
+        found: shapes.VolunteerShown = await self._call("PATCH", f"volunteers/{part(email)}", body)
         return found
 
     async def me(self) -> shapes.WhoShown:

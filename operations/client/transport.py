@@ -74,11 +74,14 @@ class Transport:
         try:
             async with self._opened().request(method, url, data=sent, headers=headers) as response:
                 content = await response.read()
-        except aiohttp.ClientError as error:
-            raise UnreachableError(f"{self._url} does not answer: {error}") from error
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise UnreachableError(f"{self._url} does not answer: {str(error) or 'it took too long'}") from error
         if response.status >= 400:
             raise ApiError(response.status, _document(content))
-        return msgspec.json.decode(content)
+        try:
+            return msgspec.json.decode(content)
+        except msgspec.DecodeError:
+            raise UnreachableError(f"{self._url} answers, but not as Muster does: is this the project's URL?") from None
 
     async def _submit(self, path: str, body: object) -> Any:
         """A call with a key of its own: it is sent again where its answer was lost, and done once."""

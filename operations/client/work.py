@@ -89,9 +89,11 @@ class Work(Transport):
             pass
         return await self.batch(batch_id)
 
-    async def jobs(self, batch_id: int, *, state: str | None = None, limit: int | None = 1000) -> list[shapes.JobShown]:
-        """Jobs of a batch by id, those in one `state` or all, without their instances."""
-        return await self._list(f"batches/{batch_id}/jobs", "jobs", limit=limit, query={"state": state})
+    async def jobs(
+        self, batch_id: int, *, state: str | None = None, after: int | None = None, limit: int | None = 1000
+    ) -> list[shapes.JobShown]:
+        """Jobs of a batch by id, behind the job `after`, those in one `state` or all, without their instances."""
+        return await self._list(f"batches/{batch_id}/jobs", "jobs", limit=limit, query={"state": state, "after": after})
 
     async def job(self, job_id: int) -> shapes.JobShown:
         """A job with its instances."""
@@ -131,6 +133,21 @@ class Work(Transport):
         """What a host has in progress."""
         return await self._list(f"hosts/{host_id}/instances", "instances", limit=limit)
 
+    async def ranking(self) -> Json | None:
+        """What the last ranking of hosts found; None before the first."""
+        found: Json | None = (await self._call("GET", "ranking"))["run"]
+        return found
+
+    async def host_percentiles(self, host_id: int) -> list[shapes.PercentileShown]:
+        """Where a host stands with each app version; nothing of a newcomer."""
+        found: list[shapes.PercentileShown] = (await self._call("GET", f"hosts/{host_id}/percentiles"))["percentiles"]
+        return found
+
+    async def nobody(self) -> list[shapes.RefusedShown]:
+        """Work that every host refuses, and why."""
+        found: list[shapes.RefusedShown] = (await self._call("GET", "nobody"))["refused"]
+        return found
+
     async def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
         """What each process said of itself in the last minute: of a worker its job array."""
         return await self._list("processes", "processes", limit=limit)
@@ -147,6 +164,20 @@ class Work(Transport):
     async def add_app(self, name: str, **more: Any) -> shapes.NewApp:
         """Add an application; `more`: user_friendly_name, beta, adaptive_copies."""
         found: shapes.NewApp = await self._call("POST", "apps", {"name": name, **more})
+        return found
+
+    async def set_app(self, name: str, **more: Any) -> shapes.AppShown:
+        """Change an application; `more`: user_friendly_name, beta, deprecated, adaptive_copies."""
+        found: shapes.AppShown = await self._call("PATCH", f"apps/{part(name)}", more)
+        return found
+
+    async def plan_classes(self, *, limit: int | None = 1000) -> list[shapes.PlanClassShown]:
+        """Plan classes by name."""
+        return await self._list("plan-classes", "plan_classes", limit=limit)
+
+    async def set_plan_class(self, name: str, **more: Any) -> shapes.PlanClassShown:
+        """Define or change a plan class; `more`: the keys of `plan_classes`, else their defaults."""
+        found: shapes.PlanClassShown = await self._call("PUT", f"plan-classes/{part(name)}", more)
         return found
 
     async def add_version(

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from domain.access import Role
 from domain.errors import InvalidInputError
+from domain.knobs import name_of_setting
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
 from operations.access.who import admit
@@ -50,7 +51,11 @@ def unit_of(key: str, value: object) -> str:
 
     >>> unit_of("deadline.min_slack_s", 3600.0), unit_of("project.down", False), unit_of("feeder.slots", 1000)
     ('seconds', 'true or false', 'a whole number')
+    >>> unit_of("server.host_requests_per_s", 2.0), unit_of("server.upload_bytes_per_s", 1000)
+    ('requests a second', 'bytes a second')
     """
+    if key.endswith("_per_s"):
+        return f"{key.removesuffix('_per_s').rpartition('_')[2]} a second"
     for ending, unit in UNITS.items():
         if key.endswith(ending):
             return unit
@@ -151,4 +156,4 @@ class SettingPages:
         for row in rows:
             if row.key == key:
                 return row
-        raise InvalidInputError("setting", "the name of one", key)
+        raise InvalidInputError("key", name_of_setting(key, [row.key for row in rows]), key)

@@ -88,36 +88,33 @@ def _plain(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def preview_as_text(preview: Preview) -> str:
-    """The same for people."""
-    return "\n".join(_lines(preview))
+def preview_as_text(shown: Mapping[str, Any]) -> str:
+    """The same (`preview_as_json`) for people."""
+    return "\n".join(_lines(shown))
 
 
-def _lines(preview: Preview) -> Iterator[str]:
-    for key, before, after in preview.changes:
-        yield _change(key, before, after)
-    yield from stale_in_words(preview.stale_cut_points, preview.computed_at)
+def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
+    for one in shown["changes"]:
+        yield _change(one["key"], one["from"], one["to"])
+    yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
     yield ""
     yield "Hosts that called lately, and calls an hour from those that pass:"
-    if not preview.types:
+    if not shown["hosts"]:
         yield "  no app has a version yet"
-    for one in preview.types:
-        small = ", too few to be ranked: without a failure they have P 0.5" if one.small_population else ""
+    for one in shown["hosts"]:
+        small = ", too few to be ranked: without a failure they have P 0.5" if one["small_population"] else ""
         yield (
-            f"  {preview.app_names[one.app_id]} {one.processor_type}: {one.rows} with a record, "
-            f"{one.newcomers} without{small}"
+            f"  {one['app']} {one['processor_type']}: {one['havs']} with a record, {one['newcomers']} without{small}"
         )
-        for gate in one.gates:
-            yield f"    {gate.gate.value:8} {_of_side(gate.old)}  ->  {_of_side(gate.new)}"
+        for gate in one["gates"]:
+            yield f"    {gate['gate']:8} {_of_side(gate['old'])}  ->  {_of_side(gate['new'])}"
     yield ""
     yield "Gated jobs that wait now, and how long until they are sent at one job per call:"
-    if not preview.waits:
+    if not shown["waiting"]:
         yield "  none"
-    for wait in preview.waits:
-        yield (
-            f"  {preview.app_names[wait.app_id]} {wait.gate.value:8} {wait.jobs} jobs: "
-            f"{_of_wait(wait.old)}  ->  {_of_wait(wait.new)}"
-        )
+    for wait in shown["waiting"]:
+        sides = f"{_of_wait(wait['old'])}  ->  {_of_wait(wait['new'])}"
+        yield f"  {wait['app']} {wait['gate']:8} {wait['jobs']} jobs: {sides}"
 
 
 def replayed_in_words(found: Replayed) -> str:
@@ -138,16 +135,16 @@ def _are_numbers(*values: object) -> bool:
     return all(isinstance(value, (int, float)) for value in values)
 
 
-def _of_side(side: Side) -> str:
-    lowered = f" (lowered from {side.asked:g})" if side.threshold != side.asked else ""
-    passed = side.passing.rows + side.newcomers
-    return f">= {side.threshold:g}{lowered}: {passed} pass, {side.passing.calls_per_hour:.1f} calls/h"
+def _of_side(side: Mapping[str, Any]) -> str:
+    lowered = f" (lowered from {side['asked']:g})" if side["threshold"] != side["asked"] else ""
+    passed = side["havs"] + side["newcomers"]
+    return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} calls/h"
 
 
-def _of_wait(wait: Wait) -> str:
-    if wait.send_s is None:
-        return f">= {wait.threshold:g}: never, nobody who passes calls"
-    return f">= {wait.threshold:g}: {length_of(wait.send_s)} ({wait.calls_per_hour:.1f} calls/h)"
+def _of_wait(wait: Mapping[str, Any]) -> str:
+    if wait["send_s"] is None:
+        return f">= {wait['threshold']:g}: never, nobody who passes calls"
+    return f">= {wait['threshold']:g}: {length_of(wait['send_s'])} ({wait['calls_per_hour']:.1f} calls/h)"
 
 
 def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[str]:

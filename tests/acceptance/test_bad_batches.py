@@ -77,7 +77,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     (
         "a CSV file over the network",
         {"app": "pi", "qos": "afap", "jobs": JOB, "jobs_csv": "jobs.csv"},
-        "jobs_csv: expected [[job]] tables: a batch sent over the network has no files, got 'jobs.csv'",
+        "jobs_csv: expected the name of a file put to /api/v1/files, got 'jobs.csv'",
     ),
 ]
 

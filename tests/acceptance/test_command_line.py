@@ -46,6 +46,17 @@ class Done(NamedTuple):
     stderr: str
 
 
+def done_by(*arguments: str) -> Done:
+    """What `muster` does with these words, in this process."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main(arguments)
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
 URL = "project.url: expected an http or https URL of at most 189 characters that ends in /"
 
 
@@ -57,13 +68,7 @@ class CommandLine:
 
     def run(self, *arguments: str) -> Done:
         """Run a command in this process: starting another one takes longer than most commands."""
-        out, err, code = io.StringIO(), io.StringIO(), 0
-        with redirect_stdout(out), redirect_stderr(err):
-            try:
-                main([*arguments, "--data-dir", str(self.data_dir)])
-            except SystemExit as end:
-                code = int(end.code or 0)
-        return Done(code, out.getvalue(), err.getvalue())
+        return done_by(*arguments, "--data-dir", str(self.data_dir))
 
     def json(self, *arguments: str) -> Any:
         """What a command that must succeed prints; nothing else is printed."""

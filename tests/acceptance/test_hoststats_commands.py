@@ -83,7 +83,7 @@ def test_a_host_can_be_looked_up(muster: CommandLine) -> None:
     assert muster.json("hoststats", "show", "--host", "1") == [
         {"app_version_id": 1, "p": pytest.approx(0.98), "x": pytest.approx(0.98), "y": None}
     ]
-    assert muster.run("hoststats", "show", "--host", "99").stdout == "No percentile of host 99: a newcomer.\n"
+    assert muster.error("hoststats", "show", "--host", "99") == (1, "muster: no host 99\n")
 
 
 def test_cut_points_can_be_refreshed_alone(muster: CommandLine) -> None:

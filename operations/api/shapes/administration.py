@@ -24,6 +24,21 @@ class NewAccount(TypedDict):
     name: str
 
 
+class AccountStanding(TypedDict):
+    account_id: int
+    shares: float
+    permissions: list[str]
+
+
+class SubmitterStanding(TypedDict):
+    """`further_accounts`: its shares in other accounts than its own, by their names."""
+
+    submitter_id: int
+    shares: float
+    further_accounts: dict[str, float]
+    permissions: list[str]
+
+
 class SubmitterShown(TypedDict):
     submitter_id: int
     name: str
@@ -200,6 +215,7 @@ class TokenShown(TypedDict):
     token_id: int
     name: str
     person_id: int
+    person: str
     scopes: list[str]
     created_at: float
     expires_at: float | None

@@ -148,6 +148,27 @@ class AppDetail(AppShown):
     current: list[VersionShown]
 
 
+class PlanClassShown(TypedDict):
+    """What versions with the class use, and need of a host. `gpu_type` None: they run on CPUs."""
+
+    name: str
+    ncpus: float
+    gpu_type: str | None
+    gpu_count: float
+    min_gpu_ram_bytes: float
+    min_driver_version: int
+    min_host_ncpus: int
+    min_host_ram_bytes: float
+    os_pattern: str
+    cpu_speed_fraction: float
+    gpu_speed_fraction: float
+
+
+class PlanClassPage(TypedDict):
+    plan_classes: list[PlanClassShown]
+    next_cursor: str | None
+
+
 class NewVersion(TypedDict):
     app_version_id: int
 

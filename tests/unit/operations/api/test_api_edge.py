@@ -238,7 +238,7 @@ def test_more_can_be_told_with_a_problem() -> None:
         ("account", '{"name":"physics"}', "NewAccountBody(name='physics', parent=None, shares=1.0)"),
         ("account", '{"name":"a","parent":"b","shares":3}', "NewAccountBody(name='a', parent='b', shares=3.0)"),
         ("volunteer", '{"email":"a@x"}', "NewVolunteerBody(email='a@x', name='', password=None)"),
-        ("setting", '{"value":null,"why":"back"}', "SettingBody(value=None, why='back')"),
+        ("setting", '{"value":null,"why":"back"}', "SettingBody(value=None, why='back', by='api')"),
     ],
 )
 async def test_a_right_body_is_understood(kind: str, body: str, understood: str) -> None:

@@ -13,8 +13,8 @@ from domain.batches import Batch, BatchCounts
 from domain.errors import NotFoundError, UnavailableError
 from domain.listings import ActiveTotal
 from domain.units import BatchId, Instant
-from operations.api.errors import BusyError
 from operations.api.progress import ProgressHub
+from operations.problems import BusyError
 from tests.builders import a_batch
 from tests.unit.operations.clocks import HastyClock, StillClock
 

@@ -20,13 +20,13 @@ from operations.console.batch_charts import fan_chart
 from operations.console.batch_forms import batch_of
 from operations.console.batch_list import asked_of, cursor_of, place_of
 from operations.console.charts import Chart
-from operations.console.nobody import refused_of
 from operations.console.ordering_page import contributions_chart
 from operations.console.overview import codes_of, duties_of, errors_of, partitions_of, rates_chart, rates_of
 from operations.console.percentiles import distribution
 from operations.console.settings_pages import rows_of
 from operations.console.simulate import asked_of as simulation_of
 from operations.console.simulate import ends_chart, in_order, makespan_chart
+from operations.nobody import refused_of
 from tests.builders import NOW, a_batch, an_app
 
 

@@ -1,0 +1,76 @@
+"""Volunteers' computers as JSON: the same keys in the API and on the command line. Pure."""
+
+from __future__ import annotations
+
+from domain.hosts import Host, HostAppVersion
+from domain.listings import HeldInstance
+from domain.populations import StoredPercentile
+from domain.units import Instant
+
+
+def host_as_json(host: Host) -> dict[str, object]:
+    """A host without what identifies its owner's machine to the project."""
+    return {
+        "host_id": host.host_id,
+        "volunteer_id": host.volunteer_id,
+        "domain_name": host.domain_name,
+        "created_at": host.created_at,
+        "last_rpc_at": host.last_rpc_at,
+        "ncpus": host.ncpus,
+        "flop_per_s": host.flop_per_s,
+        "ram_bytes": host.ram_bytes,
+        "disk_free_bytes": host.disk_free_bytes,
+        "on_fraction": host.on_fraction,
+        "active_fraction": host.active_fraction,
+        "platforms": list(host.platforms),
+        "os_name": host.os_name,
+        "os_version": host.os_version,
+        "cpu_vendor": host.cpu_vendor,
+        "cpu_model": host.cpu_model,
+        "client_version": host.client_version,
+        "coprocessors": [
+            {
+                "type": one.type,
+                "count": one.count,
+                "peak_flop_per_s": one.peak_flop_per_s,
+                "ram_bytes": one.ram_bytes,
+                "driver_version": one.driver_version,
+            }
+            for one in host.coprocessors
+        ],
+    }
+
+
+def hav_as_json(hav: HostAppVersion, now: Instant) -> dict[str, object]:
+    """What is known of a host with one app version."""
+    return {
+        "app_version_id": hav.app_version_id,
+        "consecutive_valid": hav.consecutive_valid,
+        "quota_per_day": hav.quota_per_day,
+        "sent_today": hav.sent_today,
+        "n_valid": hav.n_valid,
+        "n_error": hav.n_error,
+        "n_timeout": hav.n_timeout,
+        "n_due": hav.n_due,
+        "tight_n": hav.tight.at_time(now).n,
+        "relaxed_n": hav.relaxed.at_time(now).n,
+    }
+
+
+def held_as_json(one: HeldInstance) -> dict[str, object]:
+    """An instance that a host has in progress."""
+    return {
+        "instance_id": one.instance_id,
+        "job_id": one.job_id,
+        "batch_id": one.batch_id,
+        "app": one.app,
+        "sent_at": one.sent_at,
+        "due_at": one.due_at,
+        "est_runtime_s": one.est_runtime_s,
+        "tight": one.tight,
+    }
+
+
+def percentile_as_json(one: StoredPercentile) -> dict[str, object]:
+    """Where a host stands with one app version: `p` = min(x, y), None for a newcomer."""
+    return {"app_version_id": one.app_version_id, "p": one.p, "x": one.x, "y": one.y}

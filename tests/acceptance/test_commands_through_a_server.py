@@ -1,0 +1,268 @@
+"""Every command says the same of a project on this machine and through a server, or why it does not go through one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from domain.clock import SystemClock
+from operations.accounts import AccountKeys
+from operations.cli import muster
+from operations.install import install
+from operations.project import Project
+from store.postgres import PostgresStore, open_store
+from tests.acceptance.host import LINUX
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_command_line import BATCH, Done, done_by
+from tests.pg import database
+from tests.unit.operations.cli.test_every_command import commands
+from tests.unit.operations.cli.test_remote import goes_through_a_server
+from transfer.keys import load_keys
+
+HOSTS = """
+    INSERT INTO host (
+        host_id, volunteer_id, created_at, last_rpc_at, ncpus, flop_per_s, ram_bytes, disk_free_bytes, on_fraction,
+        active_fraction, gpu_active_fraction, platforms
+    )
+    SELECT n, volunteer_id, $1, $1, 1, 1e9, 1e9, 1e9, 1, 1, 1, '{x86_64-pc-linux-gnu}'
+    FROM volunteer, generate_series(1, 2) AS n
+"""
+REFUSED = {
+    "batch_id": 1,
+    "job_class_id": 1,
+    "urgent": False,
+    "waiting": 3,
+    "hosts": 2,
+    "codes": {"disk": 2},
+    "since_at": 1.7e9,
+    "rotated_out": False,
+}
+CSV = "command_line,count\n1,2\n2,1\n"
+WITH_CSV = 'app = "pi"\nqos = "throughput"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est = 1e9\ndelay_bound_s = 86400\n'
+
+# In this order on a new project; {folder} holds the files. What is wrong is to be told alike, too.
+STEPS = """
+app add pi
+app add pi
+app set pi --friendly-name Digits --adaptive-copies 2
+app set none --beta
+app list
+app plan-class set mt --ncpus 4 --os-pattern Linux
+app plan-class set mt --os-pattern (
+app plan-class list
+app version add pi --platform {linux} --version 100 --main {folder}/main.sh
+app version add pi --platform {linux} --version 100 --main {folder}/main.sh
+volunteer add ada@example.org --name ada
+volunteer add nobody
+volunteer set ada@example.org --beta --no-gpu --max-jobs 3
+volunteer set ada@example.org
+volunteer list
+account add lab --shares 2
+account add team --parent none
+account list
+account set lab --permit raise --shares 3
+account set lab
+account set none --shares 1
+submitter add sue --account lab
+submitter list
+submitter set sue --account default --shares 2
+submitter set sue --permit expedite --no-permissions
+submitter set sue --shares -1
+batch submit {folder}/batch.toml --preview
+batch submit {folder}/batch.toml
+batch submit {folder}/csv.toml
+batch submit {folder}/none.toml
+batch submit {folder}/wrong.toml
+batch show 1
+batch show 99
+batch list
+batch set 1 --user-priority -5 --account lab
+batch set 1 --user-priority 5000
+batch set 99 --queue normal
+job list 1 --limit 3 --after 1
+job list 2
+job show 1
+job show 99999
+!
+host list
+host show 1
+host show 99
+host instances 1
+host instances 99
+nobody
+hoststats show
+hoststats show --host 1
+hoststats show --host 99
+estimate show
+estimate show 1
+estimate show 99
+setting set scheduler.afap_first_fraction 1
+explain host 1
+explain batch 1
+explain job 1
+explain instance 1
+explain instance 99999
+priority show
+priority show --batch 1
+priority show --batch 99
+priority weights
+priority preview policy=fifo
+priority preview policy=best
+priority set max_wait_s=60 --why trying
+priority set policy=fifo --why {empty}
+fairshare show
+fairshare set submitter sue 4 --account lab
+fairshare set account none 4
+grant add lab --units 100
+grant add lab --units 100
+grant set default --units 5
+grant list
+grant set lab --units 50 --period-days 10
+grant drop lab
+grant drop lab
+limit set submitter job_pe sue --soft 2 --hard 4
+limit set submitter job_pe --soft 5 --hard 4
+limit list
+limit drop submitter job_pe sue
+limit drop submitter job_pe sue
+setting list deadline
+setting list deadlines
+setting show deadline.p_tight
+setting show deadline.p_tigth
+setting set deadline.p_tight 0.8 --why trying
+setting set deadline.p_tight 2
+setting set deadline.p_tigth 0.8
+setting reset deadline.p_tight
+setting reset nothing
+setting history
+thresholds show
+thresholds preview p_tight=0.85
+thresholds preview grace=1
+thresholds set p_tight=0.85 --why trying
+thresholds set p_tight=7 --why trying
+operator add vic --role viewer
+operator add sam --role submitter
+operator password vic
+operator password none
+operator set vic --shut-out
+operator set vic --active
+operator list
+operator sign-out vic
+token add nightly --person vic --scope read --days 2
+token add nightly --person vic --scope operate
+token list
+token revoke 1
+token revoke 99
+batch abort 1
+batch abort 99
+"""
+ALIKE_IN_WORDS = ("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "nobody")
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """One project on this machine, and one like it behind a server."""
+
+    here: Project
+    here_store: PostgresStore
+    there: LiveServer
+
+    async def said(self, *words: str) -> tuple[Done, Done]:
+        """What a command says of each, with what differs by nature made alike."""
+        token = AccountKeys(load_keys(self.there.project.keys_dir).account_secret).api_token()
+        url = self.there.url.rstrip("/")
+        here = await asyncio.to_thread(done_by, *words, "--data-dir", str(self.here.data_dir))
+        there = await asyncio.to_thread(done_by, *words, "--server", url, "--token", token)
+        return alike(here), alike(there)
+
+    async def go_on(self) -> None:
+        """What no command does: computers call, and a worker tells of work that they refuse."""
+        now = SystemClock().now()
+        for project, store in ((self.here, self.here_store), (self.there.project, self.there.store)):
+            connection = await asyncpg.connect(project.database_url)
+            await connection.execute(HOSTS, now)
+            await connection.close()
+            await store.process_reports.note("a: worker 0", "worker", {"unrunnable": [REFUSED]}, now=now)
+
+
+def alike(done: Done) -> Done:
+    """Without secrets and instants, which are never the same twice."""
+    return Done(done.exit_code, *(_masked(text) for text in (done.stdout, done.stderr)))
+
+
+def _masked(text: str) -> str:
+    for pattern in (
+        r"\b1[789]\d{8}(\.\d+)?\b",  # an instant
+        r"\b[12]\.[0-9]+e\+09\b",
+        r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?",
+        r"\bmuster_[\w-]+",  # a token
+        r"\b[0-9a-f]{32}\b",  # an account key, or what a file is named by
+        r'(?<="password":")[^"]+|(?<=one-time password ).+',
+        r'(?<="silent_s":)[\d.e-]+|(?<=last )\d+ s ago',
+        r"\d+\.\d+(e-?\d+)? (s|d|h|min)\b|\bin \d+\.\d+ d\b",
+    ):
+        text = re.sub(pattern, "0", text)
+    return text
+
+
+@pytest.fixture
+async def both(server: LiveServer, tmp_path: Path, keys_dir: Path) -> AsyncIterator[Both]:
+    folder = tmp_path / "here"
+    shutil.copytree(keys_dir, folder / "keys")
+    async with AsyncExitStack() as stack:
+        dsn = await stack.enter_async_context(database())
+        here = await install(folder, dsn, {"project.url": server.url}, who="test", clock=SystemClock())
+        store = await open_store(dsn, clock=SystemClock(), min_size=1, max_size=2)
+        stack.push_async_callback(store.close)
+        yield Both(here, store, server)
+
+
+def the_steps(folder: Path) -> list[list[str]]:
+    (folder / "main.sh").write_text("#!/bin/sh\n")
+    (folder / "in.txt").write_text("input\n")
+    (folder / "jobs.csv").write_text(CSV)
+    (folder / "csv.toml").write_text(WITH_CSV)
+    (folder / "batch.toml").write_text(BATCH)
+    (folder / "wrong.toml").write_text('app = "pi"\nqos = "soon"\n')
+    filled = (line.format(folder=folder, linux=LINUX, empty="{empty}") for line in STEPS.strip().splitlines())
+    return [["" if word == "{empty}" else word for word in line.split()] for line in filled]
+
+
+def called(words: list[str]) -> tuple[str, ...]:
+    """The name of the command that a step calls."""
+    [found] = [known for known in dict(commands(muster)) if tuple(words[: len(known)]) == known]
+    return found
+
+
+def test_every_command_goes_through_a_server_or_says_what_to_do_instead(tmp_path: Path) -> None:
+    remote = {words for words, command in commands(muster) if goes_through_a_server(command)}
+
+    assert {called(words) for words in the_steps(tmp_path) if words != ["!"]} == remote
+
+
+@pytest.mark.timeout(300)
+async def test_every_command_says_the_same_here_and_through_a_server(both: Both, tmp_path: Path) -> None:
+    differ: list[tuple[list[str], Done, Done]] = []
+    for words in the_steps(tmp_path):
+        if words == ["!"]:
+            await both.go_on()
+            continue
+        here, there = await both.said(*words, "--json")
+        if here != there or here.exit_code not in (0, 1):
+            differ.append((words, here, there))
+        said = here.stdout if here.exit_code == 0 else here.stderr
+        json.loads(said)
+        if here.exit_code == 0 and called(words)[-1] in ALIKE_IN_WORDS:
+            here, there = await both.said(*words)
+            if here != there:
+                differ.append((words, here, there))
+    assert not differ, "\n".join(f"{' '.join(words)}\n  {here}\n  {there}" for words, here, there in differ)
