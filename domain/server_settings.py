@@ -41,6 +41,9 @@ class ServerSettings:
     idle_timeout_s: Seconds = knob(
         Seconds(75.0), "seconds a connection may wait with no whole request; from a worker's next start on", low=1
     )
+    upload_bytes_per_s: float = knob(
+        1000.0, "bytes a second an upload must bring on average, after five minutes; 0 = any number", low=0
+    )
     body_timeout_s: Seconds = knob(
         Seconds(60.0), "seconds a request's body may take, and one more for every 10 kB it is to have", low=1
     )

@@ -6,20 +6,32 @@ A connection that breaks or falls silent is an expected end, not an error: what 
 from __future__ import annotations
 
 import asyncio
+import math
 
 from aiohttp import ClientError, StreamReader
 
+from domain.clock import Clock
 from wire.errors import ProtocolError
 from wire.messages import SizeQuery, UploadHeader
 from wire.uploads import decode_upload_head
 
 
 class RequestBody:
-    """Reads at the speed of whoever takes the bytes; never holds more than it was asked for and a chunk."""
+    """Reads at the speed of whoever takes the bytes; never holds more than it was asked for and a chunk.
 
-    def __init__(self, stream: StreamReader, *, idle_timeout_s: float) -> None:
+    What was waited for bytes may come to `idle_timeout_s` at once, and in all to that and a second for every
+    `least_bytes_per_s` that came (0: to anything).
+    """
+
+    def __init__(
+        self, stream: StreamReader, clock: Clock, *, idle_timeout_s: float, least_bytes_per_s: float = 0.0
+    ) -> None:
         self._stream = stream
+        self._clock = clock
         self._idle_timeout_s = idle_timeout_s
+        self._least_bytes_per_s = least_bytes_per_s
+        self._came_bytes = 0
+        self._waited_s = 0.0
         self._pending = bytearray()
         self.ended = ""  # why no more bytes come; empty while they may
 
@@ -67,15 +79,30 @@ class RequestBody:
             nbytes -= len(self._pending)
             self._pending.clear()
 
+    def _patience_s(self) -> float:
+        """How much longer bytes are waited for in all."""
+        if not self._least_bytes_per_s:
+            return math.inf
+        return self._idle_timeout_s + self._came_bytes / self._least_bytes_per_s - self._waited_s
+
     async def _fill(self) -> None:
+        patience_s = self._patience_s()
+        too_slow = f"less than {self._least_bytes_per_s:g} bytes came a second"
+        if patience_s <= 0:
+            self.ended = too_slow
+            return
+        began_s = self._clock.monotonic()
         try:
-            async with asyncio.timeout(self._idle_timeout_s):
+            async with asyncio.timeout(min(self._idle_timeout_s, patience_s)):
                 chunk = await self._stream.readany()
         except TimeoutError:
-            self.ended = f"nothing came for {self._idle_timeout_s:g} s"
+            silent = patience_s >= self._idle_timeout_s
+            self.ended = f"nothing came for {self._idle_timeout_s:g} s" if silent else too_slow
         except (ConnectionError, ClientError) as error:
             self.ended = f"the connection broke ({type(error).__name__})"
         else:
             self._pending += chunk
+            self._came_bytes += len(chunk)
+            self._waited_s += self._clock.monotonic() - began_s
             if not chunk:
                 self.ended = "the request ended"

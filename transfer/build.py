@@ -49,7 +49,14 @@ def build(
     now = settings()
     downloads = DownloadFolder(download_dir, max_bytes=now.files.max_input_bytes)
     upload_folder = UploadFolder(upload_dir)
-    uploads = Uploads(upload_folder, tokens, records, clock, max_bytes=lambda: settings().files.max_output_bytes)
+    uploads = Uploads(
+        upload_folder,
+        tokens,
+        records,
+        clock,
+        max_bytes=lambda: settings().files.max_output_bytes,
+        least_bytes_per_s=lambda: settings().server.upload_bytes_per_s,
+    )
     return Transfer(
         routes=(
             web.get(ROUTE, Downloads(downloads).answer),

@@ -44,6 +44,7 @@ class Uploads:
         *,
         max_bytes: Callable[[], int],
         idle_timeout_s: float = IDLE_TIMEOUT_S,
+        least_bytes_per_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._folder = folder
         self._tokens = tokens
@@ -51,11 +52,17 @@ class Uploads:
         self._clock = clock
         self._max_bytes = max_bytes
         self._idle_timeout_s = idle_timeout_s
+        self._least_bytes_per_s = least_bytes_per_s
         self._log = structlog.get_logger("transfer.uploads")
 
     async def answer(self, request: web.Request) -> web.Response:
         """The reply to an upload or a size query."""
-        body = RequestBody(request.content, idle_timeout_s=self._idle_timeout_s)
+        body = RequestBody(
+            request.content,
+            self._clock,
+            idle_timeout_s=self._idle_timeout_s,
+            least_bytes_per_s=self._least_bytes_per_s(),
+        )
         try:
             message = await body.read_head()
         except ProtocolError as error:

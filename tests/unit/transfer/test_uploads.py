@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.clock import Clock, SystemClock
 from domain.errors import UnavailableError
 from domain.units import InstanceId, Instant
 from tests.unit.transfer.clocks import FixedClock
@@ -67,11 +68,25 @@ class ServerAsInProduction(TestServer):
 class Server:
     """Uploads over a folder, spoken to as a client does."""
 
-    def __init__(self, folder: UploadFolder, *, max_bytes: int = 10_000_000, idle_timeout_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        folder: UploadFolder,
+        *,
+        max_bytes: int = 10_000_000,
+        idle_timeout_s: float = 60.0,
+        clock: Clock | None = None,
+        least_bytes_per_s: float = 0.0,
+    ) -> None:
         self.folder = folder
         self.records = Records()
         uploads = Uploads(
-            folder, TOKENS, self.records, FixedClock(), max_bytes=lambda: max_bytes, idle_timeout_s=idle_timeout_s
+            folder,
+            TOKENS,
+            self.records,
+            clock or FixedClock(),
+            max_bytes=lambda: max_bytes,
+            idle_timeout_s=idle_timeout_s,
+            least_bytes_per_s=lambda: least_bytes_per_s,
         )
         self.application = web.Application()
         self.application.router.add_post("/upload", uploads.answer)
@@ -302,6 +317,28 @@ async def test_a_silent_connection_is_given_up_and_its_bytes_are_kept(tmp_path: 
         silent = await server.begin(a_header(), CONTENT[:5000])
         await until_size(server, 5000)
         await hang_up(silent)
+
+
+async def test_a_connection_that_trickles_is_given_up_and_its_bytes_are_kept(tmp_path: Path) -> None:
+    """A byte at a time, each soon enough that the connection is never silent for long."""
+    folder = UploadFolder(tmp_path / "upload")
+    server = Server(folder, clock=SystemClock(), idle_timeout_s=0.5, least_bytes_per_s=10_000.0)
+    async with server.client:
+        head, sent = encode_upload_header(a_header()), 0
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.client.port)
+        length = len(head) + len(CONTENT)
+        writer.write(f"POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode() + head)
+        answer = asyncio.create_task(reader.readuntil(b"</data_server_reply>"))
+        while not answer.done() and sent < len(CONTENT):
+            writer.write(CONTENT[sent : sent + 1])
+            sent += 1
+            await asyncio.wait([answer], timeout=0.02)
+
+        said = (await answer).decode()
+        assert "less than 10000 bytes came a second" in said
+        assert "<status>1</status>" in said
+        assert 0 < (await server.size() or 0) <= sent < 1000
+        await hang_up(writer)
 
 
 async def test_two_uploads_of_one_name_at_once_end_with_the_right_file(server: Server) -> None:
