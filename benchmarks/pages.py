@@ -1,8 +1,9 @@
-"""How long does every page of the console take with a million jobs in the database?
+"""How long does every page of the console, and of volunteers, take with a million jobs in the database?
 
 `python -m benchmarks.pages [--jobs 1000000] [--batches 300] [--hosts 2000] [--repeats 5] [--json]`. An embedded
 database as `muster init` makes it; one batch has all the jobs but ten for each of the others. Pages are fetched one
-after the other from a running `muster up` by somebody signed in. `worst_ms` is the slowest of the medians.
+after the other from a running `muster up` by somebody signed in, volunteers' by one with OWN_HOSTS computers that have
+sent OWN_RESULTS results. `worst_ms` is the slowest of the medians.
 """
 
 from __future__ import annotations
@@ -26,14 +27,19 @@ from domain.access import Role
 from domain.clock import Clock, SystemClock
 from domain.settings import Settings
 from operations.access.passwords import stretched
+from operations.accounts import AccountKeys, add_volunteer
 from operations.batches import Batches
 from operations.database import database_dsn, open_database, release_database
 from operations.install import install
 from operations.project import Project
 from transfer.download_folder import DownloadFolder
+from transfer.keys import load_keys
+from wire.attach import password_hash
 
 NAME, PASSWORD = "grace", "a password for one benchmark"
 SMALL = 10  # jobs of the other batches
+OWN_HOSTS, OWN_RESULTS = 10, 20_000  # of the volunteer who looks
+OWN = "ada@example.org"
 LIMIT_MS = 200.0
 HOSTS = """
     WITH owner AS (
@@ -49,6 +55,34 @@ HOSTS = """
     SELECT volunteer_id, md5(volunteer_id::text), $2, $2, 3600, 4, 2e9, 8e9, 5e10, 0.9, 0.9, 0.9,
            ARRAY['x86_64-pc-linux-gnu']
     FROM owner
+"""
+
+
+# What the pages read of it is as if the volunteer's computers had done it, one in a hundred still under way.
+OWN_WORK = """
+    WITH own AS (
+        INSERT INTO host (
+            volunteer_id, host_cpid, created_at, last_rpc_at, rpc_interval_s, ncpus, flop_per_s, ram_bytes,
+            disk_free_bytes, on_fraction, active_fraction, gpu_active_fraction, platforms
+        )
+        SELECT volunteer_id, md5('own' || number), $2, $2, 3600, 4, 2e9, 8e9, 5e10, 0.9, 0.9, 0.9,
+               ARRAY['x86_64-pc-linux-gnu']
+        FROM volunteer, generate_series(1, $1) AS number WHERE email = $5 RETURNING host_id, volunteer_id
+    ), numbered AS (
+        SELECT host_id, volunteer_id, row_number() OVER () - 1 AS number FROM own
+    ), chosen AS (
+        SELECT instance_id, row_number() OVER () AS number
+        FROM (SELECT instance_id FROM instance WHERE batch_id = $3 ORDER BY instance_id DESC LIMIT $4) AS last_ones
+    )
+    UPDATE instance SET
+        state = CASE chosen.number % 100 WHEN 0 THEN 'in_progress' WHEN 1 THEN 'failed' ELSE 'valid' END,
+        host_id = numbered.host_id, volunteer_id = numbered.volunteer_id,
+        app_version_id = (SELECT min(app_version_id) FROM app_version),
+        sent_at = $2 - 10 * chosen.number, due_at = $2 + 86400, timeout_at = $2 + 90000, est_runtime_s = 3600,
+        reported_at = CASE WHEN chosen.number % 100 > 0 THEN $2 END, elapsed_s = 3000
+    FROM chosen JOIN numbered ON numbered.number = chosen.number % $1
+    WHERE instance.instance_id = chosen.instance_id
+    RETURNING instance.host_id
 """
 
 
@@ -75,16 +109,37 @@ async def load(project: Project, options: argparse.Namespace, clock: Clock) -> l
             one_time_until=None,
             now=clock.now(),
         )
+        keys = AccountKeys(load_keys(project.keys_dir).account_secret)
+        hashed = password_hash(PASSWORD, OWN)
+        await add_volunteer(store.volunteers, keys, OWN, name="", password_hash=hashed, now=clock.now())
         return [large_id, ids[0] if ids else large_id, job.job_id]
 
 
-async def add_hosts(dsn: str, hosts: int, now: float) -> None:
+async def add_hosts(dsn: str, hosts: int, large: int, now: float) -> int:
+    """Hosts, and those of the volunteer who looks with what they did; the id of one of the latter."""
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute(HOSTS, hosts, now)
+        own = await connection.fetchval(OWN_WORK, OWN_HOSTS, now, large, OWN_RESULTS, OWN)
         await connection.execute("ANALYZE")
+        return int(own)
     finally:
         await connection.close()
+
+
+def own_pages(host: int) -> list[str]:
+    """The address of every kind of page a volunteer has."""
+    return [
+        "/",
+        "/volunteers/computers",
+        f"/volunteers/computers/{host}",
+        "/volunteers/results",
+        "/volunteers/results?outcome=failed",
+        f"/volunteers/results?computer={host}&outcome=waiting",  # of which there is none
+        "/volunteers/preferences",
+        "/volunteers/account",
+        f"/volunteers/computers/{host}/why",
+    ]
 
 
 def pages(large: int, small: int, job: int) -> list[str]:
@@ -145,7 +200,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
     dsn = await database_dsn(project)
     async with AsyncExitStack() as stack:
         stack.callback(release_database, project)
-        await add_hosts(dsn, options.hosts, clock.now())
+        own = await add_hosts(dsn, options.hosts, ids[0], clock.now())
         running = node(project, port=port, workers=1, log_path=project.data_dir / "node.log", clock=clock)
         await stack.enter_async_context(running)
         jar = aiohttp.CookieJar(unsafe=True)
@@ -153,11 +208,16 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
         base = f"http://127.0.0.1:{port}/console"
         async with http.post(f"{base}/sign-in", data={"name": NAME, "password": PASSWORD}) as response:
             response.raise_for_status()
+        root = f"http://127.0.0.1:{port}"
+        async with http.post(f"{root}/volunteers/sign-in", data={"email": OWN, "password": PASSWORD}) as response:
+            response.raise_for_status()
         await clock.sleep(options.settle_s)
         found = {}
-        for address in pages(*ids):
-            found[address] = await timed(http, base + address, options.repeats, clock)
-            say(f"  {found[address]['median_ms']:7.1f} ms  {address}")
+        asked = [(root, address) for address in own_pages(own)] + [(base, address) for address in pages(*ids)]
+        for where, address in asked:
+            name = "front page" if (where, address) == (root, "/") else address
+            found[name] = await timed(http, where + address, options.repeats, clock)
+            say(f"  {found[name]['median_ms']:7.1f} ms  {name}")
     slow = {address: one["median_ms"] for address, one in found.items() if one["median_ms"] >= LIMIT_MS}
     return {
         "jobs": options.jobs,
