@@ -1,9 +1,14 @@
-"""The port of a worker: holds so many connections, and tells the others politely to come later."""
+"""The port of a worker: holds so many connections, and tells the others politely to come later.
+
+When they become many, each new one has the one that is there longest closed, at once where it says nothing, else after
+its request: who only holds connections keeps nobody out.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import resource
+from collections import deque
 from collections.abc import Callable
 from typing import cast
 
@@ -14,6 +19,7 @@ OTHER_FILES = 256  # the database's, logs, files that are served
 GOODBYE_S = 1.0  # who was told is cut off after that
 BACKLOG = 1024
 LOG_EVERY = 1000
+MANY = 0.9  # of the connections it may hold
 
 _TEXT = b"this server holds as many connections as it can: try again in a minute\n"
 BUSY = (
@@ -33,6 +39,7 @@ class BoundedSite(web.BaseSite):
         self._port = port
         self._most = most
         self._room = files_at_most() - OTHER_FILES
+        self._there: deque[web.RequestHandler] = deque()  # since when, in order; those that are gone too, for a while
         self.refused = 0
 
     @property
@@ -48,12 +55,29 @@ class BoundedSite(web.BaseSite):
         """Who speaks with the next connection."""
         server = self._runner.server
         assert server is not None
-        if len(server.connections) < min(self._most(), self._room):
-            return cast(asyncio.Protocol, server())
+        most, held = min(self._most(), self._room), len(server.connections)
+        if held >= MANY * most:
+            self._let_go_of_the_oldest()
+        if held < most:
+            made = server()
+            self._there.append(made)
+            if len(self._there) > 2 * most:
+                self._there = deque(one for one in self._there if one.transport is not None)
+            return cast(asyncio.Protocol, made)
         if self.refused % LOG_EVERY == 0:
             log.warning("too many connections", held=len(server.connections), refused=self.refused + 1)
         self.refused += 1
         return Busy()
+
+    def _let_go_of_the_oldest(self) -> None:
+        """Of those that were not told so before."""
+        while self._there:
+            oldest = self._there.popleft()
+            if oldest.transport is not None:
+                # What it waits for says whether a request is under way; nothing public does.
+                under_way = oldest._waiter is None  # noqa: SLF001
+                (oldest.close if under_way else oldest.force_close)()
+                return
 
 
 class Busy(asyncio.Protocol):

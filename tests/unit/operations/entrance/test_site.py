@@ -11,15 +11,25 @@ from aiohttp import web
 from operations.entrance.site import BoundedSite
 from tests.e2e.stock_client import free_port
 
+UNDER_WAY = asyncio.Semaphore(0)  # slow requests that have begun
 ASKED = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
 @asynccontextmanager
-async def serving(most: int, *, idle_s: float = 60.0) -> AsyncIterator[tuple[BoundedSite, int]]:
+async def serving(
+    most: int, *, idle_s: float = 60.0, wait_for: asyncio.Event | None = None
+) -> AsyncIterator[tuple[BoundedSite, int]]:
     async def hello(request: web.Request) -> web.Response:
         return web.Response(text="hello")
 
+    async def slow(request: web.Request) -> web.Response:
+        assert wait_for is not None
+        UNDER_WAY.release()
+        await wait_for.wait()
+        return web.Response(text="slow")
+
     application = web.Application()
+    application.router.add_get("/slow", slow)
     application.router.add_get("/", hello)
     runner = web.AppRunner(application, access_log=None, keepalive_timeout=idle_s, shutdown_timeout=0.1)
     await runner.setup()
@@ -39,25 +49,32 @@ async def asked(port: int) -> tuple[bytes, asyncio.StreamWriter]:
 
 
 async def test_the_connection_too_many_is_answered_and_closed() -> None:
-    async with serving(most=50) as (site, port):
-        held = [await asked(port) for _ in range(50)]
+    """All the others have requests under way: none of them can be let go."""
+    going_on = asyncio.Event()
+    async with serving(most=50, wait_for=going_on) as (site, port):
+        held = []
+        for _ in range(50):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+            await UNDER_WAY.acquire()
+            held.append((reader, writer))
 
         refused, writer = await asked(port)
         writer.close()
-        held[0][1].close()
-        await held[0][1].wait_closed()
-        for _ in range(100):  # until the server has seen it go
+        going_on.set()
+        answers = [await asyncio.wait_for(reader.readline(), 30) for reader, _ in held]
+        for _, writer in held:
+            writer.close()
+        for _ in range(100):  # until the server has seen them go
             again, writer = await asked(port)
             writer.close()
             if again == b"HTTP/1.1 200 OK":
                 break
 
-        assert {status for status, _ in held} == {b"HTTP/1.1 200 OK"}
+        assert set(answers) == {b"HTTP/1.1 200 OK\r\n"}
         assert refused == b"HTTP/1.1 503 Service Unavailable"
         assert again == b"HTTP/1.1 200 OK"
         assert site.refused >= 1
-        for _, writer in held[1:]:
-            writer.close()
 
 
 async def test_who_sends_its_headers_byte_by_byte_is_cut_off() -> None:
@@ -79,3 +96,37 @@ async def test_many_connections_that_say_nothing_do_not_keep_others_out_for_long
 
         writer.close()
         assert status == b"HTTP/1.1 200 OK"
+
+
+async def test_connections_that_only_stay_there_make_room_for_who_asks() -> None:
+    """However long an idle connection may stay: here a minute, as in production."""
+    async with serving(most=20) as (site, port):
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(17)]
+        kept = [await asked(port) for _ in range(10)]
+        silent += [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
+
+        answers = [await asked(port) for _ in range(30)]
+
+        assert {status for status, _ in (*kept, *answers)} == {b"HTTP/1.1 200 OK"}
+        assert await asyncio.wait_for(silent[0][0].read(), 30) == b""
+        assert site.refused == 0
+        for _, writer in (*silent, *kept, *answers):
+            writer.close()
+
+
+async def test_a_request_under_way_is_answered_though_its_connection_is_the_oldest() -> None:
+    going_on = asyncio.Event()
+    async with serving(most=10, wait_for=going_on) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        await UNDER_WAY.acquire()
+        others = [await asked(port) for _ in range(30)]
+        going_on.set()
+
+        answer = await asyncio.wait_for(reader.read(), 30)
+
+        assert answer.startswith(b"HTTP/1.1 200 OK")
+        assert answer.endswith(b"slow")
+        for _, other in others:
+            other.close()
+        writer.close()
