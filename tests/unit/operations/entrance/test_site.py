@@ -11,25 +11,32 @@ from aiohttp import web
 from operations.entrance.site import BoundedSite
 from tests.e2e.stock_client import free_port
 
-UNDER_WAY = asyncio.Semaphore(0)  # slow requests that have begun
 ASKED = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+class Slow:
+    """Requests that are under way until they may go on."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Semaphore(0)
+        self.going_on = asyncio.Event()
 
 
 @asynccontextmanager
 async def serving(
-    most: int, *, idle_s: float = 60.0, wait_for: asyncio.Event | None = None
+    most: int, *, idle_s: float = 60.0, slow: Slow | None = None
 ) -> AsyncIterator[tuple[BoundedSite, int]]:
     async def hello(request: web.Request) -> web.Response:
         return web.Response(text="hello")
 
-    async def slow(request: web.Request) -> web.Response:
-        assert wait_for is not None
-        UNDER_WAY.release()
-        await wait_for.wait()
+    async def wait(request: web.Request) -> web.Response:
+        assert slow is not None
+        slow.begun.release()
+        await slow.going_on.wait()
         return web.Response(text="slow")
 
     application = web.Application()
-    application.router.add_get("/slow", slow)
+    application.router.add_get("/slow", wait)
     application.router.add_get("/", hello)
     runner = web.AppRunner(application, access_log=None, keepalive_timeout=idle_s, shutdown_timeout=0.1)
     await runner.setup()
@@ -50,18 +57,18 @@ async def asked(port: int) -> tuple[bytes, asyncio.StreamWriter]:
 
 async def test_the_connection_too_many_is_answered_and_closed() -> None:
     """All the others have requests under way: none of them can be let go."""
-    going_on = asyncio.Event()
-    async with serving(most=50, wait_for=going_on) as (site, port):
+    slow = Slow()
+    async with serving(most=50, slow=slow) as (site, port):
         held = []
         for _ in range(50):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
-            await UNDER_WAY.acquire()
+            await slow.begun.acquire()
             held.append((reader, writer))
 
         refused, writer = await asked(port)
         writer.close()
-        going_on.set()
+        slow.going_on.set()
         answers = [await asyncio.wait_for(reader.readline(), 30) for reader, _ in held]
         for _, writer in held:
             writer.close()
@@ -115,13 +122,13 @@ async def test_connections_that_only_stay_there_make_room_for_who_asks() -> None
 
 
 async def test_a_request_under_way_is_answered_though_its_connection_is_the_oldest() -> None:
-    going_on = asyncio.Event()
-    async with serving(most=10, wait_for=going_on) as (_, port):
+    slow = Slow()
+    async with serving(most=10, slow=slow) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
-        await UNDER_WAY.acquire()
+        await slow.begun.acquire()
         others = [await asked(port) for _ in range(30)]
-        going_on.set()
+        slow.going_on.set()
 
         answer = await asyncio.wait_for(reader.read(), 30)
 
