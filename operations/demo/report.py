@@ -106,7 +106,8 @@ class Screen:
         crowd = ", ".join(f"{count} {what}" for what, count in sorted(outcome.crowd.items()))
         self._console.print(f"crowd: {crowd}; stock client {outcome.stock_client} ({outcome.stock_client_jobs} jobs)")
         if outcome.wrong_accepted:
-            self._console.print(f"{outcome.wrong_accepted} wrong results were believed in batches with a quorum of one")
+            wrong = f"{outcome.wrong_accepted} wrong results were believed"
+            self._console.print(f"{wrong}: with a quorum of one there is nothing to compare with")
         ended = "every batch is complete" if outcome.complete else "NOT every batch is complete"
         self._console.print(f"{ended} after {outcome.seconds:.0f} s")
 
@@ -128,7 +129,7 @@ def _bars(batches: Sequence[Batch], elapsed_s: float) -> Group:
 
 
 def _table(outcome: Outcome) -> Table:
-    table = Table("batch", "kind", "jobs valid", "sent", "retries", "in time", "complete after")
+    table = Table("batch", "kind", "valid", "sent", "retries", "in time", "done after")
     for batch in outcome.batches:
         counts = batch.counts
         met = counts.sent - counts.deadlines_missed
