@@ -92,6 +92,8 @@ class Search:
         all_ready = await self._ports.waiting.ready_batches(MOST_BATCHES) if apps else ()
         # What limits leave to a batch is in the plan of a refill: more would be sent against them.
         batches = [batch for batch in all_ready if batch.app_id in apps and batch.sent_most is None]
+        if not batches:
+            return frozenset()
         candidates = await self._read(batches, limit)
         classes = await self._classes.of(candidates)
         by_id = {batch.batch_id: batch for batch in batches}

@@ -92,6 +92,8 @@ class Walk:
             self._refused_types.append(Refused(need, kind))
             return
         self._served.add(kind)
+        if not self._groups:
+            return
         for of_last_type in (self._closed, self._refused_urgent, self._useless, self._gated, self._crowded):
             of_last_type.clear()
         self._share_used_up = False

@@ -70,31 +70,35 @@ class Giver:
 
     async def _rounds(self, asking: Asking, writes: RequestWrites, set_aside: list[Ready]) -> Given:
         choice = await self._chosen(asking)
-        outcome = await self._committed(choice, writes, set_aside)
-        given, left_out = _given(choice, outcome), outcome.left_out
+        reasons = {} if choice.chosen else choice.reasons()
+        outcome = await self._committed(choice, reasons, writes, set_aside)
+        given, left_out = _given(choice, reasons, outcome), outcome.left_out
         rounds = 1
         while choice.chosen and not given.jobs and rounds < MOST_ROUNDS:
             await self._array.recheck([chosen.slot for chosen in choice.chosen])
             choice = await self._chosen(asking)
+            reasons = {} if choice.chosen else choice.reasons()
             try:
-                outcome = await self._committed(choice, RequestWrites(writes.host), set_aside)
+                outcome = await self._committed(choice, reasons, RequestWrites(writes.host), set_aside)
             except UnavailableError as error:  # the reports are written: the client can be answered
                 log.warning("jobs not committed", host_id=writes.host.host_id, why=str(error))
                 break
-            given = _given(choice, outcome, lost_before=given.lost)
+            given = _given(choice, reasons, outcome, lost_before=given.lost)
             rounds += 1
         return replace(given, left_out=left_out) if left_out else given
 
     async def _chosen(self, asking: Asking) -> Choice:
         return await choice_of(asking, self._array, self._decide)
 
-    async def _committed(self, choice: Choice, writes: RequestWrites, set_aside: list[Ready]) -> WriteOutcome:
-        """Write, and tell the array what became of each slot.
+    async def _committed(
+        self, choice: Choice, reasons: Reasons, writes: RequestWrites, set_aside: list[Ready]
+    ) -> WriteOutcome:
+        """Write, and tell the array what became of each slot. `reasons`: why none was chosen, if none was.
 
         Those of jobs the host may not have (a sibling is there) are set aside for other hosts.
         """
         assignments = tuple([chosen.assignment for chosen in choice.chosen])
-        refused = () if assignments else kept_of(choice.reasons())
+        refused = () if assignments else kept_of(reasons)
         chosen_for = replace(writes, assignments=assignments, lease=choice.lease, refused=refused)
         try:
             outcome = await self._ledger.write(chosen_for)
@@ -118,7 +122,7 @@ async def choice_of(asking: Asking, array: JobArray, decide: Decide) -> Choice:
     """
     choice = decide(asking, array)
     unpaid = any(one.batch.unpaid for one in choice.chosen)
-    if not unpaid and (choice.chosen or not counts_as_empty(choice.reasons())):
+    if not unpaid and (choice.chosen or not counts_as_empty(choice.counts())):
         return choice
     kinds = kinds_of(asking)
     if not kinds or not await array.search(kinds, MOST_SEARCHED):
@@ -128,11 +132,12 @@ async def choice_of(asking: Asking, array: JobArray, decide: Decide) -> Choice:
     return decide(asking, array)
 
 
-def _given(choice: Choice, outcome: WriteOutcome, *, lost_before: int = 0) -> Given:
+def _given(choice: Choice, told: Reasons, outcome: WriteOutcome, *, lost_before: int = 0) -> Given:
+    """What came of a choice; `told`: why none was chosen, if none was."""
     jobs = tuple([chosen_job(one, outcome.sent[i]) for i, one in _sent(choice, outcome)])
     lost = lost_before + len(choice.chosen) - len(jobs)
     refusals = choice.counts()
-    reasons = {} if jobs else dict(choice.reasons())
+    reasons = {} if jobs else dict(choice.reasons() if choice.chosen else told)
     if lost:
         refusals[RefusalCode.LOST_RACE] = lost
         reasons[RefusalCode.LOST_RACE] = (lost, "other computers were given the jobs that fitted first")

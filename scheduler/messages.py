@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from domain.refusals import Refusal, RefusalCode, Whys
 from domain.settings import SchedulerSettings
@@ -116,7 +116,7 @@ def request_delay_s(
     return settings.no_work_delay_s
 
 
-def counts_as_empty(reasons: Reasons) -> bool:
+def counts_as_empty(reasons: Collection[RefusalCode]) -> bool:
     """Whether other work than what was looked at could have been sent.
 
     Not when every reason lies in the computer: its limits, its platform, its owner's choices; nor while more
