@@ -22,7 +22,7 @@ from operations.site.words import told
 from wire.attach import password_hash, scheduler_link
 
 FIRST = "computers"  # the page one comes to
-JOINS_PER_S = 1 / 60.0  # new accounts from one network, after
+JOINS_PER_S = 1 / 60.0  # tries of one network to join, after
 JOINS_AT_ONCE = 60
 STRETCHES_AT_ONCE = 2
 
@@ -78,10 +78,10 @@ class SiteEntry:
             raise ForgedError
         email, password = fields.get("email", "").strip(), fields.get("password", "")
         try:
+            self._count(request)
             if not project.account_creation:
                 raise InvalidInputError("account", "an account that an operator makes for you", "a new one")
             checked_password(password, least=project.min_password_length, name=checked_email(email))
-            self._count(request)
             hashed = password_hash(password, email)
             async with self._stretching:
                 await add_volunteer(
