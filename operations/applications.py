@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from operations.names import checked_app_name, checked_text
 from operations.ports import Applications
 from operations.project import Project
 from transfer.download_folder import DownloadFolder, content_of
-from transfer.keys import load_signing_key
-from wire.signing import PrivateKey
+from transfer.keys import load_public_key, load_signing_key
+from transfer.signatures import read_signatures
+from wire.signing import sign_md5_text
+
+Sign = Callable[[str, str], str]  # a file's name and MD5 -> its signature
 
 PLATFORM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
@@ -36,9 +40,11 @@ class NewVersion:
 
 
 async def add_app_version(
-    applications: Applications, project: Project, new: NewVersion, *, clock: Clock
+    applications: Applications, project: Project, new: NewVersion, *, clock: Clock, signatures: Path | None = None
 ) -> AppVersionId:
     """Sign and store the files, then the version. Safe to repeat after an interruption.
+
+    `signatures` were made elsewhere (transfer.signatures): no private key is needed here then.
 
     Raises NotFoundError (app, plan class), AlreadyExistsError (that version), InvalidInputError.
     """
@@ -47,11 +53,11 @@ async def add_app_version(
     plan_class = await _plan_class(applications, new.plan_class)
     if not PLATFORM_NAME.fullmatch(new.platform):
         raise InvalidInputError("platform", "a platform such as x86_64-pc-linux-gnu", new.platform)
-    key = await asyncio.to_thread(load_signing_key, project.keys_dir)
+    sign = await asyncio.to_thread(_signer, project.keys_dir, signatures)
     folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
     files = []
     for position, source in enumerate((new.main_program, *new.more_files)):
-        signed = await asyncio.to_thread(_signed_file, folder, new, source, position == 0, key)
+        signed = await asyncio.to_thread(_signed_file, folder, new, source, position == 0, sign)
         await applications.add_file(
             signed.name, nbytes=signed.nbytes, md5=signed.md5, signature=signed.signature, now=clock.now()
         )
@@ -90,16 +96,25 @@ async def _plan_class(applications: Applications, name: str) -> PlanClass:
     return plan_class
 
 
-def _signed_file(folder: DownloadFolder, new: NewVersion, source: Path, main: bool, key: PrivateKey) -> AppFile:
+def _signer(keys_dir: Path, signatures: Path | None) -> Sign:
+    if signatures is not None:
+        return read_signatures(signatures, project_key=load_public_key(keys_dir)).of
+    key = load_signing_key(keys_dir)
+    return lambda _, md5: sign_md5_text(key, md5)
+
+
+def _signed_file(folder: DownloadFolder, new: NewVersion, source: Path, main: bool, sign: Sign) -> AppFile:
     if not source.is_file():
         raise InvalidInputError("main", "a file", str(source))
-    name = app_file_name(new, source, content_of(source).md5, main=main)
-    signed = folder.register_app_file(source, name, key)
+    content = content_of(source)
+    name = app_file_name(new, source, content.md5, main=main)
+    signature = sign(source.name, content.md5)
+    content = folder.register_file(source, name)
     return AppFile(
         name,
-        signed.nbytes,
-        signed.md5,
-        signed.signature,
+        content.nbytes,
+        content.md5,
+        signature,
         main_program=main,
         open_name="" if main else source.name,
         copy_file=not main,

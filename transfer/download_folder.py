@@ -10,14 +10,12 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from domain.errors import AlreadyExistsError, InvalidInputError
 from transfer.files import CHUNK_BYTES, make_folder, md5_of, open_new, sync, sync_folder, temporary_beside
 from transfer.names import stored_path
-from wire.signing import PrivateKey, sign_md5_text
 
 
 class Content(NamedTuple):
@@ -25,15 +23,6 @@ class Content(NamedTuple):
 
     nbytes: int
     md5: str
-
-
-@dataclass(frozen=True, slots=True)
-class SignedContent:
-    """The content of an app file and the project's signature of it (PROTOCOL 6.2)."""
-
-    nbytes: int
-    md5: str
-    signature: str
 
 
 class DownloadFolder:
@@ -66,11 +55,6 @@ class DownloadFolder:
         if content_of(path) != content:
             raise AlreadyExistsError("file", name)
         return content
-
-    def register_app_file(self, source: Path | bytes, name: str, key: PrivateKey) -> SignedContent:
-        """Copy a file of an app version in and sign it; raises as `register_file`."""
-        content = self.register_file(source, name)
-        return SignedContent(content.nbytes, content.md5, sign_md5_text(key, content.md5))
 
     def _copy(self, source: Path | bytes, target: Path, name: str) -> Content:
         digest = hashlib.md5(usedforsecurity=False)

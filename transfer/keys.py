@@ -82,6 +82,26 @@ def load_signing_key(keys_dir: Path, *, signing_dir: Path | None = None) -> Priv
     raise NotFoundError("private signing key for", keys_dir / _PUBLIC)
 
 
+def load_key_file(path: Path) -> PrivateKey:
+    """The private signing key of one file, wherever it is. Raises InvalidInputError, NotFoundError."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise NotFoundError("key file", path) from None
+    try:
+        loaded = serialization.load_pem_private_key(content, password=None)
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(str(path), "a private key in PEM", str(error)) from None
+    if not isinstance(loaded, rsa.RSAPrivateKey) or loaded.key_size != KEY_BITS:
+        raise InvalidInputError(str(path), f"an RSA key of {KEY_BITS} bits", type(loaded).__name__)
+    return _private_key(loaded)
+
+
+def load_public_key(keys_dir: Path) -> PublicKey:
+    """The present public key. Raises NotFoundError, InvalidInputError."""
+    return _read_public(keys_dir)[0]
+
+
 def rotate(keys_dir: Path, *, signing_dir: Path | None = None) -> PrivateKey:
     """Put a new signing key in place of the present one, and return it.
 
@@ -138,13 +158,7 @@ def _add_signing_key(folder: Path) -> PrivateKey:
 
 
 def _signing_keys(folder: Path) -> list[PrivateKey]:
-    keys = []
-    for path in sorted(folder.glob("[0-9]*.pem")):
-        loaded = serialization.load_pem_private_key(path.read_bytes(), password=None)
-        if not isinstance(loaded, rsa.RSAPrivateKey) or loaded.key_size != KEY_BITS:
-            raise InvalidInputError(str(path), f"an RSA key of {KEY_BITS} bits", type(loaded).__name__)
-        keys.append(_private_key(loaded))
-    return keys
+    return [load_key_file(path) for path in sorted(folder.glob("[0-9]*.pem"))]
 
 
 def _private_key(key: rsa.RSAPrivateKey) -> PrivateKey:

@@ -110,6 +110,11 @@ def sign_bytes(key: PrivateKey, content: bytes) -> str:
 
 def verify(key: PublicKey, content: bytes, signature_text: str) -> bool:
     """Whether `signature_text` was made from `content` with the private key of `key`."""
+    return verify_md5(key, _md5_hex(content), signature_text)
+
+
+def verify_md5(key: PublicKey, md5_hex: str, signature_text: str) -> bool:
+    """The same of a content whose MD5 is `md5_hex`."""
     try:
         signature = parse_hexblock(signature_text)
     except ProtocolError:
@@ -117,7 +122,7 @@ def verify(key: PublicKey, content: bytes, signature_text: str) -> bool:
     value = int.from_bytes(signature, "big")
     if len(signature) != KEY_BYTES or not 0 < value < key.modulus:
         return False
-    return pow(value, key.exponent, key.modulus) == _padded(_md5_hex(content))
+    return pow(value, key.exponent, key.modulus) == _padded(md5_hex)
 
 
 def _padded(md5_hex: str) -> int:

@@ -116,6 +116,12 @@ def version() -> None:
 )
 @click.option("--plan-class", default="", help="See `muster app plan-class set`.")
 @click.option("--api-version", default="7.5.0", show_default=True, help="Of the client's interface the app uses.")
+@click.option(
+    "--signatures",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="What `muster sign --key` wrote elsewhere: the private key is not needed here.",
+)
 @command
 async def add_version(
     run: Run,
@@ -126,14 +132,20 @@ async def add_version(
     more_files: tuple[Path, ...],
     plan_class: str,
     api_version: str,
+    signatures: Path | None,
 ) -> None:
     """Sign an application's files and offer them to clients."""
 
     async def here(store: PostgresStore) -> object:
         new = NewVersion(name, platform, version_num, main_program, more_files, plan_class, api_version)
-        return {"app_version_id": await add_app_version(store.applications, run.project(), new, clock=run.clock)}
+        added = await add_app_version(store.applications, run.project(), new, clock=run.clock, signatures=signatures)
+        return {"app_version_id": added}
 
     async def there(client: Client) -> object:
+        if signatures is not None:
+            raise NotThroughServerError(
+                "--signatures do not go through a server: add the version on the project's machine"
+            )
         if more_files:
             raise NotThroughServerError("--file does not go through a server: add the version on the project's machine")
         made = await client.add_version(

@@ -9,8 +9,6 @@ import pytest
 
 from domain.errors import AlreadyExistsError, InvalidInputError
 from transfer.download_folder import DownloadFolder
-from transfer.keys import create_keys, load_signing_key
-from wire.signing import verify
 
 
 def a_folder(tmp_path: Path, *, max_bytes: int = 1_000_000) -> DownloadFolder:
@@ -65,11 +63,3 @@ def test_a_source_that_is_no_file_is_named(tmp_path: Path) -> None:
 def test_an_unsafe_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="file name"):
         a_folder(tmp_path).register_file(b"", "../name")
-
-
-def test_an_app_file_is_signed_with_the_projects_key(tmp_path: Path) -> None:
-    create_keys(tmp_path / "keys")
-    key = load_signing_key(tmp_path / "keys")
-    signed = a_folder(tmp_path).register_app_file(b"program", "pi_1.00", key)
-    assert (signed.nbytes, signed.md5) == (7, hashlib.md5(b"program").hexdigest())
-    assert verify(key.public, b"program", signed.signature)
