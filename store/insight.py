@@ -5,7 +5,7 @@ Whole tables are read by a connection of its own, in a read-only transaction tha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import asyncpg
@@ -51,7 +51,7 @@ class PostgresInsight:
             with lost_means_unavailable():
                 await connection.copy_from_query(
                     load("hav_standings"),
-                    [version.app_version_id for version in versions],
+                    _listed(version.app_version_id for version in versions),
                     active_since,
                     now,
                     output=take,
@@ -68,8 +68,8 @@ class PostgresInsight:
         active_since: Instant,
         now: Instant,
     ) -> Newcomers:
-        ids = [version.app_version_id for version in versions]
-        platforms = sorted({version.platform for version in versions})
+        ids = _listed(version.app_version_id for version in versions)
+        platforms = _listed(sorted({version.platform for version in versions}))
         async with self._looking() as connection:
             row = await connection.fetchrow(
                 load("newcomer_calls"), ids, platforms, gpu_type, active_since, now, timeout=MOST_S
@@ -137,6 +137,15 @@ class PostgresInsight:
     async def _looking(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
         async with bulk_connection(self._database.dsn) as connection, connection.transaction(readonly=True):
             yield connection
+
+
+def _listed(values: Iterable[object]) -> str:
+    """Values as the queries on new connections take them: what an array is, each would have to look up first.
+
+    >>> _listed([1, 2])
+    '1,2'
+    """
+    return ",".join(map(str, values))
 
 
 def _caller(row: asyncpg.Record) -> Caller:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.batches import Batch, BatchState, complete_at
+from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.insight import WorkAhead
+from domain.jobs import JobClass
 from domain.reservations import Kept, Lease
-from domain.units import BatchId, Instant, Seconds
+from domain.units import BatchId, Instant, JobClassId, Seconds
 from feeder.gating import Standing, standing
 from operations.catalogue import fresh_catalogue, stale_as_json
 from operations.explain.arrays import array_of, private_feeder
@@ -52,23 +55,25 @@ class BatchExplainer:
     async def explain(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> BatchExplanation:
         """Raises NotFoundError."""
         batch = await self._store.views.batch(batch_id)
-        catalogue = await fresh_catalogue(self._store.applications, self._clock)
-        classes = {one.job_class_id: one for one in await self._store.views.classes_of_batch(batch_id)}
-        sample = None
-        if batch.state is BatchState.ACTIVE and batch.counts.unsent > 0:
-            waiting = self._store.waiting
-            candidates = [*await waiting.urgent([batch_id], MOST_READ), *await waiting.tail([batch_id], MOST_READ)]
-            array = array_of(candidates, batch, classes, catalogue, self._clock)
-            sample = await sample_of(self._store, array, catalogue, self._clock, most=hosts)
-        held = (await private_feeder(self._store.waiting, catalogue, self._clock)).array
+        catalogue, known = await asyncio.gather(
+            fresh_catalogue(self._store.applications, self._clock), self._store.views.classes_of_batch(batch_id)
+        )
+        classes = {one.job_class_id: one for one in known}
+        sample, fed, app_name, ahead = await asyncio.gather(
+            self._sample(batch, classes, catalogue, hosts),
+            private_feeder(self._store.waiting, catalogue, self._clock),
+            self._store.views.app_name(batch.app_id),
+            self._store.insight.work_ahead(batch_id),
+        )
+        held = fed.array
         bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
         now = self._clock.now()
         return BatchExplanation(
             now,
-            await self._store.views.app_name(batch.app_id),
+            app_name,
             batch,
             complete_at(batch, bound_s),
-            await self._store.insight.work_ahead(batch_id),
+            ahead,
             standing(
                 batch,
                 now=now,
@@ -82,6 +87,17 @@ class BatchExplainer:
             catalogue.reserved.kept.get(batch_id),
             catalogue.reserved.lease_for(batch_id, now),
         )
+
+    async def _sample(
+        self, batch: Batch, classes: Mapping[JobClassId, JobClass], catalogue: Catalogue, hosts: int
+    ) -> Sample | None:
+        """None where there is nothing to give."""
+        if batch.state is not BatchState.ACTIVE or batch.counts.unsent == 0:
+            return None
+        waiting, ids = self._store.waiting, [batch.batch_id]
+        urgent, tail = await asyncio.gather(waiting.urgent(ids, MOST_READ), waiting.tail(ids, MOST_READ))
+        array = array_of([*urgent, *tail], batch, classes, catalogue, self._clock)
+        return await sample_of(self._store, array, catalogue, self._clock, most=hosts)
 
 
 def batch_as_json(explanation: BatchExplanation) -> dict[str, object]:

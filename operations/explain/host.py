@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from domain.clock import Clock
@@ -45,10 +46,11 @@ class HostExplainer:
         """Raises NotFoundError."""
         caller = await self._store.insight.caller(host_id)
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
-        view = await self._store.ledger.read(caller.key)
+        view, fed = await asyncio.gather(
+            self._store.ledger.read(caller.key), private_feeder(self._store.waiting, catalogue, self._clock)
+        )
         now = self._clock.now()
         asking = supposed_asking(view, catalogue, now=now)
-        fed = await private_feeder(self._store.waiting, catalogue, self._clock)
         runs: list[tuple[Watched, tuple[int, ...]]] = []
 
         def decide(one: Asking, array: JobArray) -> Choice:

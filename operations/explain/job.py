@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -64,15 +65,18 @@ class JobExplainer:
         )
 
     async def _waiting(self, row: InstanceRow, batch: Batch, hosts: int) -> Waiting:
-        catalogue = await fresh_catalogue(self._store.applications, self._clock)
-        candidate = await self._candidate(row, batch)
+        catalogue, candidate = await asyncio.gather(
+            fresh_catalogue(self._store.applications, self._clock), self._candidate(row, batch)
+        )
         if candidate is None:
             return Waiting(row.instance_id, None, False, None)
         classes = await self._store.waiting.job_classes([candidate.ready.job_class_id])
         array = array_of([candidate], batch, classes, catalogue, self._clock)
-        held = (await private_feeder(self._store.waiting, catalogue, self._clock)).array
-        sample = await sample_of(self._store, array, catalogue, self._clock, most=hosts)
-        return Waiting(row.instance_id, candidate, row.instance_id in held, sample, stale_as_json(catalogue))
+        fed, sample = await asyncio.gather(
+            private_feeder(self._store.waiting, catalogue, self._clock),
+            sample_of(self._store, array, catalogue, self._clock, most=hosts),
+        )
+        return Waiting(row.instance_id, candidate, row.instance_id in fed.array, sample, stale_as_json(catalogue))
 
     async def _candidate(self, row: InstanceRow, batch: Batch) -> Candidate | None:
         """The instance as the feeder would read it."""

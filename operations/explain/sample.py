@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.catalogue import Catalogue
@@ -19,7 +19,7 @@ from operations.explain.ports import ExplainStore
 from scheduler.watching import Watched, watched
 
 SAMPLE_HOSTS = 200
-AT_A_TIME = 16  # hosts read together: the store asks for them in one round trip
+AT_A_TIME = 50  # hosts read together: the store asks for them in one round trip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,32 +72,44 @@ async def sample_of(
     """Ask the decision for each of the `most` hosts that called last, as if it called now and this work were all there
     is.
 
-    A few hosts are read at a time, so that the requests of clients come in between.
+    Some hosts are asked in a thread while the next are read, so that the requests of clients come in between.
     """
     now = clock.now()
     tally = _Tally()
     hosts, rates, taking, jobs = 0, 0.0, list[float](), 0
-    async for caller, view in _read(store, await store.insight.recent_callers(most)):
-        if view.host is None:
-            continue
-        rate = caller.calls_per_hour(now)
-        hosts, rates = hosts + 1, rates + rate
-        given, reasons = _asked(view, array, catalogue, now)
-        if given:
-            taking.append(rate)
-            jobs += given
-        else:
-            tally.note(reasons, caller, rate)
+    callers = await store.insight.recent_callers(most)
+    groups = [callers[first : first + AT_A_TIME] for first in range(0, len(callers), AT_A_TIME)]
+    read = await _read(store, groups[0]) if groups else []
+    for group, following in zip(groups, [*groups[1:], ()], strict=True):
+        asked, after = await asyncio.gather(
+            asyncio.to_thread(_all_asked, group, read, array, catalogue, now), _read(store, following)
+        )
+        read = after
+        for caller, given, reasons in asked:
+            rate = caller.calls_per_hour(now)
+            hosts, rates = hosts + 1, rates + rate
+            if given:
+                taking.append(rate)
+                jobs += given
+            else:
+                tally.note(reasons, caller, rate)
     return Sample(hosts, rates, len(taking), sum(taking), jobs, tally.held_back())
 
 
-async def _read(store: ExplainStore, callers: Sequence[Caller]) -> AsyncIterator[tuple[Caller, RequestView]]:
+async def _read(store: ExplainStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
     """What each of them is looked up by, in order."""
-    for first in range(0, len(callers), AT_A_TIME):
-        some = callers[first : first + AT_A_TIME]
-        views = await asyncio.gather(*(store.ledger.read(caller.key) for caller in some))
-        for caller, view in zip(some, views, strict=True):
-            yield caller, view
+    return await asyncio.gather(*(store.ledger.read(caller.key) for caller in callers))
+
+
+def _all_asked(
+    callers: Sequence[Caller], views: Sequence[RequestView], array: JobArray, catalogue: Catalogue, now: Instant
+) -> list[tuple[Caller, int, dict[RefusalCode, str]]]:
+    """What each of them, in order, would be given; those that are gone meanwhile are left out."""
+    return [
+        (caller, *_asked(view, array, catalogue, now))
+        for caller, view in zip(callers, views, strict=True)
+        if view.host is not None
+    ]
 
 
 def _asked(

@@ -101,9 +101,10 @@ class Priorities:
         Raises InvalidInputError for settings that make no sense together.
         """
         now = self._clock.now()
-        catalogue = await fresh_catalogue(self._store.applications, self._clock)
+        catalogue, view = await asyncio.gather(
+            fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()
+        )
         changed = replace(catalogue, settings=with_ordering(catalogue.settings, changes))
-        view = await self._store.ordering.view()
         reference = view.reference or await self._store.ordering.reference(
             active_since=Instant(now - ACTIVE_HOST_S), now=now
         )

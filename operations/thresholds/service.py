@@ -85,8 +85,9 @@ class Thresholds:
         now = self._clock.now()
         settings = catalogue.settings
         changed = with_changes(settings, changes)
-        standings = {of_type: await self._standing(of_type, catalogue, now) for of_type in types_of(catalogue)}
-        waiting = await self._store.insight.waiting_batches(MOST_BATCHES)
+        waiting, standings = await asyncio.gather(
+            self._store.insight.waiting_batches(MOST_BATCHES), self._standings(catalogue, now)
+        )
         low = catalogue.acceleration.hosts if catalogue.acceleration is not None else frozenset[HostId]()
         behind = behind_gates(waiting, catalogue, settings.deadline, changed.deadline, now=now)
 
@@ -105,14 +106,17 @@ class Thresholds:
             stale_as_json(catalogue),
         )
 
+    async def _standings(self, catalogue: Catalogue, now: Instant) -> dict[TypeOf, Standing]:
+        """One type after the other: each takes two connections of its own."""
+        return {of_type: await self._standing(of_type, catalogue, now) for of_type in types_of(catalogue)}
+
     async def _standing(self, of_type: TypeOf, catalogue: Catalogue, now: Instant) -> Standing:
         app_id, kind = of_type
         versions = [version for version in catalogue.current[app_id] if version.processor_type == kind]
         active_since = Instant(now - catalogue.settings.ranking.active_s)
-        return Standing(
-            await self._store.insight.standings(versions, active_since=active_since, now=now),
-            catalogue.cut_points.get(of_type),
-            await self._store.insight.newcomers(
-                versions, gpu_type=None if kind == CPU else kind, active_since=active_since, now=now
-            ),
+        gpu_type = None if kind == CPU else kind
+        known, newcomers = await asyncio.gather(
+            self._store.insight.standings(versions, active_since=active_since, now=now),
+            self._store.insight.newcomers(versions, gpu_type=gpu_type, active_since=active_since, now=now),
         )
+        return Standing(known, catalogue.cut_points.get(of_type), newcomers)

@@ -1,5 +1,5 @@
 -- Purpose: how hosts that called lately stand with some app versions, and how often they call. In any order.
--- Arguments: $1 app_version_ids, $2 since when a host has called, $3 the present instant.
+-- Arguments: $1 app_version_ids with commas between them, $2 since when a host has called, $3 the present instant.
 -- Result: the fields of domain/insight.py STANDING_FIELDS, none of them null.
 SELECT
     hav.host_id, hav.app_version_id, hav.consecutive_valid,
@@ -12,4 +12,4 @@ SELECT
     END AS calls_per_hour
 FROM host_app_version AS hav
 JOIN host USING (host_id)
-WHERE hav.app_version_id = ANY($1::int[]) AND host.last_rpc_at >= $2::double precision
+WHERE hav.app_version_id = ANY(string_to_array($1::text, ',')::int[]) AND host.last_rpc_at >= $2::double precision
