@@ -61,11 +61,15 @@ class PostgresOutages:
         self._database = database
 
     async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
-        """In two transactions: the note with the outage it ends; a part of the move with how far it has come."""
+        """In two transactions: the note with the outage it ends; a part of the move with how far it has come.
+
+        A note that lies as far ahead as an outage was made while a clock was: it would hide outages until then.
+        """
 
         async def note(connection: Connection) -> None:
             before: Instant | None = await connection.fetchval(load("lock_duty"), ALIVE)
-            await connection.execute(load("note_duty"), ALIVE, now)
+            ahead = before is not None and before - now >= outage_at_least_s
+            await connection.execute(load("set_duty_back" if ahead else "note_duty"), ALIVE, now)
             if before is not None and elapsed_s(before, now) >= outage_at_least_s:
                 await connection.execute(load("insert_outage"), before, now)
 

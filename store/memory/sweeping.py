@@ -83,7 +83,8 @@ class MemoryOutages:
 
     async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
         before = self._registry.duty_done_at.get(ALIVE)
-        self._registry.duty_done_at[ALIVE] = now if before is None else max(now, before)
+        ahead = before is not None and before - now >= outage_at_least_s
+        self._registry.duty_done_at[ALIVE] = now if before is None or ahead else max(now, before)
         if before is not None and elapsed_s(before, now) >= outage_at_least_s:
             self._open.append(_Outage(before, elapsed_s(before, now)))
         if not self._open:

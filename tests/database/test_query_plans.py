@@ -268,6 +268,7 @@ READS_ALL = {  # query -> why it may read a large table whole
 
 SMALL = {  # looks at no large table
     "note_abort",
+    "set_duty_back",
     "count_arrival",
     "forget_arrivals",
     "end_simulation",

@@ -459,6 +459,25 @@ async def test_a_client_that_lost_its_state_is_its_old_host_again_and_what_it_he
     assert (await project.instance("pi_1_1_1")).state is InstanceState.ABORTED
 
 
+async def test_a_failure_of_what_was_ended_before_is_acknowledged_and_a_result_of_it_is_stored() -> None:
+    """Also where a clock was set back in between: what was told is compared with what is there by exactly this rule."""
+    project = await a_project()
+    await project.submit(2)
+    await project.answer(a_request())
+    names = ("pi_1_1_1", "pi_1_2_2")
+    await project.answer(a_request())  # it lost everything it held: both end as aborted
+    project.clock.at = Instant(project.clock.at - 3600.0)
+    await project.upload(names[1])
+
+    failed = a_success(names[0], state=STATE_COMPUTE_ERROR, exit_status=1)
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1, results=(failed, a_success(names[1]))))
+
+    over, taken = [await project.instance(name) for name in names]
+    assert set(reply.acks) == set(names)
+    assert (over.state, over.reported_at) == (InstanceState.ABORTED, None)
+    assert (taken.state, taken.reported_at) == (InstanceState.REPORTED, project.clock.at)
+
+
 async def test_a_host_id_of_somebody_else_makes_a_new_host() -> None:
     project = await a_project()
     other = await a_registered_host(project.store)
