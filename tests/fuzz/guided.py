@@ -68,6 +68,7 @@ def main(name: str, runs: int, seed: int, folder: Path) -> None:
         f"-seed={seed}",
         f"-max_len={MOST_BYTES}",
         f"-timeout={STUCK_S}",
+        f"-report_slow_units={STUCK_S}",
         "-verbosity=0",
         f"-rss_limit_mb={MOST_MIB}",
         f"-artifact_prefix={folder / 'findings'}/{name}-",
