@@ -80,7 +80,7 @@ async def sample_of(
     callers = await store.insight.recent_callers(most)
     groups = [callers[first : first + AT_A_TIME] for first in range(0, len(callers), AT_A_TIME)]
     read = await _read(store, groups[0]) if groups else []
-    for group, following in zip(groups, [*groups[1:], ()], strict=True):
+    for group, following in zip(groups, [*groups[1:], ()], strict=False):
         asked, after = await asyncio.gather(
             asyncio.to_thread(_all_asked, group, read, array, catalogue, now), _read(store, following)
         )
