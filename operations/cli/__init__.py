@@ -47,7 +47,10 @@ ENTRIES = {
         "operations.cli.simulate:simulate",
         "Run a SCENARIO (a TOML file, or a shipped one by its name) under each rule, with the same seeds.",
     ),
-    "sign": ("operations.cli.signing:sign", "Sign every app file anew."),
+    "sign": (
+        "operations.cli.signing:sign",
+        "Sign every app file anew, or FILES on a machine that has the key and nothing else.",
+    ),
     "operator": ("operations.cli.operators:operator", "Those who sign in: operators, submitters and viewers."),
     "token": ("operations.cli.tokens:token", "Tokens of the JSON API."),
     "purge": (
