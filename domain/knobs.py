@@ -40,6 +40,6 @@ def name_of_setting(key: str, known: Iterable[str]) -> str:
     """
     expected = "the name of a setting (see `muster setting list`)"
     known = list(known)
-    near = get_close_matches(key, known, n=3, cutoff=0.75)
+    near = get_close_matches(key, known, n=3, cutoff=0.8)
     near = near or [one for one in known if key and one.partition(".")[2] == key]
     return f"{expected}, perhaps {' or '.join(near)}" if near else expected

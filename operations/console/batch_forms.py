@@ -10,6 +10,7 @@ from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError, MusterError
 from domain.units import BatchId, Instant
+from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from operations.access.errors import NotAllowedError
 from operations.access.who import Person, admit, admit_owner
 from operations.api.bodies import whole_number
@@ -111,8 +112,7 @@ class BatchForms:
         batch, _ = await self._own(request)
         fields = await fields_of(request)
         given = fields.get("user_priority", "0").strip()
-        negative = given.startswith("-")
-        priority = whole_number(given.removeprefix("-"), "user_priority", 0, 100_000) * (-1 if negative else 1)
+        priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
         changed = {"user_priority": priority, "level": fields.get("level"), "queue": fields.get("queue")}
         await set_importance(
             self._desk.store,
