@@ -10,7 +10,7 @@ from playwright.async_api import Browser, expect
 
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
-from tests.browser.conftest import Tab
+from tests.browser.conftest import new_tab
 from tests.browser.test_looks import DESK, PHONE, issues_of
 from wire.attach import password_hash
 
@@ -35,9 +35,8 @@ async def two_apps(server: LiveServer) -> None:
 @pytest.mark.timeout(300)
 async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: LiveServer, chromium: Browser) -> None:
     await two_apps(server)
-    context = await chromium.new_context(**DESK, color_scheme="light")
-    tab = Tab(await context.new_page(), server.url.rstrip("/"))
-    page = tab.page
+    context, tab = await new_tab(chromium, server, **DESK, color_scheme="light")
+    tab.root, page = server.url.rstrip("/"), tab.page
 
     # Join.
     await tab.open("/")
@@ -122,8 +121,8 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
             (None, {"front": "/", "join": "/volunteers/join", "enter": "/volunteers/sign-in"}),
             (state, paths),
         ):
-            context = await chromium.new_context(**options, storage_state=known)
-            tab = Tab(await context.new_page(), server.url.rstrip("/"))
+            context, tab = await new_tab(chromium, server, **options, storage_state=known)
+            tab.root = server.url.rstrip("/")
             for name, path in shown.items():
                 await tab.open(path)
                 await tab.picture(f"volunteer-{name}-{look}")
