@@ -57,8 +57,8 @@ from operations.site.build import PLACE, build_site
 from scheduler.service import Ports as SchedulerPorts
 from store.postgres import PostgresStore, open_store
 from store.shards import PostgresShards
-from store.waiting import MARK_AGAIN_S
 from store.submissions import FINISH_ABORTS_S
+from store.waiting import MARK_AGAIN_S
 from transfer.keys import ServingKeys, load_keys
 from transfer.leftovers import LOOK_EVERY_S as LOOK_EVERY_FOLDER_S
 from transfer.leftovers import LeftoverCleaner
@@ -282,7 +282,6 @@ async def build_background(
                 ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
-                ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),
             )
         )
         status = BackgroundStatus(board or OwnBoard(), store=store, duties=duties, clock=clock)
