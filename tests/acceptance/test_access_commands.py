@@ -35,7 +35,7 @@ async def test_people_and_tokens_are_made_listed_and_shut_out(server: LiveServer
     token = await run("token", "add", "nightly", "--person", "sue", "--scope", "read", "--days", "2")
     assert (await door.tokens.person_of(token["token"])).name == "sue"
     [listed] = await run("token", "list")
-    assert (listed["person"], listed["scopes"]) == ("sue", "read")
+    assert (listed["person"], listed["scopes"]) == ("sue", ["read"])
     await run("token", "revoke", str(token["token_id"]))
     with pytest.raises(NotSignedInError):
         await door.tokens.person_of(token["token"])
