@@ -83,8 +83,10 @@ def why_no_work(reasons: Reasons, delay_s: Seconds) -> tuple[Message, ...]:
 def kept_of(reasons: Reasons) -> Whys:
     """What is kept of the reasons for those who look later: as many as are told, and those the client knows itself.
 
-    >>> kept_of({}), kept_of({RefusalCode.DISK: (1, "too little")})
-    ((('no_slots', 'there is none at the moment'),), (('disk', 'too little'),))
+    >>> [(str(code), why) for code, why in kept_of({RefusalCode.DISK: (1, "too little")})]
+    [('disk', 'too little')]
+    >>> [(str(code), why) for code, why in kept_of({})]
+    [('no_slots', 'there is none at the moment')]
     """
     first = _by_frequency(reasons)[:MOST_REASONS]
     return tuple([(code.value, reasons[code][1][:MOST_CHARS]) for code in first]) or ((RefusalCode.NO_SLOTS, NO_WORK),)
