@@ -213,8 +213,8 @@ async def set_plan_class(
         await store.applications.put_plan_class(new)
         return plan_class_as_json(new)
 
-    shown = await run.ask(here, lambda client: client.set_plan_class(name, **given))
-    run.show(shown, f"plan class {name}")
+    await run.ask(here, lambda client: client.set_plan_class(name, **given))
+    run.show({"plan_class": name}, f"plan class {name}")
 
 
 @plan_class.command("list")
