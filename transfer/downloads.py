@@ -32,10 +32,10 @@ class Downloads:
             return _not_found()
         if path.parent.name != shard or not await asyncio.to_thread(path.is_file):
             return _not_found()
-        return _OwnBytes(path, headers={hdrs.CACHE_CONTROL: _FOR_EVER, hdrs.CONTENT_TYPE: "application/octet-stream"})
+        return OwnBytes(path, headers={hdrs.CACHE_CONTROL: _FOR_EVER, hdrs.CONTENT_TYPE: "application/octet-stream"})
 
 
-class _OwnBytes(web.FileResponse):
+class OwnBytes(web.FileResponse):
     """A file's own bytes, or the part asked for.
 
     Accept-Encoding would serve NAME.gz in place of NAME, which is a different file here. A Range given

@@ -101,6 +101,8 @@ def _parameters(route: Route[Any, Any], schema_of: dict[int, Json], components: 
 def _responses(route: Route[Any, Any], schema_of: dict[int, Json]) -> Json:
     if route.reply is None:
         content: Json = {"text/event-stream": {"schema": {"type": "string"}}}
+    elif isinstance(route.reply, File):
+        content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     else:
         content = {"application/json": {"schema": schema_of[id(route.reply)]}}
     responses: Json = {str(route.status): {"description": HTTPStatus(route.status).phrase, "content": content}}

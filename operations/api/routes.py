@@ -27,6 +27,7 @@ from operations.api.files import Files
 from operations.api.hosts import HostsApi
 from operations.api.members import MembersApi
 from operations.api.ordering import OrderingApi
+from operations.api.outputs import OutputsApi
 from operations.api.page import TryPage
 from operations.api.plan_classes import PlanClassesApi
 from operations.api.progress import ProgressHub
@@ -39,6 +40,7 @@ from operations.api.strangers import Strangers
 from operations.batches import Batches
 from operations.explain.service import Explain
 from operations.forecasts.service import ForecastViews
+from operations.results import Results
 from store.postgres import PostgresStore
 
 OPEN = frozenset({"/", "/openapi.json", "/try.js", "/try.css"})  # whoever looks at how to use the API needs no token
@@ -52,6 +54,7 @@ class Api:
         store: PostgresStore,
         batches: Batches,
         files: Files,
+        results: Results,
         keys: AccountKeys,
         door: AccessDoor,
         clock: Clock,
@@ -64,6 +67,7 @@ class Api:
         self.table = Table(
             [
                 *BatchesApi(store, batches, ForecastViews(store, clock)).routes(),
+                *OutputsApi(store, results).routes(),
                 *EventsApi(self.hub, clock).routes(),
                 *AppsApi(store.applications, files).routes(),
                 *PlanClassesApi(store.applications).routes(),

@@ -36,7 +36,7 @@ class Ask(Generic[Params, Body]):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A body that is a file, read by the handler piece by piece."""
+    """A body that is a file, read or written by the handler piece by piece."""
 
     meaning: str
 
@@ -46,8 +46,8 @@ class Route(Generic[Params, Body]):
     """One method of one path.
 
     `name` is the operation's and its client method's. `params` are read from path and query, `body` from JSON.
-    `reply` is a type the answer fits, None for a stream of events. `right` is what a token or a role needs; what needs
-    more than `read` is put in the audit trail. `errors`: statuses besides 401, 403, 422, 429, 500 and 503.
+    `reply` is a type the answer fits, a File, or None for a stream of events. `right` is what a token or a role needs;
+    what needs more than `read` is put in the audit trail. `errors`: statuses besides 401, 403, 422, 429, 500 and 503.
     """
 
     method: str
@@ -56,7 +56,7 @@ class Route(Generic[Params, Body]):
     summary: str
     handler: Callable[[Ask[Params, Body]], Awaitable[Any]]  # Any: the reply, as its type says
     tag: str
-    reply: Any  # a type, for msgspec
+    reply: Any  # a type, for msgspec, or a File
     params: type[Params]
     body: Any = None  # a type, or a File
     right: Right = Right.READ

@@ -20,6 +20,7 @@ from jobs.submission import Progress
 from operations.batches import Batches, read_batch_file
 from operations.cli.context import Run, command, field_as_text, lines_of, user
 from operations.cli.inputs import brought
+from operations.cli.results import results
 from operations.client import Client
 from operations.forecasts.words import preview_in_words
 from operations.logs import configure_logs
@@ -41,6 +42,9 @@ def batches_of(run: Run, store: PostgresStore) -> Batches:
 @click.group()
 def batch() -> None:
     """Batches of jobs."""
+
+
+batch.add_command(results)
 
 
 @batch.command("submit")

@@ -103,6 +103,14 @@ class BlockingWork:
         """A job with its instances."""
         return self._runner.run(self._client.job(job_id))
 
+    def job_outputs(self, job_id: int) -> shapes.ResultShown:
+        """The outputs that a job's canonical instance brought, or why there is no result."""
+        return self._runner.run(self._client.job_outputs(job_id))
+
+    def fetch_output(self, job_id: int, name: str, to: Path) -> int:
+        """Write the file of one output of a job's result to a path; its size. Where it breaks off nothing is left."""
+        return self._runner.run(self._client.fetch_output(job_id, name, to))
+
     def instance(self, instance_id: int) -> shapes.OneInstance:
         """One instance of a job."""
         return self._runner.run(self._client.instance(instance_id))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
@@ -17,6 +19,7 @@ TIMEOUT_S = 600.0  # a batch of a million jobs is one request
 SILENT_S = 60.0  # a stream of events that says nothing for so long is dead
 TRIES = 3  # of a submission whose answer was lost
 PAGE = 1000
+PIECE_BYTES = 1 << 18
 
 Json = dict[str, Any]  # Any: JSON
 
@@ -124,6 +127,22 @@ class Transport:
                         yield name, msgspec.json.decode(value, type=Json)
         except (TimeoutError, aiohttp.ClientError) as error:
             raise UnreachableError(f"{self._url} does not answer: {error}") from error
+
+    async def _fetch(self, path: str, to: Path) -> int:
+        """Write a file that the server sends; its size. Where it breaks off nothing is left."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENT_S)
+        nbytes = 0
+        try:
+            async with self._opened().get(f"{self._url}/{path}", timeout=timeout) as response:
+                if response.status >= 400:
+                    raise ApiError(response.status, _document(await response.read()))
+                with to.open("wb") as file:
+                    async for piece in response.content.iter_chunked(PIECE_BYTES):
+                        nbytes += await asyncio.to_thread(file.write, piece)
+        except (TimeoutError, aiohttp.ClientError) as error:
+            await asyncio.to_thread(to.unlink, missing_ok=True)
+            raise UnreachableError(f"{self._url} does not answer: {str(error) or 'it took too long'}") from error
+        return nbytes
 
     def _opened(self) -> aiohttp.ClientSession:
         assert self._session is not None, "use the client in an `async with`"

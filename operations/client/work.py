@@ -100,6 +100,15 @@ class Work(Transport):
         found: shapes.JobShown = await self._call("GET", f"jobs/{job_id}")
         return found
 
+    async def job_outputs(self, job_id: int) -> shapes.ResultShown:
+        """The outputs that a job's canonical instance brought, or why there is no result."""
+        found: shapes.ResultShown = await self._call("GET", f"jobs/{job_id}/outputs")
+        return found
+
+    async def fetch_output(self, job_id: int, name: str, to: Path) -> int:
+        """Write the file of one output of a job's result to a path; its size. Where it breaks off nothing is left."""
+        return await self._fetch(f"jobs/{job_id}/outputs/{part(name)}", to)
+
     async def instance(self, instance_id: int) -> shapes.OneInstance:
         """One instance of a job."""
         found: shapes.OneInstance = await self._call("GET", f"instances/{instance_id}")

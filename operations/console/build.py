@@ -28,13 +28,19 @@ from operations.console.settings_pages import SettingPages
 from operations.console.simulate import SimulatePages
 from operations.console.simulation_runs import SimulationRuns
 from operations.console.work_pages import WorkPages
+from operations.results import Results
 from store.postgres import PostgresStore
 
 MOST_FORM_BYTES = 1_000_000
 
 
 def build_console(
-    store: PostgresStore, source: CatalogueSource, batches: Batches, door: AccessDoor, clock: Clock
+    store: PostgresStore,
+    source: CatalogueSource,
+    batches: Batches,
+    results: Results,
+    door: AccessDoor,
+    clock: Clock,
 ) -> web.Application:
     """All its pages. Its root is below the path of the master URL."""
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
@@ -47,7 +53,7 @@ def build_console(
         BatchForms(desk, batches),  # before the list's pages: batches/new is no number
         BatchListPage(desk),
         BatchPage(desk),
-        WorkPages(desk),
+        WorkPages(desk, results, f"{prefix}/api/v1"),
         HostPages(desk),
         PercentilePages(desk),
         NobodyPage(desk),

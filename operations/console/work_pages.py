@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 
 from domain.jobs import InstanceState
 from domain.units import InstanceId, JobId
+from domain.views import JobRow
+from operations.access.who import present
+from operations.api.outputs import sees_results
 from operations.console.desk import Desk, hosts_asked, id_of
 from operations.console.rendering import Crumb, Page
 from operations.explain.service import Explain
 from operations.explain.words import instance_in_words
+from operations.results import Results
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -20,8 +25,11 @@ Document = Mapping[str, Any]  # Any: a JSON document
 class WorkPages:
     """Jobs and instances."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, results: Results, api: str) -> None:
+        """`api` is where the API is, for links to files."""
         self._desk = desk
+        self._results = results
+        self._api = api
         self._explain = Explain(desk.store, desk.clock)
 
     def routes(self) -> list[web.RouteDef]:
@@ -35,7 +43,13 @@ class WorkPages:
         job_id = JobId(id_of(request))
         job = await self._desk.store.views.job(job_id)
         waits = any(one.state is InstanceState.UNSENT for one in job.instances)
-        page = Page("job.html", f"Job {job_id}", "batches", self._above(job.batch_id), {"job": job, "waits": waits})
+        page = Page(
+            "job.html",
+            f"Job {job_id}",
+            "batches",
+            self._above(job.batch_id),
+            {"job": job, "waits": waits, "found": await self._found(request, job)},
+        )
         return self._desk.show(request, page)
 
     async def why(self, request: web.Request) -> web.Response:
@@ -53,8 +67,21 @@ class WorkPages:
         shown: Document = await self._explain.instance(instance_id)
         job_id = shown["job_id"]
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
-        values = {"shown": shown, "words": instance_in_words(shown).splitlines()}
+        found = None
+        if shown["outcome"]["is_canonical"]:
+            found = await self._found(request, await self._desk.store.views.job(JobId(job_id)))
+        values = {"shown": shown, "words": instance_in_words(shown).splitlines(), "found": found}
         return self._desk.show(request, Page("instance.html", f"Instance {instance_id}", "batches", crumbs, values))
+
+    async def _found(self, request: web.Request, job: JobRow) -> Document | None:
+        """A job's outputs with the addresses of their files; None of what is another submitter's."""
+        batch = await self._desk.store.views.batch(job.batch_id)
+        if not sees_results(present(request), batch.submitter_id):
+            return None
+        result = await self._results.of_job(job)
+        place = f"{self._api}/jobs/{job.job_id}/outputs"
+        links = {one.name: f"{place}/{quote(one.name, safe='')}" for one in result.outputs}
+        return {"because": result.because, "outputs": result.outputs, "links": links}
 
     def _above(self, batch_id: int) -> tuple[Crumb, ...]:
         return (

@@ -88,6 +88,8 @@ batch list
 batch set 1 --user-priority -5 --account lab
 batch set 1 --user-priority 5000
 batch set 99 --queue normal
+batch results 1 --to {folder}/results
+batch results 99 --to {folder}/results
 job list 1 --limit 3 --after 1
 job list 2
 job show 1
@@ -165,7 +167,9 @@ token revoke 99
 batch abort 1
 batch abort 99
 """
-ALIKE_IN_WORDS = ("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "nobody")
+ALIKE_IN_WORDS = (
+    *("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "nobody", "results"),
+)
 
 
 @dataclass(frozen=True, slots=True)

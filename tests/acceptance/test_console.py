@@ -29,11 +29,11 @@ class Browser:
     """Somebody at the console, without scripts."""
 
     def __init__(self, http: aiohttp.ClientSession, root: str) -> None:
-        self._http = http
+        self.http = http
         self.root = root
 
     async def get(self, path: str) -> tuple[int, str]:
-        async with self._http.get(self.root + path) as response:
+        async with self.http.get(self.root + path) as response:
             policy = response.headers["Content-Security-Policy"]
             assert "script-src 'self'" in policy
             assert "unsafe" not in policy
@@ -44,7 +44,7 @@ class Browser:
         _, page = await self.get(path if form is None else form)
         found = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
         token = found.group(1) if found is not None else ""
-        async with self._http.post(self.root + path, data={"csrf": token, **fields}) as response:
+        async with self.http.post(self.root + path, data={"csrf": token, **fields}) as response:
             return response.status, response.url.path_qs, await response.text()
 
 

@@ -32,6 +32,7 @@ from operations.api.routes import Api
 from operations.api.table import Ask, File, Route
 from operations.batches import Batches
 from operations.project import Project
+from operations.results import Results
 from store.memory import MemoryStore
 from store.postgres import PostgresStore
 from tests.fuzz.loops import lasting_loop
@@ -40,6 +41,7 @@ from tests.fuzz.watch import Run
 from tests.unit.operations.access.world import a_world
 from tests.worlds import a_registered_version, a_registered_volunteer, a_submitted_batch
 from transfer.download_folder import DownloadFolder
+from transfer.upload_folder import UploadFolder
 
 ASKS = 300  # a world is asked so many times, then there is a new one
 READ_ONLY = frozenset(
@@ -83,7 +85,8 @@ def an_api(store: MemoryStore | None = None) -> Api:
     downloads = DownloadFolder(NOWHERE, max_bytes=1)
     files = Files(made.applications, downloads, Project(NOWHERE), world.clock, max_bytes=1)
     batches = Batches(made, downloads, world.clock)
-    return Api(made, batches, files, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)
+    results = Results(made.views, made.waiting, UploadFolder(NOWHERE))
+    return Api(made, batches, files, results, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)
 
 
 async def a_busy_api() -> Api:

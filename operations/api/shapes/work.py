@@ -107,6 +107,27 @@ class JobShown(TypedDict):
     instances: list[InstanceShown]
 
 
+class OutputShown(TypedDict):
+    """An output of a job's result. `state`: here, gone (its file is not there any more), not_brought (optional)."""
+
+    name: str
+    file_name: str | None
+    nbytes: int | None
+    md5: str | None
+    state: str
+
+
+class ResultShown(TypedDict):
+    """The outputs that the canonical instance of a job brought; `because` says why there is no result."""
+
+    job_id: int
+    batch_id: int
+    state: str
+    canonical_instance_id: int | None
+    because: str | None
+    outputs: list[OutputShown]
+
+
 class JobPage(TypedDict):
     jobs: list[JobShown]
     next_cursor: str | None

@@ -15,10 +15,12 @@ from operations.api.routes import Api
 from operations.api.table import Route
 from operations.batches import Batches
 from operations.project import Project
+from operations.results import Results
 from store.memory import MemoryStore
 from store.postgres import PostgresStore
 from tests.unit.operations.access.world import a_world
 from transfer.download_folder import DownloadFolder
+from transfer.upload_folder import UploadFolder
 
 PAGE = Path(__file__).parents[4] / "docs" / "api.md"
 
@@ -31,7 +33,8 @@ def api(tmp_path: Path) -> Api:
     downloads = DownloadFolder(tmp_path, max_bytes=1)
     files = Files(store.applications, downloads, Project(tmp_path), world.clock, max_bytes=1)
     batches = Batches(store, downloads, world.clock)
-    return Api(store, batches, files, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)
+    results = Results(store.views, store.waiting, UploadFolder(tmp_path))
+    return Api(store, batches, files, results, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)
 
 
 def line(route: Route[Any, Any]) -> str:

@@ -49,8 +49,8 @@ def something_for(parameter: click.Parameter, folder: Path) -> list[str]:
             return [str(choice.choices[0])]
         case click.IntRange() | click.types.IntParamType() | click.FloatRange() | click.types.FloatParamType():
             return ["1"]
-        case click.Path():
-            return [str(folder / "nothing.toml")]
+        case click.Path() as path:
+            return [str(folder / "nothing.toml" if path.file_okay else folder)]
         case _:
             return ["2026-01"]
 

@@ -1,0 +1,167 @@
+"""`muster batch results`: the outputs of a batch, in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from domain.errors import NotFoundError
+from domain.units import BatchId, JobId
+from operations.cli.context import Run, command
+from operations.client import ApiError, Client
+from operations.collecting import Document, Progress, collect
+from operations.results import Results, result_as_json
+from operations.show import job_as_json
+from store.postgres import PostgresStore
+from transfer.upload_folder import UploadFolder
+
+SHOWN = 20  # missing files that are told one by one
+NAMED = 5  # jobs that are named with a reason
+
+
+@click.command("results")
+@click.argument("batch_id", type=click.IntRange(1, 2**62))
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="The folder, made where it is not there; a job's outputs go into a folder of its own below it.",
+)
+@command
+async def results(run: Run, batch_id: int, folder: Path) -> None:
+    """Fetch the outputs of a batch's valid jobs: FOLDER/JOB/OUTPUT.
+
+    What is there with the same size is not fetched again. Exit code 1 when a file that was brought is missing.
+    """
+
+    async def here(store: PostgresStore) -> object:
+        with _bar() as progress:
+            return (await collect(_Here(run, store), batch_id, folder, progress=progress)).as_json()
+
+    async def there(client: Client) -> object:
+        with _bar() as progress:
+            return (await collect(_There(client), batch_id, folder, progress=progress)).as_json()
+
+    done = await run.ask(here, there)
+    run.show(done, in_words(done))
+    if done["missing"]:
+        sys.exit(1)
+
+
+class _Here:
+    """Results of the project on this machine."""
+
+    def __init__(self, run: Run, store: PostgresStore) -> None:
+        self._store = store
+        self._results = Results(store.views, store.waiting, UploadFolder(run.project().upload_dir))
+
+    async def batch(self, batch_id: int) -> Document:
+        counts = (await self._store.views.batch(BatchId(batch_id))).counts
+        return {"jobs_total": counts.jobs_total, "jobs_validated": counts.jobs_validated}
+
+    async def jobs(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
+        found = await self._store.views.jobs(BatchId(batch_id), limit=limit, after=JobId(after))
+        return [job_as_json(one) for one in found]
+
+    async def result(self, job_id: int) -> Document:
+        return result_as_json(await self._results.of(JobId(job_id)))
+
+    async def fetch(self, job_id: int, name: str, to: Path) -> None:
+        path = self._results.path(await self._results.of(JobId(job_id)), name)
+        await asyncio.to_thread(shutil.copyfile, path, to)
+
+
+class _There:
+    """Results behind a server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def batch(self, batch_id: int) -> Document:
+        return await self._client.batch(batch_id)
+
+    async def jobs(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
+        return await self._client.jobs(batch_id, after=after, limit=limit)
+
+    async def result(self, job_id: int) -> Document:
+        return await self._client.job_outputs(job_id)
+
+    async def fetch(self, job_id: int, name: str, to: Path) -> None:
+        try:
+            await self._client.fetch_output(job_id, name, to)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise NotFoundError("file", str(error).removeprefix("no file ")) from None
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    """How many jobs' results are there, on a terminal."""
+    console = Console(stderr=True)
+    bar = Bar(
+        TextColumn("results"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,  # elsewhere it would leave an empty line
+    )
+    task = bar.add_task("jobs")
+
+    def progress(done: int, total: int) -> None:
+        bar.update(task, completed=done, total=max(done, total))
+
+    with bar:
+        yield progress
+
+
+def in_words(done: Mapping[str, Any]) -> str:  # Any: a JSON document
+    """Files that are missing, and a last line with what is there, and which jobs have no result.
+
+    >>> one = {"batch_id": 1, "to": "out", "files": 3, "nbytes": 90, "fetched": 1, "present": 2, "missing": []}
+    >>> two = {"jobs_validated": 2, "jobs_forgotten": 0, "without_result": [{"job_id": 4, "because": "it is open"}]}
+    >>> in_words({**one, **two})
+    'batch 1: 3 files of 2 jobs in out, 1 fetched, 2 there before; 1 without a result: 1 it is open (4)'
+    """
+    missing = [f"job {one['job_id']}, output {one['name']}: {one['because']}" for one in done["missing"]]
+    if len(missing) > SHOWN:
+        missing[SHOWN:] = [f"and {len(missing) - SHOWN} more"]
+    there = f"{done['files']} files of {done['jobs_validated']} jobs in {done['to']}"
+    line = f"batch {done['batch_id']}: {there}, {done['fetched']} fetched, {done['present']} there before"
+    if done["missing"]:
+        line += f", {len(done['missing'])} MISSING"
+    if done["jobs_forgotten"]:
+        line += f"; {done['jobs_forgotten']} jobs are forgotten (muster purge)"
+    if done["without_result"]:
+        line += f"; {len(done['without_result'])} without a result: {_reasons(done['without_result'])}"
+    return "\n".join([*missing, line])
+
+
+def _reasons(jobs: Sequence[Mapping[str, Any]]) -> str:  # Any: a JSON document
+    by_reason: dict[str, list[int]] = defaultdict(list)
+    for job in jobs:
+        by_reason[job["because"]].append(job["job_id"])
+    return ", ".join(f"{len(ids)} {because} ({_named(ids)})" for because, ids in by_reason.items())
+
+
+def _named(ids: Sequence[int]) -> str:
+    """Their numbers; of many, the first.
+
+    >>> _named([4, 7]), _named([1, 2, 3, 4, 5, 6])
+    ('4, 7', '1, 2, 3, 4, 5, …')
+    """
+    return ", ".join([*map(str, ids[:NAMED]), *(["…"] if len(ids) > NAMED else [])])

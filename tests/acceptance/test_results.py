@@ -1,0 +1,148 @@
+"""Results of jobs leave the server: over the API, by one command here and through a server, and from the console."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.access import Role
+from domain.units import BatchId
+from operations.accounts import AccountKeys
+from operations.client import ApiError, Client
+from tests.acceptance.host import RIGHT
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_access import a_person, a_token
+from tests.acceptance.test_command_line import Done, done_by
+from tests.acceptance.test_console import a_browser
+from tests.browser.scene import OPERATOR, add_operator
+from transfer.keys import load_keys
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/collect-results.md"
+
+
+async def a_batch_with_one_result(server: LiveServer) -> tuple[BatchId, int, int]:
+    """Three jobs of which one is valid; its number, and that of one which is open."""
+    await server.add_app()
+    batch_id = await server.submit(jobs={"count": 3})
+    host = await server.add_host()
+    [task] = await host.ask(1)
+    await host.work(task)
+    await server.validate()
+    jobs = await server.jobs(batch_id)
+    [valid] = [job.job_id for job in jobs if job.state.value == "valid"]
+    return batch_id, valid, next(job.job_id for job in jobs if job.state.value == "open")
+
+
+def own_token(server: LiveServer) -> str:
+    return AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token()
+
+
+async def not_there(call: Any, status: int = 404) -> str:
+    with pytest.raises(ApiError) as caught:
+        await call
+    assert caught.value.status == status
+    return str(caught.value)
+
+
+async def collected(server: LiveServer, batch_id: int, folder: Path, *words: str, through: bool) -> Done:
+    place = ("--server", server.url, "--token", own_token(server))
+    where = place if through else ("--data-dir", str(server.project.data_dir))
+    return await asyncio.to_thread(done_by, "batch", "results", str(batch_id), "--to", str(folder), *words, *where)
+
+
+def run_the_page(server: LiveServer, folder: Path) -> None:
+    """The commands of the manual as they stand: on the project's machine, through the server, and over HTTP."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "MUSTER_DATA_DIR": str(server.project.data_dir),
+        "SERVER": server.url,
+        "TOKEN": own_token(server),
+    }
+    for number, block in enumerate(blocks):
+        home = folder / f"page {number}"
+        home.mkdir()
+        subprocess.run(["bash", "-e", "-c", block], cwd=home, env=environment, check=True, timeout=60)
+    local, remote, over_http = (folder / f"page {number}" for number in range(3))
+    assert [(home / "results/1/out").read_bytes() for home in (local, remote)] == [RIGHT, RIGHT]
+    assert (over_http / "out").read_bytes() == RIGHT
+
+
+async def test_the_file_of_a_result_is_fetched_by_who_may_and_else_the_reason_is_told(
+    server: LiveServer, tmp_path: Path
+) -> None:
+    _, valid, unfinished = await a_batch_with_one_result(server)
+    await server.create("POST", "/submitters", json={"name": "lab", "account": "default", "shares": 1.0})
+    await a_person(server, "sue", Role.SUBMITTER, "lab")
+    await a_person(server, "vic", Role.VIEWER)
+    await add_operator(server)
+
+    async with Client(server.url, await a_token(server, "vic", "read")) as vic:
+        shown = await vic.job_outputs(valid)
+        assert await vic.fetch_output(valid, "out", tmp_path / "fetched") == len(RIGHT)
+        waiting = await vic.job_outputs(unfinished)
+        assert waiting["because"] is not None and waiting["because"].startswith("it is open, its instances are: 1 ")
+        why = await not_there(vic.fetch_output(unfinished, "out", tmp_path / "none"))
+        assert why == f"no result of job {unfinished}: {waiting['because']}"
+        assert await not_there(vic.fetch_output(valid, "err", tmp_path / "none")) == (
+            f"no output 'err' of job {valid}: it has out"
+        )
+        assert "no output " in await not_there(vic.fetch_output(valid, "../../keys/account_secret", tmp_path / "none"))
+        assert await not_there(vic.job_outputs(99_999)) == "no job 99999"
+    async with Client(server.url, await a_token(server, "sue")) as sue:
+        assert "another submitter's" in await not_there(sue.job_outputs(valid), 403)
+        assert "another submitter's" in await not_there(sue.fetch_output(valid, "out", tmp_path / "none"), 403)
+
+    [output] = shown["outputs"]
+    assert (shown["because"], output["name"], output["nbytes"], output["state"]) == (None, "out", len(RIGHT), "here")
+    assert output["file_name"] == f"pi_{shown['batch_id']}_{valid}_{shown['canonical_instance_id']}_r0"
+    assert (tmp_path / "fetched").read_bytes() == RIGHT
+    assert not (tmp_path / "none").exists()
+
+    async with a_browser(server, OPERATOR) as grace:
+        for page in (f"/jobs/{valid}", f"/instances/{shown['canonical_instance_id']}"):
+            [link] = re.findall(r'href="(/[^"]+/outputs/out)"', (await grace.get(page))[1])
+        assert "it is open" in (await grace.get(f"/jobs/{unfinished}"))[1]
+        async with grace.http.get(f"{server.url.rstrip('/')}{link}", headers={"Range": "bytes=0-3"}) as response:
+            assert (response.status, await response.read()) == (206, RIGHT[:4])
+            assert response.headers["Content-Type"] == "application/octet-stream"
+            assert response.headers["Content-Disposition"].startswith('attachment; filename="out"')
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_one_command_collects_a_batch_and_says_what_is_missing(server: LiveServer, tmp_path: Path) -> None:
+    batch_id, valid, _ = await a_batch_with_one_result(server)
+    here, there = tmp_path / "here", tmp_path / "there"
+
+    first = json.loads((await collected(server, batch_id, here, "--json", through=False)).stdout)
+    other = json.loads((await collected(server, batch_id, there, "--json", through=True)).stdout)
+    again = await collected(server, batch_id, here, through=False)
+
+    assert {**first, "to": ""} == {**other, "to": ""}
+    assert (first["files"], first["nbytes"], first["fetched"], first["missing"]) == (1, len(RIGHT), 1, [])
+    assert [one["because"] for one in first["without_result"]] == ["it is open", "it is open"]
+    for folder in (here, there):
+        assert [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()] == [Path(str(valid)) / "out"]
+        assert (folder / str(valid) / "out").read_bytes() == RIGHT
+    assert again.stdout.startswith(
+        f"batch {batch_id}: 1 files of 1 jobs in {here}, 0 fetched, 1 there before; 2 without"
+    )
+
+    await asyncio.to_thread(run_the_page, server, tmp_path)
+
+    [stored] = server.project.upload_dir.rglob("*_r0")
+    stored.unlink()
+    for folder, through in ((tmp_path / "late", False), (tmp_path / "later", True)):
+        done = await collected(server, batch_id, folder, through=through)
+        assert (done.exit_code, done.stderr) == (1, "")
+        assert done.stdout.startswith(f"job {valid}, output out: no file {stored.name} of {len(RIGHT)} bytes")
+        assert "0 files of 1 jobs" in done.stdout and "1 MISSING" in done.stdout
+        assert not any(path.is_file() for path in folder.rglob("*"))

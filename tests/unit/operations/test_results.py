@@ -1,0 +1,224 @@
+"""Which files are a job's result, who may fetch them, and how a folder comes to have those of a batch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from domain.access import Right, Role
+from domain.dispatch import Upload
+from domain.errors import InvalidInputError, NotFoundError
+from domain.jobs import InstanceState, JobClass, JobState, Output
+from domain.units import BatchId, InstanceId, JobClassId, JobId, SubmitterId
+from domain.views import InstanceRow, JobRow
+from operations.access.who import Person
+from operations.api.outputs import file_headers, sees_results
+from operations.collecting import collect
+from operations.results import OutputState, Result, Results
+from tests.builders import a_job_class
+from transfer.upload_folder import UploadFolder
+
+OUTPUTS = (Output("out", 100), Output("log", 100, optional=True), Output("plot.png", 100))
+
+
+def an_instance(instance_id: int, state: InstanceState, *positions: int) -> InstanceRow:
+    uploads = tuple(Upload(f"pi_1_7_{instance_id}_r{n}", 4, "0" * 32) for n in positions)
+    more: dict[str, Any] = dict.fromkeys(
+        ("host_id", "app_version_id", "sent_at", "due_at", "reported_at", "est_runtime_s", "elapsed_s", "exit_status")
+    )
+    more |= {"reason": "", "because": "", "stderr": ""}
+    return InstanceRow(InstanceId(instance_id), JobId(7), state, 0, tight=False, uploads=uploads, **more)
+
+
+def a_job(state: JobState, *instances: InstanceRow, canonical: int | None = None, failure: str = "") -> JobRow:
+    found = None if canonical is None else InstanceId(canonical)
+    return JobRow(JobId(7), BatchId(1), JobClassId(3), state, "", failure, found, instances)
+
+
+class Known:
+    """One job and its class."""
+
+    def __init__(self, job: JobRow) -> None:
+        self._job = job
+
+    async def job(self, job_id: JobId) -> JobRow:
+        return self._job
+
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
+        return {one: a_job_class(job_class_id=one, outputs=OUTPUTS) for one in ids}
+
+
+async def result_of(job: JobRow, folder: Path) -> tuple[Results, Result]:
+    known = Known(job)
+    results = Results(known, known, UploadFolder(folder))
+    return results, await results.of(JobId(7))
+
+
+def bring(folder: Path, name: str, content: bytes = b"3.14") -> Path:
+    path = UploadFolder(folder).path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+async def test_a_result_is_what_the_canonical_instance_brought_by_the_names_of_the_batch(tmp_path: Path) -> None:
+    wrong = an_instance(11, InstanceState.INVALID, 0, 1, 2)
+    right = an_instance(12, InstanceState.VALID, 0, 2)
+    path = bring(tmp_path, "pi_1_7_12_r2")
+    bring(tmp_path, "pi_1_7_12_r0", b"cut")
+
+    results, result = await result_of(a_job(JobState.VALID, wrong, right, canonical=12), tmp_path)
+
+    assert [(one.name, one.upload and one.upload.name, one.state) for one in result.outputs] == [
+        ("out", "pi_1_7_12_r0", OutputState.GONE),
+        ("log", None, OutputState.NOT_BROUGHT),
+        ("plot.png", "pi_1_7_12_r2", OutputState.HERE),
+    ]
+    assert results.path(result, "plot.png") == path
+    for name, why in (
+        ("out", "no file pi_1_7_12_r0 of 4 bytes"),
+        ("log", "no output 'log' of job 7: it is optional"),
+        ("../out", "no output '../out' of job 7: it has out, log, plot.png"),
+        ("pi_1_7_12_r2", "no output 'pi_1_7_12_r2' of job 7"),
+    ):
+        with pytest.raises(NotFoundError) as caught:
+            results.path(result, name)
+        assert str(caught.value).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        (a_job(JobState.CANCELLED), "its batch was aborted"),
+        (a_job(JobState.FAILED, failure="too many errors"), "it failed: too many errors"),
+        (
+            a_job(JobState.OPEN, an_instance(1, InstanceState.REPORTED, 0), an_instance(2, InstanceState.UNSENT)),
+            "it is open, its instances are: 1 reported, 1 unsent",
+        ),
+    ],
+)
+async def test_a_job_without_a_result_says_why(job: JobRow, why: str, tmp_path: Path) -> None:
+    results, result = await result_of(job, tmp_path)
+
+    assert (result.because, result.outputs) == (why, ())
+    with pytest.raises(NotFoundError, match=f"^no result of job 7: {why}$"):
+        results.path(result, "out")
+
+
+@pytest.mark.parametrize(
+    ("role", "own", "sees"),
+    [
+        (Role.SUBMITTER, 1, True),
+        (Role.SUBMITTER, 2, False),
+        (Role.SUBMITTER, None, False),
+        (Role.VIEWER, None, True),
+        (Role.OPERATOR, None, True),
+    ],
+)
+def test_of_those_who_submit_only_the_submitter_sees_a_result(role: Role, own: int | None, sees: bool) -> None:
+    submitter = None if own is None else SubmitterId(own)
+    person = Person("sue", role, frozenset({Right.READ}), submitter_id=submitter)
+
+    assert sees_results(person, SubmitterId(1)) is sees
+
+
+def test_a_name_cannot_end_the_header_it_stands_in() -> None:
+    value = file_headers('a"; x=\r\n😀')["Content-Disposition"]
+
+    assert value.isascii() and value.isprintable()
+    assert value.count('"') == 2
+
+
+# ---------------------------------------------------------------- a batch in a folder
+
+
+class Shelf:
+    """Jobs with their files. `broken` are sent cut, `gone` not at all."""
+
+    def __init__(self, jobs: Mapping[int, Mapping[str, bytes] | None]) -> None:
+        self.held = jobs
+        self.broken: set[int] = set()
+        self.gone: set[int] = set()
+        self.fetched: list[tuple[int, str]] = []
+        self.forgotten = 0
+
+    async def batch(self, batch_id: int) -> Mapping[str, Any]:
+        return {"jobs_total": len(self.held) + self.forgotten, "jobs_validated": len(self.held)}
+
+    async def jobs(self, batch_id: int, *, after: int, limit: int) -> Sequence[Mapping[str, Any]]:
+        ids = sorted(one for one in self.held if one > after)[:limit]
+        return [{"job_id": one, "state": "open" if self.held[one] is None else "valid", "failure": ""} for one in ids]
+
+    async def result(self, job_id: int) -> Mapping[str, Any]:
+        files = self.held[job_id] or {}
+        return {
+            "outputs": [
+                {"name": name, "nbytes": len(text), "md5": hashlib.md5(text).hexdigest(), "state": "here"}
+                for name, text in files.items()
+            ]
+        }
+
+    async def fetch(self, job_id: int, name: str, to: Path) -> None:
+        if job_id in self.gone:
+            raise NotFoundError("file", name)
+        self.fetched.append((job_id, name))
+        text = (self.held[job_id] or {})[name]
+        to.write_bytes(text[:-1] if job_id in self.broken else text)
+
+
+def silent(done: int, total: int) -> None:
+    pass
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+async def test_each_valid_job_has_a_folder_and_a_second_run_fetches_what_is_new(tmp_path: Path) -> None:
+    shelf = Shelf({7: {"out": b"a", "log": b"bb"}, 8: None, 9: {"out": b"ccc"}})
+    await collect(shelf, 1, tmp_path, progress=silent)
+    shelf.held = {**shelf.held, 8: {"out": b"late"}}
+    shelf.fetched.clear()
+    (tmp_path / "9/out").write_bytes(b"c")
+
+    heard: list[tuple[int, int]] = []
+    done = await collect(shelf, 1, tmp_path, progress=lambda *told: heard.append(told))
+
+    assert files_in(tmp_path) == {"7/out": b"a", "7/log": b"bb", "8/out": b"late", "9/out": b"ccc"}
+    assert sorted(shelf.fetched) == [(8, "out"), (9, "out")]
+    assert (done.fetched, done.present, done.nbytes, done.valid) == (2, 2, 10, 3)
+    assert sorted(heard) == [(1, 3), (2, 3), (3, 3)]
+
+
+async def test_more_jobs_than_a_page_are_all_collected(tmp_path: Path) -> None:
+    done = await collect(Shelf({one: {} for one in range(1, 2501)}), 1, tmp_path, progress=silent)
+
+    assert (done.valid, done.listed) == (2500, 2500)
+
+
+async def test_a_file_that_is_not_as_recorded_is_told_and_nothing_is_left_of_it(tmp_path: Path) -> None:
+    shelf = Shelf({7: {"out": b"aaaa"}, 8: {"out": b"bbbb"}, 9: None})
+    shelf.broken.add(7)
+    shelf.gone.add(8)
+    shelf.forgotten = 2
+
+    told = (await collect(shelf, 1, tmp_path, progress=silent)).as_json()
+
+    assert files_in(tmp_path) == {}
+    [broken, gone] = cast(list[Any], told["missing"])
+    assert broken["job_id"] == 7 and "has 3 bytes" in broken["because"] and "recorded were 4 bytes" in broken["because"]
+    assert gone == {"job_id": 8, "name": "out", "because": "no file out"}
+    assert told["without_result"] == [{"job_id": 9, "state": "open", "because": "it is open"}]
+    assert (told["files"], told["jobs_forgotten"]) == (0, 2)
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/passwd", ".bashrc", ""])
+async def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"^outputs\.name: expected a file name"):
+        await collect(Shelf({7: {name: b"x"}}), 1, tmp_path / "to", progress=silent)
+
+    assert files_in(tmp_path) == {}
