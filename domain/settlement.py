@@ -127,6 +127,7 @@ class TailInstance:
     last_rpc_at: Instant = Instant(0.0)
     rpc_interval_s: Seconds | None = None
     ln_ratio: float = 0.0
+    timeout_at: Instant = Instant(0.0)
 
 
 @dataclass(frozen=True, slots=True)

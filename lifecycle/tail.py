@@ -21,6 +21,7 @@ from lifecycle.states import OUTSTANDING, USABLE, is_retry_cause
 
 LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) of one host (POLICY 9)
 LEAST_SURVIVAL = 1e-9  # further out the normal distribution has no digits left
+LOST = 0.05  # of all instances never come back (decision 36)
 SILENT_INTERVALS = 3.0  # a host is silent after so many of its intervals between calls,
 LEAST_SILENCE_S = DAY_S  # and a day at least (POLICY D10)
 STANDARD = NormalDist()
@@ -77,22 +78,28 @@ def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seco
     return Seconds(max(1.0, by_s) * math.exp(instance.ln_ratio))
 
 
-def rest_s(median_s: Seconds, elapsed_s: float) -> Seconds:
-    """How much longer an instance is likely to take (the median), given that it is not back after `elapsed_s`.
+def rest_s(median_s: Seconds, elapsed_s: float, timeout_s: float) -> Seconds:
+    """How much longer an instance is expected to take that is not back after `elapsed_s`; lost, until its time-out.
 
-    Turnaround is log-normal around `median_s` with log-sd 0.4: F^-1(1 - S(elapsed) / 2) - elapsed. The longer one
-    is overdue, the longer it is likely to take yet.
+    It is lost with the probability p = L / (L + (1 - L) S(elapsed)), where L are the LOST of all (Bayes), and is then
+    missed for `timeout_s` more. Else turnaround is log-normal around `median_s` with log-sd 0.4, and the rest has
+    the median F^-1(1 - S(elapsed) / 2) - elapsed. What is a little late is soon back; what is very late never is.
 
-    >>> round(rest_s(Seconds(3600.0), 0.0)), round(rest_s(Seconds(3600.0), 3600.0))
-    (3600, 1115)
+    >>> [round(rest_s(Seconds(3600.0), elapsed_s, 9000.0)) for elapsed_s in (0.0, 3600.0, 7200.0, 10800.0)]
+    [3870, 1866, 5441, 8567]
     """
-    if elapsed_s <= 0.0:
-        return Seconds(median_s)
-    z = math.log(elapsed_s / median_s) / LN_RATIO_SD
-    survival = STANDARD.cdf(-z)
+    late = max(0.0, elapsed_s) / median_s
+    survival = STANDARD.cdf(-math.log(late) / LN_RATIO_SD) if late > 0.0 else 1.0
     if survival < LEAST_SURVIVAL:
-        return Seconds(elapsed_s)  # overdue beyond all measure: as long again
-    return Seconds(max(0.0, median_s * math.exp(-LN_RATIO_SD * STANDARD.inv_cdf(survival / 2.0)) - elapsed_s))
+        return Seconds(timeout_s if timeout_s > 0.0 else elapsed_s)  # as long again, where no time-out ends it
+    lost = LOST / (LOST + (1.0 - LOST) * survival)
+    alive_s = max(0.0, median_s * math.exp(-LN_RATIO_SD * STANDARD.inv_cdf(survival / 2.0)) - late * median_s)
+    return Seconds((1.0 - lost) * alive_s + lost * max(alive_s, timeout_s))
+
+
+def _rest_s(instance: TailInstance, median_turnaround_s: Seconds | None, now: Instant) -> Seconds:
+    usual = usual_s(instance, median_turnaround_s)
+    return rest_s(usual, now - instance.sent_at, instance.timeout_at - now)
 
 
 def is_suspect(instance: TailInstance, now: Instant) -> bool:
@@ -121,10 +128,10 @@ def _open(job: TailJob) -> _Open:
 
 
 def job_rest_s(job: TailJob, *, median_turnaround_s: Seconds | None, now: Instant) -> Seconds:
-    """How long until as many instances as the job lacks are likely back; 0 when nothing is under way."""
+    """How long until as many instances as the job lacks are expected back; 0 when nothing is under way."""
     under_way = [one for one in job.instances if one.state is InstanceState.IN_PROGRESS]
     lacking = max(job.job_class.quorum, job.copies) - sum(one.state in USABLE for one in job.instances)
-    rests = sorted(rest_s(usual_s(one, median_turnaround_s), now - one.sent_at) for one in under_way)
+    rests = sorted(_rest_s(one, median_turnaround_s, now) for one in under_way)
     return rests[min(max(1, lacking), len(rests)) - 1] if rests else Seconds(0.0)
 
 
@@ -152,12 +159,12 @@ def tail_copy(
     if silent is not None:
         hours = (now - silent.last_rpc_at) / 3600.0
         return _copy(job, f"host {silent.host_id} has been silent for {hours:.1f} h with a tight due date")
-    longest_s = max(rest_s(usual_s(one, median_turnaround_s), now - one.sent_at) for one in look.under_way)
+    longest_s = max(_rest_s(one, median_turnaround_s, now) for one in look.under_way)
     if longest_s <= settings.tail_wait_factor * good_host_s:
         return None
     return _copy(
         job,
-        f"likely back in {longest_s:.0f} s, more than {settings.tail_wait_factor:g} times the "
+        f"expected in {longest_s:.0f} s, as it may be lost, more than {settings.tail_wait_factor:g} times the "
         f"{good_host_s:.0f} s a good host needs",
     )
 

@@ -64,6 +64,7 @@ class MemoryTails:
             stored.host.last_rpc_at,
             stored.rpc_interval_s,
             _ln_ratio(stored.havs.get(row.app_version_id), now, tight=row.tight),
+            row.timeout_at or Instant(0.0),
         )
 
     async def instances_wanted(self, batch_id: BatchId) -> int:

@@ -4,7 +4,7 @@
 --   due dates (tight or not), shrunk by two pseudo-samples of 0.
 SELECT
     instance.instance_id, instance.job_id, instance.state, instance.tight, instance.host_id, instance.app_version_id,
-    instance.sent_at, instance.est_runtime_s, host.last_rpc_at, host.rpc_interval_s,
+    instance.sent_at, instance.timeout_at, instance.est_runtime_s, host.last_rpc_at, host.rpc_interval_s,
     coalesce(
         CASE WHEN instance.tight THEN hav.tight_sum ELSE hav.relaxed_sum END * kept.weight
         / (CASE WHEN instance.tight THEN hav.tight_n ELSE hav.relaxed_n END * kept.weight + 2),

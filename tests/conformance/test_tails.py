@@ -90,7 +90,7 @@ async def test_a_copy_remembers_why_it_was_made_into_the_history(store: Store) -
     [copy] = await store.waiting.urgent([batch.batch_id], 9)
 
     because = (await store.insight.terms(copy.ready.instance_id)).copied_because
-    assert "silent for" in because or because.startswith("likely back in ")
+    assert "silent for" in because or because.startswith("expected in ")
     assert (await store.insight.terms(first.instance_id)).copied_because == ""
 
     await report(store, host, a_report(first, to_state=S.REPORTED))
@@ -177,6 +177,7 @@ async def test_a_tail_job_says_what_is_known_of_its_hosts(store: Store) -> None:
         NOW,
         None,
         ln_ratio=0.75,  # 3 / (2 + 2)
+        timeout_at=sent.timeout_at,
     )
     assert held == known
     assert [

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from domain.batches import BatchCounts, QoS
 from domain.jobs import InstanceState, JobState
@@ -138,12 +140,30 @@ def test_a_silent_host_with_a_tight_due_date_is_suspect_after_a_day_or_three_of_
     assert copy.because == "host 7 has been silent for 25.0 h with a tight due date"
 
 
-@pytest.mark.parametrize("elapsed_s", [0.0, 600.0, 3600.0, 36_000.0, 1e7])
-def test_what_is_overdue_is_likely_to_take_the_longer(elapsed_s: float) -> None:
-    rest = rest_s(Seconds(HOUR_S), elapsed_s)
-    assert rest >= 0.0
-    if elapsed_s > HOUR_S:
-        assert rest > rest_s(Seconds(HOUR_S), HOUR_S)
+@given(st.floats(0.0, 1e7), st.floats(1.0, 1e7), st.floats(0.0, 1e7))
+def test_the_rest_is_never_longer_than_until_the_time_out_or_as_long_as_it_usually_takes(
+    elapsed_s: float, median_s: float, timeout_s: float
+) -> None:
+    rest = rest_s(Seconds(median_s), elapsed_s, timeout_s)
+    assert 0.0 <= rest <= max(timeout_s, median_s, elapsed_s) * (1 + 1e-9)
+
+
+def test_what_is_a_little_late_is_soon_back_and_what_is_very_late_is_missed_until_its_time_out() -> None:
+    def rest_h(elapsed_h: float) -> float:
+        return rest_s(Seconds(HOUR_S), elapsed_h * HOUR_S, 24 * HOUR_S) / HOUR_S
+
+    assert rest_h(0.0) == pytest.approx(0.95 + 0.05 * 24.0)
+    assert rest_h(0.9) < 2.5
+    assert rest_h(1.5) > 4.0
+    assert rest_h(3.0) > 20.0
+    assert rest_h(1000.0) == 24.0
+
+
+def test_of_two_jobs_the_one_that_is_lost_by_all_signs_keeps_everybody_waiting_longer() -> None:
+    overdue = an_instance(sent_s=4 * HOUR_S, timeout_at=Instant(NOW + 10 * HOUR_S))
+    slow = an_instance(sent_s=HOUR_S, est_runtime_s=Seconds(6 * HOUR_S), timeout_at=Instant(NOW + 20 * HOUR_S))
+    rests = [job_rest_s(a_job(one), median_turnaround_s=None, now=NOW) for one in (overdue, slow)]
+    assert rests[0] > rests[1]
 
 
 def is_one(done: int, total: int, qos: QoS = QoS.LONG_DEADLINE) -> bool:
