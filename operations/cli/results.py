@@ -6,16 +6,17 @@ import asyncio
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from domain.clock import Clock
 from domain.errors import NotFoundError
 from domain.units import BatchId, JobId
 from operations.cli.context import Run, command
@@ -28,6 +29,10 @@ from transfer.upload_folder import UploadFolder
 
 SHOWN = 20  # missing files that are told one by one
 NAMED = 5  # jobs that are named with a reason
+TOO_OFTEN = 429
+WAITS = 60  # of one request, one after another
+
+T = TypeVar("T")
 
 
 @click.command("results")
@@ -48,11 +53,11 @@ async def results(run: Run, batch_id: int, folder: Path) -> None:
 
     async def here(store: PostgresStore) -> object:
         with _bar() as progress:
-            return (await collect(_Here(run, store), batch_id, folder, progress=progress)).as_json()
+            return (await collect(StoredResults(run, store), batch_id, folder, progress=progress)).as_json()
 
     async def there(client: Client) -> object:
         with _bar() as progress:
-            return (await collect(_There(client), batch_id, folder, progress=progress)).as_json()
+            return (await collect(ServerResults(client, run.clock), batch_id, folder, progress=progress)).as_json()
 
     done = await run.ask(here, there)
     run.show(done, in_words(done))
@@ -60,7 +65,7 @@ async def results(run: Run, batch_id: int, folder: Path) -> None:
         sys.exit(1)
 
 
-class _Here:
+class StoredResults:
     """Results of the project on this machine."""
 
     def __init__(self, run: Run, store: PostgresStore) -> None:
@@ -83,28 +88,41 @@ class _Here:
         await asyncio.to_thread(shutil.copyfile, path, to)
 
 
-class _There:
-    """Results behind a server."""
+class ServerResults:
+    """Results behind a server, asked no faster than it lets one address ask."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
+        self._clock = clock
 
     async def batch(self, batch_id: int) -> Document:
-        return await self._client.batch(batch_id)
+        return await self._patiently(lambda: self._client.batch(batch_id))
 
     async def jobs(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
-        return await self._client.jobs(batch_id, after=after, limit=limit)
+        return await self._patiently(lambda: self._client.jobs(batch_id, after=after, limit=limit))
 
     async def result(self, job_id: int) -> Document:
-        return await self._client.job_outputs(job_id)
+        return await self._patiently(lambda: self._client.job_outputs(job_id))
 
     async def fetch(self, job_id: int, name: str, to: Path) -> None:
         try:
-            await self._client.fetch_output(job_id, name, to)
+            await self._patiently(lambda: self._client.fetch_output(job_id, name, to))
         except ApiError as error:
             if error.status != 404:
                 raise
             raise NotFoundError("file", str(error).removeprefix("no file ")) from None
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What is answered; where the server says that this was too often, later. Raises ApiError."""
+        for _ in range(WAITS):
+            try:
+                return await ask()
+            except ApiError as error:
+                if error.status != TOO_OFTEN:
+                    raise
+                wait_s = error.retry_s
+            await self._clock.sleep(1.0 if wait_s is None else wait_s)
+        return await ask()
 
 
 @contextmanager
@@ -135,19 +153,19 @@ def in_words(done: Mapping[str, Any]) -> str:  # Any: a JSON document
     >>> one = {"batch_id": 1, "to": "out", "files": 3, "nbytes": 90, "fetched": 1, "present": 2, "missing": []}
     >>> two = {"jobs_validated": 2, "jobs_forgotten": 0, "without_result": [{"job_id": 4, "because": "it is open"}]}
     >>> in_words({**one, **two})
-    'batch 1: 3 files of 2 jobs in out, 1 fetched, 2 there before; 1 without a result: 1 it is open (4)'
+    'batch 1: 3 files of 2 jobs in out, 1 fetched, 2 there before; 1 job without a result: it is open (job 4)'
     """
     missing = [f"job {one['job_id']}, output {one['name']}: {one['because']}" for one in done["missing"]]
     if len(missing) > SHOWN:
         missing[SHOWN:] = [f"and {len(missing) - SHOWN} more"]
-    there = f"{done['files']} files of {done['jobs_validated']} jobs in {done['to']}"
+    there = f"{_count(done['files'], 'file')} of {_count(done['jobs_validated'], 'job')} in {done['to']}"
     line = f"batch {done['batch_id']}: {there}, {done['fetched']} fetched, {done['present']} there before"
     if done["missing"]:
         line += f", {len(done['missing'])} MISSING"
     if done["jobs_forgotten"]:
-        line += f"; {done['jobs_forgotten']} jobs are forgotten (muster purge)"
+        line += f"; {_count(done['jobs_forgotten'], 'job')} forgotten (muster purge)"
     if done["without_result"]:
-        line += f"; {len(done['without_result'])} without a result: {_reasons(done['without_result'])}"
+        line += f"; {_count(len(done['without_result']), 'job')} without a result: {_reasons(done['without_result'])}"
     return "\n".join([*missing, line])
 
 
@@ -155,13 +173,20 @@ def _reasons(jobs: Sequence[Mapping[str, Any]]) -> str:  # Any: a JSON document
     by_reason: dict[str, list[int]] = defaultdict(list)
     for job in jobs:
         by_reason[job["because"]].append(job["job_id"])
-    return ", ".join(f"{len(ids)} {because} ({_named(ids)})" for because, ids in by_reason.items())
+    return ", ".join(f"{because} ({_named(ids)})" for because, ids in by_reason.items())
 
 
 def _named(ids: Sequence[int]) -> str:
-    """Their numbers; of many, the first.
+    """Their numbers; of many, how many and the first.
 
-    >>> _named([4, 7]), _named([1, 2, 3, 4, 5, 6])
-    ('4, 7', '1, 2, 3, 4, 5, …')
+    >>> _named([4]), _named([4, 7]), _named([1, 2, 3, 4, 5, 6])
+    ('job 4', 'jobs 4, 7', '6 jobs: 1, 2, 3, 4, 5, …')
     """
-    return ", ".join([*map(str, ids[:NAMED]), *(["…"] if len(ids) > NAMED else [])])
+    first = ", ".join(map(str, ids[:NAMED]))
+    if len(ids) > NAMED:
+        return f"{len(ids)} jobs: {first}, …"
+    return f"{'job' if len(ids) == 1 else 'jobs'} {first}"
+
+
+def _count(number: int, one: str) -> str:
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"

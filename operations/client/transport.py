@@ -25,11 +25,15 @@ Json = dict[str, Any]  # Any: JSON
 
 
 class ApiError(MusterError):
-    """The server refused. `status` is the HTTP status, `problem` the problem document."""
+    """The server refused. `status` is the HTTP status, `problem` the problem document.
 
-    def __init__(self, status: int, problem: Mapping[str, object]) -> None:
+    `retry_s` is how long to wait where the server says so.
+    """
+
+    def __init__(self, status: int, problem: Mapping[str, object], retry_s: float | None = None) -> None:
         self.status = status
         self.problem = problem
+        self.retry_s = retry_s
         super().__init__(str(problem.get("detail") or problem.get("title") or f"HTTP status {status}"))
 
     @property
@@ -80,7 +84,7 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise UnreachableError(f"{self._url} does not answer: {str(error) or 'it took too long'}") from error
         if response.status >= 400:
-            raise ApiError(response.status, _document(content))
+            raise ApiError(response.status, _document(content), _retry_s(response))
         try:
             return msgspec.json.decode(content)
         except msgspec.DecodeError:
@@ -135,7 +139,7 @@ class Transport:
         try:
             async with self._opened().get(f"{self._url}/{path}", timeout=timeout) as response:
                 if response.status >= 400:
-                    raise ApiError(response.status, _document(await response.read()))
+                    raise ApiError(response.status, _document(await response.read()), _retry_s(response))
                 with to.open("wb") as file:
                     async for piece in response.content.iter_chunked(PIECE_BYTES):
                         nbytes += await asyncio.to_thread(file.write, piece)
@@ -170,6 +174,11 @@ def _query(query: Mapping[str, object] | None) -> str:
         if value is not None
     }
     return f"?{urlencode(given)}" if given else ""
+
+
+def _retry_s(response: aiohttp.ClientResponse) -> float | None:
+    said = response.headers.get("Retry-After", "")
+    return float(said) if said.isascii() and said.isdigit() else None
 
 
 def _document(content: bytes) -> dict[str, object]:

@@ -132,9 +132,10 @@ async def test_one_command_collects_a_batch_and_says_what_is_missing(server: Liv
     for folder in (here, there):
         assert [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()] == [Path(str(valid)) / "out"]
         assert (folder / str(valid) / "out").read_bytes() == RIGHT
-    assert again.stdout.startswith(
-        f"batch {batch_id}: 1 files of 1 jobs in {here}, 0 fetched, 1 there before; 2 without"
+    line = (
+        f"batch {batch_id}: 1 file of 1 job in {here}, 0 fetched, 1 there before; 2 jobs without a result: it is open"
     )
+    assert again.stdout.startswith(line)
 
     await asyncio.to_thread(run_the_page, server, tmp_path)
 
@@ -144,5 +145,5 @@ async def test_one_command_collects_a_batch_and_says_what_is_missing(server: Liv
         done = await collected(server, batch_id, folder, through=through)
         assert (done.exit_code, done.stderr) == (1, "")
         assert done.stdout.startswith(f"job {valid}, output out: no file {stored.name} of {len(RIGHT)} bytes")
-        assert "0 files of 1 jobs" in done.stdout and "1 MISSING" in done.stdout
+        assert "0 files of 1 job " in done.stdout and "1 MISSING" in done.stdout
         assert not any(path.is_file() for path in folder.rglob("*"))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from domain.access import Right, Role
 from domain.dispatch import Upload
@@ -17,9 +20,12 @@ from domain.units import BatchId, InstanceId, JobClassId, JobId, SubmitterId
 from domain.views import InstanceRow, JobRow
 from operations.access.who import Person
 from operations.api.outputs import file_headers, sees_results
+from operations.cli.results import ServerResults
+from operations.client import ApiError, Client, UnreachableError
 from operations.collecting import collect
 from operations.results import OutputState, Result, Results
 from tests.builders import a_job_class
+from tests.unit.operations.access.world import ForwardClock
 from transfer.upload_folder import UploadFolder
 
 OUTPUTS = (Output("out", 100), Output("log", 100, optional=True), Output("plot.png", 100))
@@ -220,5 +226,69 @@ async def test_a_file_that_is_not_as_recorded_is_told_and_nothing_is_left_of_it(
 async def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"^outputs\.name: expected a file name"):
         await collect(Shelf({7: {name: b"x"}}), 1, tmp_path / "to", progress=silent)
+
+    assert files_in(tmp_path) == {}
+
+
+# ---------------------------------------------------------------- through a server
+
+
+@asynccontextmanager
+async def answering(*answers: web.Response) -> AsyncIterator[Client]:
+    """A client of a server that gives these answers, one after another."""
+    left = iter(answers)
+
+    async def answer(request: web.Request) -> web.Response:
+        return next(left)
+
+    application = web.Application()
+    application.router.add_get("/{tail:.*}", answer)
+    async with TestServer(application) as server, Client(str(server.make_url("/")), "t") as client:
+        yield client
+
+
+def too_often() -> web.Response:
+    return web.Response(status=429, text="too many requests", headers={"Retry-After": "7"})
+
+
+async def test_a_server_that_is_asked_too_often_is_asked_later(tmp_path: Path) -> None:
+    clock = ForwardClock()
+    whole = web.Response(body=b"3.14")
+
+    async with answering(too_often(), too_often(), web.json_response({"outputs": []}), too_often(), whole) as client:
+        results = ServerResults(client, clock)
+        assert await results.result(7) == {"outputs": []}
+        await results.fetch(7, "out", tmp_path / "out")
+
+    assert clock.monotonic() == 21.0
+    assert (tmp_path / "out").read_bytes() == b"3.14"
+
+
+async def test_another_refusal_is_told_at_once_and_a_file_that_is_gone_as_such(tmp_path: Path) -> None:
+    forbidden = web.json_response({"detail": "not yours"}, status=403)
+    gone = web.json_response({"detail": "no file pi_1_7_12_r0"}, status=404)
+
+    async with answering(forbidden, gone) as client:
+        results = ServerResults(client, ForwardClock())
+        with pytest.raises(ApiError, match=r"^not yours$"):
+            await results.result(7)
+        with pytest.raises(NotFoundError, match=r"^no file pi_1_7_12_r0$"):
+            await results.fetch(7, "out", tmp_path / "out")
+
+
+async def test_of_a_file_that_breaks_off_nothing_is_left(tmp_path: Path) -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "100"})
+        await response.prepare(request)
+        await response.write(b"3.14")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    application = web.Application()
+    application.router.add_get("/{tail:.*}", cut)
+    async with TestServer(application) as server, Client(str(server.make_url("/")), "t") as client:
+        with pytest.raises(UnreachableError):
+            await client.fetch_output(7, "out", tmp_path / "out")
 
     assert files_in(tmp_path) == {}
