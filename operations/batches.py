@@ -18,8 +18,9 @@ from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError
 from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
+from jobs.job_stream import Progress
 from jobs.spec import BatchSpec, parse_batch, with_rows
-from jobs.submission import CheckedBatch, Progress, SubmissionPorts, checked, write
+from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
 from operations.forecasts.shown import preview_as_json, risk_of
 from operations.inputs import InputFolder
 from operations.ordering.importance import NewDeadline, set_importance

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -33,7 +32,6 @@ from operations.access.door import AccessDoor
 from operations.accounts import AccountKeys
 from operations.api.files import Files
 from operations.api.progress import ProgressHub
-from operations.api.reading import MAX_BODY_BYTES
 from operations.api.routes import Api
 from operations.batches import Batches
 from operations.catalogue import CatalogueCache
@@ -47,6 +45,7 @@ from operations.entrance.hosts import HostLimit
 from operations.entrance.newcomers import Newcomers
 from operations.metrics.board import Board, OwnBoard
 from operations.metrics.build import BackgroundStatus, WorkerStatus
+from operations.mounting import mounted, path_of
 from operations.pauses import ClockCheck, NodePauses
 from operations.project import Project
 from operations.pulse import BackgroundPulse, PulseTeller, WorkerPulse
@@ -219,24 +218,6 @@ def _transfer(
         settings=lambda: catalogue.catalogue().settings,
         clock=clock,
     )
-
-
-def path_of(master_url: str) -> str:
-    """What the master URL has behind its port, without the slash at its end."""
-    return urlsplit(master_url).path.rstrip("/")
-
-
-def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], master_url: str) -> web.Application:
-    """The routes below the path of the master URL, and what else is there by its place: the API and the pages."""
-    prefix = path_of(master_url)
-    # The root application's limit holds for the API too; everything else reads its body piece by piece.
-    application = web.Application(client_max_size=MAX_BODY_BYTES)
-    application.add_routes(
-        [web.RouteDef(route.method, prefix + route.path, route.handler, route.kwargs) for route in routes]
-    )
-    for place, part in parts.items():
-        application.add_subapp(prefix + place, part)
-    return application
 
 
 @asynccontextmanager

@@ -4,8 +4,7 @@
 2 the groups in order, in passes                      passes.py
 3 the row of checks, the gate and the due date        verdict.py, once per class and request
 4 slots until the wish is covered                     each with the checks of a single job
-5 refusals counted, and noted in the array
-Nothing but the array it is given is changed.
+5 refusals counted, and noted in the array            nothing else is changed
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ DRAWS_LOOKED_AT = 1024  # slots that are not for newcomers, per request; SLOTS_L
 def choose(asking: Asking, array: JobArray, walk: Walk | None = None) -> Choice:
     """Jobs for the host from the array, which loses their slots, with a due date for each.
 
-    The cost depends on the number of groups, not of slots, and only on as many as are looked at until the
-    wish is covered. A group that nothing was taken from and that was refused for every wanted processor type
-    is noted in the array. `walk`: one that is watched while it goes (scheduler/watching.py).
+    The cost depends on the groups, not on slots, that are looked at until the wish is covered. A group that nothing was
+    taken from and that was refused for every wanted type is noted in the array. `walk`: one that is watched as it goes.
     """
     if ANONYMOUS in asking.host.platforms:
         detail = "the client runs its user's own programs (platform 'anonymous'), this project sends none for them"

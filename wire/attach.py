@@ -6,9 +6,9 @@ All of these are answered with HTTP status 200, errors too.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 from domain.errors import InvalidInputError
-from wire.messages import ProjectConfig
 from wire.text import escape
 
 ERROR_PROJECT_DOWN = -183
@@ -21,6 +21,16 @@ LOCAL_REVISION = 1
 
 # The client reads the page line by line, 255 characters each.
 MAX_SCHEDULER_URL_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectConfig:
+    """What a client is told of a project before it is attached."""
+
+    name: str
+    master_url: str
+    min_password_length: int
+    platforms: tuple[str, ...]
 
 
 def encode_project_config(config: ProjectConfig) -> bytes:

@@ -293,14 +293,3 @@ class UploadReply:
     status: int
     message: str = ""
     file_size: int | None = None
-
-
-# ------------------------------------------------------------------ web RPCs of the attach flow
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectConfig:
-    name: str
-    master_url: str
-    min_password_length: int
-    platforms: tuple[str, ...]

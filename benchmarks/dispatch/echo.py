@@ -14,7 +14,7 @@ import uvloop
 from aiohttp import web
 from lxml import etree
 
-from operations.compose import mounted
+from operations.mounting import mounted
 from operations.worker import SHUTDOWN_S
 from scheduler.handler import CONTENT_TYPE
 

@@ -16,7 +16,7 @@ from rich.progress import Progress as Bar
 from domain.access import Act
 from domain.settings import Settings
 from domain.units import BatchId, JobId, later
-from jobs.submission import Progress
+from jobs.job_stream import Progress
 from operations.batches import Batches, read_batch_file
 from operations.cli.context import Run, command, field_as_text, lines_of, user
 from operations.cli.inputs import brought

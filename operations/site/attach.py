@@ -17,7 +17,6 @@ from operations.accounts import AccountKeys, add_volunteer, checked_email, passw
 from operations.catalogue import CatalogueCache
 from operations.ports import VolunteerRecord, Volunteers
 from wire import attach
-from wire.messages import ProjectConfig
 
 PASSWORD_HASH = re.compile(r"[0-9a-f]{32}")
 
@@ -47,7 +46,7 @@ class AttachFlow:
         catalogue = self._catalogue.catalogue()
         project = catalogue.settings.project
         platforms = {version.platform for versions in catalogue.current.values() for version in versions}
-        config = ProjectConfig(project.name, project.url, project.min_password_length, tuple(sorted(platforms)))
+        config = attach.ProjectConfig(project.name, project.url, project.min_password_length, tuple(sorted(platforms)))
         return _xml(attach.encode_project_config(config))
 
     async def lookup_account(self, request: web.Request) -> web.Response:

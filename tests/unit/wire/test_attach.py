@@ -9,7 +9,6 @@ import pytest
 from domain.errors import InvalidInputError
 from tests.unit.wire import captured
 from wire import attach
-from wire.messages import ProjectConfig
 
 
 def without_prolog(document: bytes) -> bytes:
@@ -17,7 +16,7 @@ def without_prolog(document: bytes) -> bytes:
 
 
 def test_a_project_config_is_what_clients_have_understood() -> None:
-    config = ProjectConfig("Fake Project", "http://127.0.0.1:18123/proj/", 6, ("x86_64-pc-linux-gnu",))
+    config = attach.ProjectConfig("Fake Project", "http://127.0.0.1:18123/proj/", 6, ("x86_64-pc-linux-gnu",))
 
     assert without_prolog(attach.encode_project_config(config)) == without_prolog(captured.reply(1))
 

@@ -22,7 +22,7 @@ from operations.access.door import VOLUNTEER_COOKIE
 from operations.access.sign_in import hash_of
 from operations.accounts import AccountKeys, add_volunteer, password_matches
 from operations.catalogue import CatalogueCache
-from operations.compose import mounted
+from operations.mounting import mounted
 from operations.site.build import PLACE, build_site
 from operations.site.words import OUTCOME_WORDS, WORDS
 from tests.builders import NOW
