@@ -105,7 +105,7 @@ class LifecycleSettings:
         high=10,
     )
     tail_first_fraction: float = knob(
-        1.0, "share of those instances within which jobs get their first copy (decision 36)", low=0, high=1
+        0.8, "share of those instances within which jobs get their first copy (decision 36)", low=0, high=1
     )
     tail_wait_factor: float = knob(
         0.0, "a last job is copied when it takes so many times a good host's time (decision 34)", low=0

@@ -99,7 +99,7 @@ async def test_every_group_a_host_is_refused_has_its_sentence(store: Store) -> N
     assert "job needs 1000000000000000 bytes of RAM, host offers" in groups[0]["looks"][-1]["why"]
     assert groups[2]["given"] > 0
     words = host_in_words(await explain(store).host(host.host_id))
-    assert "memory: job needs" in words and "too_slow: host needs" in words
+    assert "memory: job needs" in words and "too_slow: job allows 60 s, and every host is given 3600 s" in words
 
 
 async def test_a_host_without_a_version_is_told_so(store: Store) -> None:
