@@ -49,10 +49,11 @@ REFUSED = {
 CSV = "command_line,count\n1,2\n2,1\n"
 WITH_CSV = 'app = "pi"\nqos = "throughput"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est = 1e9\ndelay_bound_s = 86400\n'
 
-# The first is so that no draw decides what is explained, long after workers know of it.
+# The first two are so that no draw decides what is explained, long after workers know of it.
 # In this order on a new project; {folder} holds the files. What is wrong is to be told alike, too.
 STEPS = """
 setting set scheduler.afap_first_fraction 1
+setting set scheduler.urgent_share_fraction 1
 app add pi
 app add pi
 app set pi --friendly-name Digits --adaptive-copies 2
