@@ -39,7 +39,7 @@ class Pace:
     def __init__(self, beside_s: float) -> None:
         self._beside_s = beside_s
         self._begun_at: list[float] = []  # of the groups under way, on the loop's clock
-        self._alarm: asyncio.TimerHandle | None = None
+        self._will_look = False
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
@@ -56,9 +56,14 @@ class Pace:
         if not self._begun_at:
             return False
         loop = asyncio.get_running_loop()
-        now, until = loop.time(), self._begun_at[-1] + self._beside_s
-        if now >= until:
+        until = self._begun_at[-1] + self._beside_s
+        if loop.time() >= until:
             return False
-        if self._alarm is None or self._alarm.when() <= now:
-            self._alarm = loop.call_at(until, look_again)
+        if not self._will_look:
+            self._will_look = True
+            loop.call_at(until, self._look, look_again)
         return True
+
+    def _look(self, look_again: Callable[[], None]) -> None:
+        self._will_look = False  # loops may call a little too early: then it is set once more
+        look_again()

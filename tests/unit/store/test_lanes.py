@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import cast
 
+import uvloop
+
 from store.group import Grouped
 from store.sessions import Session
 
@@ -92,3 +94,21 @@ async def test_nobody_waits_longer_for_a_group_that_is_stuck() -> None:
     work.gate.set()
     await asyncio.gather(*asked)
     await grouped.close()
+
+
+def test_it_is_looked_at_again_on_the_loop_that_workers_run_on() -> None:
+    """Its timers of less than a millisecond are calls of the next turn, and know no time."""
+
+    async def asked_for() -> list[int]:
+        work = Work()
+        grouped = Grouped("", work, in_transaction=False, most=9, lanes=2, beside_s=0.0004, connect=stand)
+        asked = [await first_group(grouped, work)]
+        for number in range(1, 6):
+            asked += [asyncio.create_task(grouped.ask(number)), asyncio.create_task(grouped.ask(-number))]
+            await at_rest()
+        work.gate.set()
+        answers = await asyncio.gather(*asked)
+        await grouped.close()
+        return answers
+
+    assert uvloop.run(asked_for()) == [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5]
