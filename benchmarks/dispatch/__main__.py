@@ -106,7 +106,8 @@ async def _run(
             why = repeat.void_because
             say(
                 f"  echo {repeat.echo_requests_per_s:,.0f}/s, dispatch {repeat.requests_per_s:,.0f}/s"
-                f" ({repeat.ratio_to_echo:.3f}), p99 {repeat.p99_ms:.1f} ms{', void: ' if why else ''}{why}"
+                f" ({repeat.ratio_to_echo:.3f}), p99 {repeat.p99_ms:.1f} ms"
+                f"{f', {repeat.failed:.0f} requests failed' if repeat.failed else ''}{', void: ' if why else ''}{why}"
             )
             if sum(not repeat.void_because for repeat in repeats) == options.repeats:
                 break
