@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from domain.access import Act
 from domain.settings import Settings
 from domain.units import BatchId, JobId, later
-from jobs.job_stream import Progress
 from operations.batches import Batches, read_batch_file
 from operations.cli.context import Run, command, field_as_text, lines_of, user
 from operations.cli.inputs import brought
+from operations.cli.progress import bar_of
 from operations.cli.results import results
 from operations.client import Client
 from operations.forecasts.words import preview_in_words
@@ -63,7 +59,7 @@ async def submit(run: Run, file: Path, preview: bool) -> None:
         batches = batches_of(run, store)
         if preview:
             return {"forecast": await batches.preview(values, folder=file.parent)}
-        with _bar() as progress:
+        with bar_of("jobs written", least=PROGRESS_FROM_JOBS) as progress:
             return await batches.submit_and_preview(values, folder=file.parent, progress=progress)
 
     async def there(client: Client) -> object:
@@ -72,28 +68,6 @@ async def submit(run: Run, file: Path, preview: bool) -> None:
 
     done = await run.ask(here, there)
     run.show(done, preview_in_words(done["forecast"]) if preview else _submitted(done))
-
-
-@contextmanager
-def _bar() -> Iterator[Progress]:
-    """How many jobs are written, on a terminal."""
-    console = Console(stderr=True)
-    bar = Bar(
-        TextColumn("jobs written"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,  # elsewhere it would leave an empty line
-    )
-    task = bar.add_task("jobs", visible=False)
-
-    def progress(written: int, total: int) -> None:
-        bar.update(task, completed=written, total=total, visible=total >= PROGRESS_FROM_JOBS)
-
-    with bar:
-        yield progress
 
 
 def _submitted(done: Mapping[str, Any]) -> str:

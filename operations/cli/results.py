@@ -6,22 +6,19 @@ import asyncio
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from domain.clock import Clock
 from domain.errors import NotFoundError
 from domain.units import BatchId, JobId
 from operations.cli.context import Run, command
+from operations.cli.progress import bar_of
 from operations.client import ApiError, Client
-from operations.collecting import Document, Progress, collect
+from operations.collecting import Document, collect
 from operations.results import Results, result_as_json
 from operations.show import job_as_json
 from store.postgres import PostgresStore
@@ -52,11 +49,11 @@ async def results(run: Run, batch_id: int, folder: Path) -> None:
     """
 
     async def here(store: PostgresStore) -> object:
-        with _bar() as progress:
+        with bar_of("results") as progress:
             return (await collect(StoredResults(run, store), batch_id, folder, progress=progress)).as_json()
 
     async def there(client: Client) -> object:
-        with _bar() as progress:
+        with bar_of("results") as progress:
             return (await collect(ServerResults(client, run.clock), batch_id, folder, progress=progress)).as_json()
 
     done = await run.ask(here, there)
@@ -123,28 +120,6 @@ class ServerResults:
                 wait_s = error.retry_s
             await self._clock.sleep(1.0 if wait_s is None else wait_s)
         return await ask()
-
-
-@contextmanager
-def _bar() -> Iterator[Progress]:
-    """How many jobs' results are there, on a terminal."""
-    console = Console(stderr=True)
-    bar = Bar(
-        TextColumn("results"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,  # elsewhere it would leave an empty line
-    )
-    task = bar.add_task("jobs")
-
-    def progress(done: int, total: int) -> None:
-        bar.update(task, completed=done, total=max(done, total))
-
-    with bar:
-        yield progress
 
 
 def in_words(done: Mapping[str, Any]) -> str:  # Any: a JSON document

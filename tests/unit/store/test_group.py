@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import cast
 
 from domain.errors import UnavailableError
 from store.group import Grouped
 from store.pool import Connection
 from store.sessions import Session
+from tests.unit.store.standing import stand
 
 
 class AwayDatabase:
@@ -23,23 +23,6 @@ class AwayDatabase:
         self.tries += 1
         await self.gate.wait()
         raise UnavailableError("the database is away")
-
-
-class Standing:
-    """A connection on which nothing ever happens."""
-
-    def is_closed(self) -> bool:
-        return False
-
-    def terminate(self) -> None:
-        pass
-
-    async def close(self, *, timeout: float) -> None:
-        pass
-
-
-async def stand(dsn: str) -> Session:
-    return cast("Session", Standing())
 
 
 async def doubled(connection: Connection, asks: Sequence[int]) -> list[int]:

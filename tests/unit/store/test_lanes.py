@@ -4,29 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import cast
 
 import uvloop
 
 from store.group import Grouped
 from store.sessions import Session
-
-
-class Standing:
-    """A connection on which nothing ever happens."""
-
-    def is_closed(self) -> bool:
-        return False
-
-    def terminate(self) -> None:
-        pass
-
-    async def close(self, *, timeout: float) -> None:
-        pass
-
-
-async def stand(dsn: str) -> Session:
-    return cast("Session", Standing())
+from tests.unit.store.standing import stand
 
 
 class Work:
