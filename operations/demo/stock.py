@@ -19,7 +19,7 @@ PREFERENCES = """<global_preferences><run_on_batteries>1</run_on_batteries><run_
 <disk_max_used_pct>100</disk_max_used_pct><disk_min_free_gb>0.1</disk_min_free_gb>
 </global_preferences>
 """
-STOP_S = 10.0
+STOP_S = 5.0
 
 
 class StockVolunteer:
