@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 APP = "primes"
-FPOPS_EST = 3e9  # 3 s on a host of 1 Gflop/s
+FPOPS_EST = 2e9  # 2 s on a host of 1 Gflop/s
 FIRST = 1_000_000
 LENGTH = 50_000
 
