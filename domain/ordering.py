@@ -154,6 +154,14 @@ class Breakdown:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class PlaceInOrder:
+    """Where a batch stands among all `of` active ones, 1 = first."""
+
+    place: int
+    of: int
+
+
 def total_of(points: Iterable[float]) -> float:
     """The sum of points in their order, rounded after each: what every total is by definition.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import LeafUsage, StoredGrant, WindowUsage
-from domain.ordering import ServiceLevel
+from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.units import AccountId, BatchId, Instant, Seconds
 from store import order_rows, rows
 from store.pool import Connection, Database
@@ -67,6 +67,10 @@ class PostgresOrderingRules:
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
         return [row["batch_id"] for row in await self._database.fetch("batches_in_order", limit)]
+
+    async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
+        found = await self._database.fetch("places_of_batches", list(batch_ids))
+        return {row["batch_id"]: PlaceInOrder(row["place"], row["active"]) for row in found}
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
         found = {

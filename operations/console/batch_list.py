@@ -16,6 +16,7 @@ from domain.listings import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from domain.units import BatchId, Instant
 from operations.console.bars import Bar, bar_of
 from operations.console.desk import Desk
+from operations.console.places import Standing, because, standings
 from operations.console.rendering import Page
 from operations.forecasts.shown import risk_of
 from operations.names import checked_text
@@ -27,13 +28,12 @@ SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "their order", Batch
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """A line of the list. `place` is its place in the order, where that is known; `why` what decided it."""
+    """A line of the list. `at_risk` says by how much; `standing` is its place in the order."""
 
     listed: ListedBatch
     bar: Bar
     at_risk: str | None
-    why: str | None
-    place: int | None
+    standing: Standing
 
     @property
     def batch(self) -> Batch:
@@ -99,11 +99,9 @@ def cursor_of(batch: Batch, number: int) -> str:
 def rows_of(
     found: Sequence[ListedBatch],
     last: Mapping[BatchId, ForecastRecord],
-    records: Mapping[BatchId, Mapping[str, object]],
-    *,
-    first_place: int | None,
+    standing: Mapping[BatchId, Standing],
 ) -> list[BatchRow]:
-    """Lines of the list; `first_place` is the first one's place in the order, None where it is not sorted by it."""
+    """Lines of the list."""
     return [
         BatchRow(
             one,
@@ -114,28 +112,10 @@ def rows_of(
                 one.batch.counts.in_progress,
             ),
             risk_of(one.batch, last.get(one.batch.batch_id)),
-            why_of(records.get(one.batch.batch_id)),
-            None if first_place is None else first_place + number,
+            standing.get(one.batch.batch_id, Standing()),
         )
-        for number, one in enumerate(found)
+        for one in found
     ]
-
-
-def why_of(record: Mapping[str, object] | None) -> str | None:
-    """What decided a batch's place most: its policy and weightiest term.
-
-    >>> terms = [{"name": "age", "points": 3.0}, {"name": "size", "points": -5.0}]
-    >>> why_of({"policy": "multifactor", "components": terms})
-    'multifactor: size'
-    """
-    if record is None:
-        return None
-    parts = record.get("components")
-    terms = [one for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
-    weightiest = max(terms, key=lambda one: abs(float(one.get("points") or 0.0)), default=None)
-    if weightiest is None or not weightiest.get("points"):
-        return str(record.get("policy", ""))
-    return f"{record.get('policy')}: {weightiest['name']}"
 
 
 class BatchListPage:
@@ -152,16 +132,14 @@ class BatchListPage:
         asked = asked_of(query, self._desk.catalogue)
         found = list(await store.listings.batches(asked.choice, asked.sort, after=asked.after, limit=PER_PAGE + 1))
         more, found = len(found) > PER_PAGE, found[:PER_PAGE]
-        ids = [one.batch.batch_id for one in found]
-        dated = [
-            one.batch.batch_id for one in found if one.batch.deadline_at is not None and one.batch.ended_at is None
-        ]
+        active = [one.batch for one in found if one.batch.ended_at is None]
+        dated = [one.batch_id for one in active if one.deadline_at is not None]
         last = await store.forecasts.last(dated) if dated else {}
-        records = await store.ordering_rules.breakdowns(ids) if ids else {}
-        in_order = asked.sort is BatchSort.QUEUE and asked.choice == BatchChoice(state=asked.choice.state)
+        standing = await standings(store.ordering_rules, [one.batch_id for one in active])
         kept = {key: query[key] for key in ("q", "state", "qos", "app", "sort") if query.get(key)}
         values: dict[str, object] = {
-            "rows": rows_of(found, last, records, first_place=asked.number + 1 if in_order else None),
+            "rows": rows_of(found, last, standing),
+            "because": lambda row: because(row.standing.breakdown, self._desk.clock.now()),
             "query": kept,
             "sorts": [(sort.value, name) for sort, name in SORTS.items()],
             "states": [state.value for state in BatchState],

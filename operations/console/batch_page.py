@@ -18,6 +18,7 @@ from operations.api.bodies import whole_number
 from operations.console.bars import bar_of
 from operations.console.batch_charts import fan_chart
 from operations.console.desk import LARGEST_ID, Desk, hosts_asked, id_of
+from operations.console.places import sentence, standings
 from operations.console.rendering import Crumb, Page
 from operations.explain.service import Explain
 from operations.forecasts.service import ForecastViews
@@ -56,6 +57,7 @@ class BatchPage:
         account = await store.views.account_name(batch.account_id)
         ahead = await store.insight.work_ahead(batch_id)
         classes = await store.views.classes_of_batch(batch_id)
+        standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
         last = shown["forecasts"][-1] if shown["forecasts"] else None
         person, counts = person_of(request), batch.counts
         values: dict[str, object] = {
@@ -70,6 +72,8 @@ class BatchPage:
             "submitter": submitter,
             "account": account,
             "ahead": ahead,
+            "standing": standing,
+            "stands": sentence(standing, self._desk.clock.now()),
             "classes": classes,
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "levels": [level.value for level in ServiceLevel],
@@ -95,10 +99,12 @@ class BatchPage:
         """What holds it back: the decision run dry for the hosts that called last."""
         batch_id = BatchId(id_of(request))
         shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
+        standing = (await standings(self._desk.store.ordering_rules, [batch_id]))[batch_id]
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
-        page = Page("batch_why.html", "What holds it back", "batches", crumbs, {"shown": shown, "name": name})
-        return self._desk.show(request, page)
+        stands = sentence(standing, self._desk.clock.now())
+        values = {"shown": shown, "name": name, "standing": standing, "stands": stands}
+        return self._desk.show(request, Page("batch_why.html", "What holds it back", "batches", crumbs, values))
 
     async def jobs(self, request: web.Request) -> web.Response:
         """Its jobs by id, those in one state, or those with an instance that waits."""

@@ -50,6 +50,18 @@ def length(seconds: float | None) -> str:
     return f"{days:.1f} d" if days < 10 else f"{number(days)} d"
 
 
+def span_unit(seconds: float) -> tuple[str, float]:
+    """The unit in which lengths up to this one are drawn on an axis, and its seconds.
+
+    >>> span_unit(90.0), span_unit(7000.0), span_unit(2e5)
+    (('seconds', 1.0), ('minutes', 60.0), ('days', 86400.0))
+    """
+    for unit, most, s in (("seconds", 120.0, 1.0), ("minutes", 7200.0, 60.0), ("hours", 172_800.0, 3600.0)):
+        if seconds < most:
+            return unit, s
+    return "days", 86400.0
+
+
 def relative(at: float, now: float) -> str:
     """How far away an instant is.
 

@@ -16,7 +16,8 @@ from operations.access.who import admit
 from operations.api.bodies import whole_number
 from operations.console.charts import Chart, bars, colour
 from operations.console.desk import LARGEST_ID, Desk, fields_of, reason_of, typed
-from operations.console.moments import number
+from operations.console.moments import number, plural, relative, span_unit, stamp
+from operations.console.places import because, instant_of, rule_of, term, total, total_name
 from operations.console.rendering import Crumb, Page
 from operations.ordering.knobs import KEYS, Changes, ordering_changes, weights_in_force
 from operations.ordering.priorities import Priorities
@@ -32,39 +33,26 @@ OWN = "ordering.policy"
 
 def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> Chart | None:
     """What each term gives each batch, stacked; None where no policy gives points."""
-    terms: dict[str, None] = {}
-    for one in breakdowns:
-        for part in one.components:
-            if part.points:
-                terms.setdefault(part.name)
-    shown = [one for one in breakdowns if any(part.points for part in one.components)]
-    if not terms or not shown:
+    shown = [one for one in breakdowns if instant_of(one) is None and any(part.points for part in one.components)]
+    terms = list(dict.fromkeys(part.name for one in shown for part in one.components if part.points))
+    if not shown:
         return None
-    labels = [names.get(one.batch_id, f"#{one.batch_id}") for one in shown]
-
-    given = {term: [_points(one, term) for one in shown] for term in terms}
-    bases = {term: _base(values) for term, values in given.items()}
-
-    def points(one: Breakdown, term: str) -> float:
-        return _points(one, term) - bases[term]
-
-    def called(term: str) -> str:
-        return f"{term}, less the greatest" if bases[term] else term
-
+    labels = _labels(shown, names)
     return Chart(
         "contributions",
         "What each term contributes",
-        f"The first {len(shown)} batches in their order, the first on top; points by term, more goes first.",
-        ("batch", *map(called, terms), "total"),
+        f"The first {plural(len(shown), 'batch', 'batches')} in their order, the first on top; "
+        "points by term, more goes first.",
+        ("batch", *terms, "total"),
         [
-            (label, *(number(points(one, term), 1) for term in terms), number(one.total, 1))
+            (label, *(number(_points(one, term), 1) for term in terms), number(one.total, 1))
             for label, one in zip(labels, shown, strict=True)
         ],
         [
             bars(
-                called(term),
-                [round(points(one, term), 4) for one in reversed(shown)],
-                list(reversed(labels)),
+                term,
+                [round(_points(one, term), 4) for one in reversed(shown)],
+                labels[::-1],
                 colour(place),
                 orientation="h",
                 hovertemplate="%{x:,.1f}",
@@ -82,18 +70,49 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
     )
 
 
+def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
+    """The time each batch is ordered by; None where the policy gives points."""
+    timed = [(one, at) for one in breakdowns if (at := instant_of(one)) is not None]
+    if not timed:
+        return None
+    shown = [one for one, _ in timed]
+    labels, what = _labels(shown, names), total_name(shown)
+    unit, unit_s = span_unit(max(abs(at - now) for _, at in timed))
+    away = [round((at - now) / unit_s, 4) for _, at in timed]
+    return Chart(
+        "contributions",
+        what,
+        f"The first {plural(len(shown), 'batch', 'batches')} in their order, the first on top; the earliest goes "
+        "first.",
+        ("batch", what.lower(), "instant"),
+        [(label, relative(at, now), stamp(at)) for label, (_, at) in zip(labels, timed, strict=True)],
+        [
+            bars(
+                what.lower(),
+                away[::-1],
+                labels[::-1],
+                colour(0),
+                orientation="h",
+                hovertemplate=f"%{{x:,.1f}} {unit} from now",
+            )
+        ],
+        {
+            "hovermode": "y unified",
+            "showlegend": False,
+            "xaxis": {"title": {"text": f"{unit} from now"}},
+            "yaxis": {"type": "category"},
+            "bargap": 0.3,
+        },
+        height=max(200, 90 + 26 * len(shown)),
+    )
+
+
+def _labels(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> list[str]:
+    return [names.get(one.batch_id, f"#{one.batch_id}") for one in breakdowns]
+
+
 def _points(one: Breakdown, term: str) -> float:
     return sum(part.points for part in one.components if part.name == term)
-
-
-def _base(points: Sequence[float]) -> float:
-    """What is taken off a term of all batches so that their differences are seen: instants are all alike large.
-
-    >>> _base([-1000.0, -1001.0]), _base([3.0, 0.0, -5.0])
-    (-1000.0, 0.0)
-    """
-    most, least = max(points), min(points)
-    return most if most * least > 0 and most - least < 0.1 * min(abs(most), abs(least)) else 0.0
 
 
 def shares_chart(rows: Sequence[ShareRow]) -> Chart | None:
@@ -162,7 +181,8 @@ class OrderingPages:
         names = await self._names([one.batch_id for one in found.breakdowns])
         tree = await self._sharing.show()
         settings = self._desk.catalogue.settings
-        charts = {"order": contributions_chart(found.breakdowns, names), "shares": shares_chart(tree)}
+        order = contributions_chart(found.breakdowns, names) or instants_chart(found.breakdowns, names, now)
+        charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
             "found": found,
             "one": batch_id,
@@ -171,6 +191,13 @@ class OrderingPages:
             "charts": charts,
             "weights": weights_in_force(settings),
             "policy": settings.ordering.policy,
+            "rule": rule_of(settings.ordering.policy),
+            "total_name": total_name(found.breakdowns),
+            "total": lambda one: total(one, now),
+            "because": lambda one: because(one, now),
+            "term": term,
+            "timed": lambda one: instant_of(one) is not None,
+            "points": any(instant_of(one) is None for one in found.breakdowns),
             "policies": sorted(POLICIES),
             "grants": [grant_as_json(name, grant, now) for name, grant in (await self._rules.grants()).items()],
             "limits": [limit_as_json(limit) for limit in await self._rules.limits()],

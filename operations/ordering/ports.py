@@ -7,7 +7,7 @@ from typing import Protocol
 
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import LeafUsage, StoredGrant, WindowUsage
-from domain.ordering import ServiceLevel
+from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.units import AccountId, BatchId, Instant, Seconds
 
 
@@ -56,6 +56,10 @@ class OrderingRules(Protocol):
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
         """The first active batches in their order."""
+        ...
+
+    async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
+        """Where they stand among all active batches; no entry for one that is not active."""
         ...
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:

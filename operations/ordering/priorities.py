@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.ordered_work import OrderingView, Reference
-from domain.ordering import Breakdown
+from domain.ordering import Breakdown, PlaceInOrder
 from domain.settings import Settings
 from domain.units import DAY_S, BatchId, Instant
 from jobs.ordering.look import Look, look
@@ -43,11 +43,15 @@ class PriorityStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Batches in their order with the reasons of the last ordering; `unordered` wait for their first."""
+    """Batches in their order with the reasons of the last ordering; `unordered` wait for their first.
+
+    `places` has no entry for a batch that is over.
+    """
 
     breakdowns: Sequence[Breakdown]
     records: Sequence[dict[str, object]]
     unordered: Sequence[BatchId] = ()
+    places: Mapping[BatchId, PlaceInOrder] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +88,16 @@ class Priorities:
         unordered."""
         rules = self._store.ordering_rules
         ids = [batch_id] if batch_id is not None else list(await rules.in_order(limit))
-        records = await rules.breakdowns(ids)
+        records, places = await asyncio.gather(rules.breakdowns(ids), rules.places(ids))
         if batch_id is not None and batch_id not in records:
             await self._store.views.batch(batch_id)
             raise NotFoundError("ordering yet of batch", batch_id)
         known = [one for one in ids if one in records]
         return Shown(
             [breakdown_of(records[one]) for one in known],
-            [{"place": ids.index(one) + 1 if batch_id is None else None, **records[one]} for one in known],
+            [{"place": places[one].place if one in places else None, **records[one]} for one in known],
             [one for one in ids if one not in records],
+            places,
         )
 
     async def preview(self, changes: Changes, *, limit: int = 50) -> OrderPreview:

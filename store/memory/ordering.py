@@ -22,7 +22,7 @@ from domain.ordered_work import (
     StoredGrant,
     WindowUsage,
 )
-from domain.ordering import Request, ServiceLevel
+from domain.ordering import PlaceInOrder, Request, ServiceLevel
 from domain.units import AccountId, BatchId, FlopPerSecond, Instant, Seconds
 from domain.usage import DecayedUsage
 from store.memory.order_book import OrderBook, correct_logical_times, limit_key, ordered_batch
@@ -196,6 +196,11 @@ class MemoryOrderingRules:
     async def in_order(self, limit: int) -> Sequence[BatchId]:
         active = [batch for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE]
         return [batch.batch_id for batch in sorted(active, key=lambda one: one.order)[:limit]]
+
+    async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
+        ordered = list(await self.in_order(len(self._work.batches)))
+        known = {batch_id: PlaceInOrder(place, len(ordered)) for place, batch_id in enumerate(ordered, start=1)}
+        return {batch_id: known[batch_id] for batch_id in sorted(batch_ids) if batch_id in known}
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
         known = self._book.breakdowns

@@ -22,7 +22,7 @@ from domain.ordered_work import (
     StoredGrant,
     WindowUsage,
 )
-from domain.ordering import QueueClock, Request, ServiceLevel
+from domain.ordering import PlaceInOrder, QueueClock, Request, ServiceLevel
 from domain.units import AccountId, AppId, BatchId, Instant, Seconds, SubmitterId, later
 from domain.usage import Amounts, DecayedUsage
 from tests.builders import NOW, a_job_class
@@ -160,6 +160,8 @@ async def test_batches_move_where_they_are_told(store: Store) -> None:
         (first.batch_id, 1, 5.0, None),
     ]
     assert list(await store.ordering_rules.in_order(1)) == [second.batch_id]
+    places = await store.ordering_rules.places([first.batch_id, second.batch_id, BatchId(99)])
+    assert places == {first.batch_id: PlaceInOrder(2, 2), second.batch_id: PlaceInOrder(1, 2)}
 
 
 async def test_a_held_batch_is_not_drawn_from_until_it_is_let_go(store: Store) -> None:

@@ -194,6 +194,7 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_breakdowns": {"batch_breakdown_pkey"},
     "list_breakdowns": {"batch_breakdown_pkey"},
     "batches_in_order": {"batch_in_order"},
+    "places_of_batches": {"batch_in_order"},
     "set_service": {"batch_pkey"},
     "set_deadline": {"batch_pkey"},
     "ended_batch_to_correct": {"batch_pkey", "batch_count_pkey", "job_class_by_batch", "batch_order_pkey"},

@@ -11,7 +11,7 @@ from domain.apps import CPU
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.listings import BatchPlace, BatchSort, ProcessReport
-from domain.ordering import Breakdown, Contribution
+from domain.ordering import Breakdown, Contribution, PlaceInOrder
 from domain.ranking import CutPoints
 from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant
@@ -20,9 +20,10 @@ from operations.console.batch_charts import fan_chart
 from operations.console.batch_forms import batch_of
 from operations.console.batch_list import asked_of, cursor_of, place_of
 from operations.console.charts import Chart
-from operations.console.ordering_page import contributions_chart
+from operations.console.ordering_page import contributions_chart, instants_chart
 from operations.console.overview import codes_of, duties_of, errors_of, partitions_of, rates_chart, rates_of
 from operations.console.percentiles import distribution
+from operations.console.places import Standing, sentence, total_name
 from operations.console.settings_pages import rows_of
 from operations.console.simulate import asked_of as simulation_of
 from operations.console.simulate import ends_chart, in_order, makespan_chart
@@ -169,17 +170,63 @@ def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
     assert distribution(CutPoints(AppId(9), CPU, NOW, 0, (), ()), catalogue) is None
 
 
-def test_contributions_alike_large_are_told_by_their_differences() -> None:
-    def one(batch: int, end: float, age: float) -> Breakdown:
-        parts = [("logical end time", -end), ("age", age)]
-        components = tuple(Contribution(name, "own", None, "", None, None, 1.0, points) for name, points in parts)
-        return Breakdown(BatchId(batch), "mixed", NOW, 0, age - end, components)
+def points(name: str, of: float) -> Contribution:
+    return Contribution(name, "own", of, "", of, None, 1.0, of)
 
-    chart = contributions_chart([one(1, 1e9, 5.0), one(2, 1e9 + 60.0, 2.0)], {1: "rush"})
+
+def ordered(batch: int, policy: str, *components: Contribution, tier: int = 0) -> Breakdown:
+    total = sum(one.points for one in components)
+    return Breakdown(BatchId(batch), policy, NOW, tier, total, components)
+
+
+def ending(batch: int, after_s: float, tier: int = 0) -> Breakdown:
+    """A batch that logically ends so many seconds from now."""
+    at = NOW + after_s
+    end = Contribution("logical end time", "logical end time", at, "instant", at, None, -1.0, -at)
+    return ordered(batch, "logical_time", end, tier=tier)
+
+
+def test_points_are_stacked_by_term() -> None:
+    found = [ordered(1, "mixed", points("age", 5.0), points("size", -1.0)), ordered(2, "mixed", points("age", 2.0))]
+
+    chart = contributions_chart(found, {1: "rush"})
 
     assert chart is not None
-    assert chart.columns == ("batch", "logical end time, less the greatest", "age", "total")
-    assert [row[:3] for row in chart.rows] == [("rush", "0.0", "5.0"), ("#2", "-60.0", "2.0")]
+    assert chart.columns == ("batch", "age", "size", "total")
+    assert chart.rows == [("rush", "5.0", "-1.0", "4.0"), ("#2", "2.0", "0.0", "2.0")]
+    assert instants_chart(found, {}, NOW) is None
+
+
+def test_times_that_batches_are_ordered_by_are_told_from_now() -> None:
+    found = [ending(1, -3600.0), ending(2, 3 * 3600.0)]
+
+    chart = instants_chart(found, {1: "rush"}, NOW)
+
+    assert chart is not None
+    assert [row[:2] for row in chart.rows] == [("rush", "60 min ago"), ("#2", "in 3.0 h")]
+    drawn = json.loads(chart.document)
+    assert (drawn["traces"][0]["x"], drawn["layout"]["xaxis"]["title"]["text"]) == ([3.0, -1.0], "hours from now")
+    assert contributions_chart(found, {}) is None
+    assert total_name(found) == "Logical end"
+
+
+def test_a_place_is_told_with_its_reason_and_the_tiers_before_it() -> None:
+    told = {
+        ending(
+            1, 7200.0, tier=2
+        ): "Logical end in 2.0 h; the batch that would end first, had each the whole pool in its "
+        "turn, goes first. Tier 2: every batch of a smaller tier goes before it.",
+        ordered(
+            1, "components", *(points(name, of) for name, of in (("a", 1.0), ("b", -9.0), ("c", 3.0)))
+        ): "-5.0 points: b -9.0, c +3.0 and 1 more; the batch with the most points goes first.",
+        ordered(
+            1, "equal_access"
+        ): "0.0 points, no term gives any; the batch whose submitter holds the least work goes first.",
+        None: "It waits for its first ordering, which comes within a minute.",
+    }
+
+    for breakdown, words in told.items():
+        assert sentence(Standing(PlaceInOrder(1, 2), breakdown), NOW).striptags() == words
 
 
 def test_the_worker_that_met_most_hosts_tells_why_nobody_can_run_something() -> None:
