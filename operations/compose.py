@@ -52,6 +52,7 @@ from operations.pulse import BackgroundPulse, PulseTeller, WorkerPulse
 from operations.relaxing import RELAX_EVERY_S, GateRelaxer
 from operations.request_ids import PageCounters, RequestIds
 from operations.results import Results
+from operations.simulations.runs import SimulationRuns
 from operations.site.attach import AttachFlow
 from operations.site.build import PLACE, build_site
 from scheduler.service import Ports as SchedulerPorts
@@ -168,17 +169,19 @@ async def build_worker(
         ]
         batches = Batches(store, files.downloads, clock)
         results = Results(store.views, store.waiting, UploadFolder(project.upload_dir))
+        runs = SimulationRuns(store.simulations, clock)
         api = Api(
             store,
             batches,
             Files(store.applications, files.downloads, project, clock, max_bytes=Settings().files.max_input_bytes),
             results,
+            runs,
             account_keys,
             door,
             clock,
             settings=lambda: catalogue.catalogue().settings,
         )
-        console = build_console(store, catalogue, batches, results, door, clock)
+        console = build_console(store, catalogue, batches, results, runs, door, clock)
         parts = {"/api/v1": api.application(), "/console": console, PLACE: site.application}
         application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
         figures = WorkerPulse(counters, fed.array, fed.report, catalogue, clock)

@@ -39,7 +39,7 @@ class PostgresProcessReports:
 
 
 class PostgresSimulations:
-    """Satisfies the console's Simulations."""
+    """Satisfies operations' Simulations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -12,11 +12,12 @@ from jobs.ordering.ports import OrderedWork
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
 from jobs.reserving.ports import RedundantWork, ReservedWork
 from operations.access.ports import AccessStore
-from operations.console.ports import Listings, ProcessReports, Simulations
+from operations.console.ports import Listings, ProcessReports
 from operations.entrance.newcomers import Arrivals
 from operations.ordering.ports import OrderingRules
 from operations.ports import Applications, History, Insight, People, SettingStore, Views, Volunteers
 from operations.relaxing import GateNotes
+from operations.simulations.ports import Simulations
 from operations.site.ports import Belongings
 from scheduler.ports import Ledger
 from transfer.ports import UnneededFiles, UploadRecords

@@ -106,6 +106,7 @@ class BatchesApi:
                 status=201,
                 errors=(404, 409),
                 headers=(IDEMPOTENCY,),
+                leads_to="batch",
                 most_bytes=MAX_BODY_BYTES,
             ),
             Route(

@@ -105,7 +105,10 @@ def _responses(route: Route[Any, Any], schema_of: dict[int, Json]) -> Json:
         content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     else:
         content = {"application/json": {"schema": schema_of[id(route.reply)]}}
-    responses: Json = {str(route.status): {"description": HTTPStatus(route.status).phrase, "content": content}}
+    right: Json = {"description": HTTPStatus(route.status).phrase, "content": content}
+    if route.leads_to:
+        right["headers"] = {"Location": {"description": "Where it is shown.", "schema": {"type": "string"}}}
+    responses: Json = {str(route.status): right}
     for status in sorted({*ALWAYS, *route.errors}):
         responses[str(status)] = {"$ref": f"#/components/responses/{_named(status)}"}
     return responses

@@ -36,11 +36,13 @@ from operations.api.reading import MAX_BODY_BYTES
 from operations.api.serving import Table
 from operations.api.settings import SettingsApi
 from operations.api.sharing import SharingApi
+from operations.api.simulations import SimulationsApi
 from operations.api.strangers import Strangers
 from operations.batches import Batches
 from operations.explain.service import Explain
 from operations.forecasts.service import ForecastViews
 from operations.results import Results
+from operations.simulations.runs import SimulationRuns
 from store.postgres import PostgresStore
 
 OPEN = frozenset({"/", "/openapi.json", "/try.js", "/try.css"})  # whoever looks at how to use the API needs no token
@@ -55,6 +57,7 @@ class Api:
         batches: Batches,
         files: Files,
         results: Results,
+        runs: SimulationRuns,
         keys: AccountKeys,
         door: AccessDoor,
         clock: Clock,
@@ -76,6 +79,7 @@ class Api:
                 *ExplainingApi(Explain(store, clock)).routes(),
                 *ArrayApi(store.process_reports, clock).routes(),
                 *SettingsApi(store, clock).routes(),
+                *SimulationsApi(store, runs, clock).routes(),
                 *OrderingApi(store, clock).routes(),
                 *SharingApi(store, clock).routes(),
                 *AccountsApi(store.people, store.volunteers, keys, clock).routes(),

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import structlog
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
 from domain.access import Act, Right
@@ -47,9 +47,18 @@ class Table:
                 return answer
             if route.right is not Right.READ:
                 await self._note(route, ask, answer)
-            return reply(answer, status=route.status)
+            made = reply(answer, status=route.status)
+            if route.leads_to:
+                made.headers[hdrs.LOCATION] = self._address(request, route.leads_to, answer)
+            return made
 
         return handle
+
+    def _address(self, request: web.Request, name: str, answer: Mapping[str, object]) -> str:
+        """Where the route of that name shows what was made; the names in its path are keys of the answer."""
+        [route] = [one for one in self.routes if one.name == name]
+        path = request.app.router[name].url_for(**{key: str(answer[key]) for key in route.in_path})
+        return str(path)
 
     async def _note(self, route: Route[Any, Any], ask: Ask[Any, Any], answer: object) -> None:
         """What was done is done: a database that went away meanwhile does not make it undone."""

@@ -65,6 +65,7 @@ class Route(Generic[Params, Body]):
     open_params: bool = False  # the handler reads the query itself, too
     headers: tuple[tuple[str, str], ...] = ()  # of the request: name and meaning
     raw: bool = False  # the handler answers by itself
+    leads_to: str = ""  # the name of the route that shows what was made
     most_bytes: int = 4 * 1024 * 1024  # of a JSON body
 
     @property

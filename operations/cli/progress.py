@@ -1,4 +1,4 @@
-"""A bar on the terminal while something long is done job by job."""
+"""A bar on the terminal while something long is done."""
 
 from __future__ import annotations
 
@@ -6,8 +6,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bar
+
+
+@contextmanager
+def share_bar(what: str) -> Iterator[Callable[[float], None]]:
+    """Which share of something is done, from 0 to 1; no bar off a terminal."""
+    console = Console(stderr=True)
+    columns = TextColumn(what), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda done: bar.update(task, completed=done)
 
 
 @contextmanager

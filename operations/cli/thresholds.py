@@ -8,19 +8,30 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
-from domain.errors import InvalidInputError
-from operations.cli.context import NotThroughServerError, Run, as_text, command, to_json, user
+from domain.errors import InvalidInputError, MusterError
+from domain.simulations import SimulationState
+from domain.units import Seconds
+from operations.cli.context import Run, Server, as_text, command, to_json, user
+from operations.cli.progress import share_bar
 from operations.cli.settings import parsed
 from operations.cli.simulate import run_cases
+from operations.client import Client
 from operations.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
-from operations.thresholds.replay import MOST_HOSTS, SOME_DAYS, SOME_HOSTS, replay
+from operations.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, replay
+from operations.thresholds.replayed import Replayed
 from operations.thresholds.service import Thresholds
 from operations.thresholds.shown import preview_as_json, preview_as_text, replayed_in_words, thresholds_as_text
 from simulator.report import table_of
 from simulator.text_charts import charts_of
 from store.postgres import PostgresStore
 
+ASK_EVERY_S = Seconds(1.0)
+
 CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
+
+
+class SimulationEndedError(MusterError):
+    """A simulation on a server ended without a result."""
 
 
 @click.group()
@@ -39,14 +50,22 @@ async def show(run: Run) -> None:
 @thresholds.command("preview")
 @CHANGES
 @click.option("--simulate", "simulates", is_flag=True, help="Simulate the project as it is and as it would be.")
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Simulations of each side.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=SOME_SEEDS, show_default=True, help="Simulations of each side."
+)
 @click.option(
     "--hosts", type=click.IntRange(1, MOST_HOSTS), default=SOME_HOSTS, show_default=True, help="Simulated, at most."
 )
 @click.option(
-    "--days", type=click.FloatRange(0.0, 365.0, min_open=True), default=SOME_DAYS, show_default=True, help="Simulated."
+    "--days",
+    type=click.FloatRange(0.0, MOST_DAYS, min_open=True),
+    default=SOME_DAYS,
+    show_default=True,
+    help="Simulated.",
 )
-@click.option("--processes", type=click.IntRange(min=1), default=None, help="At a time; one per CPU by default.")
+@click.option(
+    "--processes", type=click.IntRange(min=1), default=None, help="At a time; one per CPU by default, one on a server."
+)
 @command
 async def preview(
     run: Run, values: tuple[str, ...], simulates: bool, seeds: int, hosts: int, days: float, processes: int | None
@@ -55,15 +74,18 @@ async def preview(
 
     With --simulate every threshold may be tried: the hosts that called lately, as they were measured, and the batches
     that wait now are simulated with the thresholds as they are and as they would be. docs/operating.md says what that
-    assumes.
+    assumes. A server simulates in the background, after what clients ask it for, one simulation at a time; interrupting
+    the command stops it.
     """
-    if simulates and run.server is not None:
-        raise NotThroughServerError(
-            "--simulate does not go through a server: it takes minutes of every CPU; "
-            "compare rules at the console, or run this on the project's own machine"
-        )
     if simulates:
-        await _simulated(run, changes_given(values), seeds=seeds, hosts=hosts, days=days, processes=processes)
+        changes = changes_given(values)
+        if run.server is None:
+            found = await _simulated_here(run, changes, seeds=seeds, hosts=hosts, days=days, processes=processes)
+        elif processes is not None:
+            raise InvalidInputError("--processes", "none with --server: it simulates in one process", processes)
+        else:
+            found = await _simulated_there(run, run.server, changes, seeds=seeds, hosts=hosts, days=days)
+        _show(run, found)
         return
     changes = changes_given(values, FORESEEN)
 
@@ -74,11 +96,36 @@ async def preview(
     run.show(found, preview_as_text(found))
 
 
-async def _simulated(run: Run, changes: Changes, *, seeds: int, hosts: int, days: float, processes: int | None) -> None:
+async def _simulated_here(
+    run: Run, changes: Changes, *, seeds: int, hosts: int, days: float, processes: int | None
+) -> Replayed:
     async with run.store() as store:
         prepared = await replay(store, run.clock, changes, seeds=range(1, seeds + 1), most_hosts=hosts, days=days)
     ran = await asyncio.to_thread(run_cases, prepared.cases, processes=processes)
-    found = prepared.replayed(ran)
+    return prepared.replayed(ran)
+
+
+async def _simulated_there(
+    run: Run, server: Server, changes: Changes, *, seeds: int, hosts: int, days: float
+) -> Replayed:
+    """In the background of the server; what is interrupted here is stopped there."""
+    async with Client(server.url, server.token) as client:
+        found = await client.simulate_thresholds(changes, seeds=seeds, hosts=hosts, days=days)
+        with share_bar("simulated") as progress:
+            try:
+                while found["state"] == SimulationState.RUNNING:
+                    progress(found["done_fraction"])
+                    await run.clock.sleep(ASK_EVERY_S)
+                    found = await client.simulation(found["simulation_id"])
+            except asyncio.CancelledError:
+                await client.cancel_simulation(found["simulation_id"])
+                raise
+    if found["result"] is None:
+        raise SimulationEndedError(found["failure"] or f"the simulation is {found['state']}: ask again")
+    return Replayed.read(found["result"])
+
+
+def _show(run: Run, found: Replayed) -> None:
     if run.as_json:
         click.echo(to_json(found.as_json()))
         return

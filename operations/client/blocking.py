@@ -126,6 +126,20 @@ class SyncClient(BlockingWork):
         """Change thresholds, with who and why in the audit trail; what was changed, from what to what."""
         return self._runner.run(self._client.set_thresholds(values, why=why, by=by))
 
+    def simulate_thresholds(
+        self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
+    ) -> shapes.SimulationShown:
+        """Begin to simulate the project as it is and with these thresholds; `simulation` says how far that is."""
+        return self._runner.run(self._client.simulate_thresholds(values, seeds=seeds, hosts=hosts, days=days))
+
+    def simulation(self, simulation_id: int) -> shapes.SimulationShown:
+        """How far a simulation is, and what it came to."""
+        return self._runner.run(self._client.simulation(simulation_id))
+
+    def cancel_simulation(self, simulation_id: int) -> shapes.SimulationShown:
+        """Stop a simulation; one that is over stays as it is."""
+        return self._runner.run(self._client.cancel_simulation(simulation_id))
+
     def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
         """Accounts by id."""
         return self._runner.run(self._client.accounts(limit=limit))

@@ -55,6 +55,24 @@ class Administration(Transport):
         changed: list[shapes.ChangeMade] = (await self._call("PUT", "thresholds", body))["changed"]
         return changed
 
+    async def simulate_thresholds(
+        self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
+    ) -> shapes.SimulationShown:
+        """Begin to simulate the project as it is and with these thresholds; `simulation` says how far that is."""
+        body = {"values": values, "seeds": seeds, "hosts": hosts, "days": days}
+        found: shapes.SimulationShown = await self._call("POST", "thresholds/simulations", body)
+        return found
+
+    async def simulation(self, simulation_id: int) -> shapes.SimulationShown:
+        """How far a simulation is, and what it came to."""
+        found: shapes.SimulationShown = await self._call("GET", f"simulations/{simulation_id}")
+        return found
+
+    async def cancel_simulation(self, simulation_id: int) -> shapes.SimulationShown:
+        """Stop a simulation; one that is over stays as it is."""
+        found: shapes.SimulationShown = await self._call("POST", f"simulations/{simulation_id}/cancel")
+        return found
+
     async def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
         """Accounts by id."""
         return await self._list("accounts", "accounts", limit=limit)

@@ -26,9 +26,9 @@ from operations.console.percentiles import PercentilePages
 from operations.console.rendering import Renderer
 from operations.console.settings_pages import SettingPages
 from operations.console.simulate import SimulatePages
-from operations.console.simulation_runs import SimulationRuns
 from operations.console.work_pages import WorkPages
 from operations.results import Results
+from operations.simulations.runs import SimulationRuns
 from store.postgres import PostgresStore
 
 MOST_FORM_BYTES = 1_000_000
@@ -39,15 +39,15 @@ def build_console(
     source: CatalogueSource,
     batches: Batches,
     results: Results,
+    runs: SimulationRuns,
     door: AccessDoor,
     clock: Clock,
 ) -> web.Application:
-    """All its pages. Its root is below the path of the master URL."""
+    """All its pages. Its root is below the path of the master URL. Closing it ends `runs`."""
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
     desk = Desk(store, source, clock, door, renderer)
-    runs = SimulationRuns(store.simulations, clock)
     pages = (
         OverviewPage(desk),
         BatchForms(desk, batches),  # before the list's pages: batches/new is no number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,8 +17,8 @@ from operations.console.charts import Chart, bars, colour, line
 from operations.console.desk import Desk, Fields, fields_of, id_of, number_of
 from operations.console.moments import length, number, percent
 from operations.console.rendering import Crumb, Page
-from operations.console.simulation import DEFAULT_RULES, MOST_SEEDS, Asked, scenarios
-from operations.console.simulation_runs import SimulationRuns
+from operations.simulations.rules import DEFAULT_RULES, MOST_SEEDS, Asked, checked, scenarios
+from operations.simulations.runs import SimulationRuns
 from simulator.fitted_hosts import FITTED
 from simulator.run import RULES
 from simulator.scenario import SHIPPED
@@ -193,7 +194,8 @@ class SimulatePages:
         fields = await fields_of(request)
         rules = [str(rule) for rule in (await request.post()).getall("rules", [])]
         try:
-            simulation_id = await self._runs.start(asked_of(fields, rules), who=person.name)
+            work = await asyncio.to_thread(checked, asked_of(fields, rules))
+            simulation_id = await self._runs.start(work, who=person.name)
         except MusterError as error:
             return await self._form(request, fields, rules, error)
         await self._desk.door.note(request, "simulate", f"simulation {simulation_id}", scenario=fields.get("scenario"))

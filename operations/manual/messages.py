@@ -35,7 +35,8 @@ class Unasked:
 def routes_of_the_api() -> tuple[Route[Any, Any], ...]:
     """Every route, served by nothing."""
     nothing = cast(Any, Unasked())  # Any: stands for whatever a route would ask
-    return Api(nothing, nothing, nothing, nothing, nothing, nothing, SystemClock(), settings=Settings).table.routes
+    made = Api(nothing, nothing, nothing, nothing, nothing, nothing, nothing, SystemClock(), settings=Settings)
+    return made.table.routes
 
 
 def messages_page(document: Json) -> str:

@@ -58,28 +58,25 @@ class RecentStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
-    """The project as a scenario. `hosts` of the `active` computers are simulated, with `jobs` of the `jobs_open` jobs
-    of `batches` waiting batches."""
+class Sample:
+    """What is simulated of a project: `hosts` of the `hosts_active` computers, with `jobs` of the `jobs_open` jobs of
+    `batches` waiting batches."""
 
-    scenario: FileScenario
-    catalogue: Catalogue
     read_at: Instant
     hosts: int
-    active: int
+    hosts_active: int
     batches: int
     jobs: int
     jobs_open: int
 
-    def as_json(self) -> dict[str, object]:
-        return {
-            "read_at": self.read_at,
-            "hosts": self.hosts,
-            "hosts_active": self.active,
-            "batches": self.batches,
-            "jobs": self.jobs,
-            "jobs_open": self.jobs_open,
-        }
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The project as a scenario."""
+
+    scenario: FileScenario
+    catalogue: Catalogue
+    sample: Sample
 
 
 async def recent_project(store: RecentStore, clock: Clock, *, most_hosts: int, days: float) -> Recent:
@@ -123,12 +120,14 @@ async def recent_project(store: RecentStore, clock: Clock, *, most_hosts: int, d
     return Recent(
         scenario.with_batches([*_to_learn(hosts, usual, catalogue), *plans]),
         catalogue,
-        now,
-        len(hosts),
-        sample.active,
-        len(plans),
-        sum(plan.jobs for plan in plans),
-        sum(one.batch.counts.jobs_open for one in waiting),
+        Sample(
+            now,
+            len(hosts),
+            sample.active,
+            len(plans),
+            sum(plan.jobs for plan in plans),
+            sum(one.batch.counts.jobs_open for one in waiting),
+        ),
     )
 
 

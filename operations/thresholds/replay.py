@@ -7,30 +7,34 @@ to is compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.clock import Clock
 from domain.settings import Settings
+from operations.simulations.rules import as_result
 from operations.thresholds.keys import Changes, with_changes
-from operations.thresholds.recent import MOST_HOSTS, Recent, RecentStore, recent_project
+from operations.thresholds.recent import MOST_HOSTS, Recent, RecentStore, Sample, recent_project
+from operations.thresholds.replayed import CHANGED, NOW, Change, Replayed
 from simulator.report import Comparison
 from simulator.run import RULE, Case, Ran
 from simulator.sweep import compared
 
-NOW, CHANGED = "as it is", "as changed"
+SOME_SEEDS = 3
 SOME_HOSTS = 500
 SOME_DAYS = 14.0
+MOST_DAYS = 365.0
 
-__all__ = ["MOST_HOSTS", "SOME_DAYS", "SOME_HOSTS", "Replay", "Replayed", "replay"]
+__all__ = ["MOST_DAYS", "MOST_HOSTS", "SOME_DAYS", "SOME_HOSTS", "SOME_SEEDS", "Replay", "replay"]
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What is to be run: `cases`, those of the project as it is first."""
+    """What is to be run: `cases`, those of the project as it is first. Satisfies operations.simulations.runs.Work."""
 
-    recent: Recent
-    changes: tuple[tuple[str, object, object], ...]  # key, from, to
+    asked: Mapping[str, object]
+    sample: Sample
+    changes: tuple[Change, ...]
     now: tuple[Case, ...]
     changed: tuple[Case, ...]
 
@@ -40,32 +44,18 @@ class Replay:
 
     def replayed(self, ran: Sequence[Ran]) -> Replayed:
         """What the cases, run in their order, came to."""
+        return Replayed.of(self.sample, self.changes, self._compared(ran))
+
+    def result(self, ran: Sequence[Ran]) -> dict[str, object]:
+        """The same for a page, and whole as `replayed`."""
+        return {**as_result(self._compared(ran)), "replayed": self.replayed(ran).as_document()}
+
+    def _compared(self, ran: Sequence[Ran]) -> Comparison:
         ran_now, ran_changed = ran[: len(self.now)], ran[len(self.now) :]
         sides = {NOW: compared(self.now, ran_now), CHANGED: compared(self.changed, ran_changed)}
         figures = {name: next(iter(side.rules.values())) for name, side in sides.items()}
         ends = {name: one for name, side in sides.items() for one in side.ends.values()}
-        return Replayed(self.recent, self.changes, Comparison("recent", len(self.now), figures, ends))
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """Both sides' figures, medians over seeds."""
-
-    recent: Recent
-    changes: tuple[tuple[str, object, object], ...]
-    comparison: Comparison
-
-    def as_json(self) -> dict[str, object]:
-        """`now` and `changed` have the figures of `muster simulate`."""
-        rules = self.comparison.as_json()["rules"]
-        assert isinstance(rules, dict)
-        return {
-            "changes": [{"key": key, "from": before, "to": after} for key, before, after in self.changes],
-            "population": self.recent.as_json(),
-            "seeds": self.comparison.seeds,
-            "now": rules[NOW],
-            "changed": rules[CHANGED],
-        }
+        return Comparison(self.cases[0].scenario.name, len(self.now), figures, ends)
 
 
 async def replay(
@@ -75,7 +65,15 @@ async def replay(
     recent = await recent_project(store, clock, most_hosts=most_hosts, days=days)
     before = recent.catalogue.settings
     return Replay(
-        recent,
+        {
+            "scenario": recent.scenario.name,
+            "rules": [NOW, CHANGED],
+            "seeds": len(seeds),
+            "changes": dict(changes),
+            "hosts": most_hosts,
+            "days": days,
+        },
+        recent.sample,
         tuple((key, before.as_mapping()[key], value) for key, value in changes.items()),
         _cases(recent, seeds, before, {}),
         _cases(recent, seeds, with_changes(before, changes), changes),

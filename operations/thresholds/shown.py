@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any  # a JSON document's values
 
 from operations.thresholds.preview import Side, TypePreview, Wait
-from operations.thresholds.replay import Replayed
+from operations.thresholds.replayed import Replayed
 from operations.thresholds.service import Preview
 
 
@@ -119,10 +119,10 @@ def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
 
 def replayed_in_words(found: Replayed) -> str:
     """What was simulated, before the table of its figures."""
-    recent = found.recent
+    sample = found.sample
     simulated = (
-        f"{recent.hosts} of {recent.active} hosts that called lately, and {recent.jobs} of the {recent.jobs_open} "
-        f"open jobs of {recent.batches} waiting batches, simulated {found.comparison.seeds} times:"
+        f"{sample.hosts} of {sample.hosts_active} hosts that called lately, and {sample.jobs} of the "
+        f"{sample.jobs_open} open jobs of {sample.batches} waiting batches, simulated {found.comparison.seeds} times:"
     )
     return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), simulated))
 

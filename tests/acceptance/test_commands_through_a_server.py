@@ -151,6 +151,8 @@ setting history
 thresholds show
 thresholds preview p_tight=0.85
 thresholds preview grace=1
+thresholds preview tail_wait_factor=1 --simulate --seeds 1 --hosts 2 --days 1
+thresholds preview grace=1 --simulate
 thresholds set p_tight=0.85 --why trying
 thresholds set p_tight=7 --why trying
 operator add vic --role viewer

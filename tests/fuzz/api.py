@@ -1,7 +1,7 @@
 """Every operation of the API: path, query and body are read as in production, and most are carried out in memory.
 
 An input is a line `operation?query` and the body. Operations are left out of the carrying out where they stretch a
-password (a tenth of a second, on purpose), stream without end, or take a file; what they read is read.
+password (a tenth of a second, on purpose), stream without end, start a process, or take a file; what they read is read.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from operations.api.table import Ask, File, Route
 from operations.batches import Batches
 from operations.project import Project
 from operations.results import Results
+from operations.simulations.runs import SimulationRuns
 from store.memory import MemoryStore
 from store.postgres import PostgresStore
 from tests.fuzz.loops import lasting_loop
@@ -46,7 +47,7 @@ from transfer.upload_folder import UploadFolder
 ASKS = 300  # a world is asked so many times, then there is a new one
 READ_ONLY = frozenset(
     {"add_person", "set_person", "invite_again", "add_volunteer", "change_password", "batch_events", "events"}
-    | {"submit_batch", "add_version", "put_file"}
+    | {"submit_batch", "add_version", "put_file", "simulate_thresholds"}
 )
 NOWHERE = Path("/nonexistent")
 SAFE = "%&=+;/?:@!$'()*,~-._[]{}|^\\\"<>`"
@@ -86,7 +87,8 @@ def an_api(store: MemoryStore | None = None) -> Api:
     files = Files(made.applications, downloads, Project(NOWHERE), world.clock, max_bytes=1)
     batches = Batches(made, downloads, world.clock)
     results = Results(made.views, made.waiting, UploadFolder(NOWHERE))
-    return Api(made, batches, files, results, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)
+    runs = SimulationRuns(made.simulations, world.clock)
+    return Api(made, batches, files, results, runs, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)
 
 
 async def a_busy_api() -> Api:

@@ -49,6 +49,7 @@ from operations.api.shapes.operation import (
     PercentilesShown,
     RankingShown,
     RefusedShown,
+    SimulationShown,
 )
 from operations.api.shapes.work import (
     AppDetail,
@@ -141,6 +142,7 @@ __all__ = [
     "SettingShown",
     "SettingsShown",
     "SharesShown",
+    "SimulationShown",
     "Submitted",
     "SubmitterPage",
     "SubmitterShown",

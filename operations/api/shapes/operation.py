@@ -26,6 +26,22 @@ class PercentilesShown(TypedDict):
     percentiles: list[PercentileShown]
 
 
+class SimulationShown(TypedDict):
+    """What was asked for in the background: `running`, `done`, `failed`, `cancelled`, or `lost` with its process.
+
+    `result` is there once it is done, `failure` says why it is not.
+    """
+
+    simulation_id: int
+    asked_at: float
+    asked_by: str
+    asked: Json
+    state: str
+    done_fraction: float
+    result: Json | None
+    failure: str | None
+
+
 class RefusedShown(TypedDict):
     """A kind of slot of a batch that every host refused lately. `codes` count hosts by their latest reason."""
 

@@ -16,6 +16,7 @@ from operations.api.table import Route
 from operations.batches import Batches
 from operations.project import Project
 from operations.results import Results
+from operations.simulations.runs import SimulationRuns
 from store.memory import MemoryStore
 from store.postgres import PostgresStore
 from tests.unit.operations.access.world import a_world
@@ -34,7 +35,8 @@ def api(tmp_path: Path) -> Api:
     files = Files(store.applications, downloads, Project(tmp_path), world.clock, max_bytes=1)
     batches = Batches(store, downloads, world.clock)
     results = Results(store.views, store.waiting, UploadFolder(tmp_path))
-    return Api(store, batches, files, results, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)
+    runs = SimulationRuns(store.simulations, world.clock)
+    return Api(store, batches, files, results, runs, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)
 
 
 def line(route: Route[Any, Any]) -> str:

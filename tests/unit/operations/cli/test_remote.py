@@ -105,20 +105,53 @@ def test_what_does_not_go_through_a_server_says_what_to_do_instead(
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("thresholds", "preview", "p_tight=0.8", "--simulate"),
-        ("app", "version", "add", "pi", "--platform", "x", "--version", "1", "--main", __file__, "--file", __file__),
-    ],
-)
-def test_an_option_that_does_not_go_through_a_server_says_so(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_that_does_not_go_through_a_server_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("app", "version", "add", "pi", "--platform", "x", "--version", "1", "--main", __file__, "--file", __file__)
     code, out, err = run(capsys, *words, "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert " does not go through a server: " in err
+
+
+def test_a_server_chooses_its_processes_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("thresholds", "preview", "p_tight=0.8", "--simulate", "--processes", "2")
+    code, out, err = run(capsys, *words, "--server", "http://127.0.0.1:9/", "--token", "x")
+
+    assert (code, out) == (1, "")
+    assert err == "muster: --processes: expected none with --server: it simulates in one process, got 2\n"
+
+
+SIMULATION = {"simulation_id": 3, "state": "running", "done_fraction": 0.5, "result": None, "failure": None}
+
+
+@pytest.mark.parametrize(
+    ("ended", "says"),
+    [
+        ({"state": "failed", "failure": "out of memory"}, "out of memory"),
+        ({"state": "lost"}, "the simulation is lost: ask again"),
+        ({"state": "cancelled"}, "the simulation is cancelled: ask again"),
+    ],
+)
+async def test_a_simulation_on_a_server_that_ends_without_a_result_is_told(
+    capsys: pytest.CaptureFixture[str], ended: dict[str, str], says: str
+) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(f"{request.method} {request.path}")
+        if request.method == "POST":
+            assert await request.json() == {"values": {"deadline.p_tight": 0.8}, "seeds": 2, "hosts": 500, "days": 14.0}
+        return web.json_response({**SIMULATION, **(ended if request.method == "GET" else {})})
+
+    application = web.Application()
+    application.router.add_route("*", "/{tail:.*}", answer)
+    words = ("thresholds", "preview", "p_tight=0.8", "--simulate", "--seeds", "2")
+    async with TestServer(application) as server:
+        url = str(server.make_url("/"))
+        code, out, err = await asyncio.to_thread(run, capsys, *words, "--server", url, "--token", "secret")
+
+    assert asked == ["POST /api/v1/thresholds/simulations", "GET /api/v1/simulations/3"]
+    assert (code, out, err) == (1, "", f"muster: {says}\n")
 
 
 def test_a_project_that_is_named_goes_before_a_server_of_the_environment(

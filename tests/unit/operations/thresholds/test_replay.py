@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 from functools import cache
+from io import BytesIO, StringIO
 
 import pytest
 
@@ -11,13 +13,16 @@ from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.units import DAY_S
 from operations.simulating import duties
+from operations.simulations.process import main
 from operations.thresholds.keys import Changes, changes_of
 from operations.thresholds.recent import recent_project
-from operations.thresholds.replay import Replay, Replayed, replay
+from operations.thresholds.replay import Replay, replay
+from operations.thresholds.replayed import Replayed
 from operations.thresholds.shown import replayed_in_words
 from simulator.engine import Engine
 from simulator.loop import run_without_threads
 from simulator.measured import MeasuredPopulation
+from simulator.report import rows_of
 from simulator.run import run_case, warnings_only
 from simulator.scenario import read_scenario
 from simulator.sweep import Unwatched, run_here, unwatched
@@ -78,12 +83,12 @@ def replayed(of: Replay) -> Replayed:
 
 
 def test_the_scenario_is_the_project_of_the_moment() -> None:
-    recent = prepared(("p_afap", 0.6)).recent
-    scenario = recent.scenario
+    of = prepared(("p_afap", 0.6))
+    scenario = of.cases[0].scenario
     views = a_project().record.batches.values()
     left = {one.name: one.jobs - len(one.ended_at) for one in views}
 
-    assert (recent.hosts, recent.active) == (HOSTS, HOSTS)
+    assert (of.sample.hosts, of.sample.hosts_active) == (HOSTS, HOSTS)
     assert scenario.settings["deadline.p_afap"] == 0.4
     assert [(one.submitter, one.shares) for one in scenario.submitters if one.submitter in ("ada", "ben")] == [
         ("ben", 1.0),
@@ -103,7 +108,7 @@ def test_the_scenario_is_the_project_of_the_moment() -> None:
 
 
 def test_its_computers_are_those_that_were_measured() -> None:
-    population = prepared(("p_afap", 0.6)).recent.scenario.population
+    population = prepared(("p_afap", 0.6)).cases[0].scenario.population
     assert isinstance(population, MeasuredPopulation)
     stored = run_without_threads(a_project().store.views.hosts(limit=100))
 
@@ -113,9 +118,9 @@ def test_its_computers_are_those_that_were_measured() -> None:
 
 
 def test_a_sample_of_computers_gets_its_share_of_the_jobs() -> None:
-    whole, half = prepared(("p_afap", 0.6)).recent, prepared(("p_afap", 0.6), most_hosts=HOSTS // 2).recent
+    whole, half = prepared(("p_afap", 0.6)).sample, prepared(("p_afap", 0.6), most_hosts=HOSTS // 2).sample
 
-    assert (half.hosts, half.active) == (HOSTS // 2, HOSTS)
+    assert (half.hosts, half.hosts_active) == (HOSTS // 2, HOSTS)
     assert half.jobs == pytest.approx(whole.jobs / 2, abs=2)
     assert half.jobs_open == whole.jobs_open == whole.jobs
 
@@ -138,6 +143,23 @@ def test_both_sides_are_simulated_with_the_same_seeds_and_compared() -> None:
         "deadline.p_afap: 0.4 -> 0.9",
     ]
     assert replayed_in_words(found).splitlines()[2].startswith("12 of 12 hosts that called lately, and ")
+
+
+def test_in_a_process_of_its_own_it_comes_to_the_same() -> None:
+    of, said = prepared(("rule", "fixed"), seeds=2), StringIO()
+    main(BytesIO(pickle.dumps(of)), said)
+    *steps, last = [json.loads(line) for line in said.getvalue().splitlines()]
+    result = json.loads(json.dumps(last["result"], sort_keys=True))  # as a database keeps it
+    here, there = replayed(of), Replayed.read(result["replayed"])
+
+    assert [step["done_fraction"] for step in steps] == sorted(step["done_fraction"] for step in steps)
+    assert steps[-1]["done_fraction"] == 1.0
+    assert json.dumps(there.as_json()) == json.dumps(here.as_json())
+    assert replayed_in_words(there) == replayed_in_words(here)
+    assert rows_of(there.comparison) == rows_of(here.comparison)
+    assert there.comparison.ends == here.comparison.ends and here.comparison.ends
+    assert last["result"].keys() >= {"rules", "rows", "curves", "seeds"}  # what the console's page shows
+    assert of.asked["rules"] == ["as it is", "as changed"]
 
 
 def test_without_a_difference_both_sides_come_to_the_same() -> None:

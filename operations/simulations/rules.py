@@ -1,32 +1,25 @@
-"""A simulation that a page asked for, in a process of its own: what is asked on standard input, one JSON line per step.
-
-python -m operations.console.simulation < asked.json
-    {"done_fraction": 0.25}
-    {"result": {...}}      or      {"failure": "..."}
-"""
+"""Rules compared on a shipped scenario: what somebody asks for, checked, and what it came to. Pure but for the file."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from typing import IO
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from domain.errors import InvalidInputError, MusterError
+from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule
-from domain.units import Instant
-from operations.simulating import duties
 from simulator.report import Comparison, rows_of
-from simulator.run import RULES, Case, checked_rule
+from simulator.run import RULES, Case, Ran, checked_rule
 from simulator.scenario import SHIPPED, read_scenario
-from simulator.sweep import cases_of, compared, run_here
+from simulator.sweep import cases_of, compared
 
 MOST_SEEDS = 10
 MOST_RULES = len(RULES)
 MOST_HOSTS = 5000
 MOST_DAYS = 120.0
 POINTS = 200  # of a curve
+DEFAULT_RULES = (DeadlineRule.MUSTER, DeadlineRule.FIXED)
 
 
 class Asked(msgspec.Struct, forbid_unknown_fields=True):
@@ -38,6 +31,17 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
     changes: dict[str, float | str] = {}
 
 
+@dataclass(frozen=True, slots=True)
+class RulesCompared:
+    """Satisfies operations.simulations.runs.Work."""
+
+    asked: Mapping[str, object]
+    cases: Sequence[Case]
+
+    def result(self, ran: Sequence[Ran]) -> dict[str, object]:
+        return as_result(compared(self.cases, ran))
+
+
 def scenarios() -> list[str]:
     """The names of those that are shipped, the small ones first."""
     return sorted(
@@ -45,8 +49,8 @@ def scenarios() -> list[str]:
     )
 
 
-def checked(asked: Asked) -> list[Case]:
-    """The runs. Raises InvalidInputError naming the field; files are never read but those that are shipped."""
+def checked(asked: Asked) -> RulesCompared:
+    """What is to be run. Raises InvalidInputError naming the field; files are never read but those that are shipped."""
     if asked.scenario not in scenarios():
         raise InvalidInputError("scenario", "one of " + ", ".join(scenarios()), asked.scenario)
     if not 1 <= asked.seeds <= MOST_SEEDS:
@@ -59,34 +63,12 @@ def checked(asked: Asked) -> list[Case]:
         if isinstance(value, (int, float)) and value > most:
             raise InvalidInputError(path, f"at most {most:g} here; `muster simulate` takes more", value)
     scenario = read_scenario(asked.scenario, dict(asked.changes))
-    return cases_of(scenario, rules=rules, seeds=range(1, asked.seeds + 1), settings={})
-
-
-class Telling:
-    """Satisfies simulator.sweep.Watching: says how far all runs together are."""
-
-    def __init__(self, cases: list[Case], out: IO[str]) -> None:
-        self._cases = cases
-        self._out = out
-        self._done = [0.0] * len(cases)
-
-    def moved(self, place: int, at: Instant) -> None:
-        scenario = self._cases[place].scenario
-        self._done[place] = min(1.0, (at - scenario.starts_at) / scenario.horizon_s)
-        tell(self._out, {"done_fraction": sum(self._done) / len(self._done)})
-
-    def over(self, place: int) -> None:
-        self._done[place] = 1.0
-        tell(self._out, {"done_fraction": sum(self._done) / len(self._done)})
-
-
-def tell(out: IO[str], said: Mapping[str, object]) -> None:
-    out.write(msgspec.json.encode(said).decode() + "\n")
-    out.flush()
+    cases = cases_of(scenario, rules=rules, seeds=range(1, asked.seeds + 1), settings={})
+    return RulesCompared(msgspec.to_builtins(asked), cases)
 
 
 def as_result(comparison: Comparison) -> dict[str, object]:
-    """What the page shows: the figures, the table's rows, and how urgent batches come to their end."""
+    """What a page shows: the figures, the table's rows, and how urgent batches come to their end."""
     return {
         **comparison.as_json(),
         "rows": rows_of(comparison),
@@ -104,18 +86,3 @@ def curve(ends_s: tuple[float, ...], jobs: int) -> list[tuple[float, float]]:
     points = [(0.0, 0.0), *((end_s / 3600.0, (n + 1) / jobs) for n, end_s in enumerate(ordered))]
     step = max(1, len(points) // POINTS)
     return [*points[:-1:step], points[-1]] if len(points) > 1 else points
-
-
-def main(given: IO[str], out: IO[str]) -> None:
-    """Run what is asked for."""
-    try:
-        cases = checked(msgspec.json.decode(given.read(), type=Asked))
-        tell(out, {"result": as_result(compared(cases, run_here(cases, duties, Telling(cases, out))))})
-    except MusterError as error:
-        tell(out, {"failure": str(error)})
-
-
-DEFAULT_RULES = (DeadlineRule.MUSTER, DeadlineRule.FIXED)
-
-if __name__ == "__main__":
-    main(sys.stdin, sys.stdout)

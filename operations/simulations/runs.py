@@ -1,7 +1,7 @@
-"""Runs simulations that pages ask for: each in a process of its own, at the lowest priority, followed in the database.
+"""Runs simulations that pages and the API ask for: each in a process of its own, at the lowest priority.
 
-Any worker may be asked how far one is, so what is known of it stands in a row; a row that nobody has renewed for a
-minute is of a process that is gone.
+Any worker may be asked how far one is, so what is known of it stands in a row of the database; a row that nobody has
+renewed for a minute is of a process that is gone.
 """
 
 from __future__ import annotations
@@ -9,24 +9,41 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pickle
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 import structlog
 
 from domain.clock import Clock
-from domain.errors import MusterError, UnavailableError
+from domain.errors import ConflictError, UnavailableError
 from domain.simulations import SILENT_S, SimulationState
 from domain.units import later
-from operations.console.ports import Simulations
-from operations.console.simulation import Asked, checked
+from operations.simulations.ports import Simulations
+from simulator.run import Case, Ran
 
-PROGRAM = (sys.executable, "-m", "operations.console.simulation")
+PROGRAM = (sys.executable, "-m", "operations.simulations.process")
+LOOKED_AT = 20  # of the latest
 AT_ONCE = 1  # in the whole cluster: they take a CPU each from the workers
 NOTE_EVERY_S = 1.0
 LINE_BYTES = 2**24  # a result
 
 log = structlog.get_logger()
+
+
+class Work(Protocol):
+    """What is to be run. `asked` is what people are told of it: `scenario`, `rules`, `seeds` and `changes` at least."""
+
+    @property
+    def asked(self) -> Mapping[str, object]: ...
+    @property
+    def cases(self) -> Sequence[Case]: ...
+
+    def result(self, ran: Sequence[Ran]) -> dict[str, object]:
+        """What the cases, run in their order, came to."""
+        ...
 
 
 class Said(msgspec.Struct):
@@ -37,7 +54,7 @@ class Said(msgspec.Struct):
     failure: str | None = None
 
 
-class BusyError(MusterError):
+class BusyError(ConflictError):
     """As many simulations as may be are running: wait for the end of one, or stop it."""
 
 
@@ -49,16 +66,23 @@ class SimulationRuns:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self, asked: Asked, *, who: str) -> int:
-        """Its number. Raises InvalidInputError, BusyError."""
-        await asyncio.to_thread(checked, asked)
+    async def check_free(self) -> None:
+        """Before long preparations. Raises BusyError."""
+        now = self._clock.now()
+        latest = await self._simulations.simulations(LOOKED_AT)
+        if sum(one.state is SimulationState.RUNNING and not one.is_lost(now) for one in latest) >= AT_ONCE:
+            raise BusyError
+
+    async def start(self, work: Work, *, who: str) -> int:
+        """Its number. Raises BusyError."""
+        packed = await asyncio.to_thread(pickle.dumps, work)
         now = self._clock.now()
         simulation_id = await self._simulations.add(
-            msgspec.to_builtins(asked), who=who, now=now, heard_since=later(now, -SILENT_S), most=AT_ONCE
+            work.asked, who=who, now=now, heard_since=later(now, -SILENT_S), most=AT_ONCE
         )
         if simulation_id is None:
             raise BusyError
-        task = asyncio.create_task(self._run(simulation_id, asked), name=f"simulation {simulation_id}")
+        task = asyncio.create_task(self._run(simulation_id, packed), name=f"simulation {simulation_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return simulation_id
@@ -73,7 +97,7 @@ class SimulationRuns:
         """Until nothing runs any more."""
         await asyncio.gather(*self._tasks)
 
-    async def _run(self, simulation_id: int, asked: Asked) -> None:
+    async def _run(self, simulation_id: int, packed: bytes) -> None:
         process = await asyncio.create_subprocess_exec(
             *PROGRAM,
             stdin=asyncio.subprocess.PIPE,
@@ -83,7 +107,7 @@ class SimulationRuns:
             preexec_fn=_last,
         )
         try:
-            await self._follow(simulation_id, asked, process)
+            await self._follow(simulation_id, packed, process)
         except UnavailableError as error:
             log.warning("simulation given up", simulation=simulation_id, why=str(error))
         finally:
@@ -91,10 +115,10 @@ class SimulationRuns:
                 process.kill()
             await process.wait()
 
-    async def _follow(self, simulation_id: int, asked: Asked, process: asyncio.subprocess.Process) -> None:
+    async def _follow(self, simulation_id: int, packed: bytes, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(msgspec.json.encode(asked))
+        process.stdin.write(packed)
         process.stdin.close()
         said, noted_s = Said(), self._clock.monotonic()
         async for line in process.stdout:
