@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.batches import Batch
 from domain.units import SHARDS, BatchId, Seconds
-from domain.waiting import FreshRange
+from domain.waiting import Candidate, FreshRange
 from feeder.cursors import Cursors
 
 ALL_SHARDS = frozenset(range(SHARDS))
@@ -17,6 +17,8 @@ MOST_TAIL_ROWS = 256  # a remainder up to this may be read whole, without cursor
 FEW_ROWS = 16  # and is, up to this; a larger one if half of it is wanted
 ROWS_PER_RANGE = 8  # few rows of many shards keep close to the order of ids
 SPARE_ROWS = 1  # more of each range, because no two shards hold the same number
+
+ByBatch = Mapping[BatchId, Sequence[Candidate]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +86,11 @@ def _ranges(want: Want, cursors: Cursors, now_s: Seconds) -> list[FreshRange]:
     chosen = chosen[:most]
     limit = math.ceil(want.rows / len(chosen)) + SPARE_ROWS if chosen else 0
     return [FreshRange(batch_id, shard, cursors.after(batch_id, shard), limit) for shard in chosen]
+
+
+def by_batch(candidates: Sequence[Candidate]) -> ByBatch:
+    """What was read, each batch's in the order in which it was read."""
+    grouped: dict[BatchId, list[Candidate]] = {}
+    for candidate in candidates:
+        grouped.setdefault(candidate.ready.batch_id, []).append(candidate)
+    return grouped

@@ -21,7 +21,7 @@ from feeder.groups import reading_rank
 from feeder.partitions import Part
 from feeder.placing import Offer, Placed, Placing
 from feeder.ports import Ports
-from feeder.reading import MOST_TAIL_ROWS, Reads, Want, reads
+from feeder.reading import MOST_TAIL_ROWS, ByBatch, Reads, Want, by_batch, reads
 from feeder.supply import BatchSupply, targets
 from feeder.upkeep import Upkeep
 from feeder.view import View, view_of
@@ -30,8 +30,6 @@ MOST_BATCHES = 500  # batches a refill looks at, first in order
 URGENT_PER_BATCH = 64  # urgent instances read beyond those in the array or in their cool-off
 SCANNED_BATCHES = 16  # batches with a group in its cool-off that are searched for other groups, per refill
 SCANNED_ROWS = 128  # of each of them
-
-ByBatch = Mapping[BatchId, Sequence[Candidate]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +103,15 @@ class Refiller:
         dropped = left.dropped + filled.dropped
         counts = (len(view.batches), filled.offered, filled.placed, dropped, left.rotated_out, len(self._array))
         return Refill(started_at, took_s, *counts, in_vain=not filled.more)
+
+    async def plan(self, catalogue: Catalogue) -> Mapping[Part, int]:
+        """How many slots each batch's urgent and other instances should have now. Nothing is placed.
+
+        Raises what the database raises.
+        """
+        view = await self._view(catalogue)
+        urgent = await self._read_urgent(view, view.batches, catalogue.settings.feeder)
+        return self._targets(self._supplies(view, urgent), catalogue, view, catalogue.settings.feeder.slots)
 
     async def fill_up(self, catalogue: Catalogue) -> Refill:
         """Replace what was taken since, from the batches the last whole refill saw; a whole one if shards moved.
@@ -241,7 +248,7 @@ class Refiller:
                 rows = Counter(candidate.ready.batch_id for candidate in read)
                 self._more_urgent |= {batch_id for batch_id, count in rows.items() if count == per_batch}
                 found += read
-        return _by_batch([candidate for candidate in found if view.is_ours(candidate.ready)])
+        return by_batch([candidate for candidate in found if view.is_ours(candidate.ready)])
 
     async def _read(self, planned: Reads, urgent: ByBatch) -> _Found:
         fresh = await self._ports.waiting.fresh(planned.ranges) if planned.ranges else ()
@@ -249,7 +256,7 @@ class Refiller:
         if planned.tail_batches:
             tail = await self._ports.waiting.tail(planned.tail_batches, planned.tail_per_batch)
         everything = [*fresh, *tail, *(one for candidates in urgent.values() for one in candidates)]
-        return _Found(urgent, _by_batch(fresh), _by_batch(tail), await self._classes.of(everything))
+        return _Found(urgent, by_batch(fresh), by_batch(tail), await self._classes.of(everything))
 
     # ------------------------------------------------------------ place
 
@@ -287,10 +294,3 @@ class Refiller:
             if placed[batch_id].complete and len(found.tail.get(batch_id, ())) < planned.tail_per_batch:
                 self._cursors.found_dry(batch_id, now_s=now_s)
         return ended
-
-
-def _by_batch(candidates: Sequence[Candidate]) -> ByBatch:
-    grouped: dict[BatchId, list[Candidate]] = {}
-    for candidate in candidates:
-        grouped.setdefault(candidate.ready.batch_id, []).append(candidate)
-    return grouped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
 import structlog
 
@@ -11,6 +11,7 @@ from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.units import Seconds
 from feeder.array import JobArray
+from feeder.partitions import Part
 from feeder.ports import CatalogueSource
 from feeder.refill import Refill, Refiller
 from feeder.rotation import Unrunnable
@@ -35,6 +36,10 @@ class Feeder:
         """Bring the array to what it should hold now. Raises what the database raises."""
         self.last = await self._refiller.refill(self._settings.catalogue())
         return self.last
+
+    async def plan_once(self) -> Mapping[Part, int]:
+        """How many slots each batch's urgent (True) and other instances should have; nothing is placed."""
+        return await self._refiller.plan(self._settings.catalogue())
 
     async def fill_up_once(self) -> Refill:
         """Replace what was taken since, from what the last whole refill saw. Raises what the database raises."""

@@ -15,7 +15,7 @@ from domain.reservations import Kept, Lease
 from domain.units import BatchId, Instant, JobClassId, Seconds
 from feeder.gating import Standing, standing
 from operations.catalogue import fresh_catalogue, stale_as_json
-from operations.explain.arrays import array_of, private_feeder
+from operations.explain.arrays import array_of, planned_slots
 from operations.explain.ports import ExplainStore
 from operations.explain.reserved import kept_as_json, lease_as_json
 from operations.explain.sample import SAMPLE_HOSTS, Sample, sample_as_json, sample_of
@@ -27,8 +27,8 @@ MOST_READ = 200  # instances of each of its two ranges that hosts are asked abou
 class BatchExplanation:
     """`complete_at` is C for its strictest class, None without one. `feeding` says how the feeder treats it.
 
-    `slots` of `slots_total` are its own in the array of a lone worker that is filled now. `sample` None: there is
-    nothing to give.
+    `slots` of `slots_total` are its own as a lone worker would fill its array now. `sample` None: there is nothing to
+    give.
     """
 
     now: Instant
@@ -59,13 +59,12 @@ class BatchExplainer:
             fresh_catalogue(self._store.applications, self._clock), self._store.views.classes_of_batch(batch_id)
         )
         classes = {one.job_class_id: one for one in known}
-        sample, fed, app_name, ahead = await asyncio.gather(
+        sample, slots, app_name, ahead = await asyncio.gather(
             self._sample(batch, classes, catalogue, hosts),
-            private_feeder(self._store.waiting, catalogue, self._clock),
+            planned_slots(self._store.waiting, catalogue, self._clock),
             self._store.views.app_name(batch.app_id),
             self._store.insight.work_ahead(batch_id),
         )
-        held = fed.array
         bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
         now = self._clock.now()
         return BatchExplanation(
@@ -80,8 +79,8 @@ class BatchExplainer:
                 median_r_q_s=catalogue.median_safe_runtime_s(batch.app_id),
                 settings=catalogue.settings.feeder,
             ),
-            sum(count for (of_batch, _), count in held.slots_of_parts().items() if of_batch == batch_id),
-            len(held),
+            slots.get(batch_id, 0),
+            sum(slots.values()),
             sample,
             stale_as_json(catalogue),
             catalogue.reserved.kept.get(batch_id),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.batches import Batch
+from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState
@@ -59,24 +59,30 @@ class JobExplainer:
         job = await self._store.views.job(job_id)
         batch = await self._store.views.batch(job.batch_id)
         unsent = [row for row in job.instances if row.state is InstanceState.UNSENT and only in (None, row.instance_id)]
-        waiting = tuple([await self._waiting(row, batch, hosts) for row in unsent])
+        catalogue = await fresh_catalogue(self._store.applications, self._clock)
+        held = await self._held([row.instance_id for row in unsent], catalogue)
+        waiting = tuple([await self._waiting(row, batch, catalogue, held, hosts) for row in unsent])
         return JobExplanation(
             self._clock.now(), job, batch, await self._store.insight.work_ahead(batch.batch_id), waiting
         )
 
-    async def _waiting(self, row: InstanceRow, batch: Batch, hosts: int) -> Waiting:
-        catalogue, candidate = await asyncio.gather(
-            fresh_catalogue(self._store.applications, self._clock), self._candidate(row, batch)
-        )
+    async def _held(self, unsent: Sequence[InstanceId], catalogue: Catalogue) -> frozenset[InstanceId]:
+        """Those a lone worker that is filled now would hold."""
+        if not unsent:
+            return frozenset()
+        array = (await private_feeder(self._store.waiting, catalogue, self._clock)).array
+        return frozenset(one for one in unsent if one in array)
+
+    async def _waiting(
+        self, row: InstanceRow, batch: Batch, catalogue: Catalogue, held: frozenset[InstanceId], hosts: int
+    ) -> Waiting:
+        candidate = await self._candidate(row, batch)
         if candidate is None:
             return Waiting(row.instance_id, None, False, None)
         classes = await self._store.waiting.job_classes([candidate.ready.job_class_id])
         array = array_of([candidate], batch, classes, catalogue, self._clock)
-        fed, sample = await asyncio.gather(
-            private_feeder(self._store.waiting, catalogue, self._clock),
-            sample_of(self._store, array, catalogue, self._clock, most=hosts),
-        )
-        return Waiting(row.instance_id, candidate, row.instance_id in fed.array, sample, stale_as_json(catalogue))
+        sample = await sample_of(self._store, array, catalogue, self._clock, most=hosts)
+        return Waiting(row.instance_id, candidate, row.instance_id in held, sample, stale_as_json(catalogue))
 
     async def _candidate(self, row: InstanceRow, batch: Batch) -> Candidate | None:
         """The instance as the feeder would read it."""

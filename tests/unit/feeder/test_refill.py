@@ -36,6 +36,20 @@ async def test_a_large_batch_fills_the_array_from_its_smallest_ids() -> None:
     assert max(rig.ids()) <= 1000
 
 
+async def test_the_plan_of_an_array_is_what_refills_then_place() -> None:
+    rig = Rig(slots=100)
+    for number, jobs in ((1, 10), (2, 500), (3, 500)):
+        rig.database.add_batch(number)
+        rig.database.add_jobs(number, jobs)
+
+    planned = await rig.feeder.plan_once()
+
+    assert rig.ids() == []
+    assert "fresh" not in rig.database.calls
+    await rig.refill(2)  # the first may lack a slot or two: no two shards hold the same number
+    assert {batch_id: count for (batch_id, _), count in planned.items() if count} == rig.per_batch()
+
+
 async def test_a_refill_asks_a_bounded_number_of_questions_for_a_bounded_number_of_rows() -> None:
     rig = Rig(slots=100)
     for number in range(1, 41):
