@@ -1,30 +1,25 @@
-"""`make fuzz RUNS=N`: hostile inputs, in turns among the targets; the last line counts them and findings.
+"""`make fuzz RUNS=N`: hostile inputs, in rounds of all targets; the last lines count them by target, and findings.
 
-With atheris (requirements-fuzz.lock) coverage leads; with --unguided, mutations of real messages alone, the same for
-the same seed. The folder keeps the corpus and the findings; what is fixed belongs in tests/fuzz/findings.
+With atheris (requirements-fuzz.lock) coverage leads a part of each turn, and the rest mutates what that has found;
+with --unguided all are mutations of real messages, the same for the same seed and an empty folder. The folder keeps
+the corpus and the findings; what is fixed belongs in tests/fuzz/findings.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import random
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
-from tests.fuzz.mutations import mutate
-from tests.fuzz.plan import PLAN, runs_of
-from tests.fuzz.targets import TARGETS
-from tests.fuzz.watch import tried
-
-TURN = 100_000  # executions of one target before the next has its turn
+from tests.fuzz.noted import Noted
+from tests.fuzz.plan import GUIDED, PLAN, ROUND, runs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,39 +31,48 @@ class Turn:
     seed: int
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a turn: executions led by coverage, and others."""
+
+    guided: int
+    blind: int
+
+
 def turns(runs: int, names: list[str], seed: int) -> Iterator[Turn]:
-    """Turns in which every target gets its share."""
-    left, number = runs_of(runs, names), 0
+    """Turns in which every target gets its share, of every round too."""
+    left, most, number = runs_of(runs, names), runs_of(ROUND, names), 0
     while any(left.values()):
         for name in names:
-            now = min(left[name], TURN)
+            now = min(left[name], most[name])
             if now:
                 left[name] -= now
                 number += 1
                 yield Turn(name, now, seed * 1000 + number)
 
 
-def unguided(turn: Turn, folder: Path) -> int:
-    """Mutations of the seeds alone. Returns the executions."""
-    target, draw = TARGETS[turn.target], random.Random(turn.seed)
-    run, seeds = target.make(), list(target.seeds())
-    run(seeds[0])  # what is loaded late is loaded now
-    for _ in range(turn.runs):
-        found = tried(turn.target, run, mutate(draw.choice(seeds), draw, seeds))
-        if found is not None:
-            found.save(folder / "findings")
-    return turn.runs
+def done(turn: Turn, folder: Path, end_s: float, *, led: float = GUIDED) -> Done:
+    """A part `led` by coverage, and then others that mutate what it found; each in a process of its own."""
+    guided = _of_a_process("guided", turn, int(turn.runs * led), folder, end_s)
+    return Done(guided, _of_a_process("blind", turn, turn.runs - guided, folder, end_s))
 
 
-def guided(turn: Turn, folder: Path) -> int:
-    """The same, led by coverage, in a process of its own. Returns the executions that were noted."""
-    noted = folder / f"{turn.target}.json"
-    noted.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "tests.fuzz.guided", turn.target, str(turn.runs), str(turn.seed), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        (folder / "findings" / f"{turn.target}-ended-{turn.seed}.txt").write_text(done.stderr[-4000:], encoding="utf-8")
-    return int(json.loads(noted.read_text())["executions"]) if noted.exists() else 0
+def _of_a_process(how: str, turn: Turn, runs: int, folder: Path, end_s: float) -> int:
+    """The executions that were noted. A process that ended before its time leaves what it said as a finding."""
+    within_s = end_s - time.monotonic()
+    if runs <= 0 or within_s <= 0:
+        return 0
+    noted = Noted.of(folder, turn.target, turn.seed)
+    noted.taken()
+    words = [turn.target, str(runs), str(turn.seed), str(folder), str(within_s)]
+    ended = subprocess.run(
+        [sys.executable, "-m", f"tests.fuzz.{how}", *words], capture_output=True, text=True, check=False
+    )
+    if ended.returncode != 0:
+        (folder / "findings" / f"{turn.target}-ended-{turn.seed}.txt").write_text(
+            ended.stderr[-4000:], encoding="utf-8"
+        )
+    return noted.taken()
 
 
 def found_in(folder: Path) -> list[Path]:
@@ -81,25 +85,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1, help="logged; the same seed makes the same unguided inputs")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long, done or not")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--targets", nargs="*", choices=sorted(PLAN), default=sorted(PLAN))
     parser.add_argument("--folder", type=Path, default=None, help="where the corpus grows and findings are kept")
     parser.add_argument("--unguided", action="store_true", help="without atheris")
     options = parser.parse_args()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     folder = options.folder or Path(tempfile.mkdtemp(prefix="muster-fuzz-"))
     (folder / "findings").mkdir(parents=True, exist_ok=True)
     print(f"seed {options.seed}, folder {folder}", flush=True)
-    total = 0
-    step = unguided if options.unguided else guided
-    with ThreadPoolExecutor(1 if options.unguided else options.processes) as pool:
+    end_s = time.monotonic() + options.seconds
+
+    led = 0.0 if options.unguided else GUIDED
+    guided, others = Counter[str](), Counter[str]()
+    with ThreadPoolExecutor(options.processes) as pool:
         planned = list(turns(options.runs, options.targets, options.seed))
-        for turn, executions in zip(planned, pool.map(lambda one: step(one, folder), planned), strict=True):
-            total += executions
-            print(f"{turn.target}: {executions} (seed {turn.seed}); {total} in all", flush=True)
+        for turn, one in zip(planned, pool.map(lambda turn: done(turn, folder, end_s, led=led), planned), strict=True):
+            guided[turn.target] += one.guided
+            others[turn.target] += one.blind
+            total = guided.total() + others.total()
+            print(f"{turn.target}: {one.guided} guided, {one.blind} (seed {turn.seed}); {total} in all", flush=True)
     found = found_in(folder)
     for path in found:
         print(path)
+    for name in options.targets:
+        print(f"{name}: executions {guided[name] + others[name]}, of them led by coverage {guided[name]}")
     print(f"executions {total}, findings {len(found)}")
     return 1 if found or total == 0 else 0
 

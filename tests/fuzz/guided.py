@@ -1,31 +1,30 @@
-"""One process, one target, inputs led by coverage: `python -m tests.fuzz.guided TARGET RUNS SEED FOLDER`.
+"""One process, one target, inputs led by coverage: `python -m tests.fuzz.guided TARGET RUNS SEED FOLDER SECONDS`.
 
 Half of the inputs are mutated by who knows the grammar, half by libFuzzer. A finding is saved in FOLDER/findings and
 the run goes on; a crash of the interpreter, or a library that never returns, ends it and leaves a file of
 libFuzzer's there.
-FOLDER/TARGET.json has what was done so far.
+How much was done so far is noted there too.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
+import math
 import random
 import sys
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.plan import PLAN
+from tests.fuzz.noted import Noted
+from tests.fuzz.plan import MOST_BYTES, PLAN
 
 STUCK_S = 3600  # by the wall clock, in which a process may have been stopped; the processor's time counts before that
-MOST_BYTES = 16 * 1024  # longer ones have tests of their own (test_giants); what takes long to read is tried seldom
 MOST_MIB = 4096
 NOTED_EVERY = 2000
-TOLD_EVERY = 20  # findings
 
 
-def main(name: str, runs: int, seed: int, folder: Path) -> None:
-    """Fuzz until `runs` inputs were tried."""
+def main(name: str, runs: int, seed: int, folder: Path, within_s: float) -> None:
+    """Fuzz until `runs` inputs were tried, or for as long as there is time."""
     guide: Any = importlib.import_module("atheris")  # from requirements-fuzz.lock; it has no types
     with guide.instrument_imports(include=list(PLAN[name].packages)):
         targets = importlib.import_module("tests.fuzz.targets")
@@ -35,23 +34,15 @@ def main(name: str, runs: int, seed: int, folder: Path) -> None:
     target = targets.TARGETS[name]
     run, seeds = target.make(), list(target.seeds())
     run(seeds[0])  # what is loaded late is loaded now
-    state = {"executions": 0, "findings": 0, "peak_bytes": 0}
-    kinds: set[str] = set()
-
-    def note() -> None:
-        state["peak_bytes"] = watch.peak_bytes()
-        (folder / f"{name}.json").write_text(json.dumps(state), encoding="utf-8")
+    noted = Noted.of(folder, name, seed)
 
     def one(raw: bytes) -> None:
-        state["executions"] += 1
+        noted.executions += 1
         found = watch.tried(name, run, raw, endless_s=watch.ENDLESS_S)
         if found is not None:
             found.save(folder / "findings")
-            if found.name not in kinds:
-                kinds.add(found.name)
-                state["findings"] = len(kinds)
-        if state["executions"] % NOTED_EVERY == 0 or state["executions"] == runs:
-            note()
+        if noted.executions % NOTED_EVERY == 0 or noted.executions == runs:
+            noted.write()
 
     def mutate(raw: bytes, most: int, seed_: int) -> bytes:
         draw = random.Random(seed_)
@@ -66,6 +57,7 @@ def main(name: str, runs: int, seed: int, folder: Path) -> None:
     options = [
         f"-runs={runs}",
         f"-seed={seed}",
+        f"-max_total_time={0 if math.isinf(within_s) else max(1, int(within_s))}",
         f"-max_len={MOST_BYTES}",
         f"-timeout={STUCK_S}",
         f"-report_slow_units={STUCK_S}",
@@ -78,4 +70,4 @@ def main(name: str, runs: int, seed: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]), float(sys.argv[5]))

@@ -16,6 +16,10 @@ class Part:
     packages: tuple[str, ...]
 
 
+MOST_BYTES = 16 * 1024  # longer ones have tests of their own (test_giants); what takes long to read is tried seldom
+ROUND = 1_000_000  # executions in which every target has one turn
+GUIDED = 0.1  # of a turn is led by coverage; the rest mutates what that found, four times as fast
+
 PLAN = {
     "decode": Part(0.5, ("wire",)),
     "answer": Part(0.05, ("wire", "scheduler")),

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.__main__ import turns
+from tests.fuzz.__main__ import Turn, done, turns
+from tests.fuzz.blind import blind, grown_in
 from tests.fuzz.mutations import mutate
-from tests.fuzz.plan import PLAN
+from tests.fuzz.plan import PLAN, ROUND
 from tests.fuzz.short import shortened
 from tests.fuzz.targets import FINDINGS, TARGETS, captured
 from tests.fuzz.watch import Finding, tried
@@ -98,10 +99,34 @@ def test_short_requests_say_all_that_is_read_of_whole_ones() -> None:
     assert sum(map(len, short)) < sum(map(len, whole[:5])) / 2
 
 
-def test_every_target_has_its_turns() -> None:
-    planned = list(turns(1_000_000, sorted(PLAN), 7))
+def test_every_round_gives_every_target_its_share() -> None:
+    planned = list(turns(3 * ROUND, sorted(PLAN), 7))
+    first = planned[: len(PLAN)]
 
     assert TARGETS.keys() == PLAN.keys()
-    assert sum(turn.runs for turn in planned) >= 1_000_000
-    assert {turn.target for turn in planned[: len(PLAN)]} == set(PLAN)
+    assert sum(turn.runs for turn in planned) >= 3 * ROUND
+    assert {turn.target: round(turn.runs / ROUND, 3) for turn in first} == {
+        name: part.share for name, part in PLAN.items()
+    }
     assert len({turn.seed for turn in planned}) == len(planned)
+
+
+def test_mutations_are_made_of_what_coverage_found_too_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "corpus-decode").mkdir()
+    (tmp_path / "corpus-decode" / "odd").write_bytes(b"<odd>")
+
+    tried_ = blind("decode", 30, 1, tmp_path)
+
+    assert tried_ == 30
+    assert grown_in(tmp_path, "decode") == [b"<odd>"]
+    assert blind("decode", 30, 1, tmp_path, within_s=0.0) == 0
+
+
+def test_a_turn_without_time_left_does_nothing_and_one_that_ends_early_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "findings").mkdir()
+
+    late = done(Turn("decode", 10, 3), tmp_path, 0.0, led=0.0)
+    broken = done(Turn("nothing", 10, 3), tmp_path, float("inf"), led=0.0)
+
+    assert (late.blind, broken.blind) == (0, 0)
+    assert [path.name for path in (tmp_path / "findings").iterdir()] == ["nothing-ended-3.txt"]
