@@ -19,6 +19,7 @@ from tests.deterministic.course import SMALL, Outcome, run
 from tests.deterministic.faults import FAILURES, Fate, only
 
 SHOWN = 5  # breaches of a run
+SUMS_EVERY = 250  # runs
 
 
 def main(arguments: list[str]) -> int:
@@ -63,7 +64,7 @@ def _done(work: Work) -> tuple[str, Outcome]:
 
 
 def tell(outcomes: Iterable[tuple[str, Outcome]]) -> int:
-    """Says what did not hold, then the sums in one line."""
+    """Says what did not hold, and the sums in one line: now and then, and at the end."""
     runs = breached = 0
     sums: Counter[str] = Counter()
     places: set[str] = set()
@@ -83,13 +84,19 @@ def tell(outcomes: Iterable[tuple[str, Outcome]]) -> int:
             results=outcome.acknowledged,
             violations=len(outcome.breaches),
         )
-    print(
-        f"{runs} seeds, {sums['failures']} failures injected ({sums['calls']} of calls at {len(places)} places, "
+        if runs % SUMS_EVERY == 0:
+            print(in_one_line(runs, breached, len(places), sums), flush=True)
+    print(in_one_line(runs, breached, len(places), sums))
+    return int(breached > 0)
+
+
+def in_one_line(runs: int, breached: int, places: int, sums: Counter[str]) -> str:
+    return (
+        f"{runs} seeds, {sums['failures']} failures injected ({sums['calls']} of calls at {places} places, "
         f"{sums['deaths']} deaths, {sums['steps']} steps of clocks, {sums['replays']} replays), "
         f"{sums['requests']} requests, {sums['results']} results acknowledged, "
         f"{sums['violations']} violations in {breached} runs"
     )
-    return int(breached > 0)
 
 
 if __name__ == "__main__":

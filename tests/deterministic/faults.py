@@ -152,6 +152,12 @@ class FaultyPort:
         self._link = link
 
     def __getattr__(self, name: str) -> Any:
+        """The method by this name; it is made once, and is an attribute then."""
+        called = self._called(name)
+        setattr(self, name, called)
+        return called
+
+    def _called(self, name: str) -> Any:
         method = getattr(self._port, name)
         where = f"{self._name}.{name}"
         if inspect.iscoroutinefunction(method):

@@ -53,9 +53,11 @@ class SeededLoop(asyncio.AbstractEventLoop):
         while not self._ready:
             assert self._timers, "everybody waits for ever"
             self._turn()
-        place = self._draw.randrange(len(self._ready))
-        self._ready[place], self._ready[-1] = self._ready[-1], self._ready[place]
-        handle = self._ready.pop()
+        ready = self._ready
+        if len(ready) > 1:
+            place = int(self._draw.random() * len(ready))
+            ready[place], ready[-1] = ready[-1], ready[place]
+        handle = ready.pop()
         if handle.cancelled() or self._is_dead(handle):
             return
         self.callbacks += 1
@@ -74,7 +76,8 @@ class SeededLoop(asyncio.AbstractEventLoop):
         self._dead.add(process)
 
     def _is_dead(self, handle: asyncio.Handle) -> bool:
-        return handle._context.get(PROCESS, 0) in self._dead  # type: ignore[attr-defined]  # no other way to know whose
+        # There is no other way to know whose it is.
+        return bool(self._dead) and handle._context.get(PROCESS, 0) in self._dead  # type: ignore[attr-defined]
 
     def start(self, process: int, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """A task of a process, and everything that comes of it."""
