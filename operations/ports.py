@@ -8,6 +8,7 @@ from typing import Protocol
 from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType, Volunteer
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
+from domain.dispatch import Upload
 from domain.history import FinishedMonth, OutputPage
 from domain.hosts import Host, HostAppVersion
 from domain.insight import Caller, HostSample, JobSize, Newcomers, SentTerms, WaitingBatch, WorkAhead
@@ -200,6 +201,12 @@ class Views(Protocol):
 
     async def job(self, job_id: JobId) -> JobRow:
         """With its instances."""
+        ...
+
+    async def uploads_of(
+        self, batch_id: BatchId, instances: Sequence[InstanceId]
+    ) -> Mapping[InstanceId, tuple[Upload, ...]]:
+        """What these instances of a batch brought, by name; of those that brought nothing nothing."""
         ...
 
     async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]: ...

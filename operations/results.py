@@ -13,7 +13,7 @@ from typing import Protocol
 from domain.dispatch import Upload
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState, JobClass, JobState, Output
-from domain.units import JobClassId, JobId
+from domain.units import BatchId, InstanceId, JobClassId, JobId
 from domain.views import JobRow
 from transfer.upload_folder import UploadFolder
 
@@ -49,6 +49,12 @@ class Classes(Protocol):
 class Jobs(Protocol):
     async def job(self, job_id: JobId) -> JobRow: ...
 
+    async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]: ...
+
+    async def uploads_of(
+        self, batch_id: BatchId, instances: Sequence[InstanceId]
+    ) -> Mapping[InstanceId, tuple[Upload, ...]]: ...
+
 
 class Results:
     """Results of jobs, from what the database knows and the upload folder has."""
@@ -68,10 +74,32 @@ class Results:
         if because is not None:
             return Result(job, because)
         job_class = (await self._classes.job_classes([job.job_class_id]))[job.job_class_id]
-        brought = uploads_of_result(job, job_class.outputs)
-        states = await asyncio.to_thread(self._states, tuple(brought.values()))
-        outputs = zip(brought.items(), states, strict=True)
-        return Result(job, None, tuple(OutputFile(name, upload, state) for (name, upload), state in outputs))
+        uploads = next(one.uploads for one in job.instances if one.instance_id == job.canonical_instance_id)
+        return await asyncio.to_thread(self._found, job, uploads, job_class.outputs)
+
+    async def of_batch(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[Result]:
+        """The results of a batch's jobs by id, the first `limit` behind `after`."""
+        jobs = await self._jobs.jobs(batch_id, limit=limit, after=after)
+        canonical = [one.canonical_instance_id for one in jobs if one.canonical_instance_id is not None]
+        uploads = await self._jobs.uploads_of(batch_id, canonical)
+        classes = await self._classes.job_classes(list({one.job_class_id for one in jobs}))
+
+        def found() -> list[Result]:
+            return [self._of_row(job, uploads, classes[job.job_class_id].outputs) for job in jobs]
+
+        return await asyncio.to_thread(found)
+
+    def _of_row(
+        self, job: JobRow, uploads: Mapping[InstanceId, tuple[Upload, ...]], outputs: Sequence[Output]
+    ) -> Result:
+        because = why_no_result(job.state, job.failure)
+        if because is not None or job.canonical_instance_id is None:
+            return Result(job, because)
+        return self._found(job, uploads.get(job.canonical_instance_id, ()), outputs)
+
+    def _found(self, job: JobRow, uploads: Sequence[Upload], outputs: Sequence[Output]) -> Result:
+        brought = named_uploads(uploads, outputs)
+        return Result(job, None, tuple(OutputFile(name, one, self._state(one)) for name, one in brought.items()))
 
     def path(self, result: Result, name: str) -> Path:
         """Where the file of an output is. NotFoundError says what is missing: a result, an output, or its file."""
@@ -86,12 +114,16 @@ class Results:
             raise NotFoundError("output", f"{name!r} of job {job_id}: it is optional, and was not brought")
         if output.state is OutputState.GONE:
             raise NotFoundError("file", why_gone(output.upload))
+        return self.stored(output)
+
+    def stored(self, output: OutputFile) -> Path:
+        """Where the file of an output that was brought is, or was."""
+        assert output.upload is not None
         return self._folder.path(output.upload.name)
 
-    def _states(self, uploads: Sequence[Upload | None]) -> list[OutputState]:
-        return [OutputState.NOT_BROUGHT if one is None else self._state(one) for one in uploads]
-
-    def _state(self, upload: Upload) -> OutputState:
+    def _state(self, upload: Upload | None) -> OutputState:
+        if upload is None:
+            return OutputState.NOT_BROUGHT
         try:
             there = self._folder.path(upload.name).stat().st_size
         except FileNotFoundError:
@@ -129,14 +161,13 @@ def why_no_result(state: JobState, failure: str, instances: Sequence[InstanceSta
             return f"it is open, its instances are: {counted}" if counted else "it is open"
 
 
-def uploads_of_result(job: JobRow, outputs: Sequence[Output]) -> dict[str, Upload | None]:
-    """What the canonical instance brought, by the names of the outputs. Pure.
+def named_uploads(uploads: Sequence[Upload], outputs: Sequence[Output]) -> dict[str, Upload | None]:
+    """What an instance brought, by the names of its job's outputs. Pure.
 
     Output number n was uploaded as NAME_rn (`domain.jobs.output_file_name`).
     """
-    found = (one for one in job.instances if one.instance_id == job.canonical_instance_id)
-    uploads = {upload.name.rpartition("_r")[2]: upload for one in found for upload in one.uploads}
-    return {output.name: uploads.get(str(position)) for position, output in enumerate(outputs)}
+    by_number = {upload.name.rpartition("_r")[2]: upload for upload in uploads}
+    return {output.name: by_number.get(str(position)) for position, output in enumerate(outputs)}
 
 
 def result_as_json(result: Result) -> dict[str, object]:

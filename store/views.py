@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import asyncpg
 
 from domain.batches import Batch
+from domain.dispatch import Upload
 from domain.errors import NotFoundError
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import JobClass
-from domain.units import AccountId, AppId, BatchId, HostId, JobId, SubmitterId
+from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, JobId, SubmitterId
 from domain.views import JobRow
 from store import rows, work_rows
 from store.pool import Database
@@ -49,6 +50,16 @@ class PostgresViews:
             row = await self._one("finished_job_by_id", "job", job_id)
             instances = await self._database.fetch("finished_instances_of_job", job_id, row["batch_id"])
         return work_rows.job_row(row, tuple(work_rows.instance_row(instance) for instance in instances))
+
+    async def uploads_of(
+        self, batch_id: BatchId, instances: Sequence[InstanceId]
+    ) -> Mapping[InstanceId, tuple[Upload, ...]]:
+        """The history is looked at last: what is moved meanwhile is there."""
+        found = list(await self._database.fetch("uploads_of_instances", list(instances)))
+        left = set(instances).difference(row["instance_id"] for row in found)
+        if left:
+            found += await self._database.fetch("uploads_of_finished_instances", batch_id, sorted(left))
+        return {row["instance_id"]: work_rows.uploads(row["uploads"]) for row in found}
 
     async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]:
         return [rows.host(row) for row in await self._database.fetch("list_hosts", limit, after or 0)]

@@ -100,7 +100,7 @@ class AppsApi:
                 "POST",
                 "/apps/{name}/versions",
                 "add_version",
-                "Add a version; the body is its main program.",
+                "Add a version; the body is its main program, which `signature` is of.",
                 self._files.add_version,
                 TAG,
                 shapes.NewVersion,

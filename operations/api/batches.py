@@ -52,16 +52,19 @@ class InstanceParams(msgspec.Struct, forbid_unknown_fields=True):
     instance_id: Annotated[int, ID]
 
 
+AfterJob = Annotated[
+    Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None,
+    msgspec.Meta(description="Only jobs behind this one; a cursor goes before it."),
+]
+
+
 class JobsParams(Page, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
     state: Annotated[
         JobState | None,
         msgspec.Meta(description="Only jobs in this state; a page may then be short and still have a next one."),
     ] = None
-    after: Annotated[
-        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None,
-        msgspec.Meta(description="Only jobs behind this one; a cursor goes before it."),
-    ] = None
+    after: AfterJob = None
 
 
 class ForecastsParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

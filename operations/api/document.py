@@ -71,7 +71,7 @@ def _operation(route: Route[Any, Any], schema_of: dict[int, Json], components: J
     if parameters := _parameters(route, schema_of, components):
         operation["parameters"] = parameters
     if isinstance(route.body, File):
-        content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+        content = {route.body.kind: {"schema": {"type": "string", "format": "binary"}}}
         operation["requestBody"] = {"description": route.body.meaning, "required": True, "content": content}
     elif route.body is not None:
         content = {"application/json": {"schema": schema_of[id(route.body)]}}
@@ -102,7 +102,7 @@ def _responses(route: Route[Any, Any], schema_of: dict[int, Json]) -> Json:
     if route.reply is None:
         content: Json = {"text/event-stream": {"schema": {"type": "string"}}}
     elif isinstance(route.reply, File):
-        content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+        content = {route.reply.kind: {"schema": {"type": "string", "format": "binary"}}}
     else:
         content = {"application/json": {"schema": schema_of[id(route.reply)]}}
     right: Json = {"description": HTTPStatus(route.status).phrase, "content": content}

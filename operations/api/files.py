@@ -28,6 +28,9 @@ class VersionParams(msgspec.Struct, forbid_unknown_fields=True):
     platform: str
     version: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1, description="100 is 1.00.")]
     file: Annotated[str, msgspec.Meta(description="The program's file name.")]
+    signature: Annotated[
+        str, msgspec.Meta(description="Of the program, by the project's private key, as `muster sign` makes it. Required.")
+    ] = ""
     plan_class: str = ""
     api_version: str = "7.5.0"
 
@@ -36,6 +39,10 @@ class FileParams(msgspec.Struct, forbid_unknown_fields=True):
     name: str
 
 
+HOW_TO_SIGN = (
+    "the program's signature: no server opens the private key, so sign where it is kept, with `muster sign FILE --key KEY.pem`"
+    " (the `signature` of that file), or add the version with `muster app version add … --key KEY.pem --server URL`"
+)
 PROGRAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -66,6 +73,8 @@ class Files:
         asked = ask.params
         if not PROGRAM_NAME.fullmatch(asked.file):
             raise InvalidInputError("file", "the program's file name", asked.file)
+        if not asked.signature:
+            raise InvalidInputError("signature", HOW_TO_SIGN, "none")
         async with self._received(ask.request, asked.file) as path:
             new = NewVersion(
                 asked.name,
@@ -75,7 +84,9 @@ class Files:
                 plan_class=asked.plan_class,
                 api_version=asked.api_version,
             )
-            version_id = await add_app_version(self._applications, self._project, new, clock=self._clock)
+            version_id = await add_app_version(
+                self._applications, self._project, new, clock=self._clock, sign=lambda *_: asked.signature
+            )
         return {"app_version_id": version_id}
 
     @asynccontextmanager

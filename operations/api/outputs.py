@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import re
+from contextlib import aclosing
 from typing import Annotated, Any, Protocol
 from urllib.parse import quote
 
 import msgspec
-from aiohttp import hdrs
+import structlog
+from aiohttp import hdrs, web
 
 from domain.access import Role
-from domain.units import JobId, SubmitterId
+from domain.errors import MusterError
+from domain.units import BatchId, JobId, SubmitterId
 from operations.access.errors import NotAllowedError
 from operations.access.who import Person
 from operations.api import shapes
+from operations.api.batches import AfterJob
+from operations.api.paging import Page, key_of, page_of
 from operations.api.table import Ask, File, Route
+from operations.archive import tar_of
 from operations.ports import Views
 from operations.results import Result, Results, result_as_json
 from transfer.downloads import OwnBytes
 
 TAG = "batches"
 ID = msgspec.Meta(ge=1, le=2**62)
+log = structlog.get_logger()
+
 UNSAFE = re.compile(r"[^A-Za-z0-9_. -]")
 
 
@@ -31,6 +39,22 @@ class ResultParams(msgspec.Struct, forbid_unknown_fields=True):
 class OutputParams(msgspec.Struct, forbid_unknown_fields=True):
     job_id: Annotated[int, ID]
     name: Annotated[str, msgspec.Meta(description="The output's name in the batch.")]
+
+
+class ResultsParams(Page, forbid_unknown_fields=True, kw_only=True):
+    batch_id: Annotated[int, ID]
+    after: AfterJob = None
+
+
+class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    batch_id: Annotated[int, ID]
+    after: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None, msgspec.Meta(description="Only of jobs behind this one.")
+    ] = None
+    limit: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=2**62)] | None,
+        msgspec.Meta(description="Of so many jobs, whatever their state; all of them without it."),
+    ] = None
 
 
 class OutputsStore(Protocol):
@@ -45,6 +69,28 @@ class OutputsApi:
 
     def routes(self) -> list[Route[Any, Any]]:
         return [
+            Route(
+                "GET",
+                "/batches/{batch_id}/outputs",
+                "fetch_outputs",
+                "The outputs of a batch's valid jobs as one tar, JOB/OUTPUT, and what is missing in its missing.jsonl.",
+                self.archive,
+                TAG,
+                File("A tar archive; one without missing.jsonl was broken off.", "application/x-tar"),
+                ArchiveParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                "/batches/{batch_id}/results",
+                "batch_results",
+                "The results of a batch's jobs, by id: the outputs of each, or why there is none.",
+                self.of_batch,
+                TAG,
+                shapes.ResultPage,
+                ResultsParams,
+                errors=(404,),
+            ),
             Route(
                 "GET",
                 "/jobs/{job_id}/outputs",
@@ -69,6 +115,35 @@ class OutputsApi:
             ),
         ]
 
+    async def of_batch(self, ask: Ask[ResultsParams, None]) -> object:
+        batch_id, asked = BatchId(ask.params.batch_id), ask.params
+        await self._check_batch(ask.person, batch_id)
+        after = key_of(asked.cursor, "results", int)
+        if after is None and asked.after is not None:
+            after = JobId(asked.after)
+        found = await self._results.of_batch(batch_id, limit=asked.limit + 1, after=after)
+        return page_of(found, asked, "results", lambda one: one.job.job_id, result_as_json)
+
+    async def archive(self, ask: Ask[ArchiveParams, None]) -> web.StreamResponse:
+        """Where it breaks off, the connection does: what was sent cannot be taken for the whole."""
+        batch_id, asked, request = BatchId(ask.params.batch_id), ask.params, ask.request
+        await self._check_batch(ask.person, batch_id)
+        response = web.StreamResponse(headers=file_headers(f"batch-{batch_id}.tar", "application/x-tar"))
+        after = None if asked.after is None else JobId(asked.after)
+        try:
+            await response.prepare(request)
+            async with aclosing(tar_of(self._results, batch_id, after=after, limit=asked.limit)) as pieces:
+                async for piece in pieces:
+                    await response.write(piece)
+            await response.write_eof()
+        except ConnectionResetError:
+            pass  # whoever fetched it has gone
+        except (MusterError, OSError) as error:
+            log.warning("results broken off", batch=batch_id, why=str(error))
+            if request.transport is not None:
+                request.transport.abort()
+        return response
+
     async def list(self, ask: Ask[ResultParams, None]) -> object:
         return result_as_json(await self._result(ask.person, JobId(ask.params.job_id)))
 
@@ -80,10 +155,17 @@ class OutputsApi:
 
     async def _result(self, person: Person, job_id: JobId) -> Result:
         result = await self._results.of(job_id)
-        batch = await self._store.views.batch(result.job.batch_id)
-        if not sees_results(person, batch.submitter_id):
-            raise NotAllowedError(f"job {job_id} is another submitter's: {person.name} fetches results of their own")
+        await self._check(person, result.job.batch_id, f"job {job_id}")
         return result
+
+    async def _check_batch(self, person: Person, batch_id: BatchId) -> None:
+        await self._check(person, batch_id, f"batch {batch_id}")
+
+    async def _check(self, person: Person, batch_id: BatchId, what: str) -> None:
+        """Raises NotFoundError, NotAllowedError."""
+        batch = await self._store.views.batch(batch_id)
+        if not sees_results(person, batch.submitter_id):
+            raise NotAllowedError(f"{what} is another submitter's: {person.name} fetches results of their own")
 
 
 def sees_results(person: Person, submitter_id: SubmitterId) -> bool:
@@ -91,15 +173,15 @@ def sees_results(person: Person, submitter_id: SubmitterId) -> bool:
     return person.role is not Role.SUBMITTER or person.submitter_id == submitter_id
 
 
-def file_headers(name: str) -> dict[str, str]:
-    """What a browser is told of a volunteer's file: keep it under this name, and never show or run it. Pure.
+def file_headers(name: str, kind: str = "application/octet-stream") -> dict[str, str]:
+    """What a browser is told of volunteers' files: keep them under this name, and never show or run them. Pure.
 
     >>> file_headers('a"é.txt')["Content-Disposition"]
     'attachment; filename="a__.txt"; filename*=UTF-8\\'\\'a%22%C3%A9.txt'
     """
     plain, whole = UNSAFE.sub("_", name), quote(name, safe="")
     return {
-        hdrs.CONTENT_TYPE: "application/octet-stream",
+        hdrs.CONTENT_TYPE: kind,
         hdrs.CONTENT_DISPOSITION: f"attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}",
         "X-Content-Type-Options": "nosniff",
         hdrs.CACHE_CONTROL: "private",

@@ -39,6 +39,7 @@ class File:
     """A body that is a file, read or written by the handler piece by piece."""
 
     meaning: str
+    kind: str = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)

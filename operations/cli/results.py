@@ -17,10 +17,9 @@ from domain.errors import NotFoundError
 from domain.units import BatchId, JobId
 from operations.cli.context import Run, command
 from operations.cli.progress import bar_of
-from operations.client import ApiError, Client
+from operations.client import ApiError, Client, UnreachableError
 from operations.collecting import Document, collect
 from operations.results import Results, result_as_json
-from operations.show import job_as_json
 from store.postgres import PostgresStore
 from transfer.upload_folder import UploadFolder
 
@@ -45,7 +44,8 @@ T = TypeVar("T")
 async def results(run: Run, batch_id: int, folder: Path) -> None:
     """Fetch the outputs of a batch's valid jobs: FOLDER/JOB/OUTPUT.
 
-    What is there with the same size is not fetched again. Exit code 1 when a file that was brought is missing.
+    What is there as it was recorded, by size and MD5, is not fetched again. Exit code 1 when a file that was brought is
+    missing.
     """
 
     async def here(store: PostgresStore) -> object:
@@ -65,6 +65,8 @@ async def results(run: Run, batch_id: int, folder: Path) -> None:
 class StoredResults:
     """Results of the project on this machine."""
 
+    archives = False
+
     def __init__(self, run: Run, store: PostgresStore) -> None:
         self._store = store
         self._results = Results(store.views, store.waiting, UploadFolder(run.project().upload_dir))
@@ -73,20 +75,23 @@ class StoredResults:
         counts = (await self._store.views.batch(BatchId(batch_id))).counts
         return {"jobs_total": counts.jobs_total, "jobs_validated": counts.jobs_validated}
 
-    async def jobs(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
-        found = await self._store.views.jobs(BatchId(batch_id), limit=limit, after=JobId(after))
-        return [job_as_json(one) for one in found]
-
-    async def result(self, job_id: int) -> Document:
-        return result_as_json(await self._results.of(JobId(job_id)))
+    async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
+        found = await self._results.of_batch(BatchId(batch_id), limit=limit, after=JobId(after))
+        return [result_as_json(one) for one in found]
 
     async def fetch(self, job_id: int, name: str, to: Path) -> None:
         path = self._results.path(await self._results.of(JobId(job_id)), name)
         await asyncio.to_thread(shutil.copyfile, path, to)
 
+    async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
+        """The files are beside it."""
+        return False
+
 
 class ServerResults:
     """Results behind a server, asked no faster than it lets one address ask."""
+
+    archives = True
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -95,11 +100,8 @@ class ServerResults:
     async def batch(self, batch_id: int) -> Document:
         return await self._patiently(lambda: self._client.batch(batch_id))
 
-    async def jobs(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
-        return await self._patiently(lambda: self._client.jobs(batch_id, after=after, limit=limit))
-
-    async def result(self, job_id: int) -> Document:
-        return await self._patiently(lambda: self._client.job_outputs(job_id))
+    async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
+        return await self._patiently(lambda: self._client.batch_results(batch_id, after=after, limit=limit))
 
     async def fetch(self, job_id: int, name: str, to: Path) -> None:
         try:
@@ -108,6 +110,13 @@ class ServerResults:
             if error.status != 404:
                 raise
             raise NotFoundError("file", str(error).removeprefix("no file ")) from None
+
+    async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
+        try:
+            await self._patiently(lambda: self._client.fetch_outputs(batch_id, to, after=after, limit=limit))
+        except UnreachableError:
+            return False  # asked for one by one, files tell what is wrong
+        return True
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What is answered; where the server says that this was too often, later. Raises ApiError."""

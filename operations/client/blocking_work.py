@@ -107,6 +107,16 @@ class BlockingWork:
         """The outputs that a job's canonical instance brought, or why there is no result."""
         return self._runner.run(self._client.job_outputs(job_id))
 
+    def batch_results(
+        self, batch_id: int, *, after: int | None = None, limit: int | None = 1000
+    ) -> list[shapes.ResultShown]:
+        """The results of a batch's jobs by id, behind the job `after`: the outputs of each, or why there is none."""
+        return self._runner.run(self._client.batch_results(batch_id, after=after, limit=limit))
+
+    def fetch_outputs(self, batch_id: int, to: Path, *, after: int | None = None, limit: int | None = None) -> int:
+        """Write a tar with the outputs of a batch's valid jobs, of `limit` jobs behind `after`, to a path; its size."""
+        return self._runner.run(self._client.fetch_outputs(batch_id, to, after=after, limit=limit))
+
     def fetch_output(self, job_id: int, name: str, to: Path) -> int:
         """Write the file of one output of a job's result to a path; its size. Where it breaks off nothing is left."""
         return self._runner.run(self._client.fetch_output(job_id, name, to))

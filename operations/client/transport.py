@@ -77,7 +77,7 @@ class Transport:
     ) -> Any:
         """The answer's JSON."""
         sent = msgspec.json.encode(body) if body is not None else data
-        url = f"{self._url}/{path}{_query(query)}"
+        url = f"{self._url}/{path}{query_of(query)}"
         try:
             async with self._opened().request(method, url, data=sent, headers=headers) as response:
                 content = await response.read()
@@ -162,10 +162,10 @@ def part(name: object) -> str:
     return quote(str(name), safe="")
 
 
-def _query(query: Mapping[str, object] | None) -> str:
+def query_of(query: Mapping[str, object] | None) -> str:
     """What stands behind the path; nothing of what is None.
 
-    >>> _query({"limit": 5, "cursor": None, "preview": True})
+    >>> query_of({"limit": 5, "cursor": None, "preview": True})
     '?limit=5&preview=true'
     """
     given = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from operations.api import shapes
-from operations.client.transport import Json, Transport, UnreachableError, part
+from operations.client.transport import Json, Transport, UnreachableError, part, query_of
 
 ExplainedKind = Literal["host", "batch", "job", "instance"]
 
@@ -104,6 +104,21 @@ class Work(Transport):
         """The outputs that a job's canonical instance brought, or why there is no result."""
         found: shapes.ResultShown = await self._call("GET", f"jobs/{job_id}/outputs")
         return found
+
+    async def batch_results(
+        self, batch_id: int, *, after: int | None = None, limit: int | None = 1000
+    ) -> list[shapes.ResultShown]:
+        """The results of a batch's jobs by id, behind the job `after`: the outputs of each, or why there is none."""
+        return await self._list(f"batches/{batch_id}/results", "results", limit=limit, query={"after": after})
+
+    async def fetch_outputs(
+        self, batch_id: int, to: Path, *, after: int | None = None, limit: int | None = None
+    ) -> int:
+        """Write a tar with the outputs of a batch's valid jobs, of `limit` jobs behind `after`, to a path; its size.
+
+        JOB/OUTPUT, and at its end `missing.jsonl`, which names what is missing. Where it breaks off nothing is left.
+        """
+        return await self._fetch(f"batches/{batch_id}/outputs{query_of({'after': after, 'limit': limit})}", to)
 
     async def fetch_output(self, job_id: int, name: str, to: Path) -> int:
         """Write the file of one output of a job's result to a path; its size. Where it breaks off nothing is left."""

@@ -73,7 +73,11 @@ def _content(content: Json) -> str:
     ((media, of),) = content.items()
     if media == "application/json":
         return kind_of(of["schema"])
-    return {"text/event-stream": "a stream of events", "application/octet-stream": "a file"}[media]
+    return {
+        "text/event-stream": "a stream of events",
+        "application/octet-stream": "a file",
+        "application/x-tar": "a tar archive",
+    }[media]
 
 
 def _shape(name: str, of: Json) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from domain.batches import Batch, BatchCounts
+from domain.dispatch import Upload
 from domain.errors import NotFoundError
 from domain.history import month_of
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import JobClass, JobState
-from domain.units import AccountId, AppId, BatchId, HostId, JobId, SubmitterId
+from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, JobId, SubmitterId
 from domain.views import InstanceRow, JobRow
 from store.counting import added, instance_counts, job_counts
 from store.memory.registry import Registry
@@ -50,6 +51,16 @@ class MemoryViews:
         if job is None:
             raise NotFoundError("job", job_id)
         return _job_row(job, tuple(_instance_row(row) for row in job.instances))
+
+    async def uploads_of(
+        self, batch_id: BatchId, instances: Sequence[InstanceId]
+    ) -> Mapping[InstanceId, tuple[Upload, ...]]:
+        found = (self._work.instance_of_any_age(one) for one in instances)
+        return {
+            one.instance_id: one.uploads
+            for one in found
+            if one is not None and one.uploads and one.job.batch.batch_id == batch_id
+        }
 
     async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]:
         first = 1 if after is None else after + 1

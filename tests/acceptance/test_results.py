@@ -8,8 +8,9 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import pytest
 
@@ -74,6 +75,11 @@ def run_the_page(server: LiveServer, folder: Path) -> None:
     local, remote, over_http = (folder / f"page {number}" for number in range(3))
     assert [(home / "results/1/out").read_bytes() for home in (local, remote)] == [RIGHT, RIGHT]
     assert (over_http / "out").read_bytes() == RIGHT
+    with tarfile.open(over_http / "results.tar") as archive:
+        members = {one.name: cast(IO[bytes], archive.extractfile(one)).read() for one in archive}
+    assert members["1/out"] == RIGHT
+    reasons = [json.loads(line) for line in members["missing.jsonl"].splitlines()]
+    assert [(one["job_id"], one["because"]) for one in reasons] == [(2, "it is open"), (3, "it is open")]
 
 
 async def test_the_file_of_a_result_is_fetched_by_who_may_and_else_the_reason_is_told(
@@ -97,8 +103,12 @@ async def test_the_file_of_a_result_is_fetched_by_who_may_and_else_the_reason_is
         )
         assert "no output " in await not_there(vic.fetch_output(valid, "../../keys/account_secret", tmp_path / "none"))
         assert await not_there(vic.job_outputs(99_999)) == "no job 99999"
+        assert await not_there(vic.fetch_outputs(99, tmp_path / "none")) == "no batch 99"
+        assert await vic.batch_results(shown["batch_id"], after=valid - 1, limit=1) == [shown]
     async with Client(server.url, await a_token(server, "sue")) as sue:
         assert "another submitter's" in await not_there(sue.job_outputs(valid), 403)
+        assert "another submitter's" in await not_there(sue.batch_results(shown["batch_id"]), 403)
+        assert "another submitter's" in await not_there(sue.fetch_outputs(shown["batch_id"], tmp_path / "none"), 403)
         assert "another submitter's" in await not_there(sue.fetch_output(valid, "out", tmp_path / "none"), 403)
 
     [output] = shown["outputs"]

@@ -94,6 +94,25 @@ async def test_an_ended_batch_looks_the_same_after_its_jobs_were_moved(store: St
     assert await store.views.batch(batch.batch_id) == batch
 
 
+async def test_what_instances_brought_is_found_before_and_after_their_jobs_were_moved(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch, sent = await a_complete_batch(store, host, jobs=3)
+    for one, name in ((sent[1], "b"), (sent[1], "a"), (sent[2], "c")):
+        await store.uploads.record_upload(one.instance_id, name=name, nbytes=7, md5="c" * 32, completed_at=NOW)
+    ids = [one.instance_id for one in sent]
+    wanted = {
+        ids[1]: (Upload("a", 7, "c" * 32), Upload("b", 7, "c" * 32)),
+        ids[2]: (Upload("c", 7, "c" * 32),),
+    }
+
+    assert await store.views.uploads_of(batch.batch_id, ids) == wanted
+    assert await store.views.uploads_of(batch.batch_id, ids[:2]) == {ids[1]: wanted[ids[1]]}
+    assert await store.views.uploads_of(batch.batch_id, []) == {}
+
+    assert (await move(store)).jobs == 3
+    assert await store.views.uploads_of(batch.batch_id, ids) == wanted
+
+
 async def test_a_listing_goes_on_from_busy_jobs_to_those_of_the_history(store: Store) -> None:
     host = await a_registered_host(store)
     batch, sent = await a_complete_batch(store, host, jobs=4)

@@ -149,6 +149,8 @@ BY_KEY = {  # query -> the indexes it must use
     "list_batches": {"batch_pkey", "batch_count_pkey"},
     "list_hosts": {"host_pkey"},
     "list_jobs": {"job_by_batch"},
+    "uploads_of_instances": {"upload_pkey"},
+    "uploads_of_finished_instances": {"finished_instance_2027_01_pkey"},
     "finished_job_by_id": {"finished_job_2027_01_pkey"},
     "finished_instances_of_job": {"finished_instance_2027_01_job_id_idx"},
     "list_finished_jobs": {"finished_job_2027_01_batch_id_job_id_idx"},

@@ -128,6 +128,11 @@ class ResultShown(TypedDict):
     outputs: list[OutputShown]
 
 
+class ResultPage(TypedDict):
+    results: list[ResultShown]
+    next_cursor: str | None
+
+
 class JobPage(TypedDict):
     jobs: list[JobShown]
     next_cursor: str | None

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import tarfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import pytest
 from aiohttp import web
@@ -20,6 +24,7 @@ from domain.units import BatchId, InstanceId, JobClassId, JobId, SubmitterId
 from domain.views import InstanceRow, JobRow
 from operations.access.who import Person
 from operations.api.outputs import file_headers, sees_results
+from operations.archive import CutFileError, tar_of
 from operations.cli.results import ServerResults
 from operations.client import ApiError, Client, UnreachableError
 from operations.collecting import collect
@@ -46,13 +51,24 @@ def a_job(state: JobState, *instances: InstanceRow, canonical: int | None = None
 
 
 class Known:
-    """One job and its class."""
+    """Jobs of one class."""
 
-    def __init__(self, job: JobRow) -> None:
-        self._job = job
+    def __init__(self, *jobs: JobRow) -> None:
+        self._jobs = jobs
+        self.pages: list[int] = []
 
     async def job(self, job_id: JobId) -> JobRow:
-        return self._job
+        return self._jobs[0]
+
+    async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
+        self.pages.append(limit)
+        return [replace(one, instances=()) for one in self._jobs if one.job_id > (after or 0)][:limit]
+
+    async def uploads_of(
+        self, batch_id: BatchId, instances: Sequence[InstanceId]
+    ) -> Mapping[InstanceId, tuple[Upload, ...]]:
+        found = (instance for job in self._jobs for instance in job.instances)
+        return {one.instance_id: one.uploads for one in found if one.instance_id in instances}
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         return {one: a_job_class(job_class_id=one, outputs=OUTPUTS) for one in ids}
@@ -143,10 +159,13 @@ def test_a_name_cannot_end_the_header_it_stands_in() -> None:
 
 
 class Shelf:
-    """Jobs with their files. `broken` are sent cut, `gone` not at all."""
+    """Jobs with their files. `broken` are sent cut, `gone` not at all; archives break off where they are `torn`."""
 
-    def __init__(self, jobs: Mapping[int, Mapping[str, bytes] | None]) -> None:
+    def __init__(self, jobs: Mapping[int, Mapping[str, bytes] | None], *, archives: bool = False) -> None:
         self.held = jobs
+        self.archives = archives
+        self.archived: list[tuple[int, int]] = []
+        self.torn = False
         self.broken: set[int] = set()
         self.gone: set[int] = set()
         self.fetched: list[tuple[int, str]] = []
@@ -155,22 +174,42 @@ class Shelf:
     async def batch(self, batch_id: int) -> Mapping[str, Any]:
         return {"jobs_total": len(self.held) + self.forgotten, "jobs_validated": len(self.held)}
 
-    async def jobs(self, batch_id: int, *, after: int, limit: int) -> Sequence[Mapping[str, Any]]:
-        ids = sorted(one for one in self.held if one > after)[:limit]
-        return [{"job_id": one, "state": "open" if self.held[one] is None else "valid", "failure": ""} for one in ids]
+    async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Mapping[str, Any]]:
+        return [self.result(one) for one in self.page(after, limit)]
 
-    async def result(self, job_id: int) -> Mapping[str, Any]:
-        files = self.held[job_id] or {}
+    def page(self, after: int, limit: int) -> list[int]:
+        return sorted(one for one in self.held if one > after)[:limit]
+
+    def result(self, job_id: int) -> Mapping[str, Any]:
+        files = self.held[job_id]
         return {
+            "job_id": job_id,
+            "state": "open" if files is None else "valid",
+            "because": "it is open" if files is None else None,
             "outputs": [
-                {"name": name, "nbytes": len(text), "md5": hashlib.md5(text).hexdigest(), "state": "here"}
-                for name, text in files.items()
-            ]
+                {
+                    "name": name,
+                    "file_name": f"pi_1_{job_id}_1_r0",
+                    "nbytes": len(text),
+                    "md5": hashlib.md5(text).hexdigest(),
+                    "state": "gone" if job_id in self.gone else "here",
+                }
+                for name, text in (files or {}).items()
+            ],
         }
 
+    async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
+        self.archived.append((after, limit))
+        with tarfile.open(to, "w") as tar:
+            for job_id in self.page(after, limit):
+                for name, text in (self.held[job_id] or {}).items():
+                    info = tarfile.TarInfo(f"{job_id}/{name}")
+                    sent = text[:-1] if job_id in self.broken else text
+                    info.size = len(sent)
+                    tar.addfile(info, BytesIO(sent))
+        return not self.torn
+
     async def fetch(self, job_id: int, name: str, to: Path) -> None:
-        if job_id in self.gone:
-            raise NotFoundError("file", name)
         self.fetched.append((job_id, name))
         text = (self.held[job_id] or {})[name]
         to.write_bytes(text[:-1] if job_id in self.broken else text)
@@ -189,7 +228,7 @@ async def test_each_valid_job_has_a_folder_and_a_second_run_fetches_what_is_new(
     await collect(shelf, 1, tmp_path, progress=silent)
     shelf.held = {**shelf.held, 8: {"out": b"late"}}
     shelf.fetched.clear()
-    (tmp_path / "9/out").write_bytes(b"c")
+    (tmp_path / "9/out").write_bytes(b"cca")  # as long as it was
 
     heard: list[tuple[int, int]] = []
     done = await collect(shelf, 1, tmp_path, progress=lambda *told: heard.append(told))
@@ -197,7 +236,7 @@ async def test_each_valid_job_has_a_folder_and_a_second_run_fetches_what_is_new(
     assert files_in(tmp_path) == {"7/out": b"a", "7/log": b"bb", "8/out": b"late", "9/out": b"ccc"}
     assert sorted(shelf.fetched) == [(8, "out"), (9, "out")]
     assert (done.fetched, done.present, done.nbytes, done.valid) == (2, 2, 10, 3)
-    assert sorted(heard) == [(1, 3), (2, 3), (3, 3)]
+    assert heard == [(3, 3)]
 
 
 async def test_more_jobs_than_a_page_are_all_collected(tmp_path: Path) -> None:
@@ -217,9 +256,114 @@ async def test_a_file_that_is_not_as_recorded_is_told_and_nothing_is_left_of_it(
     assert files_in(tmp_path) == {}
     [broken, gone] = cast(list[Any], told["missing"])
     assert broken["job_id"] == 7 and "has 3 bytes" in broken["because"] and "recorded were 4 bytes" in broken["because"]
-    assert gone == {"job_id": 8, "name": "out", "because": "no file out"}
+    why = (
+        "no file pi_1_8_1_r0 of 4 bytes in the upload folder: it was brought, and is not there any more, or has another"
+    )
+    assert gone == {"job_id": 8, "name": "out", "because": f"{why} size"}
+    assert shelf.fetched == [(7, "out")]
     assert told["without_result"] == [{"job_id": 9, "state": "open", "because": "it is open"}]
     assert (told["files"], told["jobs_forgotten"]) == (0, 2)
+
+
+# ---------------------------------------------------------------- by archives
+
+
+def many(count: int = 8) -> Shelf:
+    return Shelf({one: {"out": b"%d" % one, "long name é" * 20: b"l"} for one in range(1, count + 1)}, archives=True)
+
+
+def as_held(shelf: Shelf, *left_out: int) -> dict[str, bytes]:
+    return {
+        f"{job_id}/{name}": text
+        for job_id, files in shelf.held.items()
+        for name, text in (files or {}).items()
+        if job_id not in left_out
+    }
+
+
+async def test_many_files_come_in_one_archive_and_nothing_is_left_of_it(tmp_path: Path) -> None:
+    shelf = many()
+    done = await collect(shelf, 1, tmp_path, progress=silent)
+
+    assert files_in(tmp_path) == as_held(shelf)
+    assert (done.fetched, done.nbytes, shelf.archived, shelf.fetched) == (16, 16, [(0, 8)], [])
+
+
+async def test_what_is_there_is_not_fetched_again_and_a_few_come_one_by_one(tmp_path: Path) -> None:
+    shelf = many()
+    await collect(shelf, 1, tmp_path, progress=silent)
+    shelf.archived.clear()
+    (tmp_path / "3/out").unlink()
+    done = await collect(shelf, 1, tmp_path, progress=silent)
+
+    assert files_in(tmp_path) == as_held(shelf)
+    assert (done.fetched, done.present, shelf.archived, shelf.fetched) == (1, 15, [], [(3, "out")])
+
+
+async def test_what_an_archive_brought_wrong_is_asked_for_alone_and_told(tmp_path: Path) -> None:
+    shelf = many()
+    shelf.broken.add(2)
+    done = await collect(shelf, 1, tmp_path, progress=silent)
+
+    assert files_in(tmp_path) == as_held(shelf, 2)
+    assert [one["job_id"] for one in done.missing] == [2, 2]
+    assert {job_id for job_id, _ in shelf.fetched} == {2}
+
+
+async def test_an_archive_that_breaks_off_is_made_up_for_one_by_one(tmp_path: Path) -> None:
+    shelf = many()
+    shelf.torn = True
+    done = await collect(shelf, 1, tmp_path, progress=silent)
+
+    assert files_in(tmp_path) == as_held(shelf)
+    assert (done.fetched, done.missing, len(shelf.fetched)) == (16, [], 16)
+
+
+async def test_a_tar_of_a_batch_has_every_file_and_names_what_is_missing(tmp_path: Path) -> None:
+    jobs = [
+        a_job(JobState.VALID, an_instance(12, InstanceState.VALID, 0, 2), canonical=12),
+        replace(a_job(JobState.VALID, an_instance(13, InstanceState.VALID, 0), canonical=13), job_id=JobId(8)),
+        replace(a_job(JobState.FAILED, failure="too many errors"), job_id=JobId(9)),
+    ]
+    bring(tmp_path, "pi_1_7_12_r0")
+    bring(tmp_path, "pi_1_7_12_r2", b"plot")
+    known = Known(*jobs)
+    results = Results(known, known, UploadFolder(tmp_path))
+
+    tar = b"".join([piece async for piece in tar_of(results, BatchId(1))])
+    part = b"".join([piece async for piece in tar_of(results, BatchId(1), after=JobId(7), limit=1)])
+
+    assert members_of(tar).keys() == {"7/out", "7/plot.png", "missing.jsonl"}
+    assert (members_of(tar)["7/out"], members_of(tar)["7/plot.png"]) == (b"3.14", b"plot")
+    [gone, failed] = [json.loads(line) for line in members_of(tar)["missing.jsonl"].splitlines()]
+    assert (gone["job_id"], gone["name"], gone["because"][:27]) == (8, "out", "pi_1_7_13_r0 of 4 bytes in ")
+    assert failed == {"job_id": 9, "state": "failed", "because": "it failed: too many errors"}
+    assert members_of(part) == {"missing.jsonl": json.dumps(gone, separators=(",", ":")).encode() + b"\n"}
+    assert not len(tar) % tarfile.BLOCKSIZE
+
+
+async def test_a_tar_of_more_jobs_than_a_page_is_read_page_by_page(tmp_path: Path) -> None:
+    known = Known(*(replace(a_job(JobState.CANCELLED), job_id=JobId(one)) for one in range(1, 2502)))
+    tar = b"".join([piece async for piece in tar_of(Results(known, known, UploadFolder(tmp_path)), BatchId(1))])
+
+    assert members_of(tar)["missing.jsonl"].count(b"\n") == 2501
+    assert known.pages == [1000, 1000, 1000]
+
+
+async def test_a_file_that_is_cut_while_it_is_sent_breaks_the_tar_off(tmp_path: Path) -> None:
+    path = bring(tmp_path, "pi_1_7_12_r0")
+    known = Known(a_job(JobState.VALID, an_instance(12, InstanceState.VALID, 0), canonical=12))
+    pieces = tar_of(Results(known, known, UploadFolder(tmp_path)), BatchId(1))
+    await anext(pieces)
+    path.write_bytes(b"3.")
+
+    with pytest.raises(CutFileError, match=r"^7/out: expected 4 bytes, 2 of them are not there any more$"):
+        [piece async for piece in pieces]
+
+
+def members_of(tar: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=BytesIO(tar)) as opened:
+        return {one.name: cast(IO[bytes], opened.extractfile(one)).read() for one in opened}
 
 
 @pytest.mark.parametrize("name", ["../out", "/etc/passwd", ".bashrc", ""])
@@ -255,9 +399,11 @@ async def test_a_server_that_is_asked_too_often_is_asked_later(tmp_path: Path) -
     clock = ForwardClock()
     whole = web.Response(body=b"3.14")
 
-    async with answering(too_often(), too_often(), web.json_response({"outputs": []}), too_often(), whole) as client:
+    page = web.json_response({"results": [], "next_cursor": None})
+
+    async with answering(too_often(), too_often(), page, too_often(), whole) as client:
         results = ServerResults(client, clock)
-        assert await results.result(7) == {"outputs": []}
+        assert await results.results(1, after=0, limit=1000) == []
         await results.fetch(7, "out", tmp_path / "out")
 
     assert clock.monotonic() == 21.0
@@ -271,7 +417,7 @@ async def test_another_refusal_is_told_at_once_and_a_file_that_is_gone_as_such(t
     async with answering(forbidden, gone) as client:
         results = ServerResults(client, ForwardClock())
         with pytest.raises(ApiError, match=r"^not yours$"):
-            await results.result(7)
+            await results.results(1, after=0, limit=1000)
         with pytest.raises(NotFoundError, match=r"^no file pi_1_7_12_r0$"):
             await results.fetch(7, "out", tmp_path / "out")
 
