@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from operations.console.charts import Chart, Trace, at_ms, band, line, upright
+from operations.console.charts import Chart, Trace, at_ms, band, line, time_axis, upright
 from operations.console.moments import percent, relative, stamp
 
 Document = Mapping[str, Any]  # Any: a JSON document
+SHARES = (0, 20, 40, 60, 80, 100)
 
 
 def fan_chart(shown: Document, now: float) -> Chart | None:
@@ -36,7 +37,7 @@ def fan_chart(shown: Document, now: float) -> Chart | None:
     traces.append(line("jobs over", x, y, "--c3", mode="lines+markers", marker={"size": 4, "color": "--c3"}))
     if shown["deadline_at"] is not None:
         marks.append(("deadline", shown["deadline_at"], "--bad"))
-    drawn = [upright(at_ms(at), hue, name, level=1.0 - 0.09 * place) for place, (name, at, hue) in enumerate(marks)]
+    drawn = [upright(at_ms(at), hue, name, level=1.0 - 0.07 * place) for place, (name, at, hue) in enumerate(marks)]
     return Chart(
         "fan",
         "Progress and forecast",
@@ -45,8 +46,13 @@ def fan_chart(shown: Document, now: float) -> Chart | None:
         [_row(one, total) for one in reversed(records[-20:])],
         traces,
         {
-            "xaxis": {"type": "date"},
-            "yaxis": {"range": [0, 104], "ticksuffix": " %"},
+            "xaxis": time_axis(),
+            "yaxis": {
+                "range": [0, 122],  # the marks' labels stand above the lines
+                "tickvals": SHARES,
+                "ticktext": [f"{share} %" for share in SHARES],
+                "title": {"text": "jobs over"},
+            },
             "shapes": [shape for shape, _ in drawn],
             "annotations": [label for _, label in drawn],
         },

@@ -49,6 +49,11 @@ def at_ms(at: Instant | float) -> float:
     return round(at * 1000.0)
 
 
+def time_axis() -> Trace:
+    """An axis of instants, which the library tells in UTC."""
+    return {"type": "date", "title": {"text": "UTC"}}
+
+
 def line(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: object) -> Trace:
     """A line."""
     style: dict[str, object] = {"color": hue, "width": 2}

@@ -17,7 +17,7 @@ from operations.api.bodies import whole_number
 from operations.console.charts import Chart, bars, colour
 from operations.console.desk import LARGEST_ID, Desk, fields_of, reason_of, typed
 from operations.console.moments import number, plural, relative, span_unit, stamp
-from operations.console.places import because, instant_of, rule_of, term, total, total_name
+from operations.console.places import because, instant_of, rule_of, term, total, total_name, weightiest
 from operations.console.rendering import Crumb, Page
 from operations.ordering.knobs import KEYS, Changes, ordering_changes, weights_in_force
 from operations.ordering.priorities import Priorities
@@ -194,6 +194,7 @@ class OrderingPages:
             "rule": rule_of(settings.ordering.policy),
             "total_name": total_name(found.breakdowns),
             "total": lambda one: total(one, now),
+            "weightiest": weightiest,
             "because": lambda one: because(one, now),
             "term": term,
             "timed": lambda one: instant_of(one) is not None,

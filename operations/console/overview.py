@@ -11,7 +11,7 @@ from aiohttp import web
 from domain.listings import ActiveTotal, ProcessReport
 from domain.units import Instant, later
 from operations.console.bars import Bar, bar_of
-from operations.console.charts import Chart, at_ms, line
+from operations.console.charts import Chart, at_ms, line, time_axis
 from operations.console.desk import Desk
 from operations.console.moments import rate, stamp
 from operations.console.rendering import Page
@@ -171,7 +171,7 @@ def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
             line("requests/s", x, [round(requests[at], 3) for at in steps], "--c1"),
             line("dispatches/s", x, [round(sent[at], 3) for at in steps], "--c2"),
         ),
-        {"xaxis": {"type": "date"}, "yaxis": {"rangemode": "tozero"}},
+        {"xaxis": time_axis(), "yaxis": {"rangemode": "tozero", "title": {"text": "per second"}}},
         height=240,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from math import exp, log
 from urllib.parse import urlencode
 
@@ -11,12 +12,14 @@ from aiohttp import web
 from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
-from domain.ranking import CutPoints
+from domain.ranking import CutPoints, Gate
+from domain.settings import DeadlineSettings
 from operations.access.who import admit
 from operations.console.charts import Chart, bars, upright
 from operations.console.desk import Desk, Fields, fields_of, reason_of
 from operations.console.moments import number
 from operations.console.rendering import Crumb, Page
+from operations.console.settings_pages import without_notes
 from operations.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
 from operations.thresholds.service import Thresholds
 from operations.thresholds.shown import preview_as_json
@@ -25,13 +28,16 @@ from operations.thresholds.waiting import gates_of
 BINS = 40
 LEAST_SPAN = 0.5  # of the axis, as a difference of logarithms
 LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # of the quantiles: the outermost would draw all others together
+COARSE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # of each power of ten
+FINE = (1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
+FEWEST_TICKS = 4
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
 
 
-def distribution(cuts: CutPoints, catalogue: Catalogue) -> Chart | None:
+def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings | None = None) -> Chart | None:
     """How many hosts take how long, relative to what is usual, and from where on a threshold lets them in.
 
-    None while nobody is ranked.
+    `moved` are thresholds as they would be: where they differ both are drawn. None while nobody is ranked.
     """
     scores = cuts.turnaround
     if len(scores) < 2:
@@ -43,12 +49,9 @@ def distribution(cuts: CutPoints, catalogue: Catalogue) -> Chart | None:
     edges = [low + width * place for place in range(BINS + 1)]
     hosts = _counted(scores, edges, cuts.n)
     middles = [exp(low + width * (place + 0.5)) for place in range(BINS)]
-    gates = sorted(gates_of(catalogue.settings.deadline).items(), key=lambda item: (-item[1], item[0]))
-    by_value: dict[float, list[str]] = {}
-    for gate, threshold in gates:
-        by_value.setdefault(threshold, []).append(gate.value)
     lines = [
-        (threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in sorted(by_value.items())
+        (threshold, names, exp(_score_at(scores, 1.0 - threshold)))
+        for threshold, names in marks(gates_of(catalogue.settings.deadline), None if moved is None else gates_of(moved))
     ]
     drawn = [
         upright(
@@ -82,7 +85,10 @@ def distribution(cuts: CutPoints, catalogue: Catalogue) -> Chart | None:
         ),
         {
             "xaxis": {"type": "log", "title": {"text": "turnaround, times the usual"}, **ticks(low, low + span)},
-            "yaxis": {"rangemode": "tozero", "title": {"text": "hosts"}},
+            "yaxis": {
+                "range": [0, (1.2 + 0.1 * len(lines)) * max(hosts)],
+                "title": {"text": "hosts"},
+            },  # labels stand above the bars
             "shapes": [shape for shape, _ in drawn],
             "annotations": [label for _, label in drawn],
             "showlegend": False,
@@ -93,15 +99,33 @@ def distribution(cuts: CutPoints, catalogue: Catalogue) -> Chart | None:
     )
 
 
+def marks(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> list[tuple[float, list[str]]]:
+    """Thresholds, the least first, with the gates that have them; of one that would be moved both.
+
+    >>> marks({Gate.LATE: 0.5, Gate.TIGHT: 0.9}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7})
+    [(0.5, ['p_late']), (0.7, ['p_tight would be']), (0.9, ['p_tight is'])]
+    """
+    found: dict[float, list[str]] = {}
+    for gate, threshold in sorted(gates.items()):
+        would_be = threshold if moved is None else moved[gate]
+        found.setdefault(threshold, []).append(gate.value if would_be == threshold else f"{gate.value} is")
+        if would_be != threshold:
+            found.setdefault(would_be, []).append(f"{gate.value} would be")
+    return sorted(found.items())
+
+
 def ticks(low: float, high: float) -> dict[str, object]:
     """Round values on a logarithmic axis between two logarithms, and a little beyond them.
 
-    >>> ticks(0.0, 2.0)["tickvals"]
-    [1.0, 1.5, 2.0, 3.0, 5.0, 7.0]
+    >>> ticks(0.0, 2.0)["tickvals"], ticks(-0.5, 0.1)["tickvals"]
+    ([1.0, 1.5, 2.0, 3.0, 5.0, 7.0], [0.6, 0.7, 0.8, 0.9, 1.0, 1.1])
     """
     first, last = math.floor(low / math.log(10.0)), math.ceil(high / math.log(10.0))
-    every = [part * 10.0**power for power in range(first, last + 1) for part in (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)]
-    shown = [round(value, 6) for value in every if math.exp(low) * 0.98 <= value <= math.exp(high) * 1.02]
+    shown: list[float] = []
+    for parts in (COARSE, FINE):
+        if len(shown) < FEWEST_TICKS:
+            every = [part * 10.0**power for power in range(first, last + 1) for part in parts]
+            shown = [round(value, 6) for value in every if math.exp(low) * 0.98 <= value <= math.exp(high) * 1.02]
     return {"tickmode": "array", "tickvals": shown, "ticktext": [f"{value:g}" for value in shown]}
 
 
@@ -156,6 +180,7 @@ class PercentilePages:
         values: dict[str, object] = {
             "charts": charts,
             "run": runs[0] if runs else None,
+            "meaning": without_notes,
             "moved": [one for one in thresholds if one["key"] in FORESEEN],
             "others": [one for one in thresholds if one["key"] not in FORESEEN],
             "relaxed": [(gate, catalogue.apps.get(gate.app_id)) for one in cuts for gate in one.relaxed],
@@ -170,16 +195,22 @@ class PercentilePages:
         """GET, because nothing is changed: who would pass, how often they call, how long what waits would wait."""
         changes = self._asked(dict(request.query))
         shown = preview_as_json(await self._thresholds.preview(changes))
+        catalogue, settings = self._desk.catalogue, self._desk.catalogue.settings
+        for key, value in changes.items():
+            settings = settings.changed(key, value)
+        cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
+        drawn = (distribution(one, catalogue, settings.deadline) for one in cuts)
+        charts = [chart for chart in drawn if chart is not None]
         values: dict[str, object] = {
+            "charts": charts,
             "shown": shown,
             "changes": [(key, before, changes[key]) for key, before in self._before(changes)],
             "again": urlencode(list(changes.items())),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
         crumbs = (Crumb("percentiles", "Percentiles"),)
-        return self._desk.show(
-            request, Page("thresholds_preview.html", "What this would do", "percentiles", crumbs, values)
-        )
+        page = Page("thresholds_preview.html", "What this would do", "percentiles", crumbs, values, bool(charts))
+        return self._desk.show(request, page)
 
     async def save(self, request: web.Request) -> web.Response:
         person = admit(request, Role.OPERATOR)

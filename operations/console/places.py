@@ -18,6 +18,7 @@ RULES = {  # policy -> who goes first
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter holds the least work goes first",
 }
+NO_UNITS = frozenset({"level", "number", "priority", "fraction"})  # that say what a term is, as its name does
 MOST_POINTS = "the batch with the most points goes first"
 
 
@@ -90,12 +91,16 @@ def because(breakdown: Breakdown | None, now: float) -> Markup:
     at = instant_of(breakdown)
     if at is not None:
         return Markup("{} {}").format(_short(breakdown.components[0].name), moment(at, now))
+    said = weightiest(breakdown)
+    rest = f": {said}" if said else ", no term gives any"
+    return Markup("{} points{}").format(number(breakdown.result, 1), rest)
+
+
+def weightiest(breakdown: Breakdown) -> str:
+    """The two terms that give or take the most points, "" where none does."""
     terms = sorted((one for one in breakdown.components if one.points), key=lambda one: -abs(one.points))
     said = ", ".join(f"{one.name} {'+' if one.points > 0 else ''}{number(one.points, 1)}" for one in terms[:2])
-    more = f" and {len(terms) - 2} more" if len(terms) > 2 else ""
-    return Markup("{} points{}").format(
-        number(breakdown.result, 1), f": {said}{more}" if said else ", no term gives any"
-    )
+    return said + (f" and {len(terms) - 2} more" if len(terms) > 2 else "")
 
 
 def sentence(standing: Standing, now: float) -> Markup:
@@ -119,7 +124,8 @@ def term(part: Contribution) -> str:
     if part.value is None:
         return "no points"
     made_of = part.value if part.raw is None else part.raw
-    raw = length(made_of) if part.unit == "s" else f"{_brief(made_of)} {part.unit}".rstrip()
+    unit = "" if part.unit in NO_UNITS else part.unit
+    raw = length(made_of) if unit == "s" else f"{_brief(made_of)} {unit}".rstrip()
     if made_of == part.value:
         return f"{_brief(part.weight)} × {raw}"
     return f"{_brief(part.weight)} × {_brief(part.value)}, made of {raw}"

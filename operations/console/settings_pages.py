@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,12 +16,14 @@ from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
 from operations.access.who import admit
 from operations.console.desk import Desk, fields_of, reason_of, typed
+from operations.console.moments import length, quantity
 from operations.console.rendering import Crumb, Page
 from operations.names import checked_text
 from operations.ordering.knobs import check_ordering
 
 CHANGES = 1000  # that are looked through for each setting's last
 TRAIL = 30
+NOTES = re.compile(r" \(decisions? [\d, and]+\)")
 UNITS = {"_s": "seconds", "_bytes": "bytes", "_fraction": "a share, 0 to 1", "_z": "z of the normal distribution"}
 
 
@@ -35,6 +38,19 @@ class SettingRow:
     span: str  # its range, "" for none
     meaning: str
     last: SettingChange | None
+
+    @property
+    def readable(self) -> str:
+        """A long time or many bytes in a fitting unit, "" of what reads well as it is.
+
+        >>> SettingRow("sweeper.every_s", 5400.0, 60.0, "seconds", "", "", None).readable
+        '90 min'
+        """
+        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
+            return ""
+        if self.unit == "seconds" and self.value >= 120.0:
+            return length(self.value)
+        return quantity(self.value, "B") if self.unit == "bytes" and self.value >= 1000.0 else ""
 
     @property
     def is_changed(self) -> bool:
@@ -64,6 +80,15 @@ def unit_of(key: str, value: object) -> str:
     return "a whole number" if isinstance(value, int) else "a number" if isinstance(value, float) else "text"
 
 
+def without_notes(meaning: str) -> str:
+    """A meaning without the records of decisions it names, which are in the manual.
+
+    >>> without_notes("least percentile to hurry for AFAP batches (decisions 34, 36)")
+    'least percentile to hurry for AFAP batches'
+    """
+    return NOTES.sub("", meaning)
+
+
 def rows_of(settings: Settings, changes: list[SettingChange]) -> list[SettingRow]:
     """Every setting; `changes` newest first."""
     last: dict[str, SettingChange] = {}
@@ -71,7 +96,15 @@ def rows_of(settings: Settings, changes: list[SettingChange]) -> list[SettingRow
         last.setdefault(change.key, change)
     values, defaults, spans = settings.as_mapping(), Settings().as_mapping(), spans_of(settings)
     return [
-        SettingRow(key, value, defaults[key], unit_of(key, value), spans.get(key, ""), meaning_of(key), last.get(key))
+        SettingRow(
+            key,
+            value,
+            defaults[key],
+            unit_of(key, value),
+            spans.get(key, ""),
+            without_notes(meaning_of(key)),
+            last.get(key),
+        )
         for key, value in values.items()
     ]
 

@@ -76,6 +76,16 @@ def in_order(result: Document, asked: Document) -> Document:
     return {**result, **sorted_}
 
 
+def unfinished(result: Document) -> dict[str, float]:
+    """Batches that were not over at the end, by rule: their times were counted up to there.
+
+    >>> unfinished({"rules": {"muster": {"batches_unfinished": 0.0}, "fixed": {"batches_unfinished": 3.0}}})
+    {'fixed': 3.0}
+    """
+    found = {rule: figures.get("batches_unfinished") or 0.0 for rule, figures in result["rules"].items()}
+    return {rule: count for rule, count in found.items() if count}
+
+
 def makespan_chart(result: Document) -> Chart | None:
     """How long batches of each kind take, by rule."""
     rules: Document = result["rules"]
@@ -98,7 +108,7 @@ def makespan_chart(result: Document) -> Chart | None:
             for kind in kinds
         ],
         [bars(rule, words, [hours(rule, kind) for kind in kinds], colour(place)) for place, rule in enumerate(rules)],
-        {"barmode": "group", "yaxis": {"ticksuffix": " h", "rangemode": "tozero"}, "bargroupgap": 0.08},
+        {"barmode": "group", "yaxis": {"title": {"text": "hours"}, "rangemode": "tozero"}, "bargroupgap": 0.08},
         height=300,
     )
 
@@ -128,7 +138,10 @@ def ends_chart(result: Document) -> Chart | None:
             )
             for place, rule in enumerate(curves)
         ],
-        {"xaxis": {"ticksuffix": " h", "rangemode": "tozero"}, "yaxis": {"ticksuffix": " %", "range": [0, 103]}},
+        {
+            "xaxis": {"title": {"text": "hours since submission"}, "rangemode": "tozero"},
+            "yaxis": {"title": {"text": "jobs over"}, "ticksuffix": " %", "range": [0, 103]},
+        },
         height=300,
     )
 
@@ -161,7 +174,7 @@ def price_chart(result: Document) -> Chart:
             )
             for place, rule in enumerate(rules)
         ],
-        {"barmode": "group", "yaxis": {"ticksuffix": " %", "rangemode": "tozero"}},
+        {"barmode": "group", "yaxis": {"ticksuffix": " %", "rangemode": "tozero", "title": {"text": "share"}}},
         height=300,
     )
 
@@ -215,6 +228,7 @@ class SimulatePages:
             "state": "lost" if lost else found.state.value,
             "charts": charts,
             "rules": [] if result is None else list(result["rules"]),
+            "unfinished": {} if result is None else unfinished(result),
             "words": RULE_WORDS,
         }
         page = Page(

@@ -14,29 +14,30 @@ function inColours(value, colours) {
   return value;
 }
 
-function axis(given) {
-  return { gridcolor: "--grid", zerolinecolor: "--grid", linecolor: "--line", automargin: true, fixedrange: true, ...given };
+function axis(given, size) {
+  const title = given?.title && { standoff: 8, font: { size }, ...given.title };
+  return { gridcolor: "--grid", zerolinecolor: "--grid", linecolor: "--line", automargin: true, fixedrange: true, ...given, ...(title && { title }) };
 }
 
 function draw(figure) {
   const { traces, layout, height } = JSON.parse(figure.dataset.chart);
   const colours = getComputedStyle(document.documentElement);
   const plot = figure.querySelector(".plot");
-  const narrow = figure.clientWidth < 480;
+  const size = figure.clientWidth < 480 ? 11 : 13;
   const full = {
     margin: { l: 8, r: 8, t: 8, b: 8 },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
-    font: { family: getComputedStyle(document.body).fontFamily, size: narrow ? 11 : 13, color: "--soft" },
+    font: { family: getComputedStyle(document.body).fontFamily, size, color: "--soft" },
     hoverlabel: { bgcolor: "--panel", bordercolor: "--line", font: { color: "--text" } },
-    legend: { orientation: "h", y: -0.18, yanchor: "top", x: 0 },
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
     hovermode: "x unified",
     dragmode: false,
     autosize: true,
     ...layout,
     height,
-    xaxis: axis(layout.xaxis),
-    yaxis: axis(layout.yaxis),
+    xaxis: axis(layout.xaxis, size),
+    yaxis: axis(layout.yaxis, size),
   };
   const config = { displayModeBar: false, responsive: true };
   plot.style.height = `${height}px`;
