@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection, Container
 from dataclasses import replace
 from typing import Any
 
-from domain.apps import Volunteer
+from domain.apps import App, Volunteer
+from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.units import AppId, Instant, later
 
 MOST = 1_000_000  # jobs in progress, or CPUs of one job
 STEP_S = 1.0  # clients are told when in whole seconds: each change has one of its own
+
+
+def offered(catalogue: Catalogue) -> list[App]:
+    """Applications that volunteers may choose from: those that still get work and have a program."""
+    return [app for app in catalogue.apps.values() if not app.deprecated and catalogue.current.get(app.app_id)]
+
+
+def choice_of(apps: Collection[AppId], among: Collection[AppId]) -> tuple[AppId, ...]:
+    """Chosen applications as they are kept. Who chose all that are offered also gets those that are to come.
+
+    >>> choice_of([3, 1, 3], {1, 2, 3}), choice_of([1, 2], {1, 2})
+    ((1, 3), ())
+    """
+    return () if among and set(apps) >= set(among) else tuple(sorted(set(apps)))
 
 
 def preferring(old: Volunteer, *, now: Instant, known: Container[AppId] | None = None, **changes: Any) -> Volunteer:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from domain.access import Act, PersonRecord, Token
+from domain.apps import App
 from domain.units import PersonId
 from domain.volunteers import VolunteerRecord
 from operations.access.people import Invited
@@ -61,8 +62,8 @@ def act_as_json(act: Act) -> dict[str, object]:
     }
 
 
-def volunteer_as_json(record: VolunteerRecord) -> dict[str, object]:
-    """A volunteer without anything secret."""
+def volunteer_as_json(record: VolunteerRecord, apps: Iterable[App]) -> dict[str, object]:
+    """A volunteer without anything secret. `apps`, all there are, are told by name where there is a choice of them."""
     volunteer = record.volunteer
     return {
         "volunteer_id": volunteer.volunteer_id,
@@ -70,6 +71,9 @@ def volunteer_as_json(record: VolunteerRecord) -> dict[str, object]:
         "name": volunteer.name,
         "created_at": volunteer.created_at,
         "beta": volunteer.beta,
+        "no_cpu": volunteer.no_cpu,
         "no_gpu": volunteer.no_gpu,
         "max_jobs": volunteer.max_jobs,
+        "max_cpus": volunteer.max_cpus,
+        "apps": sorted(app.name for app in apps if app.app_id in volunteer.apps),
     }

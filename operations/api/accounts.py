@@ -14,7 +14,7 @@ from operations.api import shapes
 from operations.api.paging import Page, key_of, page_of, page_of_all
 from operations.api.table import Ask, NoParams, Route
 from operations.names import checked_name
-from operations.ports import People, Volunteers
+from operations.ports import Applications, People, Volunteers
 from operations.shares import checked_shares
 from operations.show import account_as_json, submitter_as_json
 from operations.show_people import volunteer_as_json
@@ -43,9 +43,12 @@ class NewVolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AccountsApi:
-    def __init__(self, people: People, volunteers: Volunteers, keys: AccountKeys, clock: Clock) -> None:
+    def __init__(
+        self, people: People, volunteers: Volunteers, applications: Applications, keys: AccountKeys, clock: Clock
+    ) -> None:
         self._people = people
         self._volunteers = volunteers
+        self._applications = applications
         self._keys = keys
         self._clock = clock
 
@@ -153,7 +156,8 @@ class AccountsApi:
     async def volunteers(self, ask: Ask[Page, None]) -> object:
         after = key_of(ask.params.cursor, "volunteers", int)
         records = await self._volunteers.volunteers(limit=ask.params.limit + 1, after=after)
-        return page_of(records, ask.params, "volunteers", _volunteer_id, volunteer_as_json)
+        apps = await self._applications.apps()
+        return page_of(records, ask.params, "volunteers", _volunteer_id, lambda one: volunteer_as_json(one, apps))
 
     async def add_volunteer(self, ask: Ask[NoParams, NewVolunteerBody]) -> object:
         body = ask.body

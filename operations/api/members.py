@@ -11,9 +11,8 @@ from domain.clock import Clock
 from operations.api import shapes
 from operations.api.table import Ask, Route
 from operations.ordering.members import Members, MemberStore
-from operations.ports import Volunteers
-from operations.show_people import volunteer_as_json
-from operations.volunteers import change_volunteer
+from operations.ports import Applications, Volunteers
+from operations.volunteers import Wishes, change_volunteer
 
 TAG = "people"
 
@@ -23,6 +22,8 @@ class ChangedStore(MemberStore, Protocol):
 
     @property
     def volunteers(self) -> Volunteers: ...
+    @property
+    def applications(self) -> Applications: ...
 
 
 class NameParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -49,16 +50,23 @@ class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class VolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What is left out stays. `max_jobs`: most jobs in progress per host, 0 = any number."""
+    """What is left out stays. `max_jobs`: most jobs in progress per host, `max_cpus`: most CPUs of a job; 0 = any.
+
+    `apps`: the names of those chosen; an empty list: all, and those that are to come.
+    """
 
     beta: bool | None = None
+    cpu: bool | None = None
     gpu: bool | None = None
     max_jobs: int | None = None
+    max_cpus: int | None = None
+    apps: list[str] | None = None
 
 
 class MembersApi:
     def __init__(self, store: ChangedStore, clock: Clock) -> None:
         self._volunteers = store.volunteers
+        self._applications = store.applications
         self._clock = clock
         self._members = Members(store, clock)
 
@@ -116,13 +124,6 @@ class MembersApi:
         )
 
     async def set_volunteer(self, ask: Ask[EmailParams, VolunteerBody]) -> object:
-        body = ask.body
-        changed = await change_volunteer(
-            self._volunteers,
-            ask.params.email,
-            now=self._clock.now(),
-            beta=body.beta,
-            gpu=body.gpu,
-            max_jobs=body.max_jobs,
-        )
-        return volunteer_as_json(changed)
+        wishes = Wishes(**msgspec.structs.asdict(ask.body))
+        now = self._clock.now()
+        return await change_volunteer(self._volunteers, self._applications, ask.params.email, wishes, now=now)

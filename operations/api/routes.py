@@ -82,7 +82,7 @@ class Api:
                 *SimulationsApi(store, runs, clock).routes(),
                 *OrderingApi(store, clock).routes(),
                 *SharingApi(store, clock).routes(),
-                *AccountsApi(store.people, store.volunteers, keys, clock).routes(),
+                *AccountsApi(store.people, store.volunteers, store.applications, keys, clock).routes(),
                 *MembersApi(store, clock).routes(),
                 *AccessApi(door).routes(),
             ],

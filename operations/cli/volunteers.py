@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TextIO
 
 import click
@@ -10,7 +11,7 @@ from domain.errors import InvalidInputError
 from operations.accounts import AccountKeys, add_volunteer
 from operations.cli.context import Run, command
 from operations.show_people import volunteer_as_json
-from operations.volunteers import change_volunteer
+from operations.volunteers import Wishes, change_volunteer
 from store.postgres import PostgresStore
 from transfer.keys import load_keys
 from wire.attach import password_hash
@@ -65,7 +66,8 @@ async def list_volunteers(run: Run) -> None:
     """List volunteers."""
 
     async def here(store: PostgresStore) -> object:
-        return [volunteer_as_json(record) for record in await store.volunteers.volunteers()]
+        apps = await store.applications.apps()
+        return [volunteer_as_json(record, apps) for record in await store.volunteers.volunteers()]
 
     rows = await run.ask(here, lambda client: client.volunteers(limit=None))
     run.show_table(rows, ["volunteer_id", "email", "name", "beta"], "No volunteers yet: muster volunteer add EMAIL")
@@ -75,16 +77,31 @@ async def list_volunteers(run: Run) -> None:
 @click.argument("email")
 @click.option("--beta/--no-beta", default=None, help="Takes beta applications.")
 @click.option("--gpu/--no-gpu", default=None, help="Lets GPUs be used.")
+@click.option("--cpu/--no-cpu", default=None, help="Takes jobs that need no GPU.")
 @click.option("--max-jobs", type=click.IntRange(min=0), default=None, help="Most jobs in progress per host; 0 = any.")
+@click.option("--max-cpus", type=click.IntRange(min=0), default=None, help="Most CPUs of one job; 0 = any.")
+@click.option("--app", "apps", multiple=True, help="Takes this application; may be given several times.")
+@click.option("--all-apps", is_flag=True, help="Takes every application, those to come too.")
 @command
-async def set_volunteer(run: Run, email: str, beta: bool | None, gpu: bool | None, max_jobs: int | None) -> None:
+async def set_volunteer(
+    run: Run,
+    email: str,
+    beta: bool | None,
+    gpu: bool | None,
+    cpu: bool | None,
+    max_jobs: int | None,
+    max_cpus: int | None,
+    apps: tuple[str, ...],
+    all_apps: bool,
+) -> None:
     """Change a volunteer's preferences."""
+    if apps and all_apps:
+        raise InvalidInputError("--all-apps", "either this or --app", "both")
+    chosen = list(apps) if apps or all_apps else None
+    wishes = Wishes(beta, cpu, gpu, max_jobs, max_cpus, chosen)
 
     async def here(store: PostgresStore) -> object:
-        changed = await change_volunteer(
-            store.volunteers, email, now=run.clock.now(), beta=beta, gpu=gpu, max_jobs=max_jobs
-        )
-        return volunteer_as_json(changed)
+        return await change_volunteer(store.volunteers, store.applications, email, wishes, now=run.clock.now())
 
-    shown = await run.ask(here, lambda client: client.set_volunteer(email, beta=beta, gpu=gpu, max_jobs=max_jobs))
+    shown = await run.ask(here, lambda client: client.set_volunteer(email, **asdict(wishes)))
     run.show(shown, f"volunteer {shown['volunteer_id']} changed")

@@ -184,10 +184,21 @@ class SyncClient(BlockingWork):
         return self._runner.run(self._client.add_volunteer(email, name=name, password=password))
 
     def set_volunteer(
-        self, email: str, *, beta: bool | None = None, gpu: bool | None = None, max_jobs: int | None = None
+        self,
+        email: str,
+        *,
+        beta: bool | None = None,
+        cpu: bool | None = None,
+        gpu: bool | None = None,
+        max_jobs: int | None = None,
+        max_cpus: int | None = None,
+        apps: Sequence[str] | None = None,
     ) -> shapes.VolunteerShown:
-        """What a volunteer takes, and how much of it; what is None stays."""
-        return self._runner.run(self._client.set_volunteer(email, beta=beta, gpu=gpu, max_jobs=max_jobs))
+        """What a volunteer takes, and how much of it; what is None stays, no `apps` are all of them."""
+        changed = self._client.set_volunteer(
+            email, beta=beta, cpu=cpu, gpu=gpu, max_jobs=max_jobs, max_cpus=max_cpus, apps=apps
+        )
+        return self._runner.run(changed)
 
     def me(self) -> shapes.WhoShown:
         """Whose token this is, and what it may do."""

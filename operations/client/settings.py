@@ -125,10 +125,18 @@ class Administration(Transport):
         return found
 
     async def set_volunteer(
-        self, email: str, *, beta: bool | None = None, gpu: bool | None = None, max_jobs: int | None = None
+        self,
+        email: str,
+        *,
+        beta: bool | None = None,
+        cpu: bool | None = None,
+        gpu: bool | None = None,
+        max_jobs: int | None = None,
+        max_cpus: int | None = None,
+        apps: Sequence[str] | None = None,
     ) -> shapes.VolunteerShown:
-        """What a volunteer takes, and how much of it; what is None stays."""
-        body = {"beta": beta, "gpu": gpu, "max_jobs": max_jobs}
+        """What a volunteer takes, and how much of it; what is None stays, no `apps` are all of them."""
+        body = {"beta": beta, "cpu": cpu, "gpu": gpu, "max_jobs": max_jobs, "max_cpus": max_cpus, "apps": apps}
         found: shapes.VolunteerShown = await self._call("PATCH", f"volunteers/{part(email)}", body)
         return found
 

@@ -17,6 +17,7 @@ from operations.access.who import volunteer_of
 from operations.accounts import AccountKeys
 from operations.console.rendering import Look, Page, Renderer
 from operations.ports import Views, Volunteers
+from operations.preferences import offered
 from operations.site.ports import Belongings
 
 SECTIONS = (
@@ -67,9 +68,8 @@ class SiteDesk:
 
 
 def apps_offered(catalogue: Catalogue) -> list[App]:
-    """Applications that volunteers may choose from: those that still get work and have a program."""
-    offered = (app for app in catalogue.apps.values() if not app.deprecated and catalogue.current.get(app.app_id))
-    return sorted(offered, key=lambda app: (app.beta, title_of(app).lower()))
+    """Applications that volunteers may choose from, in the order of a list."""
+    return sorted(offered(catalogue), key=lambda app: (app.beta, title_of(app).lower()))
 
 
 def title_of(app: App) -> str:

@@ -14,7 +14,7 @@ from operations.access.who import the_volunteer
 from operations.api.bodies import whole_number
 from operations.console.desk import Fields, number_of
 from operations.console.rendering import Page
-from operations.preferences import MOST, preferring
+from operations.preferences import MOST, choice_of, preferring
 from operations.site.desk import SiteDesk, apps_offered, title_of
 from operations.site.words import told
 
@@ -24,8 +24,6 @@ NEVER = "never"
 def wishes_of(fields: Fields, chosen: Sequence[str], offered: Collection[AppId]) -> dict[str, Any]:
     """What a form asks for, as `preferring` takes it. Raises InvalidInputError.
 
-    Who has ticked every application, or wants all, also gets those that are to come.
-
     >>> wishes_of({"which": "some", "cpu": "on", "gpu": "on"}, ["2"], {1, 2})["apps"]
     (2,)
     >>> wishes_of({"which": "all", "cpu": "on", "max_jobs": "3"}, [], {1, 2})
@@ -33,7 +31,7 @@ def wishes_of(fields: Fields, chosen: Sequence[str], offered: Collection[AppId])
     """
     apps: tuple[AppId, ...] = ()
     if fields.get("which") == "some":
-        apps = tuple(sorted({AppId(whole_number(one, "app", 1, 2**31)) for one in chosen}))
+        apps = tuple(AppId(whole_number(one, "app", 1, 2**31)) for one in chosen)
         if not apps:
             raise InvalidInputError("apps", "at least one application, or all of them", "none")
     return {
@@ -42,7 +40,7 @@ def wishes_of(fields: Fields, chosen: Sequence[str], offered: Collection[AppId])
         "no_gpu": "gpu" not in fields,
         "max_jobs": _whole(fields, "max_jobs"),
         "max_cpus": _whole(fields, "max_cpus"),
-        "apps": () if offered and set(apps) >= set(offered) else apps,
+        "apps": choice_of(apps, offered),
     }
 
 

@@ -62,12 +62,17 @@ app list
 app plan-class set mt --ncpus 4 --os-pattern Linux
 app plan-class set mt --os-pattern (
 app plan-class list
-app version add pi --platform {linux} --version 100 --main {folder}/main.sh
-app version add pi --platform {linux} --version 100 --main {folder}/main.sh
+app version add pi --platform {linux} --version 100 --main {folder}/main.sh --key {key}
+app version add pi --platform {linux} --version 100 --main {folder}/main.sh --key {key}
 volunteer add ada@example.org --name ada
 volunteer add nobody
 volunteer set ada@example.org --beta --no-gpu --max-jobs 3
 volunteer set ada@example.org
+volunteer set ada@example.org --no-cpu --max-cpus 2 --app pi
+volunteer set ada@example.org --gpu --no-cpu --max-cpus 2 --app pi
+volunteer set ada@example.org --app none
+volunteer set ada@example.org --cpu --app pi --all-apps
+volunteer set ada@example.org --cpu --all-apps
 volunteer list
 account add lab --shares 2
 account add team --parent none
@@ -234,14 +239,14 @@ async def both(server: LiveServer, tmp_path: Path, keys_dir: Path) -> AsyncItera
         yield Both(here, store, server)
 
 
-def the_steps(folder: Path) -> list[list[str]]:
+def the_steps(folder: Path, key: Path) -> list[list[str]]:
     (folder / "main.sh").write_text("#!/bin/sh\n")
     (folder / "in.txt").write_text("input\n")
     (folder / "jobs.csv").write_text(CSV)
     (folder / "csv.toml").write_text(WITH_CSV)
     (folder / "batch.toml").write_text(BATCH)
     (folder / "wrong.toml").write_text('app = "pi"\nqos = "soon"\n')
-    filled = (line.format(folder=folder, linux=LINUX, empty="{empty}") for line in STEPS.strip().splitlines())
+    filled = (line.format(folder=folder, key=key, linux=LINUX, empty="{empty}") for line in STEPS.strip().splitlines())
     return [["" if word == "{empty}" else word for word in line.split()] for line in filled]
 
 
@@ -254,13 +259,15 @@ def called(words: list[str]) -> tuple[str, ...]:
 def test_every_command_goes_through_a_server_or_says_what_to_do_instead(tmp_path: Path) -> None:
     remote = {words for words, command in commands(muster) if goes_through_a_server(command)}
 
-    assert {called(words) for words in the_steps(tmp_path) if words != ["!"]} == remote
+    assert {called(words) for words in the_steps(tmp_path, tmp_path / "key.pem") if words != ["!"]} == remote
 
 
 @pytest.mark.timeout(300)
-async def test_every_command_says_the_same_here_and_through_a_server(both: Both, tmp_path: Path) -> None:
+async def test_every_command_says_the_same_here_and_through_a_server(
+    both: Both, tmp_path: Path, keys_dir: Path
+) -> None:
     differ: list[tuple[list[str], Done, Done]] = []
-    for words in the_steps(tmp_path):
+    for words in the_steps(tmp_path, keys_dir / "signing" / "0001.pem"):
         if words == ["!"]:
             await both.go_on()
             continue

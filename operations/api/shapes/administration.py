@@ -70,8 +70,11 @@ class VolunteerShown(TypedDict):
     name: str
     created_at: float
     beta: bool
+    no_cpu: bool
     no_gpu: bool
     max_jobs: int
+    max_cpus: int
+    apps: list[str]
 
 
 class VolunteerPage(TypedDict):
