@@ -37,6 +37,7 @@ from operations.client import Client
 from operations.database import database_dsn, open_database, release_database
 from operations.install import install
 from operations.project import Project
+from operations.signing import with_project_key
 from transfer.download_folder import DownloadFolder
 from transfer.keys import load_keys
 
@@ -79,7 +80,8 @@ async def make_app(project: Project, clock: Clock) -> None:
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     async with open_database(project, clock) as store:
         await store.applications.add_app(App(AppId(0), APP))
-        await add_app_version(store.applications, project, NewVersion(APP, PLATFORM, 100, program), clock=clock)
+        new = NewVersion(APP, PLATFORM, 100, program)
+        await add_app_version(store.applications, project, new, clock=clock, sign=with_project_key(project))
 
 
 @asynccontextmanager

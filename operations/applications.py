@@ -1,4 +1,7 @@
-"""Registers an app version: its files signed and in the download folder, its row in the database."""
+"""Registers an app version: its signed files in the download folder, its row in the database.
+
+Nothing here opens a private key: whoever adds a version says where signatures come from (operations.signing).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,8 @@ from operations.names import checked_app_name, checked_text
 from operations.ports import Applications
 from operations.project import Project
 from transfer.download_folder import DownloadFolder, content_of
-from transfer.keys import load_public_key, load_signing_key
-from transfer.signatures import read_signatures
-from wire.signing import sign_md5_text
+from transfer.keys import load_public_key
+from wire.signing import PublicKey, verify_md5
 
 Sign = Callable[[str, str], str]  # a file's name and MD5 -> its signature
 
@@ -40,20 +42,20 @@ class NewVersion:
 
 
 async def add_app_version(
-    applications: Applications, project: Project, new: NewVersion, *, clock: Clock, signatures: Path | None = None
+    applications: Applications, project: Project, new: NewVersion, *, clock: Clock, sign: Sign
 ) -> AppVersionId:
     """Sign and store the files, then the version. Safe to repeat after an interruption.
 
-    `signatures` were made elsewhere (transfer.signatures): no private key is needed here then.
-
-    Raises NotFoundError (app, plan class), AlreadyExistsError (that version), InvalidInputError.
+    Raises NotFoundError (app, plan class), AlreadyExistsError (that version), InvalidInputError, also for a signature
+    that is not of the project's present key.
     """
     app = await applications.app(checked_app_name(new.app))
     api_version = checked_text(new.api_version, "api-version")
     plan_class = await _plan_class(applications, new.plan_class)
     if not PLATFORM_NAME.fullmatch(new.platform):
         raise InvalidInputError("platform", "a platform such as x86_64-pc-linux-gnu", new.platform)
-    sign = await asyncio.to_thread(_signer, project.keys_dir, signatures)
+    public_key = await asyncio.to_thread(load_public_key, project.keys_dir)
+    sign = _checked(sign, public_key)
     folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
     files = []
     for position, source in enumerate((new.main_program, *new.more_files)):
@@ -96,11 +98,16 @@ async def _plan_class(applications: Applications, name: str) -> PlanClass:
     return plan_class
 
 
-def _signer(keys_dir: Path, signatures: Path | None) -> Sign:
-    if signatures is not None:
-        return read_signatures(signatures, project_key=load_public_key(keys_dir)).of
-    key = load_signing_key(keys_dir)
-    return lambda _, md5: sign_md5_text(key, md5)
+def _checked(sign: Sign, project_key: PublicKey) -> Sign:
+    """The same, of the project's key alone: clients take nothing else."""
+
+    def signed(name: str, md5: str) -> str:
+        signature = sign(name, md5)
+        if not verify_md5(project_key, md5, signature):
+            raise InvalidInputError("signature", f"that of {name} by the project's present key", "another one")
+        return signature
+
+    return signed
 
 
 def _signed_file(folder: DownloadFolder, new: NewVersion, source: Path, main: bool, sign: Sign) -> AppFile:

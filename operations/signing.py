@@ -1,13 +1,32 @@
-"""Signs every app file anew, with the present key or with a new one that clients can follow to."""
+"""Signs app files with private keys: a version's as it is added, and every file anew.
+
+No serving process imports this: commands do, which run where the key is.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+from operations.applications import Sign
 from operations.ports import Applications
 from operations.project import Project
-from transfer.keys import load_signing_key, rotate
-from wire.signing import sign_md5_text
+from transfer.keys import load_key_file, load_signing_key, rotate
+from wire.signing import PrivateKey, sign_md5_text
+
+
+def with_project_key(project: Project) -> Sign:
+    """Signs with the key in the project's own folder. Raises NotFoundError when it is kept elsewhere."""
+    return _with(load_signing_key(project.keys_dir))
+
+
+def with_key_file(path: Path) -> Sign:
+    """Signs with the key of one file, wherever it is. Raises InvalidInputError, NotFoundError."""
+    return _with(load_key_file(path))
+
+
+def _with(key: PrivateKey) -> Sign:
+    return lambda _, md5: sign_md5_text(key, md5)
 
 
 async def sign_app_files(applications: Applications, project: Project, *, new_key: bool) -> int:

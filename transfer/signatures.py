@@ -45,14 +45,17 @@ def signed_document(key: PrivateKey, files: Sequence[Path]) -> str:
     return json.dumps({"public_key": public_key_text(key.public), "files": signed}, indent=2) + "\n"
 
 
-def read_signatures(path: Path, *, project_key: PublicKey) -> Signatures:
-    """The signatures of a document. Raises InvalidInputError when it is none, or of a key that is not the project's."""
+def read_signatures(path: Path, *, project_key: PublicKey | None = None) -> Signatures:
+    """The signatures of a document. Raises InvalidInputError when it is none, or of a key that is not the project's.
+
+    Without `project_key` they are whosever they say: what has that key will look again.
+    """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         public_key = parse_public_key_text(document["public_key"])
         by_md5 = {str(one["md5"]): str(one["signature"]) for one in document["files"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ProtocolError) as error:
         raise InvalidInputError(str(path), f"a document as {DOCUMENT}", f"{type(error).__name__}: {error}") from None
-    if public_key != project_key:
+    if project_key is not None and public_key != project_key:
         raise InvalidInputError(str(path), "signatures by the project's present key", "those of another one")
     return Signatures(public_key, by_md5)

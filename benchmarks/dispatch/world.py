@@ -19,6 +19,7 @@ from domain.units import DAY_S, HOUR_S, AppId, BatchId, Flop, Instant, JobClassI
 from operations.applications import NewVersion, add_app_version
 from operations.install import install
 from operations.project import Project
+from operations.signing import with_project_key
 from store.postgres import PostgresStore
 
 HOSTS = 20_000
@@ -87,7 +88,9 @@ class World:
         program.write_text("#!/bin/sh\ntouch boinc_finish_called\n", encoding="utf-8")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         new = NewVersion(APP, PLATFORM, 100, program)
-        version_id = await add_app_version(self._store.applications, project, new, clock=self._clock)
+        version_id = await add_app_version(
+            self._store.applications, project, new, clock=self._clock, sign=with_project_key(project)
+        )
         await self._connection.execute(SEED)
         await self._connection.execute(sql("volunteers"), (HOSTS + 1) // 2, now - 90 * DAY_S)
         await self._connection.execute(sql("hosts"), HOSTS, now - 90 * DAY_S, now - HOUR_S, self._jobs)

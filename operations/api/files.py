@@ -29,7 +29,8 @@ class VersionParams(msgspec.Struct, forbid_unknown_fields=True):
     version: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1, description="100 is 1.00.")]
     file: Annotated[str, msgspec.Meta(description="The program's file name.")]
     signature: Annotated[
-        str, msgspec.Meta(description="Of the program, by the project's private key, as `muster sign` makes it. Required.")
+        str,
+        msgspec.Meta(description="Of the program, by the project's private key, as `muster sign` makes it. Required."),
     ] = ""
     plan_class: str = ""
     api_version: str = "7.5.0"
@@ -40,8 +41,9 @@ class FileParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 HOW_TO_SIGN = (
-    "the program's signature: no server opens the private key, so sign where it is kept, with `muster sign FILE --key KEY.pem`"
-    " (the `signature` of that file), or add the version with `muster app version add … --key KEY.pem --server URL`"
+    "the program's signature: no server opens the private key, so sign where that is kept, with"
+    " `muster sign FILE --key KEY.pem` (the `signature` it prints), or add the version with"
+    " `muster app version add … --key KEY.pem --server URL`"
 )
 PROGRAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 

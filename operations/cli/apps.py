@@ -7,12 +7,16 @@ from typing import Any
 
 import click
 
-from operations.applications import NewVersion, add_app_version
+from domain.errors import InvalidInputError
+from operations.applications import NewVersion, Sign, add_app_version
 from operations.apps import change_app, new_app, plan_class_as_json, plan_class_of
 from operations.cli.context import NotThroughServerError, Run, command, lines_of
 from operations.client import Client
 from operations.show import app_as_json
+from operations.signing import with_key_file, with_project_key
 from store.postgres import PostgresStore
+from transfer.download_folder import content_of
+from transfer.signatures import read_signatures
 
 
 @click.group()
@@ -122,6 +126,12 @@ def version() -> None:
     default=None,
     help="What `muster sign --key` wrote elsewhere: the private key is not needed here.",
 )
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="Sign with this private key, here; only signatures are sent to a server.",
+)
 @command
 async def add_version(
     run: Run,
@@ -133,26 +143,36 @@ async def add_version(
     plan_class: str,
     api_version: str,
     signatures: Path | None,
+    key: Path | None,
 ) -> None:
-    """Sign an application's files and offer them to clients."""
+    """Sign an application's files and offer them to clients.
+
+    With neither --signatures nor --key the project's own private key signs, which no server opens.
+    """
+    if signatures is not None and key is not None:
+        raise InvalidInputError("--key", "either it or --signatures", "both")
 
     async def here(store: PostgresStore) -> object:
         new = NewVersion(name, platform, version_num, main_program, more_files, plan_class, api_version)
-        added = await add_app_version(store.applications, run.project(), new, clock=run.clock, signatures=signatures)
+        project = run.project()
+        sign = _signer(signatures, key) or with_project_key(project)
+        added = await add_app_version(store.applications, project, new, clock=run.clock, sign=sign)
         return {"app_version_id": added}
 
     async def there(client: Client) -> object:
-        if signatures is not None:
-            raise NotThroughServerError(
-                "--signatures do not go through a server: add the version on the project's machine"
-            )
+        sign = _signer(signatures, key)
         if more_files:
             raise NotThroughServerError("--file does not go through a server: add the version on the project's machine")
+        if sign is None:
+            raise InvalidInputError(
+                "--key", "the private key to sign with here, or --signatures that `muster sign --key` wrote", "neither"
+            )
         made = await client.add_version(
             name,
             main_program,
             platform=platform,
             version=version_num,
+            signature=sign(main_program.name, content_of(main_program).md5),
             plan_class=plan_class,
             api_version=api_version,
         )
@@ -160,6 +180,13 @@ async def add_version(
 
     added = await run.ask(here, there)
     run.show(added, f"app version {added['app_version_id']}: {name} {version_num / 100:.2f} {platform}")
+
+
+def _signer(signatures: Path | None, key: Path | None) -> Sign | None:
+    """Who signs, if it is said: a document of signatures, or a key."""
+    if signatures is not None:
+        return read_signatures(signatures).of
+    return None if key is None else with_key_file(key)
 
 
 @app.group("plan-class")

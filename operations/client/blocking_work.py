@@ -190,12 +190,26 @@ class BlockingWork:
         return self._runner.run(self._client.set_plan_class(name, **more))
 
     def add_version(
-        self, app: str, program: Path, *, platform: str, version: int, plan_class: str = "", api_version: str = "7.5.0"
+        self,
+        app: str,
+        program: Path,
+        *,
+        platform: str,
+        version: int,
+        signature: str,
+        plan_class: str = "",
+        api_version: str = "7.5.0",
     ) -> int:
-        """Add a version of an application, 100 is 1.00; its id."""
+        """Add a version of an application, 100 is 1.00; its id. `signature`: of the program, see `muster sign`."""
         return self._runner.run(
             self._client.add_version(
-                app, program, platform=platform, version=version, plan_class=plan_class, api_version=api_version
+                app,
+                program,
+                platform=platform,
+                version=version,
+                signature=signature,
+                plan_class=plan_class,
+                api_version=api_version,
             )
         )
 

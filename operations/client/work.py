@@ -205,13 +205,22 @@ class Work(Transport):
         return found
 
     async def add_version(
-        self, app: str, program: Path, *, platform: str, version: int, plan_class: str = "", api_version: str = "7.5.0"
+        self,
+        app: str,
+        program: Path,
+        *,
+        platform: str,
+        version: int,
+        signature: str,
+        plan_class: str = "",
+        api_version: str = "7.5.0",
     ) -> int:
-        """Add a version of an application, 100 is 1.00; its id."""
+        """Add a version of an application, 100 is 1.00; its id. `signature`: of the program, see `muster sign`."""
         query = {
             "platform": platform,
             "version": version,
             "file": program.name,
+            "signature": signature,
             "plan_class": plan_class,
             "api_version": api_version,
         }

@@ -32,6 +32,7 @@ from operations.demo.report import Outcome, Screen, outcome_of
 from operations.demo.stock import StockVolunteer
 from operations.install import install
 from operations.project import Project
+from operations.signing import with_project_key
 from store.postgres import PostgresStore
 from transfer.download_folder import DownloadFolder
 from transfer.keys import load_keys
@@ -162,7 +163,8 @@ async def _operator(demo: Demo) -> str:
 async def _application(demo: Demo) -> None:
     await demo.store.applications.add_app(App(AppId(0), plan.APP, user_friendly_name="Prime counting"))
     new = NewVersion(plan.APP, "x86_64-pc-linux-gnu", 100, PRIMES)
-    await add_app_version(demo.store.applications, demo.project, new, clock=demo.clock)
+    sign = with_project_key(demo.project)
+    await add_app_version(demo.store.applications, demo.project, new, clock=demo.clock, sign=sign)
 
 
 async def _until_done(

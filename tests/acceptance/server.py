@@ -26,7 +26,8 @@ from tests.acceptance.clocks import ForwardClock
 from tests.acceptance.host import LINUX, Host
 from tests.e2e.stock_client import free_port
 from tests.pg import database
-from transfer.keys import load_keys
+from transfer.keys import load_keys, load_signing_key
+from wire.signing import sign_bytes
 
 PROGRAM = b"#!/bin/sh\necho done > out\ntouch boinc_finish_called\n"
 
@@ -120,7 +121,9 @@ class LiveServer:
             await self.add_version(name)
 
     async def add_version(self, app: str = "pi", *, plan_class: str = "", platform: str = LINUX) -> None:
+        signature = sign_bytes(load_signing_key(self.project.keys_dir), PROGRAM)
         query = {"platform": platform, "version": "100", "file": "main.sh", "plan_class": plan_class}
+        query |= {"signature": signature}
         await self.create("POST", f"/apps/{app}/versions", params=query, data=PROGRAM)
 
     async def add_host(self, name: str = "ada", **description: Any) -> Host:

@@ -219,7 +219,7 @@ STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
             422,
             f"name: expected {WITHOUT_NUL}, got '\\x00'",
         ),
-        ("POST", "/apps/pi/versions?platform=x&version=1&file=x", b"x", 404, "no app pi"),
+        ("POST", "/apps/pi/versions?platform=x&version=1&file=x&signature=x", b"x", 404, "no app pi"),
         (
             "POST",
             "/accounts",

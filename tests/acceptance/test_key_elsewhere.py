@@ -7,12 +7,20 @@ import json
 import shutil
 from pathlib import Path
 
-from click.testing import CliRunner
-
-from operations.applications import NewVersion, add_app_version
-from operations.cli.signing import sign
+from operations.accounts import AccountKeys
 from tests.acceptance.host import LINUX
 from tests.acceptance.server import PROGRAM, LiveServer
+from tests.acceptance.test_command_line import Done, done_by
+from transfer.keys import create_keys, load_keys
+
+NO_KEY = b"whoever opens this finds that it is no key"
+
+
+async def added(server: LiveServer, *how: str | Path) -> Done:
+    """`muster app version add` through the server, from a machine that has nothing of the project."""
+    token = AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token()
+    version = ("app", "version", "add", "pi", "--platform", LINUX, "--version", "100", "--json")
+    return await asyncio.to_thread(done_by, *version, *map(str, how), "--server", server.url, "--token", token)
 
 
 async def test_a_job_is_served_and_validated_where_the_private_key_never_was(
@@ -20,17 +28,17 @@ async def test_a_job_is_served_and_validated_where_the_private_key_never_was(
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     shutil.move(server.project.keys_dir / "signing", elsewhere)
-    (elsewhere / "main.sh").write_bytes(PROGRAM)
-    signatures = elsewhere / "signatures.json"
-    asked = [str(elsewhere / "main.sh"), "--key", str(elsewhere / "0001.pem"), "--output", str(signatures), "--json"]
+    main, signatures = elsewhere / "main.sh", elsewhere / "signatures.json"
+    main.write_bytes(PROGRAM)
+    asked = [str(main), "--key", str(elsewhere / "0001.pem"), "--output", str(signatures), "--json"]
     nowhere = ["--data-dir", str(tmp_path / "no project"), "--database-url", "postgresql://nobody@192.0.2.1/none"]
-    done = await asyncio.to_thread(CliRunner().invoke, sign, [*asked, *nowhere])
+    done = await asyncio.to_thread(done_by, "sign", *asked, *nowhere)
     assert (done.exit_code, json.loads(done.stdout)["signed"]) == (0, 1)
     assert not (tmp_path / "no project").exists()
 
     await server.add_app(versions=0)
-    new = NewVersion("pi", LINUX, 100, elsewhere / "main.sh")
-    await add_app_version(server.store.applications, server.project, new, clock=server.clock, signatures=signatures)
+    done = await added(server, "--main", main, "--signatures", signatures)
+    assert done.exit_code == 0, done
     await server.restart()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -41,3 +49,32 @@ async def test_a_job_is_served_and_validated_where_the_private_key_never_was(
 
     assert (await server.batch(batch_id))["state"] == "complete"
     assert not (server.project.keys_dir / "signing").exists()
+
+
+async def test_no_server_opens_the_private_key_and_a_version_that_is_not_signed_is_told_how(
+    server: LiveServer, tmp_path: Path
+) -> None:
+    signing = server.project.keys_dir / "signing"
+    key = tmp_path / "key.pem"
+    shutil.move(signing / "0001.pem", key)
+    (signing / "0001.pem").write_bytes(NO_KEY)
+    main = tmp_path / "main.sh"
+    main.write_bytes(PROGRAM)
+    create_keys(tmp_path / "other")
+    await server.restart()
+    await server.add_app(versions=0)
+
+    query = {"platform": LINUX, "version": "100", "file": "main.sh"}
+    status, refused = await server.api("POST", "/apps/pi/versions", params=query, data=PROGRAM)
+    keyless = await added(server, "--main", main)
+    wrong = await added(server, "--main", main, "--key", tmp_path / "other" / "signing" / "0001.pem")
+    right = await added(server, "--main", main, "--key", key)
+
+    assert (status, "`muster sign FILE --key KEY.pem`" in refused["detail"]) == (422, True)
+    assert keyless.exit_code == 1
+    assert "--key: expected the private key to sign with here, or --signatures" in keyless.stderr
+    assert json.loads(wrong.stderr)["detail"].startswith(
+        "signature: expected that of main.sh by the project's present key"
+    )
+    assert right.exit_code == 0, right
+    assert len((await server.create("GET", "/apps/pi"))["versions"]) == 1

@@ -12,6 +12,7 @@ from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from operations.applications import NewVersion, add_app_version, app_file_name
 from operations.project import Project, create_project
 from operations.shares import checked_shares
+from operations.signing import with_project_key
 from store.memory import MemoryStore
 from tests.builders import LINUX, an_app
 from tests.unit.operations.clocks import StillClock
@@ -77,7 +78,9 @@ async def test_a_version_is_signed_stored_and_current(project: Project, tmp_path
     (tmp_path / "table.csv").write_text("1,2\n")
     new = replace(new, more_files=(tmp_path / "table.csv",))
 
-    version_id = await add_app_version(store.applications, project, new, clock=StillClock())
+    version_id = await add_app_version(
+        store.applications, project, new, clock=StillClock(), sign=with_project_key(project)
+    )
 
     catalogue = await store.applications.load_catalogue()
     [version] = catalogue.current[catalogue.versions[version_id].app_id]
@@ -93,23 +96,41 @@ async def test_a_version_is_signed_stored_and_current(project: Project, tmp_path
 
 async def test_the_same_version_twice_is_refused(project: Project, tmp_path: Path) -> None:
     store, new = await a_store(), a_version(tmp_path)
-    await add_app_version(store.applications, project, new, clock=StillClock())
+    await add_app_version(store.applications, project, new, clock=StillClock(), sign=with_project_key(project))
 
     with pytest.raises(AlreadyExistsError):
-        await add_app_version(store.applications, project, new, clock=StillClock())
+        await add_app_version(store.applications, project, new, clock=StillClock(), sign=with_project_key(project))
 
 
 async def test_what_is_missing_is_named(project: Project, tmp_path: Path) -> None:
     store, new = await a_store(), a_version(tmp_path)
 
     with pytest.raises(NotFoundError, match=r"^no app fft$"):
-        await add_app_version(store.applications, project, replace(new, app="fft"), clock=StillClock())
+        await add_app_version(
+            store.applications, project, replace(new, app="fft"), clock=StillClock(), sign=with_project_key(project)
+        )
     with pytest.raises(NotFoundError, match=r"^no plan class 'mt': define it with "):
-        await add_app_version(store.applications, project, replace(new, plan_class="mt"), clock=StillClock())
+        await add_app_version(
+            store.applications,
+            project,
+            replace(new, plan_class="mt"),
+            clock=StillClock(),
+            sign=with_project_key(project),
+        )
     with pytest.raises(InvalidInputError, match=r"^main: expected a file, got '/no/such/file'$"):
         await add_app_version(
-            store.applications, project, replace(new, main_program=Path("/no/such/file")), clock=StillClock()
+            store.applications,
+            project,
+            replace(new, main_program=Path("/no/such/file")),
+            clock=StillClock(),
+            sign=with_project_key(project),
         )
     with pytest.raises(InvalidInputError, match=r"^platform: expected a platform such as "):
-        await add_app_version(store.applications, project, replace(new, platform="../x"), clock=StillClock())
+        await add_app_version(
+            store.applications,
+            project,
+            replace(new, platform="../x"),
+            clock=StillClock(),
+            sign=with_project_key(project),
+        )
     assert (await store.applications.load_catalogue()).versions == {}

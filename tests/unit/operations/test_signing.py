@@ -6,7 +6,7 @@ from pathlib import Path
 
 from operations.applications import NewVersion, add_app_version
 from operations.project import Project, create_project
-from operations.signing import sign_app_files
+from operations.signing import sign_app_files, with_project_key
 from store.memory import MemoryStore
 from tests.builders import LINUX, an_app
 from tests.unit.operations.clocks import StillClock
@@ -20,7 +20,8 @@ async def a_project_with_a_version(folder: Path, store: MemoryStore) -> tuple[Pr
     main = folder / "main.sh"
     main.write_bytes(b"#!/bin/sh\ntouch boinc_finish_called\n")
     await store.applications.add_app(an_app())
-    await add_app_version(store.applications, project, NewVersion("pi", LINUX, 100, main), clock=StillClock())
+    new, sign = NewVersion("pi", LINUX, 100, main), with_project_key(project)
+    await add_app_version(store.applications, project, new, clock=StillClock(), sign=sign)
     return project, main.read_bytes()
 
 
