@@ -47,7 +47,7 @@ def build_console(
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
-    desk = Desk(store, source, clock, door, renderer)
+    desk = Desk(source, clock, door, renderer, store)
     pages = (
         OverviewPage(desk),
         BatchForms(desk, batches),  # before the list's pages: batches/new is no number

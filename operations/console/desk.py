@@ -22,10 +22,9 @@ FEW_HOSTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """The store, the catalogue of the moment, the clock, the door, and what makes pages."""
+class PageDesk:
+    """What all pages work with: the catalogue of the moment, the clock, the door, and what makes pages."""
 
-    store: PostgresStore
     source: CatalogueSource
     clock: Clock
     door: AccessDoor
@@ -42,6 +41,13 @@ class Desk:
         """On to another page after a form: a reader who loads it again sends nothing twice."""
         joined = f"{'&' if '?' in address else '?'}said={said}" if said else ""
         return web.Response(status=303, headers={"Location": f"{self.renderer.root}/{address}{joined}"})
+
+
+@dataclass(frozen=True, slots=True)
+class Desk(PageDesk):
+    """What the console's pages work with: the whole store too."""
+
+    store: PostgresStore
 
 
 Fields = Mapping[str, str]

@@ -67,9 +67,15 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What pages of one kind have in common: whose templates they are, their sections, what forms did, who looks."""
+    """What pages of one kind have in common: whose templates they are, their sections, what forms did, who looks.
+
+    `first` is the page one comes to, its address and name. `above`: the page above all these is theirs too.
+    """
 
     package: str = CONSOLE
+    layout: str = "base.html"
+    first: tuple[str, str] = ("", "Overview")
+    above: bool = False
     sections: Sequence[tuple[str, str, str]] = SECTIONS
     said: Mapping[str, str] = field(default_factory=lambda: SAID)
     who: Callable[[web.Request], object] = person_of
@@ -82,11 +88,18 @@ class Renderer:
         self, assets: Assets, root: str, project_name: Callable[[], str], clock: Clock, look: Look | None = None
     ) -> None:
         self.root = root
+        self.look = look or Look()
+        self.home = f"{root.rpartition('/')[0] if self.look.above else root}/"
         self._assets = assets
         self._project_name = project_name
         self._clock = clock
-        self._look = look or Look()
-        self._environment = environment(self._look.package)
+        self._environment = environment(self.look.package)
+
+    def inside(self, address: str) -> str:
+        """An address of these pages; for any other, which a forged link may name, the first of them."""
+        own = address == self.home or address.startswith(f"{self.root}/")
+        safe = own and address.isprintable() and "\\" not in address
+        return address if safe else f"{self.root}/{self.look.first[0]}"
 
     def response(self, request: web.Request, page: Page) -> web.Response:
         """The page, for who asks."""
@@ -101,14 +114,16 @@ class Renderer:
             **page.values,
             page=page,
             root=self.root,
-            sections=self._look.sections,
+            home=self.home,
+            look=self.look,
+            sections=self.look.sections,
             project_name=self._project_name(),
-            person=self._look.who(request),
+            person=self.look.who(request),
             csrf=csrf_of(request),
             theme=theme if theme in THEMES else "auto",
             themes=THEMES,
             here=request.path_qs,
-            said=self._look.said.get(request.query.get("said", "")),
+            said=self.look.said.get(request.query.get("said", "")),
             now=now,
             asset=lambda name: f"{self.root}/{self._assets.address(name)}",
             time=lambda at: moments.moment(at, now),

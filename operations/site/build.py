@@ -67,15 +67,6 @@ def build_site(store: SiteStore, source: CatalogueSource, door: AccessDoor, keys
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, prefix + PLACE, lambda: source.catalogue().settings.project.name, clock, LOOK)
-    desk = SiteDesk(
-        store.belongings,
-        store.volunteers,
-        store.views,
-        Explain(store, clock),
-        source,
-        door,
-        keys,
-        renderer,
-        clock,
-    )
+    explain = Explain(store, clock)
+    desk = SiteDesk(source, clock, door, renderer, store.belongings, store.volunteers, store.views, explain, keys)
     return Site(desk, assets)

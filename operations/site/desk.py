@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from aiohttp import web
-
 from domain.apps import App
-from domain.catalogue import Catalogue, CatalogueSource
-from domain.clock import Clock
+from domain.catalogue import Catalogue
 from domain.units import HostId
-from operations.access.door import AccessDoor
 from operations.access.who import volunteer_of
 from operations.accounts import AccountKeys
-from operations.console.rendering import Look, Page, Renderer
+from operations.console.desk import PageDesk
+from operations.console.rendering import Look
 from operations.ports import Views, Volunteers
 from operations.preferences import offered
 from operations.site.ports import Belongings
@@ -31,7 +28,7 @@ SAID = {
     "preferences": "Saved. Each of your computers takes it over when it calls next; what it has already it still does.",
     "password": "Your password is changed. Your computers stay attached; other browsers are signed out.",
 }
-LOOK = Look("operations.site", SECTIONS, SAID, volunteer_of)
+LOOK = Look("operations.site", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
 
 
 class HostExplanations(Protocol):
@@ -41,30 +38,14 @@ class HostExplanations(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SiteDesk:
-    """The volunteers' part of the store, the catalogue of the moment, the door, and what makes pages."""
+class SiteDesk(PageDesk):
+    """What the volunteers' pages work with: their part of the store, dry runs, and the account keys too."""
 
     belongings: Belongings
     volunteers: Volunteers
     views: Views
     explain: HostExplanations
-    source: CatalogueSource
-    door: AccessDoor
     keys: AccountKeys
-    renderer: Renderer
-    clock: Clock
-
-    @property
-    def catalogue(self) -> Catalogue:
-        return self.source.catalogue()
-
-    def show(self, request: web.Request, page: Page) -> web.Response:
-        return self.renderer.response(request, page)
-
-    def go(self, address: str, said: str = "") -> web.Response:
-        """On to another page after a form."""
-        joined = f"?said={said}" if said else ""
-        return web.Response(status=303, headers={"Location": f"{self.renderer.root}/{address}{joined}"})
 
 
 def apps_offered(catalogue: Catalogue) -> list[App]:

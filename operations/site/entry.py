@@ -14,14 +14,13 @@ from operations.access.passwords import checked_password
 from operations.access.who import the_volunteer, volunteer_of
 from operations.accounts import add_volunteer, checked_email
 from operations.console.desk import fields_of
-from operations.console.entry import YEAR_S
-from operations.console.rendering import THEME_COOKIE, THEMES, Page
+from operations.console.doorway import Doorway, SignInForm, new_password, status_of
+from operations.console.rendering import Page
 from operations.entrance.buckets import Buckets
 from operations.site.desk import SiteDesk, apps_offered, title_of
 from operations.site.words import told
 from wire.attach import password_hash, scheduler_link
 
-FIRST = "computers"  # the page one comes to
 JOINS_PER_S = 1 / 60.0  # tries of one network to join, after
 JOINS_AT_ONCE = 60
 STRETCHES_AT_ONCE = 2
@@ -33,6 +32,8 @@ class SiteEntry:
     def __init__(self, desk: SiteDesk) -> None:
         self._desk = desk
         self._joins = Buckets(desk.clock)
+        form = SignInForm("enter.html", "email", desk.door.sign_in_volunteer, told, self._open)
+        self._doorway = Doorway(desk, form)
         self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
 
     def routes(self) -> list[web.RouteDef]:
@@ -40,12 +41,9 @@ class SiteEntry:
             web.get("/", self.start, name="start"),
             web.get("/join", self.ask_to_join, name="join"),
             web.post("/join", self.join, name="join_post"),
-            web.get("/sign-in", self.ask, name="sign_in"),
-            web.post("/sign-in", self.sign_in, name="sign_in_post"),
-            web.post("/sign-out", self.sign_out, name="sign_out"),
+            *self._doorway.routes(),
             web.get("/account", self.account, name="account"),
             web.post("/account", self.change_password, name="account_post"),
-            web.post("/theme", self.theme, name="theme"),
         ]
 
     async def front(self, request: web.Request) -> web.Response:
@@ -61,7 +59,7 @@ class SiteEntry:
         return self._desk.show(request, Page("front.html", project.name, "-", values=values))
 
     async def start(self, request: web.Request) -> web.Response:
-        return self._desk.go(FIRST)
+        return self._desk.go(self._desk.renderer.look.first[0])
 
     # ------------------------------------------------------------------ a new account
 
@@ -114,35 +112,10 @@ class SiteEntry:
             "least": project.min_password_length,
             "url": project.url,
         }
-        return self._desk.show(request, Page("join.html", "Join", "-", values=values, status=_status_of(wrong)))
+        return self._desk.show(request, Page("join.html", "Join", "-", values=values, status=status_of(wrong)))
 
-    # ------------------------------------------------------------------ in and out
-
-    async def ask(self, request: web.Request) -> web.Response:
-        if volunteer_of(request) is not None:
-            return self._desk.go(FIRST)
-        return self._form(request, "", self._inside(request.query.get("next", "")), None)
-
-    async def sign_in(self, request: web.Request) -> web.Response:
-        fields = await fields_of(request)
-        email, where = fields.get("email", "").strip(), self._inside(fields.get("next", ""))
-        response = web.Response(status=303, headers={"Location": where})
-        try:
-            await self._desk.door.sign_in_volunteer(request, email, fields.get("password", ""), response)
-        except (WrongPasswordError, TooManyAttemptsError) as error:
-            return self._form(request, email, where, error)
-        return response
-
-    async def sign_out(self, request: web.Request) -> web.Response:
-        the_volunteer(request)  # what another site had sent signs nobody out
-        response = self._desk.go("sign-in")
-        await self._desk.door.sign_out(request, response)
-        return response
-
-    def _form(self, request: web.Request, email: str, where: str, wrong: MusterError | None) -> web.Response:
-        open_ = self._desk.catalogue.settings.project.account_creation
-        values: dict[str, object] = {"email": email, "next": where, "wrong": told(wrong), "open": open_}
-        return self._desk.show(request, Page("enter.html", "Sign in", "-", values=values, status=_status_of(wrong)))
+    def _open(self) -> dict[str, object]:
+        return {"open": self._desk.catalogue.settings.project.account_creation}
 
     # ------------------------------------------------------------------ the account
 
@@ -151,14 +124,8 @@ class SiteEntry:
 
     async def change_password(self, request: web.Request) -> web.Response:
         the_volunteer(request)
-        fields = await fields_of(request)
-        try:
-            if fields.get("new") != fields.get("again"):
-                raise InvalidInputError("password", "the new one twice alike", "two different ones")
-            await self._desk.door.change_volunteer_password(request, fields.get("old", ""), fields.get("new", ""))
-        except (WrongPasswordError, TooManyAttemptsError, InvalidInputError) as error:
-            return self._account(request, error)
-        return self._desk.go("account", "password")
+        wrong = await new_password(request, self._desk.door.change_volunteer_password)
+        return self._desk.go("account", "password") if wrong is None else self._account(request, wrong)
 
     def _account(self, request: web.Request, wrong: MusterError | None) -> web.Response:
         record, project = the_volunteer(request), self._desk.catalogue.settings.project
@@ -173,42 +140,5 @@ class SiteEntry:
             if isinstance(wrong, WrongPasswordError)
             else told(wrong),
         }
-        page = Page("account.html", "Account", "account", values=values, status=_status_of(wrong))
+        page = Page("account.html", "Account", "account", values=values, status=status_of(wrong))
         return self._desk.show(request, page)
-
-    async def theme(self, request: web.Request) -> web.Response:
-        """Kept by the browser for a year."""
-        fields = await fields_of(request)
-        theme = fields.get("theme", "")
-        response = web.Response(status=303, headers={"Location": self._inside(fields.get("back", ""))})
-        response.set_cookie(
-            THEME_COOKIE,
-            theme if theme in THEMES else THEMES[0],
-            max_age=YEAR_S,
-            path=f"{self._desk.renderer.root.rpartition('/')[0]}/",
-            samesite="Lax",
-            httponly=True,
-        )
-        return response
-
-    def _inside(self, address: str) -> str:
-        """An address of these pages, or the first of them: nobody is sent elsewhere."""
-        root = self._desk.renderer.root
-        home = f"{root.rpartition('/')[0]}/"
-        if address == home or (address.startswith(f"{root}/") and "\\" not in address and "\n" not in address):
-            return address
-        return f"{root}/{FIRST}"
-
-
-def _status_of(wrong: MusterError | None) -> int:
-    match wrong:
-        case None:
-            return 200
-        case TooManyAttemptsError():
-            return 429
-        case WrongPasswordError():
-            return 401
-        case AlreadyExistsError():
-            return 409
-        case _:
-            return 422
