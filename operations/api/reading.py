@@ -32,6 +32,9 @@ _WANTED = re.compile(r"Expected (?P<expected>.*?)(?:, got (?P<got>.*))?", re.DOT
 def read_params(request: web.Request, route: Route[Any, Any]) -> Any:
     """What path and query say, as the route's params. Raises InvalidInputError naming the field."""
     found: dict[str, str] = dict(request.query)
+    for name in found:
+        if len(values := request.query.getall(name)) > 1:
+            raise InvalidInputError(name, "one value", ", ".join(values))
     for name in route.in_path:
         if name in found:
             raise InvalidInputError(name, "that in the path alone", found[name])

@@ -23,15 +23,30 @@ from operations.console.nobody import NobodyPage
 from operations.console.ordering_page import OrderingPages
 from operations.console.overview import OverviewPage
 from operations.console.percentiles import PercentilePages
-from operations.console.rendering import Renderer
+from operations.console.queries import Questions, asked_as_known
+from operations.console.rendering import SAID, Renderer
 from operations.console.settings_pages import SettingPages
 from operations.console.simulate import SimulatePages
 from operations.console.work_pages import WorkPages
+from operations.ordering.knobs import KEYS
 from operations.results import Results
 from operations.simulations.runs import SimulationRuns
+from operations.thresholds.keys import FORESEEN
 from store.postgres import PostgresStore
 
 MOST_FORM_BYTES = 1_000_000
+QUESTIONS: Questions = {
+    "batches": ("q", "state", "qos", "app", "sort", "after"),
+    "batch_jobs": ("state", "after"),
+    "batch_why": ("hosts",),
+    "job_why": ("hosts",),
+    "hosts": ("q", "before"),
+    "ordering": ("batch",),
+    "ordering_preview": KEYS,
+    "percentiles_preview": FORESEEN,
+    "settings": ("q",),
+    "sign_in": ("next",),
+}
 
 
 def build_console(
@@ -64,7 +79,13 @@ def build_console(
         assets,
     )
     application = web.Application(
-        middlewares=[headers, ErrorPages(renderer).middleware, door.middleware, people],
+        middlewares=[
+            headers,
+            ErrorPages(renderer).middleware,
+            door.middleware,
+            people,
+            asked_as_known(QUESTIONS, SAID),
+        ],
         client_max_size=MOST_FORM_BYTES,
     )
     for page in pages:

@@ -74,10 +74,15 @@ def id_of(request: web.Request, name: str = "id") -> int:
 def hosts_asked(query: Mapping[str, str]) -> int:
     """How many hosts a dry run asks: a few, so that the page is there at once, or as many as the command line asks.
 
+    Raises InvalidInputError.
+
     >>> hosts_asked({}), hosts_asked({"hosts": "all"})
     (20, 200)
     """
-    return SAMPLE_HOSTS if query.get("hosts") == "all" else FEW_HOSTS
+    asked = query.get("hosts", "")
+    if asked not in ("", "all"):
+        raise InvalidInputError("hosts", "all, or nothing for a few", asked)
+    return SAMPLE_HOSTS if asked else FEW_HOSTS
 
 
 def number_of(fields: Fields, name: str, *, low: float | None = None, high: float | None = None) -> float | None:

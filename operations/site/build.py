@@ -15,6 +15,7 @@ from operations.accounts import AccountKeys
 from operations.console.assets import Assets, sources
 from operations.console.build import MOST_FORM_BYTES
 from operations.console.guard import HEADERS, ErrorPages, headers
+from operations.console.queries import Questions, asked_as_known
 from operations.console.rendering import Renderer
 from operations.explain.service import Explain
 from operations.site.computers import ComputerPages
@@ -25,6 +26,11 @@ from operations.site.results import ResultPages
 from operations.site.wishes import PreferencePages
 
 PLACE = "/volunteers"
+QUESTIONS: Questions = {
+    "computers": ("before",),
+    "results": ("outcome", "computer", "after"),
+    "sign_in": ("next",),
+}
 OPEN = frozenset({"start", "join", "join_post", "sign_in", "sign_in_post", "sign_out", "static", "theme"})
 
 
@@ -44,7 +50,14 @@ class Site:
         self._root = desk.renderer.root
         errors = ErrorPages(desk.renderer).middleware
         self.application = web.Application(
-            middlewares=[headers, errors, desk.door.volunteers, volunteers_only], client_max_size=MOST_FORM_BYTES
+            middlewares=[
+                headers,
+                errors,
+                desk.door.volunteers,
+                volunteers_only,
+                asked_as_known(QUESTIONS, LOOK.said),
+            ],
+            client_max_size=MOST_FORM_BYTES,
         )
         for page in (self._entry, ComputerPages(desk), ResultPages(desk), PreferencePages(desk), assets):
             self.application.add_routes(page.routes())

@@ -23,6 +23,24 @@ PAGES = (
     *("/ordering?batch=1", "/ordering/preview?ordering.policy=fifo", "/simulate", "/settings", "/settings?q=x"),
     *("/settings/deadline.p_tight", "/password"),
 )
+WRONG = (  # the last of what is asked is not known, or is no such thing
+    *(
+        "/batches?state=gone",
+        "/batches?qos=soon",
+        "/batches?app=none",
+        "/batches?after=7",
+        "/batches/1/jobs?state=gone",
+    ),
+    *(
+        "/batches/1/jobs?after=x",
+        "/batches/1/why?hosts=some",
+        "/jobs/1/why?hosts=3",
+        "/hosts?before=x",
+        "/hosts?after=x",
+    ),
+    *("/percentiles?app=none", "/percentiles/preview?deadline.p_tight=0.8&p_tight=1", "/ordering?batch=x"),
+    *("/ordering/preview?ordering.policy=fifo&policy=fifo", "/settings?key=x", "/hosts?q=1&q=2", "/?said=nothing"),
+)
 
 
 class Browser:
@@ -89,6 +107,13 @@ async def test_every_page_answers_and_nobody_unknown_sees_one(server: LiveServer
             status, page = await nobody.get(path)
             assert 'name="password"' in page, path
             assert "rush" not in page, path
+        for path in PAGES:
+            found, page = await grace.get(f"{path}{'&' if '?' in path else '?'}batches=1")
+            assert found == 422 and "batches: expected no such question" in page, path
+        for path in WRONG:
+            found, page = await grace.get(path)
+            name = re.search(r"[?&](\w+)=[^&]*$", path)
+            assert name is not None and found == 422 and f"{name[1]}: expected" in page, (path, page[:2000])
         for path, status in (("/batches/99", 404), ("/batches/x", 422), ("/nowhere", 404), ("/batches?sort=size", 422)):
             found, page = await grace.get(path)
             assert found == status, path

@@ -23,7 +23,7 @@ from operations.access.sign_in import hash_of
 from operations.accounts import AccountKeys, add_volunteer, password_matches
 from operations.catalogue import CatalogueCache
 from operations.mounting import mounted
-from operations.site.build import PLACE, build_site
+from operations.site.build import PLACE, QUESTIONS, build_site
 from operations.site.words import OUTCOME_WORDS, WORDS
 from tests.builders import NOW
 from tests.unit.operations.access.world import World, a_world
@@ -98,6 +98,36 @@ async def a_computer_of(place: Place, email: str = ADA, **changes: object) -> Re
     host = await a_registered_host(store, account_key=key, volunteer_id=volunteer_id, **changes)
     await place.catalogue.refresh_once()
     return host
+
+
+# ---------------------------------------------------------------- what is asked of them
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/computers?after=1", "after: expected no such question, before, got"),
+        ("/computers?before=x", "before: expected a whole number"),
+        ("/results?outcome=good", "outcome: expected one of"),
+        ("/results?computer=x", "computer: expected a whole number"),
+        ("/results?after=x", "after: expected"),
+        ("/results?computer=1&computer=2", "computer: expected one value, got"),
+        ("/preferences?app=1", "app: expected no such question: this page takes none, got"),
+        ("/account?said=nothing", "said: expected what a form says"),
+    ],
+)
+async def test_what_cannot_be_asked_of_a_page_is_named(path: str, why: str) -> None:
+    async with a_place() as place:
+        await place.join()
+        assert why in await place.page(path, status=422)
+
+
+async def test_every_question_is_of_a_page() -> None:
+    async with a_place() as place:
+        site = build_site(place.world.store, place.catalogue, place.world.door, KEYS, place.world.clock)
+        named = {route.name for route in site.application.router.routes()}
+
+    assert named >= set(QUESTIONS)
 
 
 # ---------------------------------------------------------------- the front page
