@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import random
 from collections import Counter
@@ -101,6 +102,8 @@ def run(
     `spoil` breaks the store, to see that this is noticed.
     """
     loop = SeededLoop(seed)  # type: ignore[abstract]  # without input and output
+    collects = gc.isenabled()
+    gc.disable()  # what it finds depends on what ran before, and ends coroutines that nobody waits for
     try:
         course = _Course(seed, weather, plan, loop)
         if spoil is not None:
@@ -108,6 +111,8 @@ def run(
         return loop.run(course.run())
     finally:
         loop.close()
+        if collects:
+            gc.enable()
 
 
 class _Course:

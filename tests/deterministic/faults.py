@@ -189,6 +189,6 @@ class FaultyPort:
         if self._link.is_away() or fate in (Fate.REFUSED, Fate.CUT):
             raise UnavailableError(f"the database does not serve: {where} {fate}")
         async with whole as writer:
-            yield FaultyPort(self._name, writer, self._link)
+            yield None if writer is None else FaultyPort(self._name, writer, self._link)
         if fate is Fate.UNHEARD:
             raise UnavailableError(f"the database does not serve: {where} {fate}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from heapq import heappop, heappush
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ class SeededLoop(asyncio.AbstractEventLoop):
         self._serial = 0
         self._now_s = 0.0
         self._dead: set[int] = set()
+        self._tasks: dict[int, list[tuple[asyncio.Task[Any], Context]]] = {}  # of each process that lives
         self._running = False
         self._closed = False
         self.callbacks = 0
@@ -73,7 +75,11 @@ class SeededLoop(asyncio.AbstractEventLoop):
                 self._ready.append(handle)
 
     def kill(self, process: int) -> None:
+        """What it was in the middle of in the store is undone now, as the database does when a connection is gone."""
         self._dead.add(process)
+        for task, context in self._tasks.pop(process, ()):
+            if not task.done():
+                context.run(_end, task.get_coro())
 
     def _is_dead(self, handle: asyncio.Handle) -> bool:
         # There is no other way to know whose it is.
@@ -119,8 +125,12 @@ class SeededLoop(asyncio.AbstractEventLoop):
     def create_task(  # type: ignore[override]
         self, coro: Coroutine[Any, Any, Result], *, name: str | None = None, context: Context | None = None
     ) -> asyncio.Task[Result]:
+        context = context or copy_context()
         task = asyncio.Task(coro, loop=self, name=name, context=context)
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # a dead process ends nothing
+        if process := context.get(PROCESS, 0):
+            known = [one for one in self._tasks.get(process, ()) if not one[0].done()]
+            self._tasks[process] = [*known, (task, context)]
         return task
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
@@ -152,3 +162,9 @@ class SeededLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self.default_exception_handler(context)
+
+
+def _end(work: Any) -> None:
+    """Leave a coroutine where it stands; whatever it would wait for on its way out does not happen."""
+    with suppress(RuntimeError):
+        work.close()

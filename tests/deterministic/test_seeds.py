@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -12,8 +13,10 @@ from domain.settlement import JobSettlement
 from store.memory import MemoryStore
 from tests.deterministic.__main__ import be_quiet
 from tests.deterministic.clients import STORMY
+from tests.deterministic.clocks import NodeClock
 from tests.deterministic.course import SMALL, Weather, run
 from tests.deterministic.faults import FAILURES, Fate, Plan, only
+from tests.deterministic.loop import SeededLoop
 
 SEEDS = 8
 PLACES = ("ledger.read", "ledger.write", "unsettled.settle", "submissions.add_jobs", "uploads.record_upload")
@@ -36,6 +39,47 @@ def test_a_seed_gives_the_same_run_every_time() -> None:
     first, second = run(3, SMALL), run(3, SMALL)
     assert first == second
     assert run(4, SMALL).trace != first.trace
+
+
+def test_a_seed_gives_the_same_run_whatever_ran_before() -> None:
+    """Processes die in it in the middle of what they do; nothing of them ends later, when memory is tidied up."""
+    first = run(10323)
+    run(3, SMALL)
+
+    assert run(10323) == first
+    assert first.deaths > 0
+
+
+def test_what_a_process_was_in_the_middle_of_is_undone_when_it_dies_and_nothing_else_of_it_happens() -> None:
+    loop = SeededLoop(1)  # type: ignore[abstract]  # without input and output
+    happened: list[str] = []
+    clock = NodeClock(loop)
+
+    async def run_all() -> None:
+        lock = asyncio.Lock()
+
+        async def dies() -> None:
+            try:
+                async with lock:
+                    await loop.create_future()
+            finally:
+                await clock.sleep(0)
+                happened.append("went on")
+
+        async def parent() -> None:
+            await asyncio.gather(dies())
+
+        loop.start(1, parent())
+        await clock.sleep(1.0)
+        assert lock.locked()
+        loop.kill(1)
+        async with asyncio.timeout(1.0):
+            await lock.acquire()
+        await clock.sleep(10.0)
+
+    loop.run(run_all())
+    assert happened == []
+    assert loop.errors == []
 
 
 @pytest.mark.parametrize("place", PLACES)
