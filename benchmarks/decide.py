@@ -14,6 +14,7 @@ import statistics
 import time
 from dataclasses import replace
 
+from benchmarks.running import reference_us
 from domain.batches import BatchCounts, QoS
 from domain.clock import SystemClock
 from domain.hosts import DecayedSums
@@ -81,18 +82,6 @@ def median_us(asking: Asking, array: JobArray) -> float:
             array.place(Candidate(one.slot), one.batch, one.job_class)
         if turn >= WARM_UP:
             times.append(spent_ns / 1000.0)
-    return statistics.median(times)
-
-
-def reference_us() -> float:
-    """A fixed operation of the same kind, in microseconds: 1,000 changes of a small dictionary."""
-    times = []
-    for _ in range(REPEATS):
-        found: dict[int, int] = {}
-        began = time.process_time_ns()
-        for number in range(1000):
-            found[number % 97] = found.get(number % 89, 0) + number
-        times.append((time.process_time_ns() - began) / 1000.0)
     return statistics.median(times)
 
 

@@ -9,12 +9,9 @@ sent OWN_RESULTS results. `worst_ms` is the slowest of the medians.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import shutil
 import statistics
 import sys
-import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -22,6 +19,7 @@ import aiohttp
 import asyncpg
 
 from benchmarks.dispatch.processes import free_port, node
+from benchmarks.running import in_folder
 from benchmarks.submit import APP, COMMAND_LINE, JOB, make_app, say
 from domain.access import Role
 from domain.clock import Clock, SystemClock
@@ -238,11 +236,7 @@ def main() -> None:
     parser.add_argument("--settle-s", type=float, default=20.0, help="seconds the node runs before it is asked")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="muster-bench-"))
-    try:
-        figures = asyncio.run(measure(options, folder, SystemClock()))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    figures = in_folder(lambda folder: measure(options, folder, SystemClock()))
     if options.json:
         print(json.dumps(figures))
     else:

@@ -18,9 +18,7 @@ import asyncio
 import json
 import os
 import resource
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,6 +33,7 @@ from benchmarks.dispatch.__main__ import described
 from benchmarks.dispatch.processes import Generator, free_port, generator, node
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.populations import fill
+from benchmarks.running import in_folder
 from domain.clock import Clock, SystemClock
 from hoststats.ports import Ports
 from hoststats.service import HostStatistics
@@ -228,11 +227,7 @@ def main() -> None:
     if options.dsn is not None:
         print(json.dumps(asyncio.run(run_alone(options.dsn))))
         return
-    folder = Path(tempfile.mkdtemp(prefix="muster-percentiles-", dir=options.folder))
-    try:
-        answers = asyncio.run(measure(options, folder, SystemClock()))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    answers = in_folder(lambda folder: measure(options, folder, SystemClock()), within=options.folder)
     if options.json:
         print(json.dumps(answers))
         return

@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import json
 import statistics
-import tempfile
 import time
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import asyncpg
 
 from batch_estimator.estimate import estimate
 from batch_estimator.filling import TableSnapshots
+from benchmarks.running import in_folder
 from domain.apps import App, AppVersion, PlanClass
 from domain.clock import SystemClock
 from domain.units import AppId, AppVersionId, BatchId
@@ -200,8 +200,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="muster-snapshot-", dir=asked.folder) as folder:
-        answers = asyncio.run(measure(asked.rows, asked.jobs, asked.repeats, Path(folder)))
+    answers = in_folder(lambda folder: measure(asked.rows, asked.jobs, asked.repeats, folder), within=asked.folder)
     if asked.json:
         print(json.dumps(answers))
         return

@@ -12,11 +12,9 @@ import argparse
 import asyncio
 import json
 import resource
-import shutil
 import stat
 import statistics
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -26,6 +24,7 @@ import asyncpg
 import psutil
 
 from benchmarks.dispatch.processes import Node, free_port, node
+from benchmarks.running import in_folder
 from domain.apps import App
 from domain.clock import Clock, SystemClock
 from domain.settings import Settings
@@ -197,11 +196,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="muster-bench-"))
-    try:
-        figures = asyncio.run(measure(options, folder, SystemClock()))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    figures = in_folder(lambda folder: measure(options, folder, SystemClock()))
     if options.json:
         print(json.dumps(figures))
         return

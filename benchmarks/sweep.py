@@ -15,7 +15,6 @@ import asyncio
 import json
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from batch_estimator.build import build
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import Ports
 from batch_estimator.service import Estimator, Outcome, Pass
+from benchmarks.running import in_folder
 from benchmarks.snapshot import BATCH, JOBS, prepare, reference_ms
 from domain.clock import SystemClock
 from domain.settings import EstimatorSettings
@@ -156,8 +156,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
     configure_logs("warning")
-    with tempfile.TemporaryDirectory(prefix="muster-sweep-", dir=asked.folder) as folder:
-        answers = asyncio.run(measure(asked.rows, asked.batches, asked.jobs, asked.repeats, Path(folder)))
+    sizes = (asked.rows, asked.batches, asked.jobs, asked.repeats)
+    answers = in_folder(lambda folder: measure(*sizes, folder), within=asked.folder)
     if asked.json:
         print(json.dumps(answers))
         return

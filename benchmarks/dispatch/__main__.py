@@ -9,11 +9,8 @@ repeat loads the echo, the echo with half as many connections again, and the nod
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import shutil
 import sys
-import tempfile
 import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -26,6 +23,7 @@ from benchmarks.dispatch.figures import summary, table
 from benchmarks.dispatch.processes import echo, free_port, generator, node
 from benchmarks.dispatch.runs import CONNECTIONS, WARM_UP_S, Runs
 from benchmarks.dispatch.world import World, install_project
+from benchmarks.running import in_folder
 from domain.clock import Clock, SystemClock
 from operations.database import database_dsn, open_database, release_database
 from operations.project import Project
@@ -163,14 +161,8 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    folder = options.folder or Path(tempfile.mkdtemp(prefix="muster-bench-"))
-    folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
-    try:
-        figures = asyncio.run(measure(options, folder, SystemClock()))
-    finally:
-        if options.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
+    figures = in_folder(lambda folder: measure(options, folder, SystemClock()), options.folder)
     figures["took_s"] = round(time.monotonic() - began_s, 1)
     print(json.dumps(figures) if options.json else table(figures))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import socket
 import sys
@@ -14,16 +13,12 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.running import BenchmarkError, asked
 from domain.clock import Clock
-from domain.errors import MusterError
 from operations.project import Project
 
 START_S = 120.0
 STOP_S = 60.0
-
-
-class BenchmarkError(MusterError):
-    """Something that is measured did not start, or broke."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +94,7 @@ class Generator:
 
     async def ask(self, **command: object) -> dict[str, float]:
         """Have it do something; its answer."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(command).encode() + b"\n")
-        await self._process.stdin.drain()
-        line = await self._process.stdout.readline()
-        if not line:
-            raise BenchmarkError("the load generator broke; its error is above")
-        answer: dict[str, float] = json.loads(line)
-        return answer
+        return await asked(self._process, command)
 
 
 @asynccontextmanager

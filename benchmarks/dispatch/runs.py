@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
-from statistics import median
 
 import asyncpg
 
 from benchmarks.dispatch.figures import Repeat
 from benchmarks.dispatch.processes import Generator, Node, cpu_s_of
 from benchmarks.dispatch.world import World
+from benchmarks.running import reference_us
 from domain.clock import Clock
 
 CONNECTIONS = 64
@@ -69,7 +68,7 @@ class Runs:
         echoed = await self.echo(echo_port, seconds, CONNECTIONS)
         echoed_more = await self.echo(echo_port, seconds, MORE_CONNECTIONS)
         await self._world.top_up(self._options.waiting_jobs)
-        reference_us = _reference_us()
+        reference = reference_us()
         full = await self.dispatch(seconds) if load < 1.0 else None
         if full is not None:
             await self._settled()
@@ -101,7 +100,7 @@ class Runs:
             generator_cpu_fraction=max(done["generator_cpu_fraction"], echoed["generator_cpu_fraction"]),
             unsettled_left=unsettled,
             rss_mib_per_worker=rss_mib,
-            reference_us=reference_us,
+            reference_us=reference,
         )
 
     async def _keep_backlog(self, over: asyncio.Event) -> None:
@@ -125,15 +124,3 @@ class Runs:
         until_s = self._clock.monotonic() + SETTLED_S
         while await self._unsettled() and self._clock.monotonic() < until_s:
             await self._clock.sleep(0.1)
-
-
-def _reference_us() -> float:
-    """A fixed operation in microseconds of CPU: 1,000 changes of a small dictionary."""
-    times = []
-    for _ in range(200):
-        found: dict[int, int] = {}
-        began = time.process_time_ns()
-        for number in range(1000):
-            found[number % 97] = found.get(number % 89, 0) + number
-        times.append((time.process_time_ns() - began) / 1000.0)
-    return median(times)

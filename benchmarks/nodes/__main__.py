@@ -9,11 +9,8 @@ that anybody ever received is compared with the database.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import shutil
 import sys
-import tempfile
 import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -27,10 +24,11 @@ import numpy as np
 from benchmarks.dispatch.__main__ import CAPTURE
 from benchmarks.dispatch.check import check
 from benchmarks.dispatch.figures import table
-from benchmarks.dispatch.processes import BenchmarkError, free_port
+from benchmarks.dispatch.processes import free_port
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.nodes.figures import is_even, slowest_answers_s
 from benchmarks.nodes.processes import Load, Node
+from benchmarks.running import BenchmarkError, in_folder
 from domain.clock import Clock, SystemClock
 from domain.units import SHARDS
 from operations.database import database_dsn, open_database, release_database
@@ -188,14 +186,8 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    folder = options.folder or Path(tempfile.mkdtemp(prefix="muster-bench-"))
-    folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
-    try:
-        figures = asyncio.run(measure(options, folder, SystemClock()))
-    finally:
-        if options.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
+    figures = in_folder(lambda folder: measure(options, folder, SystemClock()), options.folder)
     figures["took_s"] = round(time.monotonic() - began_s, 1)
     print(json.dumps(figures) if options.json else table(figures))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 
 import psutil
 
-from benchmarks.dispatch.processes import START_S, STOP_S, BenchmarkError
+from benchmarks.dispatch.processes import START_S, STOP_S
+from benchmarks.running import BenchmarkError, asked
 from domain.clock import Clock
 from operations.project import Project
 
@@ -79,15 +79,7 @@ class Load:
     async def ask(self, **command: object) -> dict[str, Any]:
         """Have it do something; its answer."""
         assert self._process is not None
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(command).encode() + b"\n")
-        await self._process.stdin.drain()
-        line = await self._process.stdout.readline()
-        if not line:
-            raise BenchmarkError("the load generator broke; its error is above")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return await asked(self._process, command)
 
     async def close(self) -> None:
         if self._process is not None and self._process.returncode is None:

@@ -9,14 +9,11 @@ it, on an embedded database in a temporary folder (service.py).
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import shutil
-import tempfile
-from pathlib import Path
 
 from benchmarks.ordering.policies import measure
 from benchmarks.ordering.service import measure_service
+from benchmarks.running import in_folder
 from domain.clock import SystemClock
 
 
@@ -29,11 +26,9 @@ def main() -> None:
     asked = parser.parse_args()
     answers = measure(asked.batches, asked.submitters)
     if not asked.no_service:
-        folder = Path(tempfile.mkdtemp(prefix="muster-ordering-"))
-        try:
-            answers["service"] = asyncio.run(measure_service(asked.batches, asked.submitters, folder, SystemClock()))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        batches, submitters = asked.batches, asked.submitters
+        service = in_folder(lambda folder: measure_service(batches, submitters, folder, SystemClock()))
+        answers["service"] = service
     if asked.json:
         print(json.dumps(answers))
         return

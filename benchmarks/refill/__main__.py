@@ -11,11 +11,8 @@ side, after `--sent` of its slots were sent; `round`: the one every second, afte
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -24,8 +21,9 @@ import asyncpg
 from benchmarks.dispatch.figures import table
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.refill.batches import measure_batches
-from benchmarks.refill.figures import Figures, medians, named, ratios, reference_us
+from benchmarks.refill.figures import Figures, medians, named, ratios
 from benchmarks.refill.steps import Steps
+from benchmarks.running import in_folder, reference_us
 from domain.clock import Clock, SystemClock
 from operations.database import database_dsn, release_database
 from store.postgres import open_store
@@ -132,14 +130,8 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    folder = options.folder or Path(tempfile.mkdtemp(prefix="muster-refill-"))
-    folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
-    try:
-        figures = asyncio.run(measured(options, folder, SystemClock()))
-    finally:
-        if options.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
+    figures = in_folder(lambda folder: measured(options, folder, SystemClock()), options.folder)
     figures["took_s"] = round(time.monotonic() - began_s, 1)
     print(json.dumps(figures) if options.json else table(figures))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -87,18 +86,6 @@ def named(count: int) -> str:
     if count >= 1_000_000:
         return f"{count // 1_000_000}m"
     return f"{count // 1000}k" if count >= 1000 else str(count)
-
-
-def reference_us() -> float:
-    """A fixed operation in microseconds of CPU: 1,000 changes of a small dictionary."""
-    times = []
-    for _ in range(200):
-        found: dict[int, int] = {}
-        began = time.process_time_ns()
-        for number in range(1000):
-            found[number % 97] = found.get(number % 89, 0) + number
-        times.append((time.process_time_ns() - began) / 1000.0)
-    return median(times)
 
 
 def _rounded(value: float) -> float:

@@ -9,11 +9,8 @@ every reply is compared with the database, and the tables with themselves writte
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import shutil
 import sys
-import tempfile
 import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -27,6 +24,7 @@ from benchmarks.dispatch.figures import table
 from benchmarks.dispatch.processes import Generator, free_port, generator, node
 from benchmarks.dispatch.runs import CONNECTIONS, Runs
 from benchmarks.dispatch.world import World, install_project
+from benchmarks.running import in_folder
 from benchmarks.soak.figures import Sample, bloat, bloat_ratio, summary
 from benchmarks.soak.watch import Watch, tables, written_anew
 from domain.clock import Clock, SystemClock
@@ -146,14 +144,8 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    folder = options.folder or Path(tempfile.mkdtemp(prefix="muster-bench-"))
-    folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
-    try:
-        figures = asyncio.run(measure(options, folder, SystemClock()))
-    finally:
-        if options.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
+    figures = in_folder(lambda folder: measure(options, folder, SystemClock()), options.folder)
     figures["took_s"] = round(time.monotonic() - began_s, 1)
     if options.json:
         print(json.dumps(figures))

@@ -1,0 +1,62 @@
+"""How benchmarks are run: in a folder that is gone afterwards; and what their figures are compared with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeVar
+
+from domain.errors import MusterError
+
+T = TypeVar("T")
+
+
+def in_folder(
+    measure: Callable[[Path], Coroutine[Any, Any, T]], folder: Path | None = None, *, within: Path | None = None
+) -> T:
+    """What is measured in `folder`, which stays as it is left; without one in a new folder, which does not.
+
+    `within` is where the new folder is made, the system's place for such when None.
+    """
+    work = folder or Path(tempfile.mkdtemp(prefix="muster-bench-", dir=within))
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        return asyncio.run(measure(work))
+    finally:
+        if folder is None:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def reference_us() -> float:
+    """A fixed operation in microseconds of CPU: 1,000 changes of a small dictionary."""
+    times = []
+    for _ in range(200):
+        found: dict[int, int] = {}
+        began = time.process_time_ns()
+        for number in range(1000):
+            found[number % 97] = found.get(number % 89, 0) + number
+        times.append((time.process_time_ns() - began) / 1000.0)
+    return median(times)
+
+
+class BenchmarkError(MusterError):
+    """Something that is measured did not start, or broke."""
+
+
+async def asked(process: asyncio.subprocess.Process, command: dict[str, object]) -> dict[str, Any]:
+    """Have a load generator do something; its answer. Raises BenchmarkError."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(command).encode() + b"\n")
+    await process.stdin.drain()
+    line = await process.stdout.readline()
+    if not line:
+        raise BenchmarkError("the load generator broke; its error is above")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
