@@ -60,6 +60,7 @@ from store.postgres import PostgresStore, open_store
 from store.shards import PostgresShards
 from store.submissions import FINISH_ABORTS_S
 from store.waiting import MARK_AGAIN_S
+from transfer.identity import identity_of
 from transfer.keys import ServingKeys, load_keys
 from transfer.leftovers import LOOK_EVERY_S as LOOK_EVERY_FOLDER_S
 from transfer.leftovers import LeftoverCleaner
@@ -252,8 +253,10 @@ async def build_background(
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
+        folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
+        other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, however many share it
         duties = tuple(
-            Duty(name, run_once, locks=locks, clock=clock, interval_s=interval_s)
+            Duty(name, run_once, locks=locks, clock=clock, interval_s=interval_s, lock=other_locks.get(name, ""))
             for name, run_once, interval_s in (
                 ("validator", services.validator.run_once, lifecycle("validate_interval_s")),
                 ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),

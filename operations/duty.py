@@ -1,4 +1,4 @@
-"""A background duty: done once per cluster, again and again, whatever one round runs into."""
+"""A background duty: done once per cluster, or once per folder, again and again, whatever one round runs into."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Locks(Protocol):
 
 
 class Duty:
-    """Runs `run_once` every `interval_s()` seconds while this process holds the duty's lock.
+    """Runs `run_once` every `interval_s()` seconds while this process holds the duty's lock: its name, or `lock`.
 
     A report with `more` set says that work is waiting: the next round follows at once. What a round
     raises is logged and counted in `failures`, and the duty goes on. How the last rounds went is there to be looked at.
@@ -36,6 +36,7 @@ class Duty:
         locks: Locks,
         clock: Clock,
         interval_s: Callable[[], float],
+        lock: str = "",
     ) -> None:
         self.name = name
         self.failures = 0
@@ -47,13 +48,14 @@ class Duty:
         self.failure = ""  # what the last round that failed raised
         self._run_once = run_once
         self._locks = locks
+        self._lock = lock or name
         self._clock = clock
         self._interval_s = interval_s
 
     async def step(self) -> float:
         """One round; returns the seconds until the next."""
         try:
-            self.is_mine = await self._locks.mine(self.name)
+            self.is_mine = await self._locks.mine(self._lock)
             if not self.is_mine:
                 return STAND_BY_S
             began_s = self._clock.monotonic()

@@ -35,7 +35,7 @@ class LeftoverReport:
 
 
 class LeftoverCleaner:
-    """Runs in one process per cluster: where nodes have upload folders of their own, on the one of its node."""
+    """Runs in one process for each upload folder, however many nodes share it; two at once do no harm."""
 
     def __init__(
         self, folder: UploadFolder, files: UnneededFiles, clock: Clock, settings: Callable[[], StorageSettings]

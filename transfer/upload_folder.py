@@ -17,7 +17,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from io import FileIO
@@ -205,8 +205,8 @@ class UploadFolder:
 
     def put_back(self, name: str) -> None:
         """Undo `set_aside`: the database knows of the file."""
-        with self._locked_part(name, create=False) as part:
-            if self.path(name).exists():  # brought anew meanwhile
+        with suppress(FileNotFoundError), self._locked_part(name, create=False) as part:  # not there: brought anew
+            if self.path(name).exists():
                 self._part(name).unlink()
                 return
             os.fchmod(part.fileno(), _OPEN_MODE)

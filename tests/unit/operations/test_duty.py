@@ -109,6 +109,28 @@ async def test_a_round_that_left_work_behind_is_followed_at_once() -> None:
     assert await duty.step() == 0.0
 
 
+async def test_a_duty_of_one_folder_is_done_for_each_folder() -> None:
+    locks, ran = {"leftovers of here": 0}, []
+
+    class Shared:
+        def __init__(self, process: int) -> None:
+            self.process = process
+
+        async def mine(self, duty: str) -> bool:
+            return locks.setdefault(duty, self.process) == self.process
+
+    for process, folder in enumerate(("here", "here", "there")):
+
+        async def run_once(process: int = process) -> None:
+            ran.append(process)
+
+        lock = f"leftovers of {folder}"
+        duty = Duty("leftovers", run_once, locks=Shared(process), clock=StillClock(), interval_s=lambda: 9.0, lock=lock)
+        await duty.step()
+
+    assert ran == [0, 2]
+
+
 async def test_the_interval_is_read_anew_each_round() -> None:
     clock, intervals = HastyClock(rounds=2), iter((1.0, 2.0, 3.0))
     duty = Duty("sweep", Round(), locks=OneLock("sweep"), clock=clock, interval_s=lambda: next(intervals))

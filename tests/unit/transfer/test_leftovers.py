@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import Collection, Sequence
@@ -110,6 +111,27 @@ def test_a_part_that_grew_meanwhile_stays(tmp_path: Path) -> None:
 
     assert not folder.drop_part("pi_1_1_1_r0", Instant(NOW - 30 * DAY_S))
     assert not folder.drop_part("pi_1_1_9_r0", NOW)
+
+
+async def test_two_that_clean_one_folder_at_once_delete_each_file_once_and_nothing_that_is_needed(
+    tmp_path: Path,
+) -> None:
+    folder = UploadFolder(tmp_path)
+    names = [f"pi_1_1_{number}_r0" for number in range(1, 61)]
+    for number, name in enumerate(names):
+        (a_part if number % 3 == 0 else a_whole)(folder, name)
+    needed, late = set(names[::5]), set(names[1::5])
+    both = [LeftoverCleaner(folder, Needs(set(needed), set(late)), HandClock(NOW), StorageSettings) for _ in range(2)]
+    before = Instant(NOW - 30 * DAY_S)
+
+    async def deleted_by(cleaner: LeftoverCleaner) -> int:
+        return sum([(await cleaner.clean(f"{number:02x}", before=before)).deleted for number in range(SUB_FOLDERS)])
+
+    deleted = sum(await asyncio.gather(*map(deleted_by, both)))
+
+    left = {path.name.removesuffix(".part") for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == needed | late
+    assert deleted == len(names) - len(left)
 
 
 async def test_every_sub_folder_has_its_turn_within_a_day(tmp_path: Path) -> None:
