@@ -50,7 +50,20 @@ def lost_means_unavailable(lost: tuple[type[Exception], ...] = LOST) -> Iterator
     except lost as error:
         if failure_of(error) not in UNAVAILABLE:
             raise
-        raise UnavailableError(f"the database does not serve: {str(error) or type(error).__name__}") from error
+        raise UnavailableError(f"the database does not serve: {_why(error)}") from error
+
+
+def _why(error: BaseException) -> str:
+    """What happened first: a roll-back that finds the connection closed does not say why it was.
+
+    >>> _why(TimeoutError())
+    'a command took longer than it may'
+    """
+    while isinstance(error.__context__, LOST):
+        error = error.__context__
+    if isinstance(error, TimeoutError) and not str(error):
+        return "a command took longer than it may"
+    return str(error) or type(error).__name__
 
 
 async def connect(dsn: str) -> Session:

@@ -85,3 +85,14 @@ def test_an_argument_that_does_not_fit_is_no_lost_connection() -> None:
 def test_what_is_not_the_askers_fault_is_unavailable(error: Exception) -> None:
     with pytest.raises(UnavailableError), lost_means_unavailable():
         raise error
+
+
+def test_a_roll_back_on_a_closed_connection_does_not_hide_why_it_was_closed() -> None:
+    def time_out() -> None:
+        try:
+            raise TimeoutError
+        finally:
+            raise asyncpg.InterfaceError("cannot perform operation: connection is closed")
+
+    with pytest.raises(UnavailableError, match=r"serve: a command took longer than it may$"), lost_means_unavailable():
+        time_out()
