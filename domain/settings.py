@@ -110,14 +110,15 @@ class LifecycleSettings:
     tail_wait_factor: float = knob(
         0.0, "a last job is copied when it takes so many times a good host's time (decision 34)", low=0
     )
-    tail_late_factor: float = knob(  # this and the next: docs/decisions/0036
-        1.0,
-        "it is copied again when all its instances are out for so many times what they usually take (decision 36)",
+    tail_late_factor: float = knob(  # the sweeps: docs/decisions/0036, 0047
+        0.7,
+        "it is copied again when all its instances are out for so many times what they usually take (decision 47)",
         low=0,
     )
     afap_tail_fraction: float = knob(
         0.3, "last share of an AFAP batch whose jobs may be copied (decision 36)", low=0, high=1
     )
+    afap_unsent_fraction: float = knob(0.05, "or when so few instances per job are unsent (decision 47)", low=0, high=1)
     tail_interval_s: Seconds = knob(Seconds(300.0), "seconds between looks for last jobs to copy", low=1)
     acceleration_interval_s: Seconds = knob(HOUR_S, "the same of the rule accelerated", low=1)
     outage_s: Seconds = knob(Seconds(600.0), "an outage at least this long moves open due dates", low=10)

@@ -142,6 +142,17 @@ class TailJob:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkBeside:
+    """Instances of an app's other batches of the last weeks: those sent that their jobs need, and those beyond."""
+
+    needed: int = 0
+    extra: int = 0
+
+
+NOTHING_BESIDE = WorkBeside()
+
+
+@dataclass(frozen=True, slots=True)
 class ExtraCopy:
     """One more unsent instance of a job, urgent, and why.
 

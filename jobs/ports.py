@@ -22,6 +22,7 @@ from domain.settlement import (
     OutageReport,
     Overdue,
     TailJob,
+    WorkBeside,
 )
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
 from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, JobId, Seconds, SubmitterId
@@ -184,8 +185,9 @@ class OverdueWork(Protocol):
 class TailWork(Protocol):
     """The last jobs of batches."""
 
-    async def tails(self, *, fraction: float, jobs: int, limit: int) -> Sequence[Batch]:
-        """Active batches in order with at most max(fraction of their jobs, `jobs`) open ones."""
+    async def tails(self, *, fraction: float, jobs: int, limit: int, afap_unsent: float = -1.0) -> Sequence[Batch]:
+        """Active batches in order with at most max(fraction of their jobs, `jobs`) open ones; no limit to those of
+        AFAP batches with at most `afap_unsent` unsent instances per job."""
         ...
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
@@ -194,6 +196,13 @@ class TailWork(Protocol):
 
     async def instances_wanted(self, batch_id: BatchId) -> int:
         """How many results a batch needs: the sum over all its jobs of max(quorum, copies)."""
+        ...
+
+    async def work_beside(self, batch: Batch, *, since: Instant, most: int) -> WorkBeside:
+        """Of the other batches of the batch's app made since, among the project's last `most` batches.
+
+        A job is taken to need the least quorum of its batch: what trust asks for beyond that counts as extra.
+        """
         ...
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:

@@ -13,17 +13,19 @@ from dataclasses import dataclass
 
 import structlog
 
-from domain.batches import Batch
+from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.settings import DeadlineRule
-from domain.settlement import ExtraCopy, TailJob
-from domain.units import AppId, Instant, JobId, Seconds
+from domain.settlement import NOTHING_BESIDE, ExtraCopy, TailJob, WorkBeside
+from domain.units import DAY_S, AppId, Instant, JobId, Seconds
 from jobs.ports import TailWork
 from lifecycle.tail import copies_left, is_tail, job_rest_s, tail_copy, tail_fraction
 
 BATCHES = 200  # looked at per round, first in order
 JOBS = 500  # of a batch, at a time
+LOOK_BACK_S = 30 * DAY_S  # batches made since pay for copies of AFAP batches,
+RECENT_BATCHES = 1000  # if they are among the last: a look that costs the same however many there ever were
 Offered = tuple[Seconds, int, ExtraCopy]  # how long the job is likely to take yet, less its id, the copy
 RETRY_FRACTION = 0.5  # of the delay bound: what a good host needs while none was measured
 
@@ -68,7 +70,8 @@ class TailCopier:
             return TailReport()
         feeder, lifecycle = settings.feeder, settings.lifecycle
         fraction = tail_fraction(feeder, lifecycle)
-        found = await self._work.tails(fraction=fraction, jobs=feeder.tail_jobs, limit=BATCHES)
+        unsent = lifecycle.afap_unsent_fraction
+        found = await self._work.tails(fraction=fraction, jobs=feeder.tail_jobs, limit=BATCHES, afap_unsent=unsent)
         tails = [batch for batch in found if is_tail(batch, feeder, lifecycle)]
         made = capped = 0
         for batch in tails:
@@ -104,10 +107,17 @@ class TailCopier:
     async def _within_caps(self, batch: Batch) -> tuple[_Longest, _Longest]:
         """Room for all copies the batch may still have, and for those of jobs without one."""
         wanted = await self._work.instances_wanted(batch.batch_id)
-        settings = self._catalogue().settings.lifecycle
-        left = (copies_left(batch.counts, wanted=wanted, settings=settings, first=first) for first in (False, True))
-        every, firsts = map(_Longest, left)
-        return every, firsts
+        beside = await self._beside(batch)
+        settings, counts = self._catalogue().settings.lifecycle, batch.counts
+        every = copies_left(counts, wanted=wanted, beside=beside, settings=settings)
+        firsts = copies_left(counts, wanted=wanted, beside=beside, settings=settings, first=True)
+        return _Longest(every), _Longest(firsts)
+
+    async def _beside(self, batch: Batch) -> WorkBeside:
+        """What pays for copies besides the batch itself: nothing for one that has time."""
+        if batch.qos is not QoS.AFAP:
+            return NOTHING_BESIDE
+        return await self._work.work_beside(batch, since=Instant(self._clock.now() - LOOK_BACK_S), most=RECENT_BATCHES)
 
     def _worthwhile(self, batch: Batch, jobs: Sequence[TailJob], now: Instant) -> list[tuple[Seconds, ExtraCopy]]:
         catalogue = self._catalogue()

@@ -15,7 +15,7 @@ from statistics import NormalDist
 from domain.batches import Batch, BatchCounts, QoS
 from domain.jobs import InstanceState
 from domain.settings import FeederSettings, LifecycleSettings
-from domain.settlement import ExtraCopy, TailInstance, TailJob
+from domain.settlement import NOTHING_BESIDE, ExtraCopy, TailInstance, TailJob, WorkBeside
 from domain.units import DAY_S, Instant, Seconds
 from lifecycle.states import OUTSTANDING, USABLE, is_retry_cause
 
@@ -30,9 +30,12 @@ STANDARD = NormalDist()
 def is_tail(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) -> bool:
     """Whether no more of a batch is open than its tail: max(tail_fraction * jobs, tail_jobs).
 
-    That of an AFAP batch begins earlier, at `afap_tail_fraction`. A throughput batch has none: nobody waits for it.
+    That of an AFAP batch begins earlier, at `afap_tail_fraction`, or when all but a few of its instances are sent: then
+    no copy is in the way of a job's first. A throughput batch has none: nobody waits for it.
     """
     counts = batch.counts
+    if batch.qos is QoS.AFAP and counts.jobs_open > 0 and is_sent(counts, lifecycle):
+        return True
     fraction = tail_fraction(feeder, lifecycle) if batch.qos is QoS.AFAP else feeder.tail_fraction
     size = max(math.ceil(fraction * counts.jobs_total), feeder.tail_jobs)
     return batch.qos is not QoS.THROUGHPUT and 0 < counts.jobs_open <= size
@@ -43,7 +46,24 @@ def tail_fraction(feeder: FeederSettings, lifecycle: LifecycleSettings) -> float
     return max(feeder.tail_fraction, lifecycle.afap_tail_fraction)
 
 
-def copies_left(counts: BatchCounts, *, wanted: int, settings: LifecycleSettings, first: bool = False) -> int:
+def is_sent(counts: BatchCounts, lifecycle: LifecycleSettings) -> bool:
+    """Whether no more than `afap_unsent_fraction` instances per job are still to be sent.
+
+    >>> settings = LifecycleSettings(afap_unsent_fraction=0.05)
+    >>> [is_sent(BatchCounts(jobs_total=100, unsent=unsent), settings) for unsent in (5, 6)]
+    [True, False]
+    """
+    return counts.unsent <= lifecycle.afap_unsent_fraction * counts.jobs_total
+
+
+def copies_left(
+    counts: BatchCounts,
+    *,
+    wanted: int,
+    settings: LifecycleSettings,
+    first: bool = False,
+    beside: WorkBeside = NOTHING_BESIDE,
+) -> int:
     """How many copies a batch may have before its overhead reaches the cap; of jobs without one, if `first`.
 
     First copies keep to a share of it, so that there are some left for the jobs that lose theirs, which are last.
@@ -52,17 +72,24 @@ def copies_left(counts: BatchCounts, *, wanted: int, settings: LifecycleSettings
     time-outs leaves less for copies. A job wants its quorum, or as many copies as trust in its first host asks for:
     `wanted` is the sum over the batch's jobs.
 
+    Where the app's batches together keep within the cap, the batch may go beyond its own: what volunteers compute twice
+    is a share of all they compute. `beside` is what the others had sent.
+
     >>> counts = BatchCounts(jobs_total=100, sent=104, unsent=1)
     >>> copies_left(counts, wanted=100, settings=LifecycleSettings(tail_overhead_fraction=0.1))
     5
     >>> settings = LifecycleSettings(tail_overhead_fraction=0.1, tail_first_fraction=0.75)
     >>> copies_left(counts, wanted=100, settings=settings, first=True)
     3
+    >>> copies_left(counts, wanted=100, settings=settings, beside=WorkBeside(needed=1000, extra=60))
+    45
     """
-    cap = math.floor(settings.tail_overhead_fraction * wanted)
+    own = counts.sent + counts.unsent - wanted
+    every = WorkBeside(wanted + beside.needed, own + beside.extra)
+    caps = [math.floor(settings.tail_overhead_fraction * needed) for needed in (wanted, every.needed)]
     if first:
-        cap = math.ceil(settings.tail_first_fraction * cap)
-    return max(0, cap - (counts.sent + counts.unsent - wanted))
+        caps = [math.ceil(settings.tail_first_fraction * cap) for cap in caps]
+    return max(0, caps[0] - own, caps[1] - every.extra)
 
 
 def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seconds:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from domain.acceleration import LEAST_HOSTS, LEAST_LOW_FRACTION, LEAST_RESULTS, LOW_BELOW, TIMED_OUT, LowTurnaround
 from domain.batches import Batch, BatchCounts
-from domain.settlement import ExtraCopy, TailInstance, TailJob
+from domain.settlement import ExtraCopy, TailInstance, TailJob, WorkBeside
 from domain.units import BatchId, Instant, JobId, shard_of
 from store import rows, work_rows
 from store.counters import CountChanges
@@ -24,8 +24,9 @@ class PostgresTails:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def tails(self, *, fraction: float, jobs: int, limit: int) -> Sequence[Batch]:
-        return [rows.batch(row) for row in await self._database.fetch("batch_tails", fraction, jobs, limit)]
+    async def tails(self, *, fraction: float, jobs: int, limit: int, afap_unsent: float = -1.0) -> Sequence[Batch]:
+        found = await self._database.fetch("batch_tails", fraction, jobs, limit, afap_unsent)
+        return [rows.batch(row) for row in found]
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
         jobs = await self._database.fetch("open_jobs_of_batch", batch_id, after, limit)
@@ -50,6 +51,10 @@ class PostgresTails:
     async def instances_wanted(self, batch_id: BatchId) -> int:
         [row] = await self._database.fetch("instances_wanted", batch_id)
         return int(row["wanted"])
+
+    async def work_beside(self, batch: Batch, *, since: Instant, most: int) -> WorkBeside:
+        [row] = await self._database.fetch("work_beside", batch.batch_id, batch.app_id, since, most)
+        return WorkBeside(int(row["needed"]), int(row["extra"]))
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
         distinct = {copy.job_id: copy for copy in copies}

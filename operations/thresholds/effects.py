@@ -156,6 +156,11 @@ EFFECTS = {
         "copies of AFAP batches are made sooner, of more jobs than will be late",
         "copies are made closer to the end",
     ),
+    "lifecycle.afap_unsent_fraction": Effect(
+        "instances per job",
+        "copies of AFAP batches may be made while more first instances wait to be sent",
+        "copies wait until nearly all is sent, those that were made as well",
+    ),
     "lifecycle.tail_interval_s": Effect(
         "s",
         "slow hosts are found later",

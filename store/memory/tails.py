@@ -7,11 +7,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from domain.acceleration import LowTurnaround
-from domain.batches import Batch, BatchCounts, BatchState
+from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.hosts import HostAppVersion
 from domain.jobs import JobState
 from domain.ranking import SHRINKAGE
-from domain.settlement import ExtraCopy, TailInstance, TailJob
+from domain.settlement import ExtraCopy, TailInstance, TailJob, WorkBeside
 from domain.units import BatchId, Instant, JobId, Seconds
 from store.binary_copy import Table
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
@@ -23,10 +23,12 @@ class MemoryTails:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    async def tails(self, *, fraction: float, jobs: int, limit: int) -> Sequence[Batch]:
+    async def tails(self, *, fraction: float, jobs: int, limit: int, afap_unsent: float = -1.0) -> Sequence[Batch]:
         def is_short(batch: StoredBatch) -> bool:
             counts = batch.counts
-            return 1 <= counts.jobs_open <= max(math.ceil(fraction * counts.jobs_total), jobs)
+            is_sent = batch.new.qos is QoS.AFAP and counts.unsent <= afap_unsent * counts.jobs_total
+            few = counts.jobs_open <= max(math.ceil(fraction * counts.jobs_total), jobs)
+            return counts.jobs_open >= 1 and (few or is_sent)
 
         active = (batch for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE)
         short = sorted((batch for batch in active if is_short(batch)), key=lambda batch: batch.order)
@@ -70,6 +72,18 @@ class MemoryTails:
     async def instances_wanted(self, batch_id: BatchId) -> int:
         jobs = (self._work.jobs[job_id - 1] for job_id in self._work.batches[batch_id].job_ids)
         return sum(max(job.job_class.quorum, job.copies) for job in jobs)
+
+    async def work_beside(self, batch: Batch, *, since: Instant, most: int) -> WorkBeside:
+        last = max(self._work.batches) - most
+        of_app = [one for one in self._work.batches.values() if one.batch_id > last and one.new.app_id == batch.app_id]
+        others = [one for one in of_app if one.batch_id != batch.batch_id and one.new.created_at >= since]
+        needed = extra = 0
+        for other in others:
+            counts = other.counts
+            wanted = counts.jobs_total * min((one.quorum for one in other.classes), default=1)
+            needed += min(counts.sent, max(0, wanted - counts.unsent))
+            extra += max(0, counts.sent + counts.unsent - wanted)
+        return WorkBeside(needed, extra)
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
         made = 0

@@ -10,7 +10,7 @@ from domain.catalogue import Catalogue
 from domain.history import MovedJobs
 from domain.jobs import InstanceState
 from domain.settings import Settings
-from domain.settlement import ExtraCopy, TailInstance
+from domain.settlement import ExtraCopy, TailInstance, WorkBeside
 from domain.units import DAY_S, AppId, BatchId, HostId, Instant, JobId, later
 from jobs.acceleration import Accelerator
 from jobs.settling import view_of
@@ -122,6 +122,60 @@ async def test_first_copies_leave_some_for_jobs_whose_copy_is_late_too(store: St
         await a_sent_instance(store, batch.batch_id, host, candidate)
     assert await copier.run_once() == TailReport(batches=1, copies=4, capped=1)
     assert sorted(retries for _, retries in await copies_of(store, batch)) == [1] * 4
+
+
+async def test_work_beside_is_what_the_apps_other_batches_had_sent(store: Store) -> None:
+    host = await a_registered_host(store)
+    earlier = await a_submitted_batch(store, jobs=4, quorum=2, qos=QoS.THROUGHPUT)
+    seen: set[JobId] = set()
+    for candidate in await waiting_of(store, earlier.batch_id):  # one instance of each of three jobs
+        if len(seen) < 3 and candidate.ready.job_id not in seen:
+            seen.add(candidate.ready.job_id)
+            await a_sent_instance(store, earlier.batch_id, host, candidate)
+    batch = await a_tail(store, jobs=10)
+    assert await store.tails.work_beside(batch, since=NOW, most=10) == WorkBeside(needed=3, extra=0)
+
+    [first, *_] = await store.tails.tail_jobs(earlier.batch_id, after=JobId(0), limit=1, now=NOW)
+    assert await store.tails.add_copies([ExtraCopy(first.job_id, 2, 0, 0, because="two more")], now=NOW) == 1
+    assert await store.tails.work_beside(batch, since=NOW, most=10) == WorkBeside(needed=2, extra=1)
+    assert await store.tails.work_beside(earlier, since=NOW, most=10) == WorkBeside(needed=10, extra=0)
+
+    nothing = WorkBeside()
+    assert await store.tails.work_beside(batch, since=later(NOW, 1.0), most=10) == nothing
+    assert await store.tails.work_beside(batch, since=NOW, most=1) == nothing
+    assert await store.tails.work_beside(replace(batch, app_id=AppId(9)), since=NOW, most=10) == nothing
+
+
+async def test_other_batches_of_the_app_pay_for_copies_of_an_urgent_one_alone(store: Store) -> None:
+    host = await a_registered_host(store)
+    earlier = await a_submitted_batch(store, jobs=30, qos=QoS.THROUGHPUT)
+    for candidate in await waiting_of(store, earlier.batch_id):
+        await a_sent_instance(store, earlier.batch_id, host, candidate)
+    patient = await a_submitted_batch(store, jobs=10, qos=QoS.LONG_DEADLINE)
+    for candidate in await waiting_of(store, patient.batch_id):
+        await a_sent_instance(store, patient.batch_id, host, candidate)
+    urgent = await a_tail(store, jobs=10)
+
+    copier = a_copier(store, lifecycle__tail_first_fraction=1.0)
+    await copier.run_once()
+
+    assert len(await copies_of(store, patient)) == 1  # 10 % of its jobs
+    assert len(await copies_of(store, urgent)) == 3  # 10 % of what was sent of all, less the patient batch's
+
+
+async def test_a_batch_as_fast_as_possible_is_looked_at_once_it_is_sent(store: Store) -> None:
+    host = await a_registered_host(store)
+    batches = [await a_submitted_batch(store, jobs=40, qos=qos) for qos in (QoS.AFAP, QoS.LONG_DEADLINE)]
+    for batch in batches:
+        for candidate in (await waiting_of(store, batch.batch_id))[:39]:
+            await a_sent_instance(store, batch.batch_id, host, candidate)
+
+    async def found(afap_unsent: float) -> list[BatchId]:
+        tails = await store.tails.tails(fraction=0.1, jobs=4, limit=9, afap_unsent=afap_unsent)
+        return [one.batch_id for one in tails]
+
+    assert await found(-1.0) == await found(0.02) == []
+    assert await found(0.025) == [batches[0].batch_id]
 
 
 async def test_a_cap_of_nothing_copies_nothing(store: Store) -> None:

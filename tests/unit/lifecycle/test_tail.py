@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from domain.batches import BatchCounts, QoS
 from domain.jobs import InstanceState, JobState
 from domain.settings import FeederSettings, LifecycleSettings
-from domain.settlement import ExtraCopy, TailInstance, TailJob
+from domain.settlement import ExtraCopy, TailInstance, TailJob, WorkBeside
 from domain.units import DAY_S, HOUR_S, HostId, InstanceId, Instant, JobId, Seconds
 from lifecycle.settle import InstanceView, JobView, settle
 from lifecycle.states import Event
@@ -167,8 +167,8 @@ def test_of_two_jobs_the_one_that_is_lost_by_all_signs_keeps_everybody_waiting_l
 
 
 def is_one(done: int, total: int, qos: QoS = QoS.LONG_DEADLINE) -> bool:
-    batch = a_batch(qos=qos, counts=BatchCounts(total, jobs_validated=done))
-    return is_tail(batch, FeederSettings(), LifecycleSettings(afap_tail_fraction=0.3))
+    batch = a_batch(qos=qos, counts=BatchCounts(total, jobs_validated=done, unsent=total - done))
+    return is_tail(batch, FeederSettings(), LifecycleSettings(afap_tail_fraction=0.3, afap_unsent_fraction=0.05))
 
 
 def test_the_tail_is_the_last_five_percent_or_twenty_jobs_of_a_batch_somebody_waits_for() -> None:
@@ -180,6 +180,49 @@ def test_the_tail_is_the_last_five_percent_or_twenty_jobs_of_a_batch_somebody_wa
 def test_the_tail_of_a_batch_as_fast_as_possible_begins_earlier() -> None:
     assert [is_one(699, 1000, QoS.AFAP), is_one(700, 1000, QoS.AFAP)] == [False, True]
     assert [is_one(4, 25, QoS.AFAP), is_one(5, 25, QoS.AFAP)] == [False, True]
+
+
+def test_the_tail_of_a_batch_as_fast_as_possible_has_begun_when_nearly_all_of_it_is_sent() -> None:
+    def is_sent_one(unsent: int, qos: QoS = QoS.AFAP) -> bool:
+        batch = a_batch(qos=qos, counts=BatchCounts(1000, unsent=unsent))
+        return is_tail(batch, FeederSettings(), LifecycleSettings(afap_unsent_fraction=0.05))
+
+    assert [is_sent_one(0), is_sent_one(50), is_sent_one(51)] == [True, True, False]
+    assert not is_sent_one(0, QoS.SHORT_DEADLINE)
+    over = a_batch(qos=QoS.AFAP, counts=BatchCounts(1000, jobs_validated=990, jobs_failed=10))
+    assert not is_tail(over, FeederSettings(), LifecycleSettings())
+
+
+def test_what_other_batches_of_the_app_saved_pays_for_copies() -> None:
+    def left(needed: int, extra: int, *, first: bool = False, sent: int = 104) -> int:
+        settings = LifecycleSettings(tail_overhead_fraction=0.1, tail_first_fraction=0.5)
+        beside = WorkBeside(needed, extra)
+        return copies_left(BatchCounts(100, sent=sent), wanted=100, settings=settings, first=first, beside=beside)
+
+    assert left(900, 50) == 46  # 10 % of 1000, less 4 and 50
+    assert left(900, 50, first=True) == 1  # 50, less 54: nothing; of its own 5, less 4
+    assert left(900, 0, first=True) == 46
+    assert left(900, 150) == left(0, 0) == 6  # what the others used up is not taken from its own
+    assert left(900, 50, sent=160) == 0
+
+
+@given(
+    st.integers(0, 500),
+    st.integers(0, 500),
+    st.integers(0, 5000),
+    st.integers(0, 800),
+    st.floats(0.0, 2.0),
+    st.booleans(),
+)
+def test_copies_keep_to_the_batchs_cap_or_the_apps(
+    wanted: int, own: int, needed: int, extra: int, fraction: float, first: bool
+) -> None:
+    settings = LifecycleSettings(tail_overhead_fraction=fraction)
+    counts = BatchCounts(wanted, sent=wanted + own)
+    alone = copies_left(counts, wanted=wanted, settings=settings, first=first)
+    copies = copies_left(counts, wanted=wanted, settings=settings, first=first, beside=WorkBeside(needed, extra))
+    assert copies >= alone
+    assert copies == alone or own + extra + copies <= fraction * (wanted + needed)
 
 
 def test_retries_use_up_what_copies_may_cost() -> None:
