@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser
@@ -13,6 +15,11 @@ from tests.browser.scene import furnish
 SERIOUS = {"serious", "critical"}
 PHONE = {"viewport": {"width": 390, "height": 800}}
 DESK = {"viewport": {"width": 1360, "height": 900}}
+LOOKS: Mapping[str, Mapping[str, object]] = {
+    "light": {**DESK, "color_scheme": "light"},
+    "dark": {**DESK, "color_scheme": "dark"},
+    "phone": {**PHONE, "color_scheme": "light"},
+}
 
 
 async def issues_of(tab: Tab, path: str) -> list[str]:
@@ -24,6 +31,19 @@ async def issues_of(tab: Tab, path: str) -> list[str]:
         if one["impact"] in SERIOUS
         for node in one["nodes"]
     ]
+
+
+async def walked(tab: Tab, look: str, paths: Mapping[str, str]) -> list[str]:
+    """Open every page and keep its picture; serious issues, and what is wider than the screen."""
+    issues: list[str] = []
+    for name, path in paths.items():
+        await tab.open(path)
+        await tab.picture(f"{name}-{look}")
+        issues += await issues_of(tab, f"{look} {path}")
+        wider = await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if wider > 0:
+            issues.append(f"{look} {path}: {wider} pixels wider than the screen")
+    return issues
 
 
 @pytest.mark.timeout(300)
@@ -58,22 +78,11 @@ async def test_no_page_has_a_serious_issue_in_light_in_dark_or_on_a_phone(
         "error": "/batches/999",
     }
     issues: list[str] = []
-    for look, options in (
-        ("light", {**DESK, "color_scheme": "light"}),
-        ("dark", {**DESK, "color_scheme": "dark"}),
-        ("phone", {**PHONE, "color_scheme": "light"}),
-    ):
+    for look, options in LOOKS.items():
         context, tab = await new_tab(chromium, server, **options)
-        await tab.open("/sign-in")
-        issues += await issues_of(tab, f"{look} /sign-in")
+        issues += await walked(tab, look, {"sign-in": "/sign-in"})
         await tab.sign_in()
-        for name, path in paths.items():
-            await tab.open(path)
-            await tab.picture(f"{name}-{look}")
-            issues += await issues_of(tab, f"{look} {path}")
-            wider = await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            if wider > 0:
-                issues.append(f"{look} {path}: {wider} pixels wider than the screen")
+        issues += await walked(tab, look, paths)
         await context.close()
     assert issues == []
 

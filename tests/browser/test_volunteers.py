@@ -11,7 +11,7 @@ from playwright.async_api import Browser, expect
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import new_tab
-from tests.browser.test_looks import DESK, PHONE, issues_of
+from tests.browser.test_looks import LOOKS, walked
 from wire.attach import password_hash
 
 EMAIL, PASSWORD = "ada@example.org", "correct horse"
@@ -35,7 +35,7 @@ async def two_apps(server: LiveServer) -> None:
 @pytest.mark.timeout(300)
 async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: LiveServer, chromium: Browser) -> None:
     await two_apps(server)
-    context, tab = await new_tab(chromium, server, **DESK, color_scheme="light")
+    context, tab = await new_tab(chromium, server, **LOOKS["light"])
     tab.root, page = server.url.rstrip("/"), tab.page
 
     # Join.
@@ -100,8 +100,9 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     await context.close()
 
     # Every page, in every look.
-    paths = {
-        "front": "/",
+    strangers = {"front": "/", "join": "/volunteers/join", "enter": "/volunteers/sign-in"}
+    own = {
+        "own-front": "/",
         "computers": "/volunteers/computers",
         "computer": "/volunteers/computers/1",
         "computer-why": "/volunteers/computers/1/why",
@@ -112,23 +113,10 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
         "error": "/volunteers/computers/99",
     }
     issues: list[str] = []
-    for look, options in (
-        ("light", {**DESK, "color_scheme": "light"}),
-        ("dark", {**DESK, "color_scheme": "dark"}),
-        ("phone", {**PHONE, "color_scheme": "light"}),
-    ):
-        for known, shown in (
-            (None, {"front": "/", "join": "/volunteers/join", "enter": "/volunteers/sign-in"}),
-            (state, paths),
-        ):
+    for look, options in LOOKS.items():
+        for known, paths in ((None, strangers), (state, own)):
             context, tab = await new_tab(chromium, server, **options, storage_state=known)
             tab.root = server.url.rstrip("/")
-            for name, path in shown.items():
-                await tab.open(path)
-                await tab.picture(f"volunteer-{name}-{look}")
-                issues += await issues_of(tab, f"{look} {path}")
-                wider = await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-                if wider > 0:
-                    issues.append(f"{look} {path}: {wider} pixels wider than the screen")
+            issues += await walked(tab, look, {f"volunteer-{name}": path for name, path in paths.items()})
             await context.close()
     assert issues == []
