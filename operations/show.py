@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from domain.apps import App
-from domain.batches import Account, Batch, Submitter
+from domain.batches import Account, Batch, BatchCounts, Submitter
 from domain.catalogue import Catalogue
 from domain.forecasts import ForecastRecord
 from domain.populations import HostStatisticsRun
@@ -19,7 +19,6 @@ def batch_as_json(
 
     `at_risk`: why its deadline will hardly be kept; None where all is well, or nothing is known.
     """
-    counts = batch.counts
     return {
         "batch_id": batch.batch_id,
         "name": batch.name,
@@ -28,15 +27,7 @@ def batch_as_json(
         "account": account,
         "qos": batch.qos.value,
         "state": batch.state.value,
-        "jobs_total": counts.jobs_total,
-        "jobs_validated": counts.jobs_validated,
-        "jobs_failed": counts.jobs_failed,
-        "unsent": counts.unsent,
-        "in_progress": counts.in_progress,
-        "retries": counts.retries,
-        "sent": counts.sent,
-        "reported": counts.reported,
-        "deadlines_missed": counts.deadlines_missed,
+        **counts_as_json(batch.counts),
         "created_at": batch.created_at,
         "ended_at": batch.ended_at,
         "deadline_at": batch.deadline_at,
@@ -51,6 +42,21 @@ def batch_as_json(
         "level": batch.level.value,
         "queue": batch.queue,
         "hold": batch.hold,
+    }
+
+
+def counts_as_json(counts: BatchCounts) -> dict[str, object]:
+    """How far a batch is."""
+    return {
+        "jobs_total": counts.jobs_total,
+        "jobs_validated": counts.jobs_validated,
+        "jobs_failed": counts.jobs_failed,
+        "unsent": counts.unsent,
+        "in_progress": counts.in_progress,
+        "retries": counts.retries,
+        "sent": counts.sent,
+        "reported": counts.reported,
+        "deadlines_missed": counts.deadlines_missed,
     }
 
 

@@ -20,6 +20,7 @@ from domain.errors import NotFoundError, UnavailableError
 from domain.listings import ActiveTotal
 from domain.units import BatchId
 from operations.problems import BusyError
+from operations.show import counts_as_json
 
 EVERY_S = 1.0
 
@@ -127,19 +128,10 @@ class ProgressHub:
 
 def batch_event(batch: Batch) -> Event:
     """How far a batch is. Pure."""
-    counts = batch.counts
     return {
         "batch_id": batch.batch_id,
         "state": batch.state.value,
-        "jobs_total": counts.jobs_total,
-        "jobs_validated": counts.jobs_validated,
-        "jobs_failed": counts.jobs_failed,
-        "unsent": counts.unsent,
-        "in_progress": counts.in_progress,
-        "retries": counts.retries,
-        "sent": counts.sent,
-        "reported": counts.reported,
-        "deadlines_missed": counts.deadlines_missed,
+        **counts_as_json(batch.counts),
         "completion_at": batch.completion_at,
         "completion_q50_at": batch.completion_q50_at,
         "completion_q90_at": batch.completion_q90_at,

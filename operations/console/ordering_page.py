@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -217,7 +216,6 @@ class OrderingPages:
             "shown": shown,
             "names": names,
             "changes": list(changes.items()),
-            "again": urlencode(list(changes.items())),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
         crumbs = (Crumb("ordering", "Ordering"),)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from math import exp, log
-from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -205,7 +204,7 @@ class PercentilePages:
             "charts": charts,
             "shown": shown,
             "changes": [(key, before, changes[key]) for key, before in self._before(changes)],
-            "again": urlencode(list(changes.items())),
+            "moved": list(changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
         crumbs = (Crumb("percentiles", "Percentiles"),)
