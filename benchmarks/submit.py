@@ -3,8 +3,8 @@
 `python -m benchmarks.submit --jobs 1000000 [--through store|api] [--json]`. An embedded database as `muster init` makes
 it, durable. "store" submits as `muster batch submit` does: one kind of job, a command line of its own for each. "api"
 posts every job singly, in one JSON document, to a running `muster up`. Each repeat first copies as many rows to tables
-without indexes; `ratio_to_copy` compares the two within the repeat. A process of it, or of its database, that is stopped
-for more than a minute loses its connection, as every submission does (`store.pool.COMMAND_TIMEOUT_S`): measure again.
+without indexes; `ratio_to_copy` compares the two within the repeat. Where it, or its database, is stopped for more than
+a minute the connection is given up, as every submission's is (`store.pool.COMMAND_TIMEOUT_S`): measure again.
 """
 
 from __future__ import annotations
