@@ -185,7 +185,8 @@ async def build_worker(
         console = build_console(store, catalogue, batches, results, runs, door, clock)
         parts = {"/api/v1": api.application(), "/console": console, PLACE: site.application}
         application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
-        figures = WorkerPulse(counters, fed.array, fed.report, catalogue, clock)
+        folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
+        figures = WorkerPulse(counters, fed.array, fed.report, catalogue, clock, folder=folder)
         pulse = PulseTeller(f"{platform.node()}: {name}", figures, store.process_reports, clock)
         prefix = path_of(catalogue.catalogue().settings.project.url)
         RequestIds(pages, clock, prefix).join(application)

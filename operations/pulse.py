@@ -47,8 +47,12 @@ class WorkerPulse:
         unrunnable: Callable[[], Iterable[Unrunnable]],
         source: CatalogueSource,
         clock: Clock,
+        *,
+        folder: str,
     ) -> None:
+        """`folder` is the mark of the node's `files/`."""
         self._counters = counters
+        self._folder = folder
         self._array = array
         self._unrunnable = unrunnable
         self._source = source
@@ -68,6 +72,7 @@ class WorkerPulse:
         answered = lately["requests"]
         return {
             "started_at": self._started_at,
+            "files": self._folder,
             "totals": dict(sorted(totals.items())),
             "per_s": {name: lately[name] / past_s for name in ("requests", "sent", "reports")},
             "took_s": (self._counters.took_s - before_took_s) / answered if answered else None,

@@ -29,11 +29,23 @@ def identity_of(folder: Path) -> str:
     try:
         if not path.exists():
             _draw(path)
-        with path.open("rb") as file:
-            return file.read(_MOST_BYTES).decode("ascii").strip()
+        return _read(path)
     except (OSError, UnicodeDecodeError) as error:
         structlog.get_logger("transfer.identity").warning("folder without a mark", path=str(path), error=str(error))
         return f"{platform.node()}:{folder}"
+
+
+def mark_of(folder: Path) -> str | None:
+    """The word that is kept in a folder; None where none was drawn, or it cannot be read. It changes nothing."""
+    try:
+        return _read(folder / NAME)
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(_MOST_BYTES).decode("ascii").strip()
 
 
 def _draw(path: Path) -> None:

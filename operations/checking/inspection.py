@@ -12,6 +12,7 @@ from pathlib import Path
 from domain.checking import Wrong
 from domain.units import Instant
 from operations.checking.files import NEVER, FileCounts, missing_files, stray_files
+from operations.checking.nodes import NODES
 from operations.checking.ports import CheckedDatabase
 
 MISSING, STRAY = "files of outputs", "files without an owner"
@@ -65,8 +66,11 @@ async def inspect(
     contents: bool,
     progress: Progress,
     deleted_before: Instant = NEVER,
+    nodes: Sequence[Wrong] | None = None,
 ) -> Inspection:
     """Ask everything; `folder` None leaves out files, `contents` reads every byte of them.
+
+    `nodes` is what was found of the nodes' folders, None where nobody looked.
 
     Unfinished files that nobody needs and that did not change since `deleted_before` should not be there any more.
     """
@@ -78,6 +82,8 @@ async def inspect(
             made.cut.append(question)
         progress(question, len(made.wrong[question]))
 
+    if nodes is not None:
+        note(NODES, nodes)
     for question in database.questions:
         note(question, await database.ask(question, limit=limit + 1))
     if folder is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 
 import click
@@ -10,7 +11,10 @@ from domain.settings import Settings
 from domain.units import later
 from operations.checking.files import DELETED_WITHIN_S
 from operations.checking.inspection import inspect
+from operations.checking.nodes import unshared
 from operations.cli.context import Run, local_command
+from operations.pulse import SILENT_S
+from transfer.identity import mark_of
 
 
 @click.command()
@@ -26,6 +30,7 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
     It changes nothing and may run beside a serving project. Exit code 1 when something is wrong.
     """
     folder = None if no_files else run.project().upload_dir
+    mark = None if folder is None else await asyncio.to_thread(mark_of, folder.parent)
 
     def progress(question: str, found: int) -> None:
         click.echo(f"{question}: {found or 'nothing'} wrong", err=True)
@@ -39,6 +44,7 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
             contents=contents,
             progress=progress,
             deleted_before=later(run.clock.now(), -storage.keep_parts_s - DELETED_WITHIN_S),
+            nodes=unshared(await store.process_reports.since(later(run.clock.now(), -SILENT_S)), mark),
         )
     run.show(made.as_json(), made.text())
     if made.found:
