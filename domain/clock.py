@@ -12,6 +12,8 @@ from typing import Protocol
 
 from domain.units import Instant, Seconds
 
+CLOCK_WAS_AHEAD_S = Seconds(60.0)  # a note so far ahead was made while a clock was wrong
+
 
 class Clock(Protocol):
     """What a service may know about time."""

@@ -178,7 +178,10 @@ class OverdueWork(Protocol):
         ...
 
     async def count_due(self, *, now: Instant) -> int:
-        """Add to n_due of every HAV the instances whose due_at lies in (last count, now]."""
+        """Add to n_due of every HAV the instances whose due_at lies in (last count, now].
+
+        A last count that lies ahead of `now` was made while a clock did: what it counted too early is taken back.
+        """
         ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from domain.clock import CLOCK_WAS_AHEAD_S
 from domain.settings import SchedulerSettings
 from domain.settlement import InstanceStep, OutageReport, Overdue
 from domain.units import Instant, Seconds, elapsed_s
@@ -47,6 +48,10 @@ class PostgresOverdueWork:
     async def count_due(self, *, now: Instant) -> int:
         async def write(connection: Connection) -> int:
             since = await connection.fetchval(load("lock_duty"), COUNT_DUE)
+            if since is not None and since - now >= CLOCK_WAS_AHEAD_S:
+                await connection.execute(load("take_back_due"), now, since)
+                await connection.execute(load("set_duty_back"), COUNT_DUE, now)
+                return 0
             counted: int = await connection.fetchval(load("count_due"), since or 0.0, now)
             await connection.execute(load("note_duty"), COUNT_DUE, now)
             return counted

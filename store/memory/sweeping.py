@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush, nlargest
 
+from domain.clock import CLOCK_WAS_AHEAD_S
 from domain.dispatch import Upload
 from domain.jobs import InstanceState
 from domain.settlement import InstanceStep, OutageReport, Overdue
@@ -56,6 +57,10 @@ class MemoryOverdue:
         heap = self._work.dues
         counted = 0
         counted_until = self._registry.duty_done_at.get(DUE_COUNTED, Instant(0.0))
+        if counted_until - now >= CLOCK_WAS_AHEAD_S:
+            self._take_back(now, counted_until)
+            self._registry.duty_done_at[DUE_COUNTED] = now
+            return 0
         while heap and heap[0][0] <= now:
             due_at, instance_id = heappop(heap)
             row = self._work.instances[instance_id - 1]
@@ -64,6 +69,15 @@ class MemoryOverdue:
                 counted += 1
         self._registry.duty_done_at[DUE_COUNTED] = max(now, counted_until)
         return counted
+
+    def _take_back(self, now: Instant, counted_until: Instant) -> None:
+        """What was counted while a clock was ahead will be counted when it falls due."""
+        waiting = set(self._work.dues)
+        for row in self._work.instances:
+            if row.due_at is None or not now < row.due_at <= counted_until or (row.due_at, row.instance_id) in waiting:
+                continue
+            add_due(self._work, row, -1)
+            heappush(self._work.dues, (row.due_at, row.instance_id))
 
 
 @dataclass(slots=True)

@@ -221,6 +221,35 @@ async def test_due_dates_are_counted_for_the_host_that_has_them(store: Store) ->
     assert (await read(store, two)).havs[sent.app_version_id].n_due == 2
 
 
+async def test_due_dates_after_a_clock_that_was_ahead_are_counted_once_when_they_pass(store: Store) -> None:
+    """What was counted early is taken back, and what is sent from then on is counted, too."""
+    host = await a_registered_host(store)
+    await store.overdue.count_due(now=NOW)
+    [early, _] = await under_way(store, host, count=2)
+    assert await store.overdue.count_due(now=later(DUE_AT, 2 * DAY_S)) == 2
+
+    assert await store.overdue.count_due(now=later(NOW, 60.0)) == 0
+    assert (await read(store, host)).havs[early.app_version_id].n_due == 0
+    other = await a_registered_host(store)
+    await under_way(store, other, count=1)
+
+    assert await store.overdue.count_due(now=later(DUE_AT, 1.0)) == 3
+    assert await store.overdue.count_due(now=later(DUE_AT, 3 * DAY_S)) == 0
+    assert (await read(store, host)).havs[early.app_version_id].n_due == 2
+    assert (await read(store, other)).havs[early.app_version_id].n_due == 1
+
+
+async def test_nodes_whose_clocks_differ_by_seconds_count_each_due_date_once(store: Store) -> None:
+    host = await a_registered_host(store)
+    [sent] = await under_way(store, host)
+    await store.overdue.count_due(now=NOW)
+
+    counted = [await store.overdue.count_due(now=later(DUE_AT, after_s)) for after_s in (2.0, -1.0, 1.0, 3.0)]
+
+    assert counted == [1, 0, 0, 0]
+    assert (await read(store, host)).havs[sent.app_version_id].n_due == 1
+
+
 # ---------------------------------------------------------------- outages
 
 

@@ -117,6 +117,7 @@ BY_KEY = {  # query -> the indexes it must use
     "time_out_instances": {"instance_pkey"},
     "move_open_deadlines": {"instance_by_timeout", "instance_pkey", "host_app_version_pkey"},
     "count_due": {"instance_by_due", "host_app_version_pkey"},
+    "take_back_due": {"instance_by_due", "host_app_version_pkey"},
     # the last jobs of batches
     "batch_tails": {"batch_in_order", "batch_count_pkey"},
     "open_jobs_of_batch": {"job_by_batch"},
@@ -137,7 +138,7 @@ BY_KEY = {  # query -> the indexes it must use
     "active_shares": {"batch_by_submitter"},
     "batch_created_at": {"batch_pkey"},
     "cancel_open_jobs_of_batch": {"job_by_batch", "job_pkey"},
-    "cancel_unsent_of_batch": {"instance_pkey"},
+    "cancel_unsent_of_batch": {"instance_fresh", "instance_urgent", "instance_pkey"},
     "unneeded_files": {"instance_pkey", "upload_pkey", "finished_instance_2027_01_pkey"},
     "unfinished_aborts": {"batch_pkey"},
     "forget_abort": {"job_by_batch", "instance_fresh", "instance_urgent"},
@@ -546,6 +547,22 @@ async def test_marks_that_are_dead_do_not_slow_the_look_for_jobs(dsn: str) -> No
     assert {node["Relation Name"]: node["Actual Rows"] for node in walk(plan) if node.get("Alias") == "job_todo"} == {
         "job_todo": 100
     }
+
+
+async def test_an_abort_looks_at_its_own_instances_however_many_others_were_there_before(dsn: str) -> None:
+    store = await open_store(dsn, min_size=1, max_size=2)
+    await a_submitted_batch(store, jobs=20_000)
+    mine = await a_submitted_batch(store, jobs=10)
+    await store.close()
+    connection = await asyncpg.connect(dsn, server_settings=SESSION)
+    await connection.execute("ANALYZE instance")
+
+    cancel = load("cancel_unsent_of_batch").replace("$1", str(mine.batch_id)).replace("$2", "1000")
+    plan = (await explained(connection, cancel))["Plan"]
+    await connection.close()
+
+    assert plan["Actual Rows"] == 10
+    assert blocks(plan) < 300
 
 
 async def test_no_index_stands_in_the_way_of_changing_counters(dsn: str) -> None:
