@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -60,8 +61,15 @@ class JobExplainer:
         batch = await self._store.views.batch(job.batch_id)
         unsent = [row for row in job.instances if row.state is InstanceState.UNSENT and only in (None, row.instance_id)]
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
-        held = await self._held([row.instance_id for row in unsent], catalogue)
-        waiting = tuple([await self._waiting(row, batch, catalogue, held, hosts) for row in unsent])
+        held, asked = await asyncio.gather(
+            self._held([row.instance_id for row in unsent], catalogue),
+            asyncio.gather(*(self._asked(row, batch, catalogue, hosts) for row in unsent)),
+        )
+        stale = stale_as_json(catalogue)
+        waiting = tuple(
+            Waiting(row.instance_id, candidate, candidate is not None and row.instance_id in held, sample, stale)
+            for row, (candidate, sample) in zip(unsent, asked, strict=True)
+        )
         return JobExplanation(
             self._clock.now(), job, batch, await self._store.insight.work_ahead(batch.batch_id), waiting
         )
@@ -73,16 +81,16 @@ class JobExplainer:
         array = (await private_feeder(self._store.waiting, catalogue, self._clock)).array
         return frozenset(one for one in unsent if one in array)
 
-    async def _waiting(
-        self, row: InstanceRow, batch: Batch, catalogue: Catalogue, held: frozenset[InstanceId], hosts: int
-    ) -> Waiting:
+    async def _asked(
+        self, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
+    ) -> tuple[Candidate | None, Sample | None]:
+        """The instance as it waits, and what hosts say of it; None twice once it does not wait any more."""
         candidate = await self._candidate(row, batch)
         if candidate is None:
-            return Waiting(row.instance_id, None, False, None)
+            return None, None
         classes = await self._store.waiting.job_classes([candidate.ready.job_class_id])
         array = array_of([candidate], batch, classes, catalogue, self._clock)
-        sample = await sample_of(self._store, array, catalogue, self._clock, most=hosts)
-        return Waiting(row.instance_id, candidate, row.instance_id in held, sample, stale_as_json(catalogue))
+        return candidate, await sample_of(self._store, array, catalogue, self._clock, most=hosts)
 
     async def _candidate(self, row: InstanceRow, batch: Batch) -> Candidate | None:
         """The instance as the feeder would read it."""
