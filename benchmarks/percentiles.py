@@ -33,7 +33,7 @@ from benchmarks.dispatch.__main__ import described
 from benchmarks.dispatch.processes import Generator, free_port, generator, node
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.populations import fill
-from benchmarks.running import in_folder
+from benchmarks.running import in_folder, tell
 from domain.clock import Clock, SystemClock
 from hoststats.ports import Ports
 from hoststats.service import HostStatistics
@@ -228,11 +228,7 @@ def main() -> None:
         print(json.dumps(asyncio.run(run_alone(options.dsn))))
         return
     answers = in_folder(lambda folder: measure(options, folder, SystemClock()), within=options.folder)
-    if options.json:
-        print(json.dumps(answers))
-        return
-    for name, value in answers.items():
-        print(f"{name:24} {value:14g}")
+    tell(answers, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
@@ -31,6 +31,15 @@ def in_folder(
     finally:
         if folder is None:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def tell(figures: Mapping[str, float], *, as_json: bool) -> None:
+    """Print figures as one JSON object, or a line each."""
+    if as_json:
+        print(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        print(f"{name:24} {value:14g}")
 
 
 def reference_us() -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ import asyncpg
 
 from batch_estimator.estimate import estimate
 from batch_estimator.filling import TableSnapshots
-from benchmarks.running import in_folder
+from benchmarks.running import in_folder, tell
 from domain.apps import App, AppVersion, PlanClass
 from domain.clock import SystemClock
 from domain.units import AppId, AppVersionId, BatchId
@@ -201,11 +200,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
     answers = in_folder(lambda folder: measure(asked.rows, asked.jobs, asked.repeats, folder), within=asked.folder)
-    if asked.json:
-        print(json.dumps(answers))
-        return
-    for name, value in answers.items():
-        print(f"{name:24} {value:14g}")
+    tell(answers, as_json=asked.json)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import sys
 import time
@@ -25,7 +24,7 @@ from batch_estimator.build import build
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import Ports
 from batch_estimator.service import Estimator, Outcome, Pass
-from benchmarks.running import in_folder
+from benchmarks.running import in_folder, tell
 from benchmarks.snapshot import BATCH, JOBS, prepare, reference_ms
 from domain.clock import SystemClock
 from domain.settings import EstimatorSettings
@@ -158,11 +157,7 @@ def main() -> None:
     configure_logs("warning")
     sizes = (asked.rows, asked.batches, asked.jobs, asked.repeats)
     answers = in_folder(lambda folder: measure(*sizes, folder), within=asked.folder)
-    if asked.json:
-        print(json.dumps(answers))
-        return
-    for name, value in answers.items():
-        print(f"{name:24} {value:14g}")
+    tell(answers, as_json=asked.json)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,9 @@ from domain.insight import JobSize, WaitingBatch
 from domain.populations import AppFacts
 from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds, SubmitterId
 from operations.catalogue import fresh_catalogue
-from operations.ports import Applications, Insight, People, SettingStore
+from operations.ports import People
 from operations.thresholds.measured import measured_hosts
+from operations.thresholds.service import ThresholdStore
 from simulator.measured import MeasuredHost, MeasuredPopulation
 from simulator.ports import ShareOf
 from simulator.scenario import AppPlan, FileScenario
@@ -42,15 +43,9 @@ class AppFactsReader(Protocol):
     async def facts(self, app_id: AppId) -> AppFacts: ...
 
 
-class RecentStore(Protocol):
+class RecentStore(ThresholdStore, Protocol):
     """What is read of the database."""
 
-    @property
-    def applications(self) -> Applications: ...
-    @property
-    def settings(self) -> SettingStore: ...
-    @property
-    def insight(self) -> Insight: ...
     @property
     def people(self) -> People: ...
     @property
