@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 from domain.quick import quick_dataclass
+from domain.sizes import both_in_words
 
 
 class RefusalCode(StrEnum):
@@ -57,12 +59,17 @@ class Refusal:
     'job needs 4 CPUs, host has 2'
     >>> Refusal(RefusalCode.PLATFORM, "no {braces} are looked for without terms").detail
     'no {braces} are looked for without terms'
+    >>> Refusal(RefusalCode.MEMORY, "job needs {0} of RAM, host offers {1}", (4e9, 2e9), sizes=True).detail
+    'job needs 4 GB of RAM, host offers 2 GB'
     """
 
     code: RefusalCode
     sentence: str
-    terms: tuple[object, ...] = ()
+    terms: tuple[Any, ...] = ()  # Any: what the sentence's places take
+    sizes: bool = False  # the terms are two numbers of bytes
 
     @property
     def detail(self) -> str:
+        if self.sizes:
+            return self.sentence.format(*both_in_words(*self.terms))
         return self.sentence.format(*self.terms) if self.terms else self.sentence

@@ -71,8 +71,9 @@ def fits_memory(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refu
         return None
     return Refusal(
         RefusalCode.MEMORY,
-        "job needs {0:.0f} bytes of RAM, host offers {1:.0f}",
+        "job needs {0} of RAM, host offers {1}",
         (job_class.memory_bytes, asking.ram_bytes),
+        sizes=True,
     )
 
 
@@ -92,8 +93,9 @@ def fits_disk(job_class: JobClass, _asking: Asking, disk_bytes: float) -> Refusa
         return None
     return Refusal(
         RefusalCode.DISK,
-        "job needs {0:.0f} bytes of disk, project may use {1:.0f} more",
+        "job needs {0} of disk, project may use {1} more",
         (job_class.disk_bytes, disk_bytes),
+        sizes=True,
     )
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from domain.apps import PlanClass
 from domain.hosts import Coprocessor, Host
 from domain.refusals import Refusal, RefusalCode
+from domain.sizes import both_in_words
 
 PlanCheck = Callable[[PlanClass, Host], Refusal | None]
 
@@ -37,7 +38,8 @@ def _enough_cpus(plan: PlanClass, host: Host) -> Refusal | None:
 def _enough_ram(plan: PlanClass, host: Host) -> Refusal | None:
     if host.ram_bytes >= plan.min_host_ram_bytes:
         return None
-    return _refusal(plan, f"{plan.min_host_ram_bytes:.0f} bytes of RAM", f"{host.ram_bytes:.0f}")
+    needed, has = both_in_words(plan.min_host_ram_bytes, host.ram_bytes)
+    return _refusal(plan, f"{needed} of RAM", has)
 
 
 def _right_system(plan: PlanClass, host: Host) -> Refusal | None:
@@ -57,7 +59,8 @@ def _has_gpu(plan: PlanClass, host: Host) -> Refusal | None:
     if gpu.count < plan.gpu_count or gpu.count == 0:
         return _refusal(plan, f"{plan.gpu_count:g} {plan.gpu_type}", f"{gpu.count}")
     if gpu.ram_bytes < plan.min_gpu_ram_bytes:
-        return _refusal(plan, f"{plan.min_gpu_ram_bytes:.0f} bytes of {gpu.type} memory", f"{gpu.ram_bytes:.0f}")
+        needed, has = both_in_words(plan.min_gpu_ram_bytes, gpu.ram_bytes)
+        return _refusal(plan, f"{needed} of {gpu.type} memory", has)
     if gpu.driver_version < plan.min_driver_version:
         return _refusal(plan, f"{gpu.type} driver {plan.min_driver_version}", f"{gpu.driver_version}")
     return None

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from domain.clock import Clock
 from domain.errors import UnavailableError
+from domain.sizes import both_in_words
 from transfer.body import RequestBody
 from transfer.names import OutputName, parse_output_name
 from transfer.ports import UploadRecords
@@ -112,7 +113,8 @@ class Uploads:
             return "the token is not for this file and size"
         most = min(header.max_bytes, self._max_bytes())
         if header.nbytes > most:
-            return f"the file has {header.nbytes} bytes, at most {most} are taken"
+            has, taken = both_in_words(header.nbytes, most)
+            return f"the file has {has}, at most {taken} are taken"
         if header.offset > header.nbytes:
             return f"the offset {header.offset} lies behind the end of the file at {header.nbytes}"
         return ""

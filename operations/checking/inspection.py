@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from domain.checking import Wrong
+from domain.sizes import in_words
 from domain.units import Instant
 from operations.checking.files import NEVER, FileCounts, missing_files, stray_files
 from operations.checking.nodes import NODES
@@ -51,9 +52,8 @@ class Inspection:
         lines += [f"{question}: there is more; only the first are listed" for question in self.cut]
         counts = self.counts
         if counts.abandoned:
-            lines.append(
-                f"{counts.abandoned} files of {counts.abandoned_bytes} bytes were begun, and nobody will bring the rest"
-            )
+            size = in_words(counts.abandoned_bytes)
+            lines.append(f"{counts.abandoned} files of {size} were begun, and nobody will bring the rest")
         looked_at = f"{len(self.wrong)} questions, {counts.outputs} outputs and {counts.files} files looked at"
         return "\n".join([*lines, f"{looked_at}: {self.found or 'nothing'} wrong"])
 

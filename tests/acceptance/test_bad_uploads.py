@@ -60,7 +60,7 @@ async def test_a_result_whose_output_never_came_is_no_success(server: LiveServer
         ({"token": "0" * 64}, "the token is not for this file and size"),
         ({"token": ""}, "the token is not for this file and size"),
         ({"max_bytes": 10**12}, "the token is not for this file and size"),
-        ({"nbytes": 100_001}, "the file has 100001 bytes, at most 100000 are taken"),
+        ({"nbytes": 100_001}, "the file has 100,001 B, at most 100,000 B are taken"),
         ({"nbytes": 3, "offset": 4}, "the offset 4 lies behind the end of the file at 3"),
     ],
 )

@@ -96,7 +96,7 @@ async def test_every_group_a_host_is_refused_has_its_sentence(store: Store) -> N
 
     codes = [[look["code"] for look in group["looks"] if look["code"]] for group in groups]
     assert codes[0] == ["memory"] and codes[1] == ["too_slow"]
-    assert "job needs 1000000000000000 bytes of RAM, host offers" in groups[0]["looks"][-1]["why"]
+    assert "job needs 1 PB of RAM, host offers" in groups[0]["looks"][-1]["why"]
     assert groups[2]["given"] > 0
     words = host_in_words(await explain(store).host(host.host_id))
     assert "memory: job needs" in words and "too_slow: job allows 60 s, and every host is given 3600 s" in words

@@ -452,7 +452,7 @@ def test_an_apps_refusal_is_told_once_and_noted_for_each_group() -> None:
 def test_refusals_are_summed_up_for_the_volunteer() -> None:
     ready = array(a_group(1, memory_bytes=9e9), a_group(2, memory_bytes=10e9), a_group(3, fpops_est_flop=1e18))
     reasons = choose(an_asking(), ready).reasons()
-    assert reasons[RefusalCode.MEMORY] == (2, "job needs 9000000000 bytes of RAM, host offers 8000000000")
+    assert reasons[RefusalCode.MEMORY] == (2, "job needs 9 GB of RAM, host offers 8 GB")
     assert reasons[RefusalCode.TOO_SLOW][0] == 1
     assert {one.batch_id for one in choose(an_asking(), ready).refused} == {1, 2, 3}
 

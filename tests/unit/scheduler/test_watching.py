@@ -79,7 +79,7 @@ def test_a_refused_group_says_why_with_both_numbers() -> None:
 
     first, second = found.looks
     assert first.refusal is not None and first.refusal.code is RefusalCode.MEMORY
-    assert first.refusal.detail == "job needs 1000000000000 bytes of RAM, host offers 8000000000"
+    assert first.refusal.detail == "job needs 1 TB of RAM, host offers 8 GB"
     assert (first.given, second.given, second.refusal) == (0, 1, None)
 
 

@@ -49,7 +49,7 @@ def test_other_content_under_a_known_name_is_refused_and_the_first_stays(tmp_pat
 
 
 def test_a_file_over_the_limit_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="big: expected a file of at most 10 bytes"):
+    with pytest.raises(InvalidInputError, match="big: expected a file of at most 10 B"):
         a_folder(tmp_path, max_bytes=10).register_file(b"x" * 11, "big")
     assert files_in(tmp_path) == []
 

@@ -197,7 +197,7 @@ async def test_bytes_behind_the_end_are_not_kept(server: Server) -> None:
         (replace(a_header(), token=""), "the token is not for this file and size"),
         (replace(a_header(), max_bytes=2_000_000), "the token is not for this file and size"),
         (replace(a_header(), name="pi_3_41_78_r0"), "the token is not for this file and size"),
-        (a_header(max_bytes=25_599), "the file has 25600 bytes, at most 25599 are taken"),
+        (a_header(max_bytes=25_599), "the file has 25,600 B, at most 25,599 B are taken"),
         (replace(a_header(), offset=25_601), "the offset 25601 lies behind the end of the file at 25600"),
         (a_header(name="../../etc/passwd"), "no output has such a name"),
         (a_header(name="../../x_1_1_77_r0"), "no output has such a name"),
@@ -218,7 +218,7 @@ async def test_the_projects_limit_goes_before_the_tokens(tmp_path: Path) -> None
     server = Server(UploadFolder(tmp_path / "upload"), max_bytes=100)
     async with server.client:
         reply = await server.upload(a_header(), CONTENT)
-    assert reply == UploadReply(-1, "the file has 25600 bytes, at most 100 are taken")
+    assert reply == UploadReply(-1, "the file has 25.6 kB, at most 100 B are taken")
     assert files_in(tmp_path) == []
 
 
