@@ -1,7 +1,7 @@
 """How long does every page of the console, and of volunteers, take with a million jobs in the database?
 
-`python -m benchmarks.pages [--jobs 1000000] [--batches 300] [--hosts 2000] [--repeats 5] [--json]`. An embedded
-database as `muster init` makes it; one batch has all the jobs but ten for each of the others. Pages are fetched one
+`python -m benchmarks.pages [--jobs 1000000] [--batches 300] [--hosts 2000] [--repeats 5] [--only why] [--json]`. An
+embedded database as `muster init` makes it; one batch has all the jobs but ten for each of the others. Pages are fetched one
 after the other from a running `muster up` by somebody signed in, volunteers' by one with OWN_HOSTS computers that have
 sent OWN_RESULTS results. `worst_ms` is the slowest of the medians.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -19,8 +18,8 @@ import aiohttp
 import asyncpg
 
 from benchmarks.dispatch.processes import free_port, node
-from benchmarks.running import in_folder
-from benchmarks.submit import APP, COMMAND_LINE, JOB, make_app, say
+from benchmarks.running import in_folder, say
+from benchmarks.submit import APP, COMMAND_LINE, JOB, make_app
 from domain.access import Role
 from domain.clock import Clock, SystemClock
 from domain.settings import Settings
@@ -212,7 +211,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
         await clock.sleep(options.settle_s)
         found = {}
         asked = [(root, address) for address in own_pages(own)] + [(base, address) for address in pages(*ids)]
-        for where, address in asked:
+        for where, address in [one for one in asked if options.only in one[1]]:
             name = "front page" if (where, address) == (root, "/") else address
             found[name] = await timed(http, where + address, options.repeats, clock)
             say(f"  {found[name]['median_ms']:7.1f} ms  {name}")
@@ -234,6 +233,7 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--settle-s", type=float, default=20.0, help="seconds the node runs before it is asked")
+    parser.add_argument("--only", default="", help="pages that have this in their address")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     figures = in_folder(lambda folder: measure(options, folder, SystemClock()))
@@ -244,4 +244,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -33,7 +33,7 @@ from benchmarks.dispatch.__main__ import described
 from benchmarks.dispatch.processes import Generator, free_port, generator, node
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.populations import fill
-from benchmarks.running import in_folder, tell
+from benchmarks.running import in_folder, say, tell
 from domain.clock import Clock, SystemClock
 from hoststats.ports import Ports
 from hoststats.service import HostStatistics
@@ -48,10 +48,6 @@ CONNECTIONS = 16
 BEFORE_S = 20.0
 STRETCH_S = 2.0  # of load, one after the other while a run is under way
 RUNS_OFF = {"ranking.run_interval_s": 0.0, "ranking.refresh_interval_s": 0.0}  # nothing but what is measured ranks
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 async def run_alone(dsn: str) -> dict[str, float]:

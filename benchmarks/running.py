@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -31,6 +32,11 @@ def in_folder(
     finally:
         if folder is None:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def say(text: str) -> None:
+    """Tell whoever waits how far it is."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def tell(figures: Mapping[str, float], *, as_json: bool) -> None:

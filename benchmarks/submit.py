@@ -15,7 +15,6 @@ import json
 import resource
 import stat
 import statistics
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -25,7 +24,7 @@ import asyncpg
 import psutil
 
 from benchmarks.dispatch.processes import Node, free_port, node
-from benchmarks.running import in_folder
+from benchmarks.running import in_folder, say
 from domain.apps import App
 from domain.clock import Clock, SystemClock
 from domain.settings import Settings
@@ -67,10 +66,6 @@ class Repeat:
     ratio_to_copy: float
     wal_mib: float
     peak_rss_mib: float  # of the submitting process, or of the request worker
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 async def make_app(project: Project, clock: Clock) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -23,7 +22,7 @@ from benchmarks.dispatch.figures import summary, table
 from benchmarks.dispatch.processes import echo, free_port, generator, node
 from benchmarks.dispatch.runs import CONNECTIONS, WARM_UP_S, Runs
 from benchmarks.dispatch.world import World, install_project
-from benchmarks.running import in_folder
+from benchmarks.running import in_folder, say
 from domain.clock import Clock, SystemClock
 from operations.database import database_dsn, open_database, release_database
 from operations.project import Project
@@ -33,10 +32,6 @@ from wire.signing import public_key_text
 CAPTURE = Path(__file__).parents[2] / "tests" / "captures" / "12-report-success.request.xml"
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 ROUNDS_PER_REPEAT = 2  # void repeats are done again, up to this many rounds for each repeat wanted
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -28,7 +27,7 @@ from benchmarks.dispatch.processes import free_port
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.nodes.figures import is_even, slowest_answers_s
 from benchmarks.nodes.processes import Load, Node
-from benchmarks.running import BenchmarkError, in_folder
+from benchmarks.running import BenchmarkError, in_folder, say
 from domain.clock import Clock, SystemClock
 from domain.units import SHARDS
 from operations.database import database_dsn, open_database, release_database
@@ -42,10 +41,6 @@ REBALANCE_S = 60.0  # longer is a failure
 LOOK_S = 0.02  # how often the locks are looked at
 LEAST_LOAD_S = 1.0  # between one rebalancing and the next kill
 SLOTS = 1000
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 class Trial:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from benchmarks.dispatch.world import World, install_project
 from benchmarks.refill.batches import measure_batches
 from benchmarks.refill.figures import Figures, medians, named, ratios
 from benchmarks.refill.steps import Steps
-from benchmarks.running import in_folder, reference_us
+from benchmarks.running import in_folder, reference_us, say
 from domain.clock import Clock, SystemClock
 from operations.database import database_dsn, release_database
 from store.postgres import open_store
@@ -32,10 +31,6 @@ BACKLOGS = (10_000, 1_000_000)
 LARGEST = 10_000_000
 SLOTS = (1_000, 10_000)
 WAITING_PER_SLOT = 10  # at least: half of them are another worker's
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 async def measured(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:

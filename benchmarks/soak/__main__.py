@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -24,7 +23,7 @@ from benchmarks.dispatch.figures import table
 from benchmarks.dispatch.processes import Generator, free_port, generator, node
 from benchmarks.dispatch.runs import CONNECTIONS, Runs
 from benchmarks.dispatch.world import World, install_project
-from benchmarks.running import in_folder
+from benchmarks.running import in_folder, say
 from benchmarks.soak.figures import Sample, bloat, bloat_ratio, summary
 from benchmarks.soak.watch import Watch, tables, written_anew
 from domain.clock import Clock, SystemClock
@@ -35,10 +34,6 @@ WARM_UP_S = 5.0
 FULL_S = 15.0  # for the full rate
 JOBS = 1  # per request
 MOST_STRETCH_FRACTION = 0.25  # of a whole run that is short
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
