@@ -1,9 +1,9 @@
 """How long does every page of the console, and of volunteers, take with a million jobs in the database?
 
 `python -m benchmarks.pages [--jobs 1000000] [--batches 300] [--hosts 2000] [--repeats 5] [--only why] [--json]`. An
-embedded database as `muster init` makes it; one batch has all the jobs but ten for each of the others. Pages are fetched one
-after the other from a running `muster up` by somebody signed in, volunteers' by one with OWN_HOSTS computers that have
-sent OWN_RESULTS results. `worst_ms` is the slowest of the medians.
+embedded database as `muster init` makes it; one batch has all the jobs but ten for each of the others. Pages are
+fetched one after the other from a running `muster up` by somebody signed in, volunteers' by one with OWN_HOSTS
+computers that have sent OWN_RESULTS results. `worst_ms` is the slowest of the medians.
 """
 
 from __future__ import annotations
