@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections import deque
 from collections.abc import Callable
+from math import ceil
 from typing import cast
 
 import structlog
@@ -39,7 +39,8 @@ class BoundedSite(web.BaseSite):
         self._port = port
         self._most = most
         self._room = files_at_most() - OTHER_FILES
-        self._there: deque[web.RequestHandler] = deque()  # since when, in order; those that are gone too, for a while
+        self._there: dict[web.RequestHandler, None] = {}  # in the order in which they came
+        self._leaving: set[web.RequestHandler] = set()  # closed when their request is answered
         self.refused = 0
 
     @property
@@ -48,6 +49,7 @@ class BoundedSite(web.BaseSite):
 
     async def start(self) -> None:
         await super().start()
+        self._hear_of_those_who_go()
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self.protocol, self._host, self._port, reuse_port=True, backlog=BACKLOG)
 
@@ -55,29 +57,54 @@ class BoundedSite(web.BaseSite):
         """Who speaks with the next connection."""
         server = self._runner.server
         assert server is not None
-        most, held = min(self._most(), self._room), len(server.connections)
-        if held >= MANY * most:
-            self._let_go_of_the_oldest()
-        if held < most:
+        most = min(self._most(), self._room)
+        if self._held() >= MANY * most:
+            self._let_go_of(self._held() - ceil(MANY * most) + 1)
+        if self._held() < most:
             made = server()
-            self._there.append(made)
-            if len(self._there) > 2 * most:
-                self._there = deque(one for one in self._there if one.transport is not None)
+            self._there[made] = None
             return cast(asyncio.Protocol, made)
         if self.refused % LOG_EVERY == 0:
-            log.warning("too many connections", held=len(server.connections), refused=self.refused + 1)
+            log.warning("too many connections", held=self._held(), refused=self.refused + 1)
         self.refused += 1
         return Busy()
 
-    def _let_go_of_the_oldest(self) -> None:
-        """Of those that were not told so before."""
-        while self._there:
-            oldest = self._there.popleft()
-            if oldest.transport is not None:
-                # What it waits for says whether a request is under way; nothing public does.
-                under_way = oldest._waiter is None  # noqa: SLF001
-                (oldest.close if under_way else oldest.force_close)()
-                return
+    def _held(self) -> int:
+        """Those whose connection is only being made count, those that were let go do not: many may come at once."""
+        return len(self._there) + len(self._leaving)
+
+    def _hear_of_those_who_go(self) -> None:
+        server = self._runner.server
+        assert server is not None
+        tell = server.connection_lost
+
+        def lost(handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+            self._there.pop(handler, None)
+            self._leaving.discard(handler)
+            tell(handler, exc)
+
+        server.connection_lost = lost  # type: ignore[method-assign]  # there is no other way to hear of it
+
+    def _let_go_of(self, surplus: int) -> None:
+        """So many that are idle, the oldest first; of those with a request under way one, when it is answered.
+
+        What is only being set up cannot be closed yet.
+        """
+        chosen: list[web.RequestHandler] = []
+        for one in self._there:
+            # What it waits for says whether a request is under way; nothing public does.
+            if one.transport is None:
+                continue
+            if one._waiter is not None:  # noqa: SLF001
+                chosen.append(one)
+            elif one._request_in_progress and self._leaving.isdisjoint(chosen):  # noqa: SLF001
+                self._leaving.add(one)
+                chosen.append(one)
+            if len(chosen) >= surplus:
+                break
+        for one in chosen:
+            del self._there[one]
+            (one.close if one in self._leaving else one.force_close)()
 
 
 class Busy(asyncio.Protocol):

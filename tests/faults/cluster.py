@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,9 @@ HELD = """
     GROUP BY pid
     HAVING count(*) FILTER (WHERE objid = 4294967295) > 0
 """
+
+
+NO_SETTINGS: Mapping[str, object] = {}
 
 
 @dataclass(slots=True)
@@ -69,14 +72,23 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(folder: Path, keys_dir: Path, dsn: str, *, nodes: int, workers: int = 1) -> AsyncIterator[Cluster]:
+async def cluster(
+    folder: Path,
+    keys_dir: Path,
+    dsn: str,
+    *,
+    nodes: int,
+    workers: int = 1,
+    settings: Mapping[str, object] = NO_SETTINGS,
+) -> AsyncIterator[Cluster]:
     """A project with so many nodes, each with a data directory of its own; they are killed in the end."""
     ports = [free_port() for _ in range(nodes)]
     shutil.copytree(keys_dir, folder / "node0" / "keys")
     clock = ForwardClock()
     url = f"http://127.0.0.1:{ports[0]}/"
     async with AsyncExitStack() as stack:
-        project = await install(folder / "node0", dsn, {"project.url": url, **GENEROUS}, who="test", clock=clock)
+        chosen = {"project.url": url, **GENEROUS, **settings}
+        project = await install(folder / "node0", dsn, chosen, who="test", clock=clock)
         store = await open_store(dsn, clock=clock, min_size=1, max_size=2)
         stack.push_async_callback(store.close)
         http = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)))

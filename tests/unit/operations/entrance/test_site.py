@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -24,7 +24,7 @@ class Slow:
 
 @asynccontextmanager
 async def serving(
-    most: int, *, idle_s: float = 60.0, slow: Slow | None = None
+    most: int, *, idle_s: float = 60.0, slow: Slow | None = None, bound: Callable[[], int] | None = None
 ) -> AsyncIterator[tuple[BoundedSite, int]]:
     async def hello(request: web.Request) -> web.Response:
         return web.Response(text="hello")
@@ -41,7 +41,7 @@ async def serving(
     runner = web.AppRunner(application, access_log=None, keepalive_timeout=idle_s, shutdown_timeout=0.1)
     await runner.setup()
     port = free_port()
-    site = BoundedSite(runner, "127.0.0.1", port, most=lambda: most)
+    site = BoundedSite(runner, "127.0.0.1", port, most=bound or (lambda: most))
     await site.start()
     try:
         yield site, port
@@ -119,6 +119,38 @@ async def test_connections_that_only_stay_there_make_room_for_who_asks() -> None
         assert site.refused == 0
         for _, writer in (*silent, *kept, *answers):
             writer.close()
+
+
+async def test_connections_that_come_all_at_once_make_room_too() -> None:
+    """More than there is room for, before the server has looked at one of them; half have begun a request."""
+    async with serving(most=40) as (_, port):
+        silent = await asyncio.gather(*(asyncio.open_connection("127.0.0.1", port) for _ in range(300)))
+        for _, writer in silent[::2]:
+            writer.write(b"GET / HTTP/1.1\r\nX-Slow: ")
+
+        answers = [await asked(port) for _ in range(60)]
+
+        assert {status for status, _ in answers} == {b"HTTP/1.1 200 OK"}
+        for _, writer in (*silent, *answers):
+            writer.close()
+
+
+async def test_a_bound_that_is_lowered_holds_at_once() -> None:
+    bound = 200
+    async with serving(most=200, bound=lambda: bound) as (_, port):
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(150)]
+        [(first, writer)] = [await asked(port)]
+        bound = 20
+
+        answers = [await asked(port) for _ in range(3)]
+
+        assert {status for status, _ in answers} == {b"HTTP/1.1 200 OK"}
+        for reader, _ in silent[:130]:
+            assert await asyncio.wait_for(reader.read(), 30) == b""
+        assert first == b"HTTP/1.1 200 OK"
+        for _, one in (*silent, *answers):
+            one.close()
+        writer.close()
 
 
 async def test_a_request_under_way_is_answered_though_its_connection_is_the_oldest() -> None:
