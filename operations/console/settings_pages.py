@@ -24,7 +24,7 @@ from operations.ordering.knobs import check_ordering
 CHANGES = 1000  # that are looked through for each setting's last
 TRAIL = 30
 NOTES = re.compile(r" \(decisions? [\d, and]+\)")
-UNITS = {"_s": "seconds", "_bytes": "bytes", "_fraction": "a share, 0 to 1", "_z": "z of the normal distribution"}
+UNITS = {"_s": "seconds", "_bytes": "bytes", "_fraction": "a share", "_z": "z of the normal distribution"}
 
 
 @dataclass(frozen=True, slots=True)

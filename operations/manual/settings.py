@@ -27,16 +27,11 @@ def settings_page() -> str:
     parts = [_HEAD]
     for section, keys in groupby(rows, key=lambda key: key.partition(".")[0]):
         lines = [
-            [code(key), _unit(key, rows[key]), code(plain(rows[key])), spans.get(key, ""), cell(meaning_of(key))]
+            [code(key), unit_of(key, rows[key]), code(plain(rows[key])), spans.get(key, ""), cell(meaning_of(key))]
             for key in keys
         ]
         parts += [f"## {section}\n", table(["key", "unit", "default", "range", "meaning"], lines) + "\n"]
     return "\n".join(parts)
-
-
-def _unit(key: str, value: object) -> str:
-    """Its unit alone: the range has a column of its own."""
-    return unit_of(key, value).partition(",")[0]
 
 
 def plain(value: object) -> str:
