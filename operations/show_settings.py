@@ -5,6 +5,8 @@ from __future__ import annotations
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
 
+DEFAULTS = Settings().as_mapping()
+
 
 def setting_as_json(key: str, value: object) -> dict[str, object]:
     """A setting with what it is.
@@ -12,7 +14,7 @@ def setting_as_json(key: str, value: object) -> dict[str, object]:
     >>> setting_as_json("deadline.p_tight", 0.8)["changed"]
     True
     """
-    default = Settings().as_mapping()[key]
+    default = DEFAULTS[key]
     return {"key": key, "value": value, "default": default, "changed": value != default, "meaning": meaning_of(key)}
 
 

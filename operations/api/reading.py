@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -51,10 +52,7 @@ def read_params(request: web.Request, route: Route[Any, Any]) -> Any:
 
 def _in_words(error: InvalidInputError, params: Any) -> InvalidInputError:
     """The same, told as people say it where it is a number or a flag."""
-    struct = msgspec.inspect.type_info(params)
-    assert isinstance(struct, msgspec.inspect.StructType)
-    kinds = {one.name: one.type for one in struct.fields}
-    kind = kinds.get(error.field)
+    kind = _kinds_of(params).get(error.field)
     match kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind:
         case msgspec.inspect.IntType(ge=int(low), le=int(high)):
             return InvalidInputError(error.field, f"a whole number from {low} to {high}", error.got)
@@ -62,6 +60,13 @@ def _in_words(error: InvalidInputError, params: Any) -> InvalidInputError:
             return InvalidInputError(error.field, "true or false", error.got)
         case _:
             return error
+
+
+@cache
+def _kinds_of(params: Any) -> Mapping[str, msgspec.inspect.Type]:
+    struct = msgspec.inspect.type_info(params)
+    assert isinstance(struct, msgspec.inspect.StructType)
+    return {one.name: one.type for one in struct.fields}
 
 
 async def read_body(request: web.Request, route: Route[Any, Any]) -> Any:
