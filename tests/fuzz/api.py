@@ -47,7 +47,7 @@ from transfer.upload_folder import UploadFolder
 ASKS = 300  # a world is asked so many times, then there is a new one
 READ_ONLY = frozenset(
     {"add_person", "set_person", "invite_again", "add_volunteer", "change_password", "batch_events", "events"}
-    | {"submit_batch", "add_version", "put_file", "simulate_thresholds"}
+    | {"submit_batch", "add_version", "put_file", "simulate_thresholds", "fetch_outputs"}
 )
 NOWHERE = Path("/nonexistent")
 SAFE = "%&=+;/?:@!$'()*,~-._[]{}|^\\\"<>`"
