@@ -1,5 +1,6 @@
-"""A simulation that a worker was asked for, in a process of its own: what is run on standard input, pickled by the
-worker, and on standard output one JSON line per step.
+"""A simulation that a worker was asked for, in a process of its own.
+
+What is run comes on standard input, pickled by the worker; on standard output there is one JSON line per step.
 
     {"done_fraction": 0.25}
     {"result": {...}}      or      {"failure": "..."}

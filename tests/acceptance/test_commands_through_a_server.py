@@ -156,7 +156,7 @@ setting history
 thresholds show
 thresholds preview p_tight=0.85
 thresholds preview grace=1
-thresholds preview tail_wait_factor=1 --simulate --seeds 1 --hosts 2 --days 1
+{simulated}
 thresholds preview grace=1 --simulate
 thresholds set p_tight=0.85 --why trying
 thresholds set p_tight=7 --why trying
@@ -176,6 +176,7 @@ token revoke 99
 batch abort 1
 batch abort 99
 """
+SIMULATED = "thresholds preview tail_wait_factor=1 --simulate --seeds 1 --hosts 2 --days 1"
 ALIKE_IN_WORDS = (
     *("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "nobody", "results"),
 )
@@ -246,7 +247,8 @@ def the_steps(folder: Path, key: Path) -> list[list[str]]:
     (folder / "csv.toml").write_text(WITH_CSV)
     (folder / "batch.toml").write_text(BATCH)
     (folder / "wrong.toml").write_text('app = "pi"\nqos = "soon"\n')
-    filled = (line.format(folder=folder, key=key, linux=LINUX, empty="{empty}") for line in STEPS.strip().splitlines())
+    places = {"folder": folder, "key": key, "linux": LINUX, "empty": "{empty}", "simulated": SIMULATED}
+    filled = (line.format(**places) for line in STEPS.strip().splitlines())
     return [["" if word == "{empty}" else word for word in line.split()] for line in filled]
 
 
@@ -272,7 +274,7 @@ async def test_every_command_says_the_same_here_and_through_a_server(
             await both.go_on()
             continue
         here, there = await both.said(*words, "--json")
-        if here != there or here.exit_code not in (0, 1):
+        if here != there or here.exit_code not in (0, 1) or (here.exit_code and words == SIMULATED.split()):
             differ.append((words, here, there))
         said = here.stdout if here.exit_code == 0 else here.stderr
         json.loads(said)
