@@ -95,7 +95,8 @@ class BoundedSite(web.BaseSite):
             # What it waits for says whether a request is under way; nothing public does.
             if one.transport is None:
                 continue
-            if one._waiter is not None:  # noqa: SLF001
+            waiter = one._waiter  # noqa: SLF001
+            if waiter is not None and not waiter.done():  # when it is done a request has just come
                 chosen.append(one)
             elif one._request_in_progress and self._leaving.isdisjoint(chosen):  # noqa: SLF001
                 self._leaving.add(one)
