@@ -143,7 +143,10 @@ class TailJob:
 
 @dataclass(frozen=True, slots=True)
 class WorkBeside:
-    """Instances of an app's other batches of the last weeks: those sent that their jobs need, and those beyond."""
+    """Instances of an app's other batches of the last weeks: what their jobs needed that are over, and all beyond need.
+
+    What jobs under way may save is not counted: they may yet lose it.
+    """
 
     needed: int = 0
     extra: int = 0

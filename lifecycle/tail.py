@@ -73,7 +73,7 @@ def copies_left(
     `wanted` is the sum over the batch's jobs.
 
     Where the app's batches together keep within the cap, the batch may go beyond its own: what volunteers compute twice
-    is a share of all they compute. `beside` is what the others had sent.
+    is a share of all they compute. `beside` is what the others needed, and used beyond that.
 
     >>> counts = BatchCounts(jobs_total=100, sent=104, unsent=1)
     >>> copies_left(counts, wanted=100, settings=LifecycleSettings(tail_overhead_fraction=0.1))

@@ -80,9 +80,9 @@ class MemoryTails:
         needed = extra = 0
         for other in others:
             counts = other.counts
-            wanted = counts.jobs_total * min((one.quorum for one in other.classes), default=1)
-            needed += min(counts.sent, max(0, wanted - counts.unsent))
-            extra += max(0, counts.sent + counts.unsent - wanted)
+            quorum = min((one.quorum for one in other.classes), default=1)
+            needed += quorum * (counts.jobs_validated + counts.jobs_failed)
+            extra += max(0, counts.sent + counts.unsent - quorum * counts.jobs_total)
         return WorkBeside(needed, extra)
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:

@@ -17,7 +17,7 @@ from jobs.settling import view_of
 from jobs.tails import TailCopier, TailReport
 from lifecycle.settle import settle
 from tests.builders import NOW
-from tests.conformance.test_history import move
+from tests.conformance.test_history import a_complete_batch, move
 from tests.conformance.test_history import settle as settle_all
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock
@@ -124,21 +124,18 @@ async def test_first_copies_leave_some_for_jobs_whose_copy_is_late_too(store: St
     assert sorted(retries for _, retries in await copies_of(store, batch)) == [1] * 4
 
 
-async def test_work_beside_is_what_the_apps_other_batches_had_sent(store: Store) -> None:
+async def test_work_beside_is_what_the_apps_other_jobs_needed_that_are_over(store: Store) -> None:
     host = await a_registered_host(store)
-    earlier = await a_submitted_batch(store, jobs=4, quorum=2, qos=QoS.THROUGHPUT)
-    seen: set[JobId] = set()
-    for candidate in await waiting_of(store, earlier.batch_id):  # one instance of each of three jobs
-        if len(seen) < 3 and candidate.ready.job_id not in seen:
-            seen.add(candidate.ready.job_id)
-            await a_sent_instance(store, earlier.batch_id, host, candidate)
+    over, _ = await a_complete_batch(store, host, jobs=3, quorum=1)
+    under_way = await a_submitted_batch(store, jobs=4, quorum=2, qos=QoS.THROUGHPUT)
+    await a_sent_instance(store, under_way.batch_id, host)
     batch = await a_tail(store, jobs=10)
     assert await store.tails.work_beside(batch, since=NOW, most=10) == WorkBeside(needed=3, extra=0)
 
-    [first, *_] = await store.tails.tail_jobs(earlier.batch_id, after=JobId(0), limit=1, now=NOW)
-    assert await store.tails.add_copies([ExtraCopy(first.job_id, 2, 0, 0, because="two more")], now=NOW) == 1
-    assert await store.tails.work_beside(batch, since=NOW, most=10) == WorkBeside(needed=2, extra=1)
-    assert await store.tails.work_beside(earlier, since=NOW, most=10) == WorkBeside(needed=10, extra=0)
+    [first, *_] = await store.tails.tail_jobs(under_way.batch_id, after=JobId(0), limit=1, now=NOW)
+    assert await store.tails.add_copies([ExtraCopy(first.job_id, 2, 0, 0, because="one more")], now=NOW) == 1
+    assert await store.tails.work_beside(batch, since=NOW, most=10) == WorkBeside(needed=3, extra=1)
+    assert await store.tails.work_beside(over, since=NOW, most=10) == WorkBeside(needed=0, extra=1)
 
     nothing = WorkBeside()
     assert await store.tails.work_beside(batch, since=later(NOW, 1.0), most=10) == nothing
@@ -148,9 +145,7 @@ async def test_work_beside_is_what_the_apps_other_batches_had_sent(store: Store)
 
 async def test_other_batches_of_the_app_pay_for_copies_of_an_urgent_one_alone(store: Store) -> None:
     host = await a_registered_host(store)
-    earlier = await a_submitted_batch(store, jobs=30, qos=QoS.THROUGHPUT)
-    for candidate in await waiting_of(store, earlier.batch_id):
-        await a_sent_instance(store, earlier.batch_id, host, candidate)
+    await a_complete_batch(store, host, jobs=30)
     patient = await a_submitted_batch(store, jobs=10, qos=QoS.LONG_DEADLINE)
     for candidate in await waiting_of(store, patient.batch_id):
         await a_sent_instance(store, patient.batch_id, host, candidate)
@@ -160,7 +155,7 @@ async def test_other_batches_of_the_app_pay_for_copies_of_an_urgent_one_alone(st
     await copier.run_once()
 
     assert len(await copies_of(store, patient)) == 1  # 10 % of its jobs
-    assert len(await copies_of(store, urgent)) == 3  # 10 % of what was sent of all, less the patient batch's
+    assert len(await copies_of(store, urgent)) == 3  # 10 % of it and of what is over, less the patient batch's
 
 
 async def test_a_batch_as_fast_as_possible_is_looked_at_once_it_is_sent(store: Store) -> None:
