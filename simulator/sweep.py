@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from domain.errors import MusterError
+from domain.settings import DeadlineRule
 from domain.units import DAY_S, Instant
 from simulator.metrics import medians
 from simulator.report import Comparison, Ends
@@ -50,12 +51,24 @@ class Unwatched:
         """Nobody looks."""
 
 
+# A delay bound, or the proposal's pseudo-code, is all there is to these rules: they copy no last jobs.
+NO_COPIES: Mapping[str, object] = {"lifecycle.tail_overhead_fraction": 0.0}
+LEFT_OUT: Mapping[str, Mapping[str, object]] = {
+    str(DeadlineRule.FIXED): NO_COPIES,
+    str(DeadlineRule.PROPOSAL): NO_COPIES,
+}
+
+
 def cases_of(
     scenario: FileScenario, *, rules: Iterable[str], seeds: Iterable[int], settings: Mapping[str, object]
 ) -> list[Case]:
-    """Every rule with every seed, rule by rule."""
+    """Every rule with every seed, rule by rule.
+
+    What a rule leaves out (`LEFT_OUT`) is left out unless the scenario or `settings` has it.
+    """
     chosen = list(seeds)
-    return [Case(scenario, seed, rule, settings) for rule in rules for seed in chosen]
+    of_rules = {rule: {**LEFT_OUT.get(rule, {}), **scenario.settings, **settings} for rule in rules}
+    return [Case(scenario, seed, rule, given) for rule, given in of_rules.items() for seed in chosen]
 
 
 def compared(cases: Sequence[Case], ran: Sequence[Ran]) -> Comparison:

@@ -27,6 +27,15 @@ def cases() -> list[Case]:
     return cases_of(tiny(), rules=("fixed", "clairvoyant"), seeds=(1, 2), settings={})
 
 
+def test_rules_without_copies_of_last_jobs_have_none_unless_asked() -> None:
+    def fractions(**settings: object) -> list[object]:
+        made = cases_of(tiny(), rules=("muster", "fixed", "proposal", "accelerated"), seeds=(1,), settings=settings)
+        return [case.settings.get("lifecycle.tail_overhead_fraction") for case in made]
+
+    assert fractions() == [None, 0.0, 0.0, None]
+    assert fractions(**{"lifecycle.tail_overhead_fraction": 0.1}) == [0.1, 0.1, 0.1, 0.1]
+
+
 def test_processes_do_what_is_done_here() -> None:
     told, elsewhere = Told(), Told()
     here = run_here(cases(), duties, told)
