@@ -71,12 +71,14 @@ class Newcomers:
 class WaitingBatch:
     """An active batch with unsent instances. `retries_unsent` of them are retries.
 
-    `delay_bound_s` is D: the least of its classes'.
+    `delay_bound_s` is D: the least of its classes'. `most_taken` is how many hosts a waiting job may not go to, at
+    most, since they have it or had it: its retries, and what its quorum wants besides.
     """
 
     batch: Batch
     retries_unsent: int
     delay_bound_s: Seconds
+    most_taken: int = 0
 
 
 @dataclass(frozen=True, slots=True)

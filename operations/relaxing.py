@@ -20,7 +20,7 @@ from domain.clock import Clock
 from domain.insight import Newcomers, WaitingBatch
 from domain.ranking import Gate, RelaxedGate
 from domain.settings import DeadlineRule, DeadlineSettings
-from domain.units import Instant, Seconds
+from domain.units import AppId, Instant, Seconds
 from hoststats.ports import Table
 from operations.thresholds.preview import Population, Standing
 from operations.thresholds.waiting import BehindGate, TypeOf, behind_gates, gates_of
@@ -78,10 +78,13 @@ class GateRelaxer:
         settings = catalogue.settings.deadline
         if settings.rule is not DeadlineRule.MUSTER or settings.gate_wait_fraction <= 0.0:
             return await self._noted(catalogue, GateReport(), now)
-        behind = high_gates(await self._callers.waiting_batches(MOST_BATCHES), catalogue, now)
+        waiting = await self._callers.waiting_batches(MOST_BATCHES)
+        behind = high_gates(waiting, catalogue, now)
         types = sorted({(place.app_id, kind) for place in behind for kind, _, _ in place.thresholds})
         standings = {of_type: await self._standing(of_type, catalogue, now) for of_type in types}
-        gates = await asyncio.to_thread(lambda: relaxed_gates(behind, standings, catalogue, now=now))
+        gates = await asyncio.to_thread(
+            lambda: relaxed_gates(behind, standings, catalogue, most_taken(waiting), now=now)
+        )
         return await self._noted(catalogue, GateReport(sum(behind.values()), gates), now)
 
     async def _noted(self, catalogue: Catalogue, report: GateReport, now: Instant) -> GateReport:
@@ -133,10 +136,26 @@ def _closing(place: BehindGate, settings: DeadlineSettings) -> Gate:
     return next((gate for gate, threshold in set_to.items() if threshold == highest), place.gate)
 
 
+def most_taken(waiting: Sequence[WaitingBatch]) -> dict[AppId, int]:
+    """How many hosts a waiting job of each app may not go to, at most, because they have it or had it. Pure."""
+    taken: dict[AppId, int] = {}
+    for one in waiting:
+        taken[one.batch.app_id] = max(taken.get(one.batch.app_id, 0), one.most_taken)
+    return taken
+
+
 def relaxed_gates(
-    behind: Mapping[BehindGate, int], standings: Mapping[TypeOf, Standing], catalogue: Catalogue, *, now: Instant
+    behind: Mapping[BehindGate, int],
+    standings: Mapping[TypeOf, Standing],
+    catalogue: Catalogue,
+    taken: Mapping[AppId, int],
+    *,
+    now: Instant,
 ) -> tuple[RelaxedGate, ...]:
-    """The gates that have to be lower than they are set, on every processor type of their app. Pure."""
+    """The gates that have to be lower than they are set, on every processor type of their app. Pure.
+
+    Where no more hosts pass than a job may have been with already (`taken`, by app), their calls count for nothing.
+    """
     settings = catalogue.settings
     population = Population(standings, settings, now=now)
     found: dict[tuple[int, str, str], RelaxedGate] = {}
@@ -144,7 +163,8 @@ def relaxed_gates(
         types: list[TypeOf] = [(place.app_id, kind) for kind, _, _ in place.thresholds]
 
         def rate(p: float, types: Sequence[TypeOf] = types) -> float:
-            return population.passing(dict.fromkeys(types, p)).calls_per_hour
+            found = population.passing(dict.fromkeys(types, p))
+            return found.calls_per_hour if found.rows > taken.get(types[0][0], 0) else 0.0
 
         highest = max(threshold for _, threshold, _ in place.thresholds)
         longest_s = max(longest_wait_s(catalogue.cut_points.get(of_type), settings.deadline) for of_type in types)

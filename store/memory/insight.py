@@ -134,8 +134,9 @@ def _standings(rows: Table, now: Instant) -> Table:
 
 
 def _waiting(batch: StoredBatch) -> WaitingBatch:
-    retries = sum(1 for minus_retries, _ in batch.waiting.urgent if minus_retries != 0)
-    return WaitingBatch(batch.as_batch(), retries, min(one.delay_bound_s for one in batch.classes))
+    retries = [-minus_retries for minus_retries, _ in batch.waiting.urgent if minus_retries != 0]
+    most_taken = max(one.quorum for one in batch.classes) - 1 + max(retries, default=0)
+    return WaitingBatch(batch.as_batch(), len(retries), min(one.delay_bound_s for one in batch.classes), most_taken)
 
 
 def _drawn_by(host_id: HostId) -> tuple[str, HostId]:

@@ -1,7 +1,10 @@
 -- Purpose: the first active batches that no limit holds and that have unsent instances, with how many of those are retries.
+-- `most_taken`: hosts that have or had a waiting job, at most, by the greatest quorum and the most retries.
 -- Arguments: $1 limit.
--- Result: rows of batch_with_counts by (order_tier, order_key, batch_id), with retries_unsent and the least delay_bound_s.
-SELECT batch_with_counts.*, retry.retries_unsent, class.delay_bound_s
+-- Result: rows of batch_with_counts by (order_tier, order_key, batch_id), with retries_unsent, the least delay_bound_s and most_taken.
+SELECT
+    batch_with_counts.*, retry.retries_unsent, class.delay_bound_s,
+    class.most_quorum - 1 + retry.most_retries AS most_taken
 FROM (
     SELECT batch_id
     FROM batch
@@ -14,12 +17,12 @@ FROM (
 ) AS first
 JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
 CROSS JOIN LATERAL (
-    SELECT count(*) AS retries_unsent
+    SELECT count(*) AS retries_unsent, coalesce(max(instance.retries), 0) AS most_retries
     FROM instance
     WHERE instance.batch_id = first.batch_id AND instance.state = 'unsent' AND instance.urgent AND instance.retries > 0
 ) AS retry
 CROSS JOIN LATERAL (
-    SELECT min(job_class.delay_bound_s) AS delay_bound_s
+    SELECT min(job_class.delay_bound_s) AS delay_bound_s, max(job_class.quorum) AS most_quorum
     FROM job_class
     WHERE job_class.batch_id = first.batch_id
 ) AS class

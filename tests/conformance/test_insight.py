@@ -185,6 +185,7 @@ async def test_batches_wait_in_order_with_their_retries_counted(store: Store) ->
     assert [one.batch.batch_id for one in waiting] == [first.batch_id, later_one.batch_id]
     assert [one.retries_unsent for one in waiting] == [0, 1]
     assert [one.batch.counts.unsent for one in waiting] == [2, 3]
+    assert [one.most_taken for one in waiting] == [0, 1]
     assert {one.delay_bound_s for one in waiting} == {7 * 86400.0}
     assert [one.batch for one in waiting] == list(await store.waiting.ready_batches(9))
     assert len(await store.insight.waiting_batches(1)) == 1

@@ -57,6 +57,19 @@ async def test_a_gate_enough_calls_come_for_stays_however_long_jobs_wait(store: 
     assert held_gates(catalogue).p_tight == 0.9
 
 
+async def test_a_gate_is_lowered_where_all_hosts_behind_it_may_have_a_waiting_job_already(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)  # one of them reaches 0.5, and 0.9 as well
+    await a_late_batch(store, jobs=1, quorum=2)
+
+    report, catalogue = await relax(store, deadline__min_gate_wait_s=40 * DAY_S)
+
+    [gate] = report.relaxed
+    assert (report.waiting, gate.gate) == (2, Gate.TIGHT)
+    assert (gate.threshold, gate.calls_per_hour) == (0.5, 0.0)
+    assert held_gates(catalogue).p_tight == 0.5
+
+
 async def test_a_gate_is_as_set_again_once_nothing_waits_behind_it(store: Store) -> None:
     version = await a_registered_version(store)
     await ranked_hosts(store, version)

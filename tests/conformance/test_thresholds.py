@@ -77,9 +77,10 @@ def gate_of(types: tuple[TypePreview, ...], gate: Gate) -> tuple[tuple[int, floa
     )
 
 
-async def a_late_batch(store: Store, jobs: int = 6) -> BatchId:
+async def a_late_batch(store: Store, jobs: int = 6, quorum: int = 1) -> BatchId:
     """Due before a host of median speed would be done."""
-    batch = await a_submitted_batch(store, jobs=jobs, qos=QoS.SHORT_DEADLINE, deadline_at=later(LATER, 60.0))
+    due_at = later(LATER, 60.0)
+    batch = await a_submitted_batch(store, jobs, quorum, qos=QoS.SHORT_DEADLINE, deadline_at=due_at)
     return batch.batch_id
 
 
