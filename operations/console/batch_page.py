@@ -13,8 +13,9 @@ from domain.errors import InvalidInputError
 from domain.ordering import ServiceLevel
 from domain.settings import Settings
 from domain.units import BatchId, JobId
-from operations.access.who import person_of
+from operations.access.who import person_of, present
 from operations.api.bodies import whole_number
+from operations.api.outputs import sees_results
 from operations.console.bars import bar_of
 from operations.console.batch_charts import fan_chart
 from operations.console.desk import LARGEST_ID, Desk, hosts_asked, id_of
@@ -36,8 +37,10 @@ Document = Mapping[str, Any]  # Any: a JSON document
 class BatchPage:
     """A batch, why it waits, and its jobs."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, api: str) -> None:
+        """`api` is where the API is, for the link to all results."""
         self._desk = desk
+        self._api = api
         self._forecasts = ForecastViews(desk.store, desk.clock)
         self._explain = Explain(desk.store, desk.clock)
 
@@ -75,6 +78,9 @@ class BatchPage:
             "standing": standing,
             "stands": sentence(standing, self._desk.clock.now()),
             "classes": classes,
+            "results": f"{self._api}/batches/{batch_id}/outputs"
+            if sees_results(present(request), batch.submitter_id)
+            else None,
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "levels": [level.value for level in ServiceLevel],
             "queues": sorted(queues(self._settings.ordering.queues)),

@@ -67,7 +67,7 @@ def build_console(
         OverviewPage(desk),
         BatchForms(desk, batches),  # before the list's pages: batches/new is no number
         BatchListPage(desk),
-        BatchPage(desk),
+        BatchPage(desk, f"{prefix}/api/v1"),
         WorkPages(desk, results, f"{prefix}/api/v1"),
         HostPages(desk),
         PercentilePages(desk),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -120,6 +121,11 @@ async def test_the_file_of_a_result_is_fetched_by_who_may_and_else_the_reason_is
     async with a_browser(server, OPERATOR) as grace:
         for page in (f"/jobs/{valid}", f"/instances/{shown['canonical_instance_id']}"):
             [link] = re.findall(r'href="(/[^"]+/outputs/out)"', (await grace.get(page))[1])
+        batch_page = (await grace.get(f"/batches/{shown['batch_id']}"))[1]
+        [whole] = re.findall(r'href="(/[^"]+/outputs)" download>Results', batch_page)
+        async with grace.http.get(f"{server.url.rstrip('/')}{whole}") as response:
+            with tarfile.open(fileobj=io.BytesIO(await response.read())) as tar:
+                assert [name for name in tar.getnames() if name.endswith("/out")], tar.getnames()
         assert "it is open" in (await grace.get(f"/jobs/{unfinished}"))[1]
         async with grace.http.get(f"{server.url.rstrip('/')}{link}", headers={"Range": "bytes=0-3"}) as response:
             assert (response.status, await response.read()) == (206, RIGHT[:4])
