@@ -9,7 +9,7 @@ import pytest
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
 from domain.units import DAY_S, Seconds, later
-from operations.thresholds.recent import LEARN_S, recent_project
+from operations.thresholds.recent import LEARN_S, Sample, recent_project
 from simulator.clock import VirtualClock
 from simulator.measured import MeasuredPopulation
 from tests.builders import NOW
@@ -50,7 +50,7 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
     recent = await recent_project(store, VirtualClock(later(NOW, DAY_S)), most_hosts=10, days=3.0)
 
     scenario = recent.scenario
-    assert (recent.hosts, recent.active, recent.batches, recent.jobs, recent.jobs_open) == (2, 2, 2, 16, 16)
+    assert recent.sample == Sample(later(NOW, DAY_S), hosts=2, hosts_active=2, batches=2, jobs=16, jobs_open=16)
     assert dict(scenario.settings) == {"deadline.p_tight": 0.8}
     assert scenario.horizon_s == LEARN_S + 3 * DAY_S
     plans = [plan for plan in scenario.batches if plan.name not in scenario.learning]
@@ -77,4 +77,4 @@ async def test_of_many_hosts_some_are_simulated_with_their_share_of_the_jobs(sto
 
     recent = await recent_project(store, VirtualClock(NOW), most_hosts=2, days=3.0)
 
-    assert (recent.hosts, recent.active, recent.jobs, recent.jobs_open) == (2, 8, 25, 100)
+    assert recent.sample == Sample(NOW, hosts=2, hosts_active=8, batches=1, jobs=25, jobs_open=100)
