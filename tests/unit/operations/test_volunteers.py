@@ -57,7 +57,7 @@ async def test_all_that_is_offered_and_none_chosen_are_every_application_those_t
         ({"cpu": False, "gpu": False}, "processors: expected the CPU, GPUs, or both, got 'neither'"),
         ({"max_cpus": -1}, "max_cpus: expected a whole number from 0 to 1000000, got -1"),
         ({"max_jobs": 1_000_001}, "max_jobs: expected a whole number from 0 to 1000000, got 1000001"),
-        ({"apps": ["nwe"]}, "apps: expected applications of this project: "),
+        ({"apps": ["xpi"]}, "apps: expected applications of this project: "),
     ],
 )
 async def test_what_the_page_refuses_is_refused(wishes: dict[str, object], why: str) -> None:
