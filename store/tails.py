@@ -94,7 +94,8 @@ async def _add(connection: Connection, copies: dict[JobId, ExtraCopy], now: Inst
         [copy.tail_copies for copy in copies.values()],
         [copy.more_instances for copy in copies.values()],
     )
-    ordered = sorted(taken, key=lambda row: int(row["job_id"]))
+    places = {job_id: place for place, job_id in enumerate(copies)}
+    ordered = sorted(taken, key=lambda row: places[row["job_id"]])
     ids = [row["job_id"] for row in ordered]
     await connection.execute(
         load("insert_copies"),

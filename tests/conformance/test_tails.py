@@ -124,6 +124,17 @@ async def test_first_copies_leave_some_for_jobs_whose_copy_is_late_too(store: St
     assert sorted(retries for _, retries in await copies_of(store, batch)) == [1] * 4
 
 
+async def test_copies_wait_in_the_order_they_were_chosen_in(store: Store) -> None:
+    batch = await a_tail(store, jobs=4)
+    jobs = [row.job_id for row in await store.views.jobs(batch.batch_id, limit=9)]
+    chosen = [jobs[2], jobs[0], jobs[3], jobs[1]]
+
+    copies = [ExtraCopy(job_id, 1, 0, 1, because="late") for job_id in chosen]
+    assert await store.tails.add_copies(copies, now=NOW) == 4
+
+    assert [job_id for job_id, _ in await copies_of(store, batch)] == chosen
+
+
 async def test_work_beside_is_what_the_apps_other_jobs_needed_that_are_over(store: Store) -> None:
     host = await a_registered_host(store)
     over, _ = await a_complete_batch(store, host, jobs=3, quorum=1)
