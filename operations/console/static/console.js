@@ -41,10 +41,15 @@ function sortable(root) {
   }
 }
 
+function cellAt(row, column) {
+  let at = 0;
+  return [...row.cells].find((cell) => (at += cell.colSpan) > column);
+}
+
 function keyOf(row, column) {
-  const cell = row.cells[column];
+  const cell = cellAt(row, column);
   const given = cell?.dataset.value ?? cell?.querySelector("time")?.dateTime ?? cell?.textContent.trim() ?? "";
-  const number = Number(given);
+  const number = Number(given.replaceAll("\u202f", ""));
   return given !== "" && !Number.isNaN(number) ? number : given.toLowerCase();
 }
 
