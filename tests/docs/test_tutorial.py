@@ -19,12 +19,12 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/tutorial/first-batch.md"
 INSTALLATION = "make setup\n. .venv/bin/activate\n"
 
-# The stock client, on a machine that does other things and has other clients: a port and preferences of its own.
+# The stock client, on a machine that does other things and has other clients: preferences of its own.
 CLIENT = """#!/bin/sh
 folder=$2
 cp "{config}" "$folder/cc_config.xml"
 cp "{preferences}" "$folder/global_prefs_override.xml"
-exec {boinc} --gui_rpc_port {port} "$@"
+exec {boinc} "$@"
 """
 
 
@@ -76,11 +76,11 @@ def test_the_tutorial_comes_to_its_answer_word_for_word(tmp_path: Path) -> None:
     preferences.write_text(PREFERENCES.format(buffer_days=0.0001, upload_bytes_per_s=0))
     client = programs / "boinc"
     real = subprocess.run(["which", "boinc"], capture_output=True, text=True, check=True).stdout.strip()
-    client.write_text(CLIENT.format(config=config, preferences=preferences, boinc=real, port=free_port()))
+    client.write_text(CLIENT.format(config=config, preferences=preferences, boinc=real))
     client.chmod(0o755)
-    script = (
-        "".join(blocks()[1:]).replace(":8080", f":{(port := free_port())}").replace("--port 8080", f"--port {port}")
-    )
+    port, rpc_port = free_port(), free_port()
+    script = "".join(blocks()[1:]).replace(":8080", f":{port}").replace("--port 8080", f"--port {port}")
+    script = script.replace("--gui_rpc_port 31418", f"--gui_rpc_port {rpc_port}")
 
     with shell(script, tmp_path, programs) as running:
         running.wait(380)
