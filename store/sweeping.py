@@ -49,10 +49,10 @@ class PostgresOverdueWork:
         async def write(connection: Connection) -> int:
             since = await connection.fetchval(load("lock_duty"), COUNT_DUE)
             if since is not None and since - now >= CLOCK_WAS_AHEAD_S:
-                await connection.execute(load("take_back_due"), now, since)
+                await connection.execute(load("count_due"), now, since, -1)
                 await connection.execute(load("set_duty_back"), COUNT_DUE, now)
                 return 0
-            counted: int = await connection.fetchval(load("count_due"), since or 0.0, now)
+            counted: int = await connection.fetchval(load("count_due"), since or 0.0, now, 1)
             await connection.execute(load("note_duty"), COUNT_DUE, now)
             return counted
 

@@ -1,5 +1,5 @@
--- Purpose: add to n_due of hosts' app versions the instances that fell due.
--- Arguments: $1 since (excluded), $2 until (included).
+-- Purpose: add to n_due of hosts' app versions the instances that fell due, or take off what a clock that was ahead had counted.
+-- Arguments: $1 since (excluded), $2 until (included), $3 1 to add them, -1 to take them off: not below 0.
 -- Result: counted, the number of instances.
 WITH due AS (
     SELECT host_id, app_version_id, count(*) AS count
@@ -15,7 +15,7 @@ locked AS (
     FOR NO KEY UPDATE OF hav
 ),
 changed AS (
-    UPDATE host_app_version SET n_due = host_app_version.n_due + locked.count
+    UPDATE host_app_version SET n_due = greatest(0, host_app_version.n_due + $3::int * locked.count)
     FROM locked
     WHERE host_app_version.host_id = locked.host_id AND host_app_version.app_version_id = locked.app_version_id
 )

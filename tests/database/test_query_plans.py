@@ -117,7 +117,6 @@ BY_KEY = {  # query -> the indexes it must use
     "time_out_instances": {"instance_pkey"},
     "move_open_deadlines": {"instance_by_timeout", "instance_pkey", "host_app_version_pkey"},
     "count_due": {"instance_by_due", "host_app_version_pkey"},
-    "take_back_due": {"instance_by_due", "host_app_version_pkey"},
     # the last jobs of batches
     "batch_tails": {"batch_in_order", "batch_count_pkey"},
     "open_jobs_of_batch": {"job_by_batch"},
