@@ -36,6 +36,7 @@ from tests.worlds import (
 
 S = InstanceState
 LATER = Instant(NOW + 1e6)
+VOLUNTEERS, REQUESTS, AT_ONCE = 8, 12, 4
 
 
 async def volunteers(
@@ -44,10 +45,10 @@ async def volunteers(
     """Hosts of one node fetch what is waiting and report it at once: a success, a failure, or nothing."""
     rng = random.Random(seed)
     version = await the_version(store)
-    for _ in range(12):
+    for _ in range(REQUESTS):
         host = rng.choice(hosts)
         waiting = await waiting_of(store, batch_ids[rng.randrange(len(batch_ids))])
-        chosen = rng.sample(waiting, min(4, len(waiting)))
+        chosen = rng.sample(waiting, min(AT_ONCE, len(waiting)))
         assignments = tuple(an_assignment(one, host, version) for one in chosen)
         outcome = await store.ledger.write(RequestWrites(host.host, assignments=assignments))
         reports = []
@@ -97,7 +98,8 @@ async def sweep(store: PostgresStore, busy: asyncio.Event) -> None:
 
 async def test_nodes_validator_and_sweeper_work_at_once(store: PostgresStore) -> None:
     other = await open_store(store.ledger.writes.dsn, min_size=1, max_size=4)
-    batches = [await a_submitted_batch(store, jobs=40, quorum=quorum) for quorum in (1, 2)]
+    never_all = VOLUNTEERS * REQUESTS * AT_ONCE + 1  # however fast they are, the aborted batch has jobs left
+    batches = [await a_submitted_batch(store, jobs=jobs, quorum=quorum) for jobs, quorum in ((40, 1), (never_all, 2))]
     batch_ids = [batch.batch_id for batch in batches]
     hosts = [await a_registered_host(store) for _ in range(30)]
     await the_version(store)
@@ -106,7 +108,7 @@ async def test_nodes_validator_and_sweeper_work_at_once(store: PostgresStore) ->
 
     validator = asyncio.create_task(settle_all(other, busy))
     sweeper = asyncio.create_task(sweep(store, busy))
-    await asyncio.gather(*(volunteers((store, other)[seed % 2], hosts, batch_ids, seed) for seed in range(8)))
+    await asyncio.gather(*(volunteers((store, other)[seed % 2], hosts, batch_ids, seed) for seed in range(VOLUNTEERS)))
     aborted = await store.submissions.abort_batch(batch_ids[1], now=LATER)
     busy.clear()
     await asyncio.gather(validator, sweeper)
