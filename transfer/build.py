@@ -39,12 +39,8 @@ def build(
     upload_dir: Path,
     settings: Callable[[], Settings],
     clock: Clock,
-    upload_base_url: str | None = None,
 ) -> Transfer:
-    """File transfer over two folders. `settings()` gives the settings of the moment.
-
-    `upload_base_url` is this node's own address, where nodes do not share the upload folder.
-    """
+    """File transfer over two folders. `settings()` gives the settings of the moment."""
     tokens = UploadTokens(keys.upload_secret)
     now = settings()
     downloads = DownloadFolder(download_dir, max_bytes=now.files.max_input_bytes)
@@ -62,7 +58,7 @@ def build(
             web.get(ROUTE, Downloads(downloads).answer),
             web.post(f"/{UPLOAD_PATH}", uploads.answer),
         ),
-        urls=TransferUrls(tokens, master_url=now.project.url, upload_base_url=upload_base_url),
+        urls=TransferUrls(tokens, master_url=now.project.url),
         signer=CodeSigner(keys),
         outputs=UploadedOutputs(upload_folder),
         downloads=downloads,

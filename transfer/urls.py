@@ -14,18 +14,17 @@ UPLOAD_PATH = "upload"
 class TransferUrls:
     """Download and upload addresses, and the tokens uploads are proved with.
 
-    `master_url` ends in a slash. `upload_base_url` is this node's own address where uploads must be
-    resumed at the node that began them; else uploads go to the master URL.
+    `master_url` ends in a slash. Uploads go there whichever node answered: nodes share the folder.
 
     >>> urls = TransferUrls(UploadTokens(bytes(32)), master_url="http://127.0.0.1:8080/")
     >>> urls.download_url("pi 1"), urls.upload_url()
     ('http://127.0.0.1:8080/download/0f/pi%201', 'http://127.0.0.1:8080/upload')
     """
 
-    def __init__(self, tokens: UploadTokens, *, master_url: str, upload_base_url: str | None = None) -> None:
+    def __init__(self, tokens: UploadTokens, *, master_url: str) -> None:
         self._tokens = tokens
         self._download_base_url = f"{master_url.rstrip('/')}/{DOWNLOAD_PATH}"
-        self._upload_url = f"{(upload_base_url or master_url).rstrip('/')}/{UPLOAD_PATH}"
+        self._upload_url = f"{master_url.rstrip('/')}/{UPLOAD_PATH}"
 
     def token(self, file_name: str, max_bytes: int) -> str:
         """What the client must show with the upload of this file."""

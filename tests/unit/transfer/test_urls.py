@@ -13,8 +13,8 @@ from transfer.urls import TransferUrls
 TOKENS = UploadTokens(bytes(32))
 
 
-def urls(**changes: str) -> TransferUrls:
-    return TransferUrls(TOKENS, master_url="http://example.org/muster/", **changes)
+def urls() -> TransferUrls:
+    return TransferUrls(TOKENS, master_url="http://example.org/muster/")
 
 
 @pytest.mark.parametrize("name", ["pi_1", "a b", "a?b#c", "a+b", "größe", "a;b=c"])
@@ -31,10 +31,6 @@ def test_a_bad_name_has_no_address() -> None:
 
 def test_uploads_go_to_the_master_url() -> None:
     assert urls().upload_url() == "http://example.org/muster/upload"
-
-
-def test_uploads_go_to_the_node_that_is_named() -> None:
-    assert urls(upload_base_url="http://node2:8080/").upload_url() == "http://node2:8080/upload"
 
 
 def test_the_token_given_is_the_one_that_is_checked() -> None:
