@@ -3,7 +3,9 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.docs-installed
 BESIDE := $(MAKE) --no-print-directory
+export MUSTER_SCREENSHOTS ?= $(CURDIR)/build/screenshots
 
 .PHONY: setup system demo test lint unit main second-postgres e2e faults chaos bench fuzz api-fuzz deterministic policy-quality reference docs audit clean
 
@@ -18,6 +20,10 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
+
+$(DOCS_STAMP): requirements-docs.lock $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $(DOCS_STAMP)
 
 # What the end-to-end tests need from the system: the stock client and a second PostgreSQL.
 system:
@@ -53,7 +59,7 @@ faults: setup system
 	$(BIN)/pytest -q tests/faults
 
 test: setup
-	@bash tests/side_by_side.sh "$(BESIDE) system" "$(BESIDE) lint"
+	@bash tests/side_by_side.sh "$(BESIDE) system" "$(BESIDE) lint docs"
 	@bash tests/side_by_side.sh "$(BESIDE) e2e second-postgres" "$(BESIDE) main"
 
 # Breaks a real deployment under load again and again: a third of a minute for each schedule. Number i of seed S is that of seed S + i.
@@ -95,10 +101,9 @@ policy-quality: setup
 reference: setup
 	$(BIN)/python -m operations.manual
 
-# The site of the manuals, docs/_build/index.html; a warning is an error.
-docs: setup
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html -d build/doctrees docs docs/_build
+# The site of the manuals, docs/_build/index.html; a warning is an error, so every page is read each time.
+docs: $(DOCS_STAMP)
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env --builder html -d build/doctrees docs docs/_build
 
 # Are flaws known of the versions that are locked? Says so where nobody can be asked.
 audit: setup

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pygments.lexers.special import TextLexer
-from sphinx.highlighting import lexers
-
 project = "Muster"
 author = "the maintainers of Muster"
 extensions = ["myst_parser"]
@@ -15,4 +12,5 @@ html_show_sphinx = False
 html_copy_source = False
 myst_heading_anchors = 4  # links name headings as they do where the pages are read as files
 nitpicky = True
-lexers["mermaid"] = TextLexer()  # drawn where the pages are read as files, shown as text here
+# Drawings are SVG files that tests compare with the code they are made from: shown alike here and where the pages are
+# read as files, with no program to load, which a drawing in Mermaid's language needs (its block here is an error).

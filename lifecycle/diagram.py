@@ -1,4 +1,4 @@
-"""The page docs/lifecycle.md, drawn from the transition table. Pure.
+"""The page docs/lifecycle.md, made from the transition table. Pure.
 
 `python -m lifecycle.diagram > docs/lifecycle.md` writes it.
 """
@@ -8,29 +8,24 @@ from __future__ import annotations
 import sys
 
 from domain.jobs import InstanceState
-from lifecycle.states import SHAPES, TRANSITIONS, Event, StateShape, is_job_error, is_retry_cause
+from lifecycle.states import SHAPES, TRANSITIONS, StateShape, is_job_error, is_retry_cause
 
 _HEAD = """\
 # The life of an instance
 
-Drawn from `lifecycle/states.py` by `python -m lifecycle.diagram > docs/lifecycle.md`; a test fails when this page
-is stale. Every step that is not here is refused.
+Made from `lifecycle/states.py` by `python -m lifecycle.diagram > docs/lifecycle.md`, its drawing by
+`python -m lifecycle.drawing > docs/charts/lifecycle.svg`; a test fails when one of them is stale. Every step that is
+not here is refused.
+
+![The states of an instance and the steps between them; they are listed below](charts/lifecycle.svg)
+
+An instance begins as unsent. The states with a thick border are the last ones.
 """
 
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([_HEAD, _diagram(), "## Steps\n", _steps(), "## States\n", _states()])
-
-
-def _diagram() -> str:
-    events: dict[tuple[InstanceState, InstanceState], list[Event]] = {}
-    for (source, event), (target, _) in TRANSITIONS.items():
-        events.setdefault((source, target), []).append(event)
-    arrows = [f"    {source} --> {target}: {', '.join(named)}" for (source, target), named in events.items()]
-    sources = {source for source, _ in TRANSITIONS}
-    ends = [f"    {state} --> [*]" for state in InstanceState if state not in sources]
-    return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {InstanceState.UNSENT}", *arrows, *ends, "```\n"])
+    return "\n".join([_HEAD, "## Steps\n", _steps(), "## States\n", _states()])
 
 
 def _steps() -> str:

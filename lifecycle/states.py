@@ -1,6 +1,6 @@
 """What may happen to an instance, in one table: (state, event) -> (state, instructions). Pure.
 
-Everything absent from TRANSITIONS is no step. `docs/lifecycle.md` is drawn from this table.
+Everything absent from TRANSITIONS is no step. `docs/lifecycle.md` and its drawing are made from this table.
 """
 
 from __future__ import annotations

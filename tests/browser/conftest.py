@@ -15,7 +15,7 @@ from tests.acceptance.server import LiveServer, live_server
 from tests.browser.scene import OPERATOR, PASSWORD
 from transfer.keys import create_keys
 
-SHOTS = "MUSTER_SCREENSHOTS"  # a folder for pictures of what was seen
+SHOTS = "MUSTER_SCREENSHOTS"  # a folder for pictures of what was seen: make names build/screenshots
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
