@@ -11,6 +11,8 @@ _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}(?:/(?:3[0-2]|[12]?[0-9]))?"
 _IPV6 = r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(?:/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))?"
 _NETWORK = rf"(?:{_IPV4}|{_IPV6})"
+_NETWORKS = rf"(?:{_NETWORK}(?:\s*,\s*{_NETWORK})*)?"
+_EXPECTED = "addresses or networks with commas between them, as 127.0.0.0/8, ::1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +20,14 @@ class ServerSettings:
     trusted_proxies: str = knob(
         "127.0.0.0/8, ::1",
         "addresses of reverse proxies whose X-Forwarded-For is believed, with commas; empty: none is",
-        pattern=rf"(?:{_NETWORK}(?:\s*,\s*{_NETWORK})*)?",
-        expected="addresses or networks with commas between them, as 127.0.0.0/8, ::1",
+        pattern=_NETWORKS,
+        expected=_EXPECTED,
+    )
+    metrics_networks: str = knob(
+        "127.0.0.0/8, ::1",
+        "addresses that may read /metrics of a worker, with commas; empty: none may",
+        pattern=_NETWORKS,
+        expected=_EXPECTED,
     )
     address_requests_per_s: float = knob(
         50.0, "requests a second that one address may make of a worker, in the long run; 0 = any number", low=0

@@ -23,30 +23,31 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 log = structlog.get_logger()
 
 
-class Proxies:
-    """Networks whose X-Forwarded-For is believed, as `server.trusted_proxies` lists them."""
+class Networks:
+    """The networks that a setting lists: that of proxies whose X-Forwarded-For is believed, unless told."""
 
-    def __init__(self, listed: str = LOOPBACK) -> None:
+    def __init__(self, listed: str = LOOPBACK, *, setting: str = "server.trusted_proxies") -> None:
+        self._setting = setting
         self._listed = ""
         self._has: Callable[[str], bool] = partial(_within, ())
         self.follow(listed)
 
     def follow(self, listed: str) -> None:
-        """Believe these from now on. What is no network is logged and left out."""
+        """Have these from now on. What is no network is logged and left out."""
         if listed != self._listed:
             self._listed = listed
-            self._has = lru_cache(REMEMBERED)(partial(_within, tuple(_networks(listed))))
+            self._has = lru_cache(REMEMBERED)(partial(_within, tuple(_networks(listed, self._setting))))
 
     def has(self, address: str) -> bool:
-        """Whether it is the address of a proxy that is believed.
+        """Whether the address lies in one of them.
 
-        >>> Proxies("10.0.0.0/8").has("10.1.2.3"), Proxies("10.0.0.0/8").has("192.0.2.7")
+        >>> Networks("10.0.0.0/8").has("10.1.2.3"), Networks("10.0.0.0/8").has("192.0.2.7")
         (True, False)
         """
         return self._has(address)
 
 
-def address_of(request: web.Request, proxies: Proxies | None = None) -> str:
+def address_of(request: web.Request, proxies: Networks | None = None) -> str:
     """The caller's address: who is connected, or where that is a proxy that is believed, for whom it says it asks.
 
     X-Forwarded-For grows at its end, so it is read from there; what stands before the first address that is no proxy
@@ -67,12 +68,12 @@ def address_of(request: web.Request, proxies: Proxies | None = None) -> str:
     return address[:MOST_CHARS]
 
 
-def _networks(listed: str) -> Iterator[Network]:
+def _networks(listed: str, setting: str) -> Iterator[Network]:
     for text in filter(None, (one.strip() for one in listed.split(","))):
         try:
             yield ipaddress.ip_network(text, strict=False)
         except ValueError:
-            log.warning("no network, so not believed", setting="server.trusted_proxies", got=text)
+            log.warning("no network, so left out", setting=setting, got=text)
 
 
 def _within(networks: tuple[Network, ...], address: str) -> bool:
@@ -114,4 +115,4 @@ def from_elsewhere(request: web.Request, master_url: str) -> bool:
     return urlsplit(origin).netloc not in (request.host, urlsplit(master_url).netloc)
 
 
-_FROM_HERE = Proxies()
+_FROM_HERE = Networks()

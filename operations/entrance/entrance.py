@@ -16,7 +16,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from domain.server_settings import ServerSettings
 from domain.units import Seconds
-from operations.access.addresses import ADDRESS, ASKED_FROM, Proxies, address_of, network_of
+from operations.access.addresses import ADDRESS, ASKED_FROM, Networks, address_of, network_of
 from operations.entrance.buckets import Buckets
 
 MOST_FORM_BYTES = 1024 * 1024  # of pages' forms, whole in memory; the other areas have limits of their own
@@ -40,7 +40,7 @@ class Entrance:
     ) -> None:
         self._buckets = buckets
         self._settings = settings
-        self._proxies = Proxies()
+        self._proxies = Networks()
         self._skip = len(prefix) + 1
         self._failed = failed
 

@@ -11,7 +11,7 @@ from domain.clock import Clock
 from domain.errors import TooManyHostsError
 from domain.server_settings import ServerSettings
 from domain.units import DAY_S, VolunteerId
-from operations.access.addresses import ASKED_FROM, Proxies, network_of
+from operations.access.addresses import ASKED_FROM, Networks, network_of
 
 log = structlog.get_logger()
 
@@ -29,7 +29,7 @@ class Newcomers:
         self._arrivals = arrivals
         self._settings = settings
         self._clock = clock
-        self._proxies = Proxies()
+        self._proxies = Networks()
 
     async def admit(self, volunteer_id: VolunteerId) -> None:
         """Count a new host. Raises TooManyHostsError, and counts nothing, where there were too many today."""

@@ -14,7 +14,7 @@ from operations.duty import Duty
 from operations.metrics import sources
 from operations.metrics.board import Board
 from operations.metrics.cluster import Cluster
-from operations.metrics.pages import StatusPages, worker_troubles
+from operations.metrics.pages import Readers, StatusPages, worker_troubles
 from operations.metrics.reporter import Reporter
 from operations.pauses import ClockCheck, NodePauses
 from operations.request_ids import PageCounters
@@ -69,6 +69,7 @@ class WorkerStatus:
             board,
             lambda: worker_troubles(pauses.refuse_work_because(clock.now()), feeder.last, clock.now()),
             clock,
+            refuses=Readers(lambda: catalogue.catalogue().settings.server.metrics_networks).refusal,
         )
 
 

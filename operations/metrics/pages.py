@@ -14,23 +14,26 @@ from aiohttp import web
 from domain.clock import Clock
 from domain.units import Instant, Seconds
 from feeder.refill import Refill
+from operations.access.addresses import Networks, address_of
 from operations.metrics.board import Board
 from operations.metrics.exposition import exposition
 from operations.metrics.readings import FRESH_S
 
-KEPT_S = Seconds(1.0)  # an answer serves for so long: anybody may ask
+KEPT_S = Seconds(1.0)  # an answer serves for so long, whoever asks
 ARRAY_STALE_S = Seconds(30.0)
 
 Troubles = Callable[[], Mapping[str, str]]  # by what is in trouble, a sentence that says how
+Refuses = Callable[[web.Request], str | None]  # why somebody may not read metrics; None: who asks may
 
 
 class StatusPages:
-    """The three pages of one process, about its whole node."""
+    """The three pages of one process, about its whole node. Without `refuses` anybody reads metrics."""
 
-    def __init__(self, board: Board, troubles: Troubles, clock: Clock) -> None:
+    def __init__(self, board: Board, troubles: Troubles, clock: Clock, *, refuses: Refuses | None = None) -> None:
         self._board = board
         self._troubles = troubles
         self._clock = clock
+        self._refuses = refuses
         self._kept: dict[str, tuple[float, bytes, str]] = {}
 
     def routes(self) -> list[web.RouteDef]:
@@ -41,7 +44,10 @@ class StatusPages:
         ]
 
     async def metrics(self, request: web.Request) -> web.Response:
-        """What the node's processes measured, put together; at most a few seconds old."""
+        """What the node's processes measured, put together; at most a few seconds old. 403 for who may not read it."""
+        refusal = self._refuses(request) if self._refuses is not None else None
+        if refusal is not None:
+            return web.Response(status=403, text=f"{refusal}\n")
         body, content_type = self._text(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
@@ -62,6 +68,22 @@ class StatusPages:
             kept = (asked_s, *exposition(self._board.all(), self._clock.now(), wanted))
             self._kept[accept] = kept
         return kept[1], kept[2]
+
+
+class Readers:
+    """Who may read metrics on a port that is open to everybody: the networks that `listed()` has at the moment."""
+
+    def __init__(self, listed: Callable[[], str]) -> None:
+        self._listed = listed
+        self._networks = Networks(setting="server.metrics_networks")
+
+    def refusal(self, request: web.Request) -> str | None:
+        """None, or why whoever asks may not."""
+        listed, address = self._listed(), address_of(request)
+        self._networks.follow(listed)
+        if self._networks.has(address):
+            return None
+        return f"metrics are for {listed or 'nobody'} here (server.metrics_networks), and this is {address}"
 
 
 def worker_troubles(refuses: str | None, last_refill: Refill | None, now: Instant) -> dict[str, str]:

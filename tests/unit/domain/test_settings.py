@@ -24,7 +24,7 @@ KEYS = sorted(DEFAULTS)
 # Names whose unit needs no ending: counts of a thing, percentiles, factors, texts and switches.
 WITHOUT_UNIT = re.compile(
     r"(p_[a-z]+|.*_(factor|z|length|infinite|rows|samples|jobs|new_hosts|rotate|per_request|per_cpu|per_gpu|quota|quota_start)"
-    r"|slots|connections|trusted_proxies|[a-z]+_burst|name|url|down|account_creation|rule|policy|let_rule|afap"
+    r"|slots|connections|trusted_proxies|metrics_networks|[a-z]+_burst|name|url|down|account_creation|rule|policy|let_rule|afap"
     r"|.*_(weight|weights|slots|xfactor|streams)|fairshare|targets|components|queues|size_favours|equal_among|displace)"
 )
 WITH_UNIT = re.compile(r".*_(s|bytes|flop|flop_per_s|fraction)")
@@ -42,6 +42,7 @@ TEXTS: dict[str, st.SearchStrategy[object]] = {
     "ordering.components": st.sampled_from(["", "XFACTORWEIGHT=-1.5 XFACTORCAP=50", "expedite.FSWEIGHT=10"]),
     "ordering.queues": st.sampled_from(["", "express=0/1/3", "a=0/1/3 b-2=1/0.5/1e3"]),
     "server.trusted_proxies": st.sampled_from(["", "10.0.0.1", "127.0.0.0/8, ::1", "2001:db8::/32,192.0.2.0/24"]),
+    "server.metrics_networks": st.sampled_from(["", "10.0.0.1", "127.0.0.0/8, ::1", "2001:db8::/32,192.0.2.0/24"]),
 }
 
 

@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from operations.access.addresses import ASKED_FROM, Proxies, address_of
+from operations.access.addresses import ASKED_FROM, Networks, address_of
 from operations.entrance.buckets import Buckets
 from operations.entrance.entrance import Entrance
 from tests.unit.operations.access.world import ForwardClock
@@ -100,7 +100,7 @@ def test_the_last_address_that_is_no_proxy_is_the_callers(listed: str, forwarded
     request: Any = make_mocked_request("GET", "/", headers=headers)
     request = request.clone(remote="127.0.0.1")
 
-    assert address_of(request, Proxies(listed)) == address
+    assert address_of(request, Networks(listed)) == address
 
 
 @pytest.mark.parametrize("listed", ["proxy", "127.0.0.1;::1", "300.1.1.1", "10.0.0.0/33", "127.0.0.1,"])

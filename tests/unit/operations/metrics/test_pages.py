@@ -17,7 +17,7 @@ from feeder.refill import Refill
 from operations.metrics.board import OwnBoard
 from operations.metrics.catalogue import JOBS_SENT, PROCESS_UP, RESTARTS
 from operations.metrics.node import MetricsPortError, NodeStatus, of_children, run_folder, telling
-from operations.metrics.pages import ARRAY_STALE_S, StatusPages, worker_troubles
+from operations.metrics.pages import ARRAY_STALE_S, Readers, Refuses, StatusPages, worker_troubles
 from operations.metrics.readings import reading
 from operations.supervisor import Child
 from tests.builders import NOW
@@ -27,10 +27,10 @@ from tests.unit.operations.clocks import StillClock
 REFILL = Refill(NOW, Seconds(0.1), batches=1, offered=1, placed=1, dropped=0, rotated_out=0, slots=1)
 
 
-def pages(troubles: Mapping[str, str] | None = None) -> StatusPages:
+def pages(troubles: Mapping[str, str] | None = None, *, refuses: Refuses | None = None) -> StatusPages:
     board = OwnBoard()
     board.put(reading("worker 0", NOW, [JOBS_SENT.of(value=3)], {}))
-    return StatusPages(board, lambda: troubles or {}, StillClock())
+    return StatusPages(board, lambda: troubles or {}, StillClock(), refuses=refuses)
 
 
 async def test_metrics_are_text() -> None:
@@ -38,6 +38,37 @@ async def test_metrics_are_text() -> None:
 
     assert (reply.status, reply.content_type) == (200, "text/plain")
     assert "muster_jobs_sent_total 3.0" in str(reply.text).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("listed", "connected", "forwarded", "status"),
+    [
+        ("127.0.0.0/8, ::1", "127.0.0.1", "", 200),
+        ("127.0.0.0/8, ::1", "::1", "", 200),
+        ("127.0.0.0/8, ::1", "192.0.2.7", "", 403),
+        ("127.0.0.0/8, ::1", "192.0.2.7", "127.0.0.1", 403),  # whoever is no proxy may write what it likes
+        ("127.0.0.0/8, ::1", "127.0.0.1", "192.0.2.7", 403),
+        ("127.0.0.0/8, ::1", "127.0.0.1", "127.0.0.1, 192.0.2.7", 403),
+        ("192.0.2.0/24", "192.0.2.7", "", 200),
+        ("", "127.0.0.1", "", 403),
+    ],
+)
+async def test_metrics_of_a_worker_are_for_the_networks_that_are_listed(
+    listed: str, connected: str, forwarded: str, status: int
+) -> None:
+    asked = make_mocked_request("GET", "/metrics", headers={"X-Forwarded-For": forwarded} if forwarded else {})
+
+    reply = await pages(refuses=Readers(lambda: listed).refusal).metrics(asked.clone(remote=connected))
+
+    assert (reply.status, "muster_jobs_sent_total" in str(reply.text)) == (status, status == 200)
+
+
+async def test_who_may_not_read_metrics_is_told_why_and_what_would_help() -> None:
+    asked = make_mocked_request("GET", "/metrics").clone(remote="192.0.2.7")
+
+    reply = await pages(refuses=Readers(lambda: "10.0.0.0/8").refusal).metrics(asked)
+
+    assert reply.text == "metrics are for 10.0.0.0/8 here (server.metrics_networks), and this is 192.0.2.7\n"
 
 
 async def test_a_process_that_answers_is_healthy_whatever_it_lacks() -> None:
