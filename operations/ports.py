@@ -7,12 +7,14 @@ from typing import Protocol
 
 from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType, Volunteer
 from domain.batches import Account, Batch, Submitter
+from domain.belongings import ResultPlace
 from domain.catalogue import Catalogue
 from domain.dispatch import Upload
 from domain.history import FinishedMonth, OutputPage
+from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.hosts import Host, HostAppVersion
 from domain.insight import Caller, HostSample, JobSize, Newcomers, SentTerms, WaitingBatch, WorkAhead
-from domain.jobs import JobClass
+from domain.jobs import InstanceState, JobClass
 from domain.ordered_work import Permission
 from domain.units import (
     AccountId,
@@ -34,6 +36,7 @@ __all__ = [
     "Applications",
     "Credentials",
     "History",
+    "HostLists",
     "Insight",
     "InstanceRow",
     "JobRow",
@@ -218,6 +221,31 @@ class Views(Protocol):
     async def submitter_name(self, submitter_id: SubmitterId) -> str: ...
 
     async def app_name(self, app_id: AppId) -> str: ...
+
+
+class HostLists(Protocol):
+    """Hosts that are looked for, and what one was sent. Each reads its page, or so many rows to find it among."""
+
+    async def hosts(
+        self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = ...
+    ) -> HostList: ...
+
+    async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
+        """These hosts, those of them that there are."""
+        ...
+
+    async def instances(
+        self,
+        host_id: HostId,
+        volunteer_id: VolunteerId,
+        *,
+        state: InstanceState | None,
+        after: ResultPlace | None,
+        limit: int,
+        looked_at: int = ...,
+    ) -> HostInstances:
+        """What a host of the volunteer was sent, those of the history left out, the last one sent first."""
+        ...
 
 
 class Insight(Protocol):

@@ -15,6 +15,7 @@ from store.forecasting import PostgresForecasting
 from store.forecasts import PostgresForecasts
 from store.hav_tables import PostgresHavTables
 from store.history import PostgresHistory
+from store.host_lists import PostgresHostLists
 from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
 from store.listings import PostgresListings
@@ -71,6 +72,7 @@ class PostgresStore:
         self.ordering_rules = PostgresOrderingRules(database)
         self.reserving = PostgresReserving(database)
         self.listings = PostgresListings(database)
+        self.host_lists = PostgresHostLists(database)
         self.belongings = PostgresBelongings(database)
         self.process_reports = PostgresProcessReports(database)
         self.simulations = PostgresSimulations(database)

@@ -326,6 +326,9 @@ CREATE INDEX instance_on_host ON instance (host_id) WHERE state = 'in_progress';
 CREATE INDEX instance_by_timeout ON instance (timeout_at, instance_id)
 WHERE state = 'in_progress' AND timeout_at IS NOT NULL;
 CREATE INDEX instance_by_due ON instance (due_at) WHERE due_at IS NOT NULL;
+-- What went wrong lately.
+CREATE INDEX instance_failed ON instance (coalesce(reported_at, timeout_at), instance_id)
+WHERE state IN ('failed', 'invalid', 'timed_out');
 -- One instance of a job per volunteer, and so per host, which is one volunteer's for ever; unsent instances have neither.
 -- It also finds all instances of a job.
 CREATE UNIQUE INDEX instance_job_volunteer ON instance (job_id, volunteer_id);
@@ -481,6 +484,7 @@ CREATE TABLE host_percentile (
 -- What each run found; `parts` is a JSON array with an object per (app, processor type).
 CREATE TABLE host_statistics_run (
     generation  int PRIMARY KEY,
+CREATE INDEX host_percentile_slow ON host_percentile (x, host_id, app_version_id) WHERE x < 0.1;  -- the slowest tenth
     is_full     boolean NOT NULL,
     started_at  double precision NOT NULL,
     seconds     double precision NOT NULL,

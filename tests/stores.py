@@ -15,7 +15,7 @@ from operations.access.ports import AccessStore
 from operations.console.ports import Listings, ProcessReports
 from operations.entrance.newcomers import Arrivals
 from operations.ordering.ports import OrderingRules
-from operations.ports import Applications, History, Insight, People, SettingStore, Views, Volunteers
+from operations.ports import Applications, History, HostLists, Insight, People, SettingStore, Views, Volunteers
 from operations.relaxing import GateNotes
 from operations.simulations.ports import Simulations
 from operations.site.ports import Belongings
@@ -103,6 +103,8 @@ class Store(Protocol):
 
     @property
     def listings(self) -> Listings: ...
+    @property
+    def host_lists(self) -> HostLists: ...
     @property
     def belongings(self) -> Belongings: ...
     @property

@@ -9,6 +9,7 @@ from store.memory.belongings import MemoryBelongings
 from store.memory.forecasting import MemoryForecasting
 from store.memory.forecasts import MemoryForecasts
 from store.memory.history import MemoryHistory
+from store.memory.host_lists import MemoryHostLists
 from store.memory.insight import MemoryInsight
 from store.memory.ledger import MemoryLedger
 from store.memory.listings import MemoryListings
@@ -64,6 +65,7 @@ class MemoryStore:
         self.ordering_rules = MemoryOrderingRules(work, book)
         self.reserving = MemoryReserving(registry, work, book)
         self.listings = MemoryListings(registry, work)
+        self.host_lists = MemoryHostLists(registry, work, self.generations)
         self.belongings = MemoryBelongings(work)
         self.process_reports = MemoryProcessReports()
         self.simulations = MemorySimulations()

@@ -146,13 +146,18 @@ class MemoryGenerations:
         return self._runs[::-1][:limit]
 
     async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
+        return sorted(self.latest(host_id), key=lambda one: one.app_version_id)
+
+    def latest(self, of_host: HostId | None = None) -> list[StoredPercentile]:
+        """What the last full run wrote, of one host or of all."""
         latest = next((one for one in reversed(self._generations) if one.full), None)
         found: list[StoredPercentile] = []
         for table in latest.percentiles if latest is not None else []:
             assert table.dtype.names == tuple(name for name, _ in PERCENTILE_FIELDS)
-            for _, version_id, p, x, y in table[table["host_id"] == host_id].tolist():
+            chosen = table if of_host is None else table[table["host_id"] == of_host]
+            for host_id, version_id, p, x, y in chosen.tolist():
                 found.append(StoredPercentile(host_id, AppVersionId(version_id), p, _known(x), _known(y)))
-        return sorted(found, key=lambda one: one.app_version_id)
+        return found
 
 
 def _known(number: float) -> float | None:

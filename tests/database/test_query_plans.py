@@ -47,6 +47,7 @@ LARGE = {
     "submission_key",
 }
 
+SLOW_IN_GENERATION_1 = "host_percentile_1_x_host_id_app_version_id_idx"
 BY_KEY = {  # query -> the indexes it must use
     # who asks the API and the console
     "session_of_person": {"web_session_pkey", "person_pkey"},
@@ -176,6 +177,13 @@ BY_KEY = {  # query -> the indexes it must use
     "totals_of_volunteer": {"host_by_volunteer", "instance_on_host", "host_app_version_pkey"},
     "hosts_newest": {"host_pkey"},
     "hosts_of_email": {"volunteer_email_key", "host_by_volunteer"},
+    "hosts_looked_at": {"host_pkey"},
+    "silent_hosts": {"host_pkey"},
+    "slow_hosts": {SLOW_IN_GENERATION_1, "host_app_version_pkey"},
+    "failing_hosts": {"instance_failed"},
+    "listed_hosts": {"host_pkey", "instance_on_host", "host_app_version_pkey"},
+    "results_looked_at": {"instance_of_volunteer"},
+    "instances_of_host": {"instance_on_host", "instance_of_volunteer", "batch_pkey"},
     # forecasts of completion: what is sampled is no key's
     "forecast_batch": {"batch_pkey", "job_class_by_batch"},
     "forecast_few_havs": {"host_app_version_by_version"},
@@ -447,6 +455,8 @@ async def _all_plans() -> Plans:
             connection = await asyncpg.connect(dsn)
             await connection.execute(load("add_finished_month"), month_of(NOW), *month_bounds(month_of(NOW)))
             await connection.close()
+            for step in ("add_percentile_table", "attach_percentile_table"):
+                await connection.execute(load(step), 1)
             session = SESSION | {"plan_cache_mode": "force_generic_plan"}
             connection = await asyncpg.connect(dsn, server_settings=session)
             for name in sorted(set(names()) - NO_PLAN):

@@ -1,0 +1,200 @@
+"""Hosts that are looked for: the slow, the failing, the silent; and all that a host was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from domain.belongings import ResultPlace
+from domain.havs import HavEventKind
+from domain.host_lists import HostChoice, HostInstance, HostKind, HostList, HostPlace, ListedHost, RecentFailures
+from domain.jobs import InstanceState
+from domain.settlement import InstanceStep
+from domain.units import BatchId, HostId, Instant, Seconds, later
+from tests.builders import NOW
+from tests.conformance.test_host_statistics import one_sample_is_enough, ranked, some_hosts
+from tests.stores import Store
+from tests.worlds import (
+    DAY_S,
+    RegisteredHost,
+    a_hav_event,
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+)
+
+S = InstanceState
+SLOW = HostChoice(HostKind.SLOW)
+FAILING = HostChoice(HostKind.FAILING, since=NOW)
+
+
+async def pages(store: Store, choice: HostChoice, *, limit: int = 1, looked_at: int = 100) -> list[HostList]:
+    """Every page of a list."""
+    found = [await store.host_lists.hosts(choice, after=None, limit=limit, looked_at=looked_at)]
+    while found[-1].after is not None:
+        found.append(await store.host_lists.hosts(choice, after=found[-1].after, limit=limit, looked_at=looked_at))
+    return found
+
+
+def ids(lists: Sequence[HostList]) -> list[list[HostId]]:
+    return [[one.host.host_id for one in page.hosts] for page in lists]
+
+
+async def a_failure(store: Store, host: RegisteredHost, batch_id: BatchId, state: InstanceState, at: float) -> None:
+    """An instance of the host that went wrong so many seconds after NOW."""
+    sent = await a_sent_instance(store, batch_id, host, due_at=later(NOW, at), timeout_at=later(NOW, at))
+    if state is S.TIMED_OUT:
+        await store.overdue.time_out([InstanceStep(sent.instance_id, S.IN_PROGRESS, state)], now=later(NOW, at))
+        return
+    event = a_hav_event(sent, HavEventKind.ERROR)
+    await report(store, host, a_report(sent, to_state=state, reported_at=later(NOW, at), hav_event=event))
+
+
+async def test_all_hosts_are_listed_newest_first_and_by_their_volunteer(store: Store) -> None:
+    hosts = [(await a_registered_host(store)).host for _ in range(3)]
+    [record, *_] = [
+        one for one in await store.volunteers.volunteers() if one.volunteer.volunteer_id == hosts[1].volunteer_id
+    ]
+
+    assert ids(await pages(store, HostChoice(), limit=2)) == [[hosts[2].host_id, hosts[1].host_id], [hosts[0].host_id]]
+    own = [host.host_id for host in hosts[::-1] if host.volunteer_id == hosts[1].volunteer_id]
+    assert ids(await pages(store, HostChoice(email=record.email.upper()), limit=9)) == [own]
+    assert ids(await pages(store, HostChoice(email="nobody@example.org"))) == [[]]
+
+
+async def test_a_listed_host_comes_with_what_it_has_and_what_it_did(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=4)
+    await a_failure(store, host, batch.batch_id, S.FAILED, 10.0)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent, hav_event=a_hav_event(sent)))
+    await a_sent_instance(store, batch.batch_id, host)
+
+    [page] = await pages(store, HostChoice())
+
+    stored, _ = await store.views.host(host.host_id)
+    assert page == HostList([ListedHost(stored, in_progress=1, n_valid=1, n_error=1, n_timeout=0)])
+    assert await store.host_lists.listed([HostId(99), host.host_id]) == {host.host_id: page.hosts[0]}
+
+
+async def test_slow_hosts_are_the_slowest_tenth_of_the_last_full_ranking(store: Store) -> None:
+    await one_sample_is_enough(store)
+    assert ids(await pages(store, SLOW)) == [[]]
+    hosts = await some_hosts(store, 30, await a_registered_version(store))
+    await ranked(store)
+
+    found = await pages(store, SLOW)
+
+    assert ids(found) == [[hosts[29].host_id], [hosts[28].host_id], [hosts[27].host_id]]
+    slowest = found[0].hosts[0].slow
+    assert slowest is not None
+    assert slowest.x == pytest.approx(0.5 / 30)
+    assert slowest.relative == pytest.approx(2.718281828**2.9)
+    await ranked(store, later(NOW, 1.0), full=False)
+    assert ids(await pages(store, SLOW, limit=9)) == [[hosts[29].host_id, hosts[28].host_id, hosts[27].host_id]]
+
+
+async def test_failing_hosts_are_those_with_most_failures_since(store: Store) -> None:
+    one, two, three = [await a_registered_host(store) for _ in range(3)]
+    batch = await a_submitted_batch(store, jobs=9)
+    for host, state, at in (
+        (one, S.FAILED, 100.0),
+        (two, S.FAILED, 200.0),
+        (two, S.TIMED_OUT, 300.0),
+        (three, S.FAILED, 400.0),
+    ):
+        await a_failure(store, host, batch.batch_id, state, at)
+    await a_sent_instance(store, batch.batch_id, one)
+
+    found = await pages(store, FAILING)
+
+    assert ids(found) == [[two.host_id], [three.host_id], [one.host_id]]
+    assert found[0].hosts[0].failures == RecentFailures(1, 0, 1, later(NOW, 300.0))
+    assert [page.since for page in found] == [None, None, None]
+    late = HostChoice(HostKind.FAILING, since=later(NOW, 300.0))
+    assert ids(await pages(store, late, limit=9)) == [[three.host_id, two.host_id]]
+    [few] = await pages(store, FAILING, limit=9, looked_at=2)
+    assert (ids([few]), few.since) == ([[three.host_id, two.host_id]], later(NOW, 300.0))
+
+
+async def test_silent_hosts_have_not_called_since_and_are_looked_for_among_so_many(store: Store) -> None:
+    called = (0.0, 100.0, 100.0, 0.0, 100.0)
+    hosts = [(await a_registered_host(store, last_rpc_at=later(NOW, at))).host_id for at in called]
+    choice = HostChoice(HostKind.SILENT, since=later(NOW, 50.0))
+
+    assert ids(await pages(store, choice)) == [[hosts[3]], [hosts[0]]]
+    assert ids(await pages(store, choice, limit=9, looked_at=2)) == [[hosts[3]], [], [hosts[0]]]
+    assert ids(await pages(store, choice, limit=9, looked_at=5)) == [[hosts[3], hosts[0]]]
+    before_all = await store.host_lists.hosts(choice, after=HostPlace(hosts[0]), limit=9)
+    assert before_all == HostList([])
+
+
+async def sent_to(
+    store: Store, host: RegisteredHost, state: InstanceState | None = None, *, limit: int = 9, looked_at: int = 100
+) -> list[list[HostInstance]]:
+    """Every page of what the host was sent."""
+    found: list[list[HostInstance]] = []
+    after: ResultPlace | None = None
+    while not found or after is not None:
+        page = await store.host_lists.instances(
+            host.host_id, host.volunteer_id, state=state, after=after, limit=limit, looked_at=looked_at
+        )
+        found.append(list(page.instances))
+        after = page.after
+    return found
+
+
+def numbers(found: Sequence[Sequence[HostInstance]]) -> list[list[int]]:
+    return [[one.instance_id for one in page] for page in found]
+
+
+async def test_everything_a_host_was_sent_is_listed_the_last_one_first(store: Store) -> None:
+    mine = await a_registered_host(store, account_key="one")
+    sibling = await a_registered_host(store, account_key="one", volunteer_id=mine.volunteer_id)
+    batch = await a_submitted_batch(store, jobs=6)
+    sent = [
+        await a_sent_instance(
+            store, batch.batch_id, (mine, sibling)[number in (1, 2)], sent_at=Instant(NOW + number), tight=number == 4
+        )
+        for number in range(6)
+    ]
+    for one, changes in (
+        (sent[0], {"to_state": S.FAILED, "reason": "exit status 1"}),
+        (sent[1], {}),
+        (sent[2], {}),
+        (sent[4], {"reported_at": later(NOW, DAY_S + 100.0)}),
+    ):
+        await report(store, mine if one.host_id == mine.host_id else sibling, a_report(one, **changes))
+    n = [one.instance_id for one in sent]
+
+    [everything] = await sent_to(store, mine)
+
+    assert numbers([everything]) == [[n[5], n[4], n[3], n[0]]]
+    assert everything[3] == HostInstance(
+        n[0],
+        sent[0].job_id,
+        batch.batch_id,
+        "pi",
+        S.FAILED,
+        NOW,
+        later(NOW, DAY_S),
+        later(NOW, 3600.0),
+        Seconds(3600.0),
+        Seconds(3000.0),
+        False,
+        "exit status 1",
+    )
+    assert [one.is_late for one in everything] == [False, True, False, False]
+    assert [one.turnaround_s for one in everything] == [None, DAY_S + 96.0, None, 3600.0]
+    assert numbers(await sent_to(store, mine, limit=1)) == [[n[5]], [n[4]], [n[3]], [n[0]]]
+    assert numbers(await sent_to(store, mine, S.IN_PROGRESS)) == [[n[5], n[3]]]
+    assert numbers(await sent_to(store, mine, S.REPORTED)) == [[n[4]]]
+    # Results of all the volunteer's hosts are looked at, so many for a page: it may be empty and not the last.
+    assert numbers(await sent_to(store, mine, S.FAILED, looked_at=2)) == [[], [n[0]]]
+    assert numbers(await sent_to(store, mine, looked_at=1)) == [[n[5], n[4]], [n[3]], [], [n[0]]]
+    stranger = await a_registered_host(store)
+    assert await sent_to(store, stranger) == [[]]
