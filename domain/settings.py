@@ -111,9 +111,10 @@ class LifecycleSettings:
         0.0, "a last job is copied when it takes so many times a good host's time (decision 34)", low=0
     )
     tail_late_factor: float = knob(  # the sweeps: docs/decisions/0036, 0047
-        0.7,
-        "it is copied again when all its instances are out for so many times what they usually take (decision 47)",
-        low=0,
+        0.7, "it is copied again when all it has are out for so many times what they take (decision 47)", low=0
+    )
+    throughput_late_factor: float = knob(
+        2.0, "the same for the first copy of a throughput batch's last job; 0 = no copies (decision 48)", low=0
     )
     afap_tail_fraction: float = knob(
         0.3, "last share of an AFAP batch whose jobs may be copied (decision 36)", low=0, high=1

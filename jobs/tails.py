@@ -130,6 +130,7 @@ class TailCopier:
                 good_host_s=measured_s or Seconds(RETRY_FRACTION * job.job_class.delay_bound_s),
                 now=now,
                 settings=catalogue.settings.lifecycle,
+                qos=batch.qos,
             )
             if copy is not None:
                 found.append((job_rest_s(job, median_turnaround_s=batch.median_turnaround_s, now=now), copy))

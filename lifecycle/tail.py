@@ -31,14 +31,14 @@ def is_tail(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) 
     """Whether no more of a batch is open than its tail: max(tail_fraction * jobs, tail_jobs).
 
     That of an AFAP batch begins earlier, at `afap_tail_fraction`, or when all but a few of its instances are sent: then
-    no copy is in the way of a job's first. A throughput batch has none: nobody waits for it.
+    no copy is in the way of a job's first.
     """
     counts = batch.counts
     if batch.qos is QoS.AFAP and counts.jobs_open > 0 and is_sent(counts, lifecycle):
         return True
     fraction = tail_fraction(feeder, lifecycle) if batch.qos is QoS.AFAP else feeder.tail_fraction
     size = max(math.ceil(fraction * counts.jobs_total), feeder.tail_jobs)
-    return batch.qos is not QoS.THROUGHPUT and 0 < counts.jobs_open <= size
+    return 0 < counts.jobs_open <= size
 
 
 def tail_fraction(feeder: FeederSettings, lifecycle: LifecycleSettings) -> float:
@@ -169,19 +169,23 @@ def tail_copy(
     good_host_s: Seconds,
     now: Instant,
     settings: LifecycleSettings,
+    qos: QoS = QoS.AFAP,
 ) -> ExtraCopy | None:
     """One copy of a job in the tail of its batch, with its reason; None when none is worth it.
 
     `good_host_s` is what a host with P >= p_tight takes for a job of the app, validation included (T_retry), and
     `median_turnaround_s` the batch's. Never beyond its most instances; a second copy, and so on, only when all that is
     under way is out for `tail_late_factor` times what it usually takes. It stands like the retry it may save: a host
-    must reach p_retry to get it.
+    must reach p_retry to get it. Nobody waits for a throughput batch: a job of one gets its first copy only when it is
+    out for `throughput_late_factor` times what it usually takes, since it is lost by then more often than not.
     """
     look = _open(job)
     if not look.has_room:
         return None
     if job.tail_copies > 0:
-        return _copy_of_copies(job, look, median_turnaround_s, now, settings.tail_late_factor)
+        return _late_copy(job, look, median_turnaround_s, now, settings.tail_late_factor)
+    if qos is QoS.THROUGHPUT:
+        return _late_copy(job, look, median_turnaround_s, now, settings.throughput_late_factor)
     silent = next((one for one in look.under_way if is_suspect(one, now)), None)
     if silent is not None:
         hours = (now - silent.last_rpc_at) / 3600.0
@@ -196,10 +200,10 @@ def tail_copy(
     )
 
 
-def _copy_of_copies(
+def _late_copy(
     job: TailJob, look: _Open, median_turnaround_s: Seconds | None, now: Instant, late_factor: float
 ) -> ExtraCopy | None:
-    """One more when even the instance that is least late is late; none at a factor of 0."""
+    """One when even the instance that is least late is late; none at a factor of 0."""
     out = min((now - one.sent_at) / usual_s(one, median_turnaround_s) for one in look.under_way)
     if late_factor <= 0.0 or out < late_factor:
         return None

@@ -151,6 +151,11 @@ EFFECTS = {
         "fewer jobs have a third instance",
         "copies that are lost are found sooner, more is computed twice; 0: one copy at most",
     ),
+    "lifecycle.throughput_late_factor": Effect(
+        "times the usual time",
+        "last jobs of throughput batches that are lost are found later",
+        "they are found sooner, more is computed twice; 0: only by their time-out",
+    ),
     "lifecycle.afap_tail_fraction": Effect(
         "share of a batch's jobs",
         "copies of AFAP batches are made sooner, of more jobs than will be late",

@@ -41,9 +41,9 @@ def a_copier(store: Store, now: Instant = LATER, **settings: object) -> TailCopi
     return TailCopier(store.tails, lambda: Catalogue(settings=Settings.from_mapping(values)), HandClock(now))
 
 
-async def a_tail(store: Store, jobs: int = 20, quorum: int = 1) -> Batch:
+async def a_tail(store: Store, jobs: int = 20, quorum: int = 1, qos: QoS = QoS.AFAP) -> Batch:
     """A batch of which every instance is with a host that is ten days late."""
-    batch = await a_submitted_batch(store, jobs=jobs, quorum=quorum, qos=QoS.AFAP)
+    batch = await a_submitted_batch(store, jobs=jobs, quorum=quorum, qos=qos)
     for _ in range(quorum):
         host = await a_registered_host(store)
         for candidate in {one.ready.job_id: one for one in await waiting_of(store, batch.batch_id)}.values():
@@ -110,6 +110,16 @@ async def test_a_job_is_copied_again_only_once_its_copy_is_late_too(store: Store
     once = a_copier(store, lifecycle__tail_overhead_fraction=10.0, lifecycle__tail_late_factor=0.0)
     assert (await once.run_once()).copies == 0
     assert [(await copier.run_once()).copies for _ in range(2)] == [3, 0]
+
+
+async def test_last_jobs_of_a_throughput_batch_are_copied_once_they_are_late(store: Store) -> None:
+    batch = await a_tail(store, jobs=20, qos=QoS.THROUGHPUT)
+
+    assert await a_copier(store, later(NOW, 60.0)).run_once() == TailReport(batches=1)
+    never = a_copier(store, lifecycle__throughput_late_factor=0.0)
+    assert await never.run_once() == TailReport(batches=1)
+    assert await a_copier(store).run_once() == TailReport(batches=1, copies=2, capped=1)
+    assert len(await copies_of(store, batch)) == 2
 
 
 async def test_first_copies_leave_some_for_jobs_whose_copy_is_late_too(store: Store) -> None:
@@ -189,10 +199,8 @@ async def test_a_cap_of_nothing_copies_nothing(store: Store) -> None:
     assert await a_copier(store, lifecycle__tail_overhead_fraction=0).run_once() == TailReport()
 
 
-async def test_jobs_that_are_soon_back_and_batches_nobody_waits_for_are_left_alone(store: Store) -> None:
+async def test_jobs_that_are_soon_back_are_left_alone(store: Store) -> None:
     await a_tail(store, jobs=3)
-    other = await a_submitted_batch(store, jobs=2, qos=QoS.THROUGHPUT)
-    await a_sent_instance(store, other.batch_id, await a_registered_host(store))
 
     assert (await a_copier(store, now=later(NOW, 60.0)).run_once()).copies == 0
     assert (await a_copier(store, lifecycle__tail_overhead_fraction=1.0).run_once()).copies == 3

@@ -95,6 +95,19 @@ def test_a_copied_job_is_never_copied_again_at_a_factor_of_zero_nor_beyond_its_l
     assert late(9.0, 9.0, max_instances=2) is None
 
 
+def test_a_throughput_batchs_last_job_is_copied_only_when_it_is_late_by_its_own_factor() -> None:
+    def patient(hours: float, **settings: float) -> ExtraCopy | None:
+        job, lifecycle = a_job(an_instance(sent_s=hours * HOUR_S)), LifecycleSettings(tail_late_factor=0.5, **settings)
+        hour = Seconds(HOUR_S)
+        return tail_copy(
+            job, median_turnaround_s=hour, good_host_s=hour, now=NOW, settings=lifecycle, qos=QoS.THROUGHPUT
+        )
+
+    assert [patient(hours) is not None for hours in (0.1, 1.9, 2.0)] == [False, False, True]
+    assert patient(2.0, throughput_late_factor=3.0) is None
+    assert patient(99.0, throughput_late_factor=0.0) is None
+
+
 def test_a_copy_that_waits_is_enough() -> None:
     waiting = an_instance(S.UNSENT)
     job = a_job(an_instance(sent_s=9 * HOUR_S), waiting, tail_copies=1)
@@ -171,10 +184,10 @@ def is_one(done: int, total: int, qos: QoS = QoS.LONG_DEADLINE) -> bool:
     return is_tail(batch, FeederSettings(), LifecycleSettings(afap_tail_fraction=0.3, afap_unsent_fraction=0.05))
 
 
-def test_the_tail_is_the_last_five_percent_or_twenty_jobs_of_a_batch_somebody_waits_for() -> None:
+def test_the_tail_is_the_last_five_percent_or_twenty_jobs_of_a_batch() -> None:
     assert [is_one(949, 1000), is_one(950, 1000), is_one(1000, 1000)] == [False, True, False]
     assert [is_one(79, 100), is_one(80, 100)] == [False, True]
-    assert not is_one(950, 1000, QoS.THROUGHPUT)
+    assert is_one(950, 1000, QoS.THROUGHPUT)
 
 
 def test_the_tail_of_a_batch_as_fast_as_possible_begins_earlier() -> None:
