@@ -1,4 +1,4 @@
-"""What lists of the console show: batches chosen and sorted, instances that wait, what processes say. Values only."""
+"""What lists of the console show: batches chosen and sorted, a batch's instances, what processes say. Values only."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from domain.batches import Batch, BatchState, QoS
+from domain.jobs import InstanceState
 from domain.units import AppId, BatchId, HostId, InstanceId, Instant, JobId, SubmitterId
 
 
@@ -50,14 +51,30 @@ class ListedBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingInstance:
-    """An unsent instance. `urgent`: a retry, a sibling is back, or it was handed back."""
+class InstancePlace:
+    """Behind which instance a list goes on, of those with most retries first."""
+
+    retries: int
+    instance_id: InstanceId
+
+
+@dataclass(frozen=True, slots=True)
+class ListedInstance:
+    """An instance and what became of it. `urgent`: it waits, and is a retry, has a sibling that is back, or was handed
+    back."""
 
     instance_id: InstanceId
     job_id: JobId
+    state: InstanceState
     retries: int
     urgent: bool
+    tight: bool
     created_at: Instant
+    host_id: HostId | None
+    sent_at: Instant | None
+    due_at: Instant | None
+    reported_at: Instant | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

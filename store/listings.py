@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import asyncpg
 
 from domain.batches import QoS
 from domain.hosts import Host
+from domain.jobs import InstanceState
 from domain.listings import (
     ActiveTotal,
     BatchChoice,
     BatchPlace,
     BatchSort,
     HeldInstance,
+    InstancePlace,
     ListedBatch,
-    WaitingInstance,
+    ListedInstance,
 )
-from domain.units import BatchId, HostId
+from domain.units import BatchId, HostId, InstanceId
 from store import rows
 from store.pool import Database
 
 LAST_ID = 2**63 - 1
 LAST_HOST_ID = 2**31 - 1
 LEAST_TIER = -(2**31)
+MOST_RETRIES = 2**15
 
 
 class PostgresListings:
@@ -69,11 +72,16 @@ class PostgresListings:
             for row in await self._database.fetch("active_totals")
         ]
 
-    async def waiting(self, batch_id: BatchId, *, limit: int) -> Sequence[WaitingInstance]:
-        return [
-            WaitingInstance(row["instance_id"], row["job_id"], row["retries"], row["urgent"], row["created_at"])
-            for row in await self._database.fetch("waiting_instances", batch_id, limit)
-        ]
+    async def instances(
+        self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
+    ) -> Sequence[ListedInstance]:
+        """Those of the history are looked for last: one that is moved meanwhile is found twice, not never."""
+        place = InstancePlace(MOST_RETRIES, InstanceId(0)) if after is None else after
+        asked = (batch_id, sorted(states), -place.retries, place.instance_id, limit)
+        found = await self._database.fetch("instances_of_batch", *asked)
+        moved = await self._database.fetch("finished_instances_of_batch", *asked)
+        by_id = {row["instance_id"]: _instance(row) for row in (*moved, *found)}
+        return sorted(by_id.values(), key=lambda one: (-one.retries, one.instance_id))[:limit]
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
         return [held_instance(row) for row in await self._database.fetch("held_instances", host_id, limit)]
@@ -98,6 +106,23 @@ def held_instance(row: asyncpg.Record) -> HeldInstance:
         row["due_at"],
         row["est_runtime_s"],
         row["tight"],
+    )
+
+
+def _instance(row: asyncpg.Record) -> ListedInstance:
+    return ListedInstance(
+        row["instance_id"],
+        row["job_id"],
+        InstanceState(row["state"]),
+        row["retries"],
+        row["urgent"],
+        row["tight"],
+        row["created_at"],
+        row["host_id"],
+        row["sent_at"],
+        row["due_at"],
+        row["reported_at"],
+        row["reason"] or "",
     )
 
 

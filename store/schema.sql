@@ -332,6 +332,10 @@ WHERE state IN ('failed', 'invalid', 'timed_out');
 -- One instance of a job per volunteer, and so per host, which is one volunteer's for ever; unsent instances have neither.
 -- It also finds all instances of a job.
 CREATE UNIQUE INDEX instance_job_volunteer ON instance (job_id, volunteer_id);
+-- A batch's instances in one state, retries first. Fresh ones that wait are found by instance_fresh. Retries are never below
+-- 0; saying so keeps this index from plans for everything else.
+CREATE INDEX instance_of_batch ON instance (batch_id, state, (-retries), instance_id)
+WHERE (state <> 'unsent' OR urgent) AND retries >= 0;
 -- What a volunteer has sent back, or has not: those of the busy table.
 CREATE INDEX instance_of_volunteer ON instance (volunteer_id, sent_at, instance_id)
 WHERE state NOT IN ('unsent', 'in_progress', 'cancelled');
@@ -869,6 +873,7 @@ CREATE TABLE finished_instance (
     PRIMARY KEY (instance_id, batch_ended_at)
 ) PARTITION BY RANGE (batch_ended_at);
 CREATE INDEX finished_instance_by_job ON finished_instance (job_id);
+CREATE INDEX finished_instance_of_batch ON finished_instance (batch_id, state, (-retries), instance_id);
 
 -- What there is of each month, and when what there was before was purged.
 CREATE TABLE finished_month (

@@ -10,6 +10,7 @@ from aiohttp import web
 from domain.access import Role
 from domain.batches import BatchState
 from domain.errors import InvalidInputError
+from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.settings import Settings
 from domain.units import BatchId, JobId
@@ -29,8 +30,9 @@ from priority.parameters import queues
 LIVE_S = 3
 FORECASTS = 200
 JOBS = 50
+FIRST_INSTANCES = 10
 LOOK = 2000  # jobs that are looked through for a page of those in one state
-STATES = ("all", "waiting", "open", "valid", "failed", "cancelled")
+STATES = ("all", "open", "valid", "failed", "cancelled")
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
@@ -60,6 +62,7 @@ class BatchPage:
         account = await store.views.account_name(batch.account_id)
         ahead = await store.insight.work_ahead(batch_id)
         classes = await store.views.classes_of_batch(batch_id)
+        first = await store.listings.instances(batch_id, tuple(InstanceState), after=None, limit=FIRST_INSTANCES + 1)
         standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
         last = shown["forecasts"][-1] if shown["forecasts"] else None
         person, counts = person_of(request), batch.counts
@@ -78,6 +81,8 @@ class BatchPage:
             "standing": standing,
             "stands": sentence(standing, self._desk.clock.now()),
             "classes": classes,
+            "instances": first[:FIRST_INSTANCES],
+            "more_instances": len(first) > FIRST_INSTANCES,
             "results": f"{self._api}/batches/{batch_id}/outputs"
             if sees_results(present(request), batch.submitter_id)
             else None,
@@ -113,18 +118,15 @@ class BatchPage:
         return self._desk.show(request, Page("batch_why.html", "What holds it back", "batches", crumbs, values))
 
     async def jobs(self, request: web.Request) -> web.Response:
-        """Its jobs by id, those in one state, or those with an instance that waits."""
+        """Its jobs by id, or those in one state."""
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", "all")
         if state not in STATES:
             raise InvalidInputError("state", "one of " + ", ".join(STATES), state)
         batch = await self._desk.store.views.batch(batch_id)
         after = whole_number(request.query["after"], "after", 1, LARGEST_ID) if "after" in request.query else None
-        values: dict[str, object] = {"batch": batch, "state": state, "states": STATES, "next": None, "looked": 0}
-        if state == "waiting":
-            values["waiting"] = await self._desk.store.listings.waiting(batch_id, limit=JOBS)
-        else:
-            values |= await self._chosen(batch_id, state, JobId(after) if after is not None else None)
+        values: dict[str, object] = {"batch": batch, "state": state, "states": STATES}
+        values |= await self._chosen(batch_id, state, JobId(after) if after is not None else None)
         name = batch.name or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         return self._desk.show(request, Page("jobs.html", "Jobs", "batches", crumbs, values))

@@ -19,6 +19,7 @@ from operations.console.desk import Desk
 from operations.console.entry import EntryPages
 from operations.console.guard import ErrorPages, headers, people
 from operations.console.hosts import HostPages
+from operations.console.instances_page import InstancesPage
 from operations.console.nobody import NobodyPage
 from operations.console.ordering_page import OrderingPages
 from operations.console.overview import OverviewPage
@@ -37,6 +38,7 @@ from store.postgres import PostgresStore
 MOST_FORM_BYTES = 1_000_000
 QUESTIONS: Questions = {
     "batches": ("q", "state", "qos", "app", "sort", "after"),
+    "batch_instances": ("state", "after"),
     "batch_jobs": ("state", "after"),
     "batch_why": ("hosts",),
     "job_why": ("hosts",),
@@ -68,6 +70,7 @@ def build_console(
         BatchForms(desk, batches),  # before the list's pages: batches/new is no number
         BatchListPage(desk),
         BatchPage(desk, f"{prefix}/api/v1"),
+        InstancesPage(desk),
         WorkPages(desk, results, f"{prefix}/api/v1"),
         HostPages(desk),
         PercentilePages(desk),

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from domain.hosts import Host
+from domain.jobs import InstanceState
 from domain.listings import (
     ActiveTotal,
     BatchChoice,
     BatchPlace,
     BatchSort,
     HeldInstance,
+    InstancePlace,
     ListedBatch,
+    ListedInstance,
     ProcessReport,
-    WaitingInstance,
 )
 from domain.units import BatchId, HostId, Instant
 
@@ -36,8 +38,10 @@ class Listings(Protocol):
         """The counters of active batches together, by app and quality of service."""
         ...
 
-    async def waiting(self, batch_id: BatchId, *, limit: int) -> Sequence[WaitingInstance]:
-        """Unsent instances: urgent ones by retries (descending) and id, then the others by shard and id."""
+    async def instances(
+        self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
+    ) -> Sequence[ListedInstance]:
+        """The batch's instances in these states, those of the history too, by retries (descending) and id."""
         ...
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
 from domain.batches import BatchState, QoS
@@ -14,10 +14,11 @@ from domain.listings import (
     BatchPlace,
     BatchSort,
     HeldInstance,
+    InstancePlace,
     ListedBatch,
-    WaitingInstance,
+    ListedInstance,
 )
-from domain.units import BatchId, HostId, Instant, shard_of
+from domain.units import BatchId, HostId, Instant
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance
 from store.memory.work import Work
@@ -62,18 +63,15 @@ class MemoryListings:
                 groups.setdefault((one.app_name, one.new.qos), []).append(one)
         return [_total(app, qos, groups[app, qos]) for app, qos in sorted(groups)]
 
-    async def waiting(self, batch_id: BatchId, *, limit: int) -> Sequence[WaitingInstance]:
+    async def instances(
+        self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
+    ) -> Sequence[ListedInstance]:
         batch = self._work.batches.get(batch_id)
-        jobs = [] if batch is None else [self._work.jobs[job_id - 1] for job_id in batch.job_ids]
-        unsent = [row for job in jobs for row in job.instances if row.state is InstanceState.UNSENT]
-        urgent = sorted((row for row in unsent if row.urgent), key=lambda row: (-row.retries, row.instance_id))
-        fresh = sorted(
-            (row for row in unsent if not row.urgent), key=lambda row: (shard_of(row.job.job_id), row.instance_id)
-        )
-        return [
-            WaitingInstance(row.instance_id, row.job.job_id, row.retries, row.urgent, _made_at(row))
-            for row in (*urgent, *fresh)[:limit]
-        ]
+        ids = () if batch is None else (job_id for job_id in batch.job_ids if job_id not in self._work.purged)
+        rows = (row for job_id in ids for row in self._work.jobs[job_id - 1].instances if row.state in states)
+        found = sorted(rows, key=_by_retries)
+        start = None if after is None else (-after.retries, after.instance_id)
+        return [_instance(row) for row in found if start is None or _by_retries(row) > start][:limit]
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
         rows = (row for job in self._work.jobs for row in job.instances)
@@ -112,6 +110,27 @@ def _total(app: str, qos: QoS, batches: Iterable[StoredBatch]) -> ActiveTotal:
         sum(one.in_progress for one in counts),
         sum(one.sent for one in counts),
         sum(one.deadlines_missed for one in counts),
+    )
+
+
+def _by_retries(row: StoredInstance) -> tuple[int, int]:
+    return -row.retries, row.instance_id
+
+
+def _instance(row: StoredInstance) -> ListedInstance:
+    return ListedInstance(
+        row.instance_id,
+        row.job.job_id,
+        row.state,
+        row.retries,
+        row.urgent and row.state is InstanceState.UNSENT,
+        row.tight,
+        _made_at(row),
+        row.host_id,
+        row.sent_at,
+        row.due_at,
+        row.reported_at,
+        row.reason,
     )
 
 

@@ -17,7 +17,8 @@ from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, w
 
 PAGES = (
     *("/", "/batches", "/batches?sort=queue", "/batches?sort=deadline&q=a", "/batches/new", "/batches/1"),
-    *("/batches/1/jobs", "/batches/1/jobs?state=waiting", "/batches/1/jobs?state=failed", "/batches/1/abort"),
+    *("/batches/1/jobs", "/batches/1/jobs?state=failed", "/batches/1/abort"),
+    *("/batches/1/instances", "/batches/1/instances?state=unsent", "/batches/1/instances?state=valid&after=0~1"),
     *("/batches/1/why", "/jobs/1", "/jobs/1/why", "/jobs/5/why", "/instances/1", "/hosts", "/hosts?q=a@b", "/hosts/1"),
     *("/hosts/1/why", "/percentiles", "/percentiles/preview?deadline.p_tight=0.8", "/nobody", "/ordering"),
     *("/ordering?batch=1", "/ordering/preview?ordering.policy=fifo", "/simulate", "/settings", "/settings?q=x"),
@@ -38,6 +39,7 @@ WRONG = (  # the last of what is asked is not known, or is no such thing
         "/hosts?before=x",
         "/hosts?after=x",
     ),
+    *("/batches/1/instances?state=gone", "/batches/1/instances?after=1", "/batches/1/instances?after=-1~1"),
     *("/percentiles?app=none", "/percentiles/preview?deadline.p_tight=0.8&p_tight=1", "/ordering?batch=x"),
     *("/ordering/preview?ordering.policy=fifo&policy=fifo", "/settings?key=x", "/hosts?q=1&q=2", "/?said=nothing"),
 )

@@ -8,13 +8,18 @@ import pytest
 
 from domain.batches import BatchState, QoS
 from domain.errors import NotFoundError
-from domain.listings import BatchChoice, BatchPlace, BatchSort, ListedBatch
+from domain.history import START
+from domain.jobs import InstanceState, JobState
+from domain.listings import BatchChoice, BatchPlace, BatchSort, InstancePlace, ListedBatch, ListedInstance
+from domain.settlement import JobSettlement
 from domain.simulations import SimulationState
 from domain.units import BatchId, HostId, Instant, later
 from tests.builders import NOW
+from tests.conformance.to_settle import valid
 from tests.stores import Store
-from tests.worlds import a_registered_host, a_sent_instance, a_submitted_batch
+from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 
+S = InstanceState
 ALL = BatchChoice()
 
 
@@ -99,18 +104,74 @@ async def test_totals_are_of_active_batches_by_app_and_promise(store: Store) -> 
     assert (patient.unsent, patient.in_progress, patient.sent, patient.jobs_validated) == (4, 1, 1, 0)
 
 
-async def test_what_waits_of_a_batch_and_what_a_host_has_are_listed(store: Store) -> None:
+async def instances(store: Store, batch_id: BatchId, *states: InstanceState) -> list[ListedInstance]:
+    """A batch's instances in some states, all unless told, read two at a time."""
+    found: list[ListedInstance] = []
+    place = None
+    while page := await store.listings.instances(batch_id, states or tuple(InstanceState), after=place, limit=2):
+        found += page
+        place = InstancePlace(page[-1].retries, page[-1].instance_id)
+    return found
+
+
+async def test_the_instances_of_a_batch_are_listed_in_each_state_with_retries_first(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=5)
+    await a_submitted_batch(store, jobs=1)
+    host = await a_registered_host(store)
+    back, out = [await a_sent_instance(store, batch.batch_id, host, tight=True) for _ in range(2)]
+    await report(store, host, a_report(back, to_state=S.FAILED, reason="it crashed"))
+    [facts] = await store.unsettled.unsettled(9)
+    again = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, NOW, new_instances=1, retries=1)
+    assert await store.unsettled.settle([again]) == 1
+
+    retry, *others = await instances(store, batch.batch_id)
+
+    assert (retry.job_id, retry.state, retry.retries, retry.urgent) == (back.job_id, S.UNSENT, 1, True)
+    assert [one.instance_id for one in others] == sorted(one.instance_id for one in others)
+    assert [one.instance_id for one in await instances(store, batch.batch_id, S.UNSENT)] == [
+        retry.instance_id,
+        *(one.instance_id for one in others if one.state is S.UNSENT),
+    ]
+    assert {one.urgent for one in others} == {False}
+    [crashed, held] = await instances(store, batch.batch_id, S.FAILED, S.IN_PROGRESS)
+    assert (crashed.instance_id, crashed.reason, crashed.reported_at) == (
+        back.instance_id,
+        "it crashed",
+        later(NOW, 3600.0),
+    )
+    assert held == ListedInstance(
+        *(out.instance_id, out.job_id, S.IN_PROGRESS, 0, False, True),
+        *(NOW, host.host_id, out.sent_at, out.due_at, None, ""),
+    )
+    assert await instances(store, batch.batch_id, S.VALID) == []
+    assert await instances(store, BatchId(99)) == []
+
+
+async def test_instances_of_the_history_are_listed_like_the_others(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=3)
+    sent = [await a_sent_instance(store, batch.batch_id, host) for _ in range(3)]
+    await report(store, host, *(a_report(one) for one in sent))
+    for facts in await store.unsettled.unsettled(9):
+        await store.unsettled.settle([valid(facts)])
+    before = await instances(store, batch.batch_id)
+    await store.overdue.count_due(now=later(NOW, 2e6))
+
+    moved = await store.history.move_ended(before=later(NOW, 2e6), after=START, limit=2)
+
+    assert moved.jobs == 2
+    assert await instances(store, batch.batch_id) == before
+    assert await instances(store, batch.batch_id, S.VALID) == before
+    assert {one.state for one in before} == {S.VALID}
+
+
+async def test_what_a_host_has_is_listed(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     host = await a_registered_host(store)
     sent = await a_sent_instance(store, batch.batch_id, host)
 
-    waiting = await store.listings.waiting(batch.batch_id, limit=10)
     [held] = await store.listings.held_by(host.host_id, limit=10)
 
-    assert len(waiting) == 2
-    assert sent.instance_id not in {one.instance_id for one in waiting}
-    assert [one.urgent for one in waiting] == [False, False]
-    assert await store.listings.waiting(batch.batch_id, limit=1) == waiting[:1]
     assert (held.instance_id, held.app, held.due_at, held.batch_id) == (
         sent.instance_id,
         "pi",

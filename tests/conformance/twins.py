@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from domain.errors import MusterError
 from domain.history import FinishedMonth
 from domain.hosts import DecayedSums
+from domain.jobs import InstanceState
 from domain.units import BatchId, InstanceId, Instant, JobId
 from tests.builders import NOW
 from tests.stores import Store
@@ -51,6 +52,7 @@ class Twins:
         await self.both(lambda store: store.waiting.urgent([batch_id], 100))
         await self.both(lambda store: store.waiting.tail([batch_id], 3))
         await self.both(lambda store: fresh_of(store, batch_id))
+        await self.both(lambda store: store.listings.instances(batch_id, tuple(InstanceState), after=None, limit=1000))
         for job in await self.both(lambda store: store.views.jobs(batch_id, limit=100)):
             await self._compare_job(job.job_id)
 

@@ -1,0 +1,81 @@
+"""What became of each instance of a batch? All of them or those in one state, retries first, page by page."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from domain.errors import InvalidInputError
+from domain.jobs import InstanceState
+from domain.listings import InstancePlace, ListedInstance
+from domain.units import BatchId, InstanceId
+from operations.console.desk import LARGEST_ID, Desk, id_of
+from operations.console.rendering import Crumb, Page
+
+PER_PAGE = 50
+MOST_RETRIES = 2**15
+ALL = "all"
+STATES = (ALL, *(state.value for state in InstanceState))
+
+
+def states_of(text: str) -> tuple[InstanceState, ...]:
+    """The states that a word in the address stands for. Raises InvalidInputError.
+
+    >>> states_of("timed_out")
+    (<InstanceState.TIMED_OUT: 'timed_out'>,)
+    """
+    if text not in STATES:
+        raise InvalidInputError("state", "one of " + ", ".join(STATES), text)
+    return tuple(InstanceState) if text == ALL else (InstanceState(text),)
+
+
+def place_of(text: str) -> InstancePlace | None:
+    """A cursor as the address has it. Raises InvalidInputError.
+
+    >>> place_of("2~77"), place_of("")
+    (InstancePlace(retries=2, instance_id=77), None)
+    """
+    if not text:
+        return None
+    try:
+        retries, instance_id = (int(part) for part in text.split("~"))
+        if not (0 <= retries < MOST_RETRIES and 0 < instance_id < LARGEST_ID):
+            raise ValueError
+    except ValueError:
+        raise InvalidInputError("after", "where a list goes on, as its link has it", text) from None
+    return InstancePlace(retries, InstanceId(instance_id))
+
+
+def cursor_of(one: ListedInstance) -> str:
+    """Where a list goes on behind an instance."""
+    return f"{one.retries}~{one.instance_id}"
+
+
+class InstancesPage:
+    """A batch's instances."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/batches/{id}/instances", self.show, name="batch_instances")]
+
+    async def show(self, request: web.Request) -> web.Response:
+        batch_id = BatchId(id_of(request))
+        state = request.query.get("state", ALL)
+        states, after = states_of(state), place_of(request.query.get("after", ""))
+        batch = await self._desk.store.views.batch(batch_id)
+        found = await self._desk.store.listings.instances(batch_id, states, after=after, limit=PER_PAGE + 1)
+        page = found[:PER_PAGE]
+        more = len(found) > PER_PAGE
+        values: dict[str, object] = {
+            "batch": batch,
+            "instances": page,
+            "state": state,
+            "states": STATES,
+            "first": after is None,
+            "next": urlencode({"state": state, "after": cursor_of(page[-1])}) if more else None,
+        }
+        crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", batch.name or f"Batch {batch_id}"))
+        return self._desk.show(request, Page("instances.html", "Instances", "batches", crumbs, values))
