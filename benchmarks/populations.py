@@ -60,7 +60,7 @@ FROM (
 
 async def fill(store: PostgresStore, connection: asyncpg.Connection, rows: int, *, now: Instant) -> None:
     """That many rows of five apps of their own."""
-    on_cpu, on_gpu = await _versions(store, now)
+    on_cpu, on_gpu = await versions(store, now)
     volunteer_id = await connection.fetchval(VOLUNTEER)
     hosts = rows // APPS
     before = await connection.fetchval("SELECT coalesce(max(host_id), 0) FROM host")
@@ -74,7 +74,7 @@ async def fill(store: PostgresStore, connection: asyncpg.Connection, rows: int, 
     await connection.execute("CHECKPOINT", timeout=3600.0)
 
 
-async def _versions(store: PostgresStore, now: Instant) -> tuple[list[AppVersionId], list[AppVersionId]]:
+async def versions(store: PostgresStore, now: Instant) -> tuple[list[AppVersionId], list[AppVersionId]]:
     """An app's version for CPUs and its version for GPUs, for each of the apps."""
     await store.applications.put_plan_class(CUDA)
     made: dict[str, list[AppVersionId]] = {"": [], CUDA.name: []}

@@ -1,0 +1,132 @@
+"""How long does every page of the console and of volunteers take, and all that the API shows, with many of all?
+
+    python -m benchmarks.pages [--jobs 1000000] [--batches 300] [--hosts 20000] [--repeats 5] [--only why] [--json]
+
+An embedded database as `muster init` makes it; one batch has all the jobs but ten for each of the others. The hosts
+have rows of six apps, which `muster hoststats run` has ranked, and results. Everything is asked for one after the other
+from a running `muster up` by somebody signed in, volunteers' pages by one with OWN_HOSTS computers that have sent
+OWN_RESULTS results. A route that nothing asks for ends the benchmark before it begins. `worst_ms` is the slowest of the
+medians; `machine_load` is what else ran, in programs that wanted a core, before and after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+from contextlib import AsyncExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import aiohttp
+
+from benchmarks.dispatch.processes import free_port, node
+from benchmarks.pages.addresses import CONSOLE, SITE, Scene, addresses, check_all_asked
+from benchmarks.pages.scene import NAME, OWN, PASSWORD, load
+from benchmarks.running import in_folder, say
+from domain.clock import Clock, SystemClock
+from operations.compose import build_worker
+from operations.database import database_dsn, release_database
+from operations.install import install
+from operations.project import Project
+
+LIMIT_MS = 200.0
+SIGN_IN = "/sign-in"
+ANYBODYS = Scene(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "app", "v@example.org")  # to see whether everything is asked for
+
+
+async def check_routes(project: Project, clock: Clock) -> None:
+    """Raises BenchmarkError naming what a worker serves and nothing asks for."""
+    dsn = await database_dsn(project)
+    async with build_worker(replace(project, database_url=dsn), clock) as parts:
+        routes = list(parts.application.router.routes())
+    served = [one.resource.canonical for one in routes if one.method == "GET" and one.resource is not None]
+    check_all_asked(served, addresses(ANYBODYS))
+
+
+async def timed(http: aiohttp.ClientSession, url: str, repeats: int, clock: Clock) -> dict[str, float]:
+    """Median and worst of a page, in milliseconds, and its size; the first fetch is not counted."""
+    took: list[float] = []
+    size = 0
+    for turn in range(repeats + 1):
+        began_s = clock.monotonic()
+        async with http.get(url) as response:
+            size = len(await response.read())
+            if response.status != 200 or str(response.url).split("?")[0].endswith(SIGN_IN) != url.endswith(SIGN_IN):
+                raise RuntimeError(f"{url}: status {response.status}, {response.url}")
+        if turn:
+            took.append(1000.0 * (clock.monotonic() - began_s))
+    return {"median_ms": round(statistics.median(took), 1), "worst_ms": round(max(took), 1), "bytes": size}
+
+
+async def prepared(options: argparse.Namespace, folder: Path, port: int, clock: Clock) -> tuple[Project, Scene]:
+    """The project and what it holds; made, unless the folder has them from the last time."""
+    settings: dict[str, object] = {"project.url": f"http://127.0.0.1:{port}/"}
+    project = await install(folder / "project", None, settings, who="benchmark", clock=clock)
+    await check_routes(project, clock)
+    known = folder / "scene.json"
+    if not known.exists():
+        scene = await load(project, options, clock)
+        known.write_text(json.dumps(asdict(scene)))
+    return project, Scene(**json.loads(known.read_text()))
+
+
+async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
+    port = free_port()
+    project, scene = await prepared(options, folder, port, clock)
+    async with AsyncExitStack() as stack:
+        stack.callback(release_database, project)
+        running = node(project, port=port, workers=1, log_path=project.data_dir / "node.log", clock=clock)
+        await stack.enter_async_context(running)
+        anybody = await stack.enter_async_context(aiohttp.ClientSession())
+        known = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)))
+        root = f"http://127.0.0.1:{port}"
+        people = ((CONSOLE, {"name": NAME}), (SITE, {"email": OWN}))
+        for place, who in people:
+            async with known.post(root + place + SIGN_IN, data={**who, "password": PASSWORD}) as response:
+                response.raise_for_status()
+        await clock.sleep(options.settle_s)
+        before = os.getloadavg()[0]
+        found = {}
+        for address in (one for one in addresses(scene) if options.only in one):
+            http = anybody if address.endswith(SIGN_IN) else known
+            found[address] = await timed(http, root + address, options.repeats, clock)
+            say(f"  {found[address]['median_ms']:7.1f} ms  {address}")
+    slow = {address: one["median_ms"] for address, one in found.items() if one["median_ms"] >= LIMIT_MS}
+    return {
+        "jobs": options.jobs,
+        "batches": options.batches,
+        "hosts": options.hosts,
+        "worst_ms": max(one["median_ms"] for one in found.values()),
+        "over_200_ms": slow,
+        "machine_load": [round(before, 2), round(os.getloadavg()[0], 2)],
+        "pages": found,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=1_000_000)
+    parser.add_argument("--batches", type=int, default=300)
+    parser.add_argument("--hosts", type=int, default=20_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--settle-s", type=float, default=20.0, help="seconds the node runs before it is asked")
+    parser.add_argument("--only", default="", help="addresses that have this in them")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=None,
+        help="where the project is, or is made, and stays; default: a temporary one",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    figures = in_folder(lambda folder: measure(options, folder, SystemClock()), options.folder)
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        say(f"the slowest page took {figures['worst_ms']} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""What is asked for: an address, or several, of each kind of page and of everything the API shows. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.running import BenchmarkError
+
+CONSOLE, API, SITE = "/console", "/api/v1", "/volunteers"
+AREAS = (CONSOLE, API, SITE)
+
+LEFT_OUT = {
+    f"{API}/events": "a stream: it does not end",
+    f"{API}/batches/{{batch_id}}/events": "a stream: it does not end",
+    f"{API}/jobs/{{job_id}}/outputs/{{name}}": "a file: it takes as long as it is large",
+    f"{API}/try.js": "a file that the worker holds",
+    f"{API}/try.css": "a file that the worker holds",
+    f"{CONSOLE}/static/{{version}}/{{name}}": "a file that the worker holds",
+    f"{SITE}/static/{{version}}/{{name}}": "a file that the worker holds",
+    SITE: "leads to the same with a slash",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What the database holds, by its numbers.
+
+    `job` waits and `done_job` is valid, `instance` came back and `unsent` waits; all are of the batch `large`. `own`
+    is a computer of the volunteer who looks, with thousands of results, `ranked` any other.
+    """
+
+    large: int
+    small: int
+    job: int
+    done_job: int
+    instance: int
+    unsent: int
+    own: int
+    ranked: int
+    simulation: int
+    replay: int
+    app: str
+    volunteer: str  # any, by e-mail
+
+
+def addresses(scene: Scene) -> list[str]:
+    """All of them."""
+    return [
+        "/",
+        *(SITE + one for one in _own_pages(scene)),
+        *(CONSOLE + one for one in _pages(scene)),
+        *(API + one for one in _calls(scene)),
+    ]
+
+
+def check_all_asked(routes: Iterable[str], asked: Sequence[str]) -> None:
+    """Raises BenchmarkError naming routes of a GET that no address is of, nor LEFT_OUT names.
+
+    >>> check_all_asked(["/console/hosts", "/console/hosts/{id}", "/download/{name}"], ["/console/hosts?q=1"])
+    Traceback (most recent call last):
+    benchmarks.running.BenchmarkError: nothing asks for /console/hosts/{id}
+    """
+    known = [one for one in routes if one.startswith(AREAS)]
+    reached = {route_of(address, known) for address in asked} | LEFT_OUT.keys()
+    missed = sorted({one for one in known if one not in reached})
+    if missed:
+        raise BenchmarkError(f"nothing asks for {', '.join(missed)}")
+
+
+def route_of(address: str, routes: Collection[str]) -> str | None:
+    """Which of the routes an address is of: of several the one with the fewest places for anything.
+
+    >>> route_of("/console/batches/new", ["/console/batches/{id}", "/console/batches/new"])
+    '/console/batches/new'
+    """
+    path = address.partition("?")[0]
+    found = [one for one in routes if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(one)), path)]
+    return min(found, key=lambda one: (one.count("{"), one), default=None)
+
+
+def _own_pages(scene: Scene) -> list[str]:
+    """Of a volunteer's own pages."""
+    own = scene.own
+    return [
+        "/",
+        "/join",
+        "/sign-in",
+        "/computers",
+        f"/computers/{own}",
+        f"/computers/{own}/why",
+        "/results",
+        "/results?outcome=failed",
+        f"/results?computer={own}&outcome=waiting",  # of which there is none
+        "/preferences",
+        "/account",
+    ]
+
+
+def _pages(scene: Scene) -> list[str]:
+    """Of the console."""
+    large, job = scene.large, scene.job
+    return [
+        "/",
+        "/sign-in",
+        "/password",
+        "/batches",
+        "/batches?sort=queue&state=active",
+        "/batches?sort=deadline",
+        "/batches?q=small+1&qos=afap",
+        "/batches/new",
+        f"/batches/{large}",
+        f"/batches/{scene.small}",
+        f"/batches/{large}/jobs",
+        f"/batches/{large}/instances",
+        f"/batches/{large}/instances?state=unsent",
+        f"/batches/{large}/instances?state=valid",
+        f"/batches/{large}/jobs?state=valid",
+        f"/batches/{large}/jobs?state=failed",
+        f"/batches/{large}/abort",
+        f"/jobs/{job}",
+        f"/jobs/{scene.done_job}",
+        f"/instances/{scene.instance}",
+        f"/instances/{scene.unsent}",
+        "/hosts",
+        f"/hosts?q={scene.volunteer.replace('@', '%40')}",
+        f"/hosts/{scene.ranked}",
+        f"/hosts/{scene.own}",
+        "/percentiles",
+        "/percentiles/preview?deadline.p_tight=0.8",
+        "/nobody",
+        "/ordering",
+        f"/ordering?batch={large}",
+        "/ordering/preview?ordering.policy=fifo",
+        "/simulate",
+        f"/simulate/{scene.simulation}",
+        f"/simulate/{scene.replay}",
+        "/settings",
+        "/settings?q=deadline",
+        "/settings/deadline.p_tight",
+        # the decision run dry for hosts that called last: each of them is asked
+        f"/hosts/{scene.ranked}/why",
+        f"/batches/{large}/why",
+        f"/batches/{large}/why?hosts=all",
+        f"/jobs/{job}/why",
+        f"/jobs/{job}/why?hosts=all",
+    ]
+
+
+def _calls(scene: Scene) -> list[str]:
+    """Of the API."""
+    large, ranked = scene.large, scene.ranked
+    return [
+        "/",
+        "/openapi.json",
+        "/me",
+        "/batches",
+        "/batches?limit=1000",
+        f"/batches/{large}",
+        f"/batches/{large}/forecasts",
+        f"/batches/{large}/jobs",
+        f"/batches/{large}/jobs?limit=1000",
+        f"/batches/{large}/outputs?limit=100",
+        f"/batches/{large}/results",
+        f"/batches/{large}/priority",
+        f"/jobs/{scene.done_job}",
+        f"/jobs/{scene.done_job}/outputs",
+        f"/instances/{scene.instance}",
+        "/forecasts",
+        "/apps",
+        f"/apps/{scene.app}",
+        "/plan-classes",
+        "/hosts",
+        "/hosts?limit=1000",
+        f"/hosts/{ranked}",
+        f"/hosts/{scene.own}/instances",
+        f"/hosts/{ranked}/percentiles",
+        "/ranking",
+        f"/explain/host/{ranked}",
+        f"/explain/batch/{large}",
+        f"/explain/job/{scene.job}",
+        f"/explain/instance/{scene.unsent}",
+        "/processes",
+        "/nobody",
+        "/settings",
+        "/settings/changes",
+        "/settings/deadline.p_tight",
+        "/thresholds",
+        "/thresholds/preview?p_tight=0.8",
+        f"/simulations/{scene.simulation}",
+        f"/simulations/{scene.replay}",
+        "/priority",
+        "/priority?limit=1000",
+        "/priority/weights",
+        "/fairshare",
+        "/grants",
+        "/limits",
+        "/accounts",
+        "/submitters",
+        "/volunteers",
+        "/volunteers?limit=1000",
+        "/people",
+        "/tokens",
+        "/audit",
+    ]
