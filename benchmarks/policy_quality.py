@@ -1,7 +1,7 @@
 """How good are the policies? Rules compared on the shipped scenarios, with losses and delay bounds about them.
 
     python -m benchmarks.policy_quality --seeds 5 --processes 2
-    python -m benchmarks.policy_quality --seeds 3 --scenario large
+    python -m benchmarks.policy_quality --seeds 3 --scenario large --plain --without proposal
 
 Writes a section for each scenario into docs/policy-quality.md, between its marks, and charts into docs/charts: limits
 and what was reached, every figure, and the same with other losses and delay bounds. Nothing else of the page changes.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,13 +68,13 @@ class Studied:
         return {name: comparison.as_json() for name, comparison in self.variants.items()}
 
 
-def study_of(scenario: str, seeds: Sequence[int], variants: Iterable[str]) -> Study:
+def study_of(scenario: str, seeds: Sequence[int], variants: Iterable[str], without: Collection[str] = ()) -> Study:
     return Study(
         scenario,
         {
             name: cases_of(
                 read_scenario(scenario, VARIANTS[name]),
-                rules=RULES if name == PLAIN else FEWER_RULES,
+                rules=[rule for rule in (RULES if name == PLAIN else FEWER_RULES) if rule not in without],
                 seeds=seeds,
                 settings={},
             )
@@ -230,12 +230,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--plain", action="store_true", help="without other losses and delay bounds")
+    parser.add_argument("--without", action="append", default=[], choices=["proposal"], help="a rule that is left out")
     parser.add_argument("--docs", type=Path, default=DOCS, help="the folder of policy-quality.md")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args(arguments)
     variants = [PLAIN] if asked.plain else list(VARIANTS)
     studies = [
-        study_of(name, range(1, asked.seeds + 1), variants) for name in asked.scenario or ("small", "department")
+        study_of(name, range(1, asked.seeds + 1), variants, asked.without)
+        for name in asked.scenario or ("small", "department")
     ]
     cases = [case for study in studies for of_variant in study.cases.values() for case in of_variant]
     if asked.processes == 1:

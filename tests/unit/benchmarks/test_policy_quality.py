@@ -95,3 +95,9 @@ def test_only_what_is_between_its_marks_changes() -> None:
         "# Title\n\n<!-- measured: small -->\nnew\n<!-- end: small -->\n\nText.\n\n"
         "<!-- measured: large -->\nmore\n<!-- end: large -->\n"
     )
+
+
+def test_a_rule_that_takes_too_long_is_left_out() -> None:
+    study = study_of("large", range(1, 3), [PLAIN], ["proposal"])
+
+    assert {case.rule for case in study.cases[PLAIN]} == {MUSTER, "accelerated", "fixed", "clairvoyant"}
