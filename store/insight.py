@@ -5,6 +5,7 @@ Whole tables are read by a connection of its own, in a read-only transaction tha
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -103,11 +104,7 @@ class PostgresInsight:
             sampled = await connection.fetch(load("sampled_hosts"), active_since, limit, timeout=MOST_S)
             ids = [row["host_id"] for row in sampled]
             known = await connection.fetch(load("versions_of_hosts"), ids, timeout=MOST_S)
-        havs: dict[HostId, list[HostAppVersion]] = {host_id: [] for host_id in ids}
-        for row in known:
-            havs[row["host_id"]].append(rows.host_app_version(row))
-        hosts = [RecentHost(rows.host(row), row["rpc_interval_s"], tuple(havs[row["host_id"]])) for row in sampled]
-        return HostSample(tuple(hosts), sampled[0]["active"] if sampled else 0)
+        return await asyncio.to_thread(_host_sample, sampled, known)  # others are served here, and rows may be many
 
     async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]:
         return {
@@ -137,6 +134,15 @@ class PostgresInsight:
     async def _looking(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
         async with bulk_connection(self._database.dsn) as connection, connection.transaction(readonly=True):
             yield connection
+
+
+def _host_sample(sampled: Sequence[asyncpg.Record], known: Sequence[asyncpg.Record]) -> HostSample:
+    """Of rows of hosts, and rows of what is known of them with app versions."""
+    havs: dict[HostId, list[HostAppVersion]] = {row["host_id"]: [] for row in sampled}
+    for row in known:
+        havs[row["host_id"]].append(rows.host_app_version(row))
+    hosts = [RecentHost(rows.host(row), row["rpc_interval_s"], tuple(havs[row["host_id"]])) for row in sampled]
+    return HostSample(tuple(hosts), sampled[0]["active"] if sampled else 0)
 
 
 def _listed(values: Iterable[object]) -> str:

@@ -7,6 +7,7 @@ assumed is told in docs/operating.md.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,7 +17,7 @@ from domain.batches import QoS
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError
-from domain.insight import JobSize, WaitingBatch
+from domain.insight import HostSample, JobSize, WaitingBatch
 from domain.populations import AppFacts
 from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds, SubmitterId
 from operations.catalogue import fresh_catalogue
@@ -74,41 +75,69 @@ class Recent:
     sample: Sample
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the database says. `usual` is the usual job of each app of which something waits, `changed` what is set."""
+
+    catalogue: Catalogue
+    now: Instant
+    sample: HostSample
+    waiting: Sequence[WaitingBatch]
+    sizes: Mapping[BatchId, JobSize]
+    usual: Mapping[AppId, Flop]
+    submitters: Mapping[SubmitterId, ShareOf]
+    changed: Mapping[str, object]
+
+
 async def recent_project(store: RecentStore, clock: Clock, *, most_hosts: int, days: float) -> Recent:
     """Read the project. `days` are simulated from the instant at which the waiting batches come.
 
     Raises InvalidInputError when no computer called lately, or nothing waits.
     """
+    read = await _read(store, clock, most_hosts)
+    return await asyncio.to_thread(_recent, read, days)  # clients are served here, and computers may be many
+
+
+async def _read(store: RecentStore, clock: Clock, most_hosts: int) -> _Read:
     catalogue = await fresh_catalogue(store.applications, clock)
     now = clock.now()
-    active_s = catalogue.settings.ranking.active_s
-    sample = await store.insight.sampled_hosts(most_hosts, active_since=Instant(now - active_s))
+    active_since = Instant(now - catalogue.settings.ranking.active_s)
+    sample = await store.insight.sampled_hosts(most_hosts, active_since=active_since)
     waiting = [
         one for one in await store.insight.waiting_batches(MOST_BATCHES) if catalogue.current.get(one.batch.app_id)
     ]
     sizes = await store.insight.job_sizes([one.batch.batch_id for one in waiting])
-    usual = await _usual_sizes(store, waiting, sizes)
-    hosts = measured_hosts(sample.hosts, catalogue.versions, usual)
+    return _Read(
+        catalogue,
+        now,
+        sample,
+        waiting,
+        sizes,
+        await _usual_sizes(store, waiting, sizes),
+        {one.submitter_id: ShareOf(one.name, one.shares) for one in await store.people.submitters()},
+        await store.settings.settings(),
+    )
+
+
+def _recent(read: _Read, days: float) -> Recent:
+    """Raises InvalidInputError, as `recent_project`."""
+    catalogue, waiting, usual = read.catalogue, read.waiting, read.usual
+    hosts = measured_hosts(read.sample.hosts, catalogue.versions, usual)
     if not hosts:
-        raise InvalidInputError("population", f"computers that called in the last {active_s / DAY_S:g} days", 0)
+        active_days = catalogue.settings.ranking.active_s / DAY_S
+        raise InvalidInputError("population", f"computers that called in the last {active_days:g} days", 0)
     if not waiting:
         raise InvalidInputError("batches", "at least one with unsent instances, of an app that has versions", 0)
-    share = len(hosts) / max(len(hosts), sample.active)
-    submitters = {one.submitter_id: ShareOf(one.name, one.shares) for one in await store.people.submitters()}
-    plans = list(_plans(waiting, sizes, catalogue, submitters, share=share, now=now))
-    changed = {
-        key: value
-        for key, value in (await store.settings.settings()).items()
-        if key not in {error.field for error in catalogue.unfit_settings}
-    }
+    plans = list(_plans(read, share=len(hosts) / max(len(hosts), read.sample.active)))
+    unfit = {error.field for error in catalogue.unfit_settings}
     scenario = FileScenario(
         SCENARIO,
-        now,
+        read.now,
         Seconds(LEARN_S + days * DAY_S),
-        changed,
+        {key: value for key, value in read.changed.items() if key not in unfit},
         MeasuredPopulation.of(hosts),
         tuple(_app(app_id, catalogue) for app_id in usual),
-        tuple(submitters[one] for one in dict.fromkeys(waits.batch.submitter_id for waits in waiting)),
+        tuple(read.submitters[one] for one in dict.fromkeys(waits.batch.submitter_id for waits in waiting)),
         (),
         learning=frozenset(_learning_name(catalogue, app_id) for app_id in usual),
     )
@@ -116,9 +145,9 @@ async def recent_project(store: RecentStore, clock: Clock, *, most_hosts: int, d
         scenario.with_batches([*_to_learn(hosts, usual, catalogue), *plans]),
         catalogue,
         Sample(
-            now,
+            read.now,
             len(hosts),
-            sample.active,
+            read.sample.active,
             len(plans),
             sum(plan.jobs for plan in plans),
             sum(one.batch.counts.jobs_open for one in waiting),
@@ -139,23 +168,15 @@ async def _usual_sizes(
     return found
 
 
-def _plans(
-    waiting: Sequence[WaitingBatch],
-    sizes: Mapping[BatchId, JobSize],
-    catalogue: Catalogue,
-    submitters: Mapping[SubmitterId, ShareOf],
-    *,
-    share: float,
-    now: Instant,
-) -> Iterator[BatchPlan]:
+def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
     """The open jobs of each batch, a second after the one before it in the order."""
-    for place, one in enumerate(waiting):
-        batch, size = one.batch, sizes[one.batch.batch_id]
-        deadline_s = None if batch.deadline_at is None else Seconds(max(LEAST_DEADLINE_S, batch.deadline_at - now))
+    for place, one in enumerate(read.waiting):
+        batch, size = one.batch, read.sizes[one.batch.batch_id]
+        deadline_s = None if batch.deadline_at is None else Seconds(max(LEAST_DEADLINE_S, batch.deadline_at - read.now))
         yield BatchPlan(
             f"batch {batch.batch_id}",
-            catalogue.apps[batch.app_id].name,
-            submitters[batch.submitter_id].submitter,
+            read.catalogue.apps[batch.app_id].name,
+            read.submitters[batch.submitter_id].submitter,
             batch.qos,
             LEARN_S + place,
             max(1, round(batch.counts.jobs_open * share)),

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from io import BytesIO, StringIO
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from domain.batches import QoS
 from domain.errors import InvalidInputError
-from domain.units import DAY_S
+from domain.insight import HostSample, RecentHost
+from domain.units import DAY_S, Instant, later
 from operations.simulating import duties
 from operations.simulations.process import main
 from operations.thresholds.keys import Changes, changes_of
-from operations.thresholds.recent import recent_project
+from operations.thresholds.recent import RecentStore, recent_project
 from operations.thresholds.replay import Replay, replay
 from operations.thresholds.replayed import Replayed
 from operations.thresholds.shown import replayed_in_words
@@ -193,3 +200,34 @@ async def test_a_project_without_computers_or_without_work_is_not_simulated() ->
     await a_registered_host(store, last_rpc_at=max(NOW, clock.now()))
     with pytest.raises(InvalidInputError, match="batches: expected at least one with unsent instances"):
         await recent_project(store, clock, most_hosts=10, days=1.0)
+
+
+class Noting(tuple[RecentHost, ...]):
+    """Hosts that note which threads look through them."""
+
+    threads: set[int]
+
+    def __iter__(self) -> Iterator[RecentHost]:
+        self.threads.add(threading.get_ident())
+        return super().__iter__()
+
+
+def test_computers_are_not_worked_out_where_clients_are_served() -> None:
+    store, clock = a_project().store, a_project().clock
+    read = asyncio.run(store.insight.sampled_hosts(HOSTS, active_since=later(clock.now(), -7 * DAY_S)))
+    hosts = Noting(read.hosts)
+    hosts.threads = set()
+
+    class Insight:
+        waiting_batches, job_sizes = store.insight.waiting_batches, store.insight.job_sizes
+
+        async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
+            return replace(read, hosts=hosts)
+
+    parts = {name: getattr(store, name) for name in ("applications", "settings", "people", "hav_tables")}
+    noting = cast(RecentStore, SimpleNamespace(**parts, insight=Insight()))
+
+    recent = asyncio.run(recent_project(noting, clock, most_hosts=HOSTS, days=1.0))
+
+    assert recent.sample.hosts == HOSTS
+    assert hosts.threads and threading.get_ident() not in hosts.threads
