@@ -67,32 +67,30 @@ WHERE email = $3
 FAILURES = """
 UPDATE host_app_version SET n_error = floor(20 * random()), n_timeout = floor(5 * random()) WHERE host_id % 10 = 0
 """
-# The hosts $4 and above take the batch's last $3 open jobs in turn. Of a hundred, five are under way, three failed, one
+# The hosts from $4 to $5 take the batch's last $3 unsent jobs in turn. Of 100, five are under way, three failed, one
 # was timed out; the others are valid.
 WORK = """
-WITH numbered AS (
-    SELECT host_id, volunteer_id, row_number() OVER (ORDER BY host_id) - 1 AS number, count(*) OVER () AS hosts
-    FROM host
-    WHERE host_id BETWEEN $4::int AND $5::int
-), chosen AS (
-    SELECT instance_id, row_number() OVER (ORDER BY instance_id) AS number
+WITH chosen AS (
+    SELECT instance_id, row_number() OVER () AS number
     FROM (
         SELECT instance_id FROM instance WHERE batch_id = $1 AND state = 'unsent' ORDER BY instance_id DESC LIMIT $3
     ) AS last_ones
 ), drawn AS (
-    SELECT instance_id, number, number % 100 AS fate, 86400 * (1 + 5 * random()) AS ago_s, 43200 * random() AS took_s
+    SELECT
+        instance_id, $4::int + number % ($5::int - $4::int + 1) AS host_id, floor(100 * random()) AS fate,
+        86400 * (1 + 5 * random()) AS ago_s, 43200 * random() AS took_s
     FROM chosen
 )
 UPDATE instance SET
     state = CASE
         WHEN fate < 5 THEN 'in_progress' WHEN fate < 8 THEN 'failed' WHEN fate < 9 THEN 'timed_out' ELSE 'valid'
     END,
-    host_id = numbered.host_id, volunteer_id = numbered.volunteer_id, app_version_id = $6,
+    host_id = host.host_id, volunteer_id = host.volunteer_id, app_version_id = $6,
     sent_at = $2 - ago_s, due_at = $2 - ago_s + CASE WHEN fate = 8 THEN 43200 ELSE 604800 END,
     timeout_at = $2 - ago_s + CASE WHEN fate = 8 THEN 50000 ELSE 700000 END, est_runtime_s = 3600,
     reported_at = CASE WHEN fate BETWEEN 5 AND 7 OR fate > 8 THEN $2 - ago_s + took_s END, elapsed_s = took_s / 2,
     reason = CASE WHEN fate BETWEEN 5 AND 7 THEN 'exit status 1' END
-FROM drawn JOIN numbered ON numbered.number = drawn.number % numbered.hosts
+FROM drawn JOIN host USING (host_id)
 WHERE instance.instance_id = drawn.instance_id
 """
 END_JOBS = """
