@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
+from domain.lengths import told
 from domain.quick import quick_dataclass
 from domain.sizes import both_in_words
 
@@ -61,6 +62,8 @@ class Refusal:
     'no {braces} are looked for without terms'
     >>> Refusal(RefusalCode.MEMORY, "job needs {0} of RAM, host offers {1}", (4e9, 2e9), sizes=True).detail
     'job needs 4 GB of RAM, host offers 2 GB'
+    >>> Refusal(RefusalCode.TOO_SLOW, "host needs {0:length}, job allows {1:length}", (90_000.0, 86_400.0)).detail
+    'host needs 1 d 1 h, job allows 1 d'
     """
 
     code: RefusalCode
@@ -72,4 +75,4 @@ class Refusal:
     def detail(self) -> str:
         if self.sizes:
             return self.sentence.format(*both_in_words(*self.terms))
-        return self.sentence.format(*self.terms) if self.terms else self.sentence
+        return told(self.sentence, *self.terms) if self.terms else self.sentence

@@ -14,6 +14,7 @@ from statistics import NormalDist
 
 from domain.batches import Batch, BatchCounts, QoS
 from domain.jobs import InstanceState
+from domain.lengths import in_words
 from domain.settings import FeederSettings, LifecycleSettings
 from domain.settlement import NOTHING_BESIDE, ExtraCopy, TailInstance, TailJob, WorkBeside
 from domain.units import DAY_S, Instant, Seconds
@@ -188,15 +189,15 @@ def tail_copy(
         return _late_copy(job, look, median_turnaround_s, now, settings.throughput_late_factor)
     silent = next((one for one in look.under_way if is_suspect(one, now)), None)
     if silent is not None:
-        hours = (now - silent.last_rpc_at) / 3600.0
-        return _copy(job, f"host {silent.host_id} has been silent for {hours:.1f} h with a tight due date")
+        silence = in_words(now - silent.last_rpc_at)
+        return _copy(job, f"host {silent.host_id} has been silent for {silence} with a tight due date")
     longest_s = max(_rest_s(one, median_turnaround_s, now) for one in look.under_way)
     if longest_s <= settings.tail_wait_factor * good_host_s:
         return None
     return _copy(
         job,
-        f"expected in {longest_s:.0f} s, as it may be lost, more than {settings.tail_wait_factor:g} times the "
-        f"{good_host_s:.0f} s a good host needs",
+        f"expected in {in_words(longest_s)}, as it may be lost, more than {settings.tail_wait_factor:g} times the "
+        f"{in_words(good_host_s)} a good host needs",
     )
 
 
@@ -221,7 +222,7 @@ def accelerated_copy(job: TailJob, *, median_s: Seconds, now: Instant) -> ExtraC
     ages_s = [now - one.sent_at for one in job.instances if one.state is InstanceState.IN_PROGRESS]
     if any(age_s < median_s for age_s in ages_s):
         return None
-    return _copy(job, f"accelerated: nothing was sent in the last {median_s:.0f} s", more_instances=1)
+    return _copy(job, f"accelerated: nothing was sent in the last {in_words(median_s)}", more_instances=1)
 
 
 def _copy(job: TailJob, because: str, *, more_instances: int = 0) -> ExtraCopy:

@@ -15,6 +15,7 @@ from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Wri
 from domain.errors import UnavailableError
 from domain.hosts import Host
 from domain.jobs import JobClass
+from domain.lengths import in_words
 from domain.units import HostId, InstanceId, JobClassId, Seconds, VolunteerId
 from scheduler.ports import Ledger
 
@@ -79,4 +80,4 @@ class LedgerDoor:
             async with asyncio.timeout(self._answer_s):
                 return await step
         except TimeoutError:
-            raise UnavailableError(f"the database has not answered for {self._answer_s:g} s") from None
+            raise UnavailableError(f"the database has not answered for {in_words(self._answer_s)}") from None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from domain.apps import CPU, ProcessorType
 from domain.insight import SILENT_INTERVALS
+from domain.lengths import in_words, told
 from domain.ordering import Request
 from domain.reservations import Kept, Lease, LeaseStanding
 from domain.units import BatchId, HostId, Instant, Seconds
@@ -121,7 +122,7 @@ def fits_around(
         return True, f"the lease of batch {lease.batch_id} is over"
     end_at, latest_at = now + limit_s, lease.start_at + slack_s + INSTANT_S
     if end_at <= latest_at:
-        return True, f"ends {lease.start_at - end_at:.0f} s before the lease of batch {lease.batch_id}"
+        return True, f"ends {in_words(lease.start_at - end_at)} before the lease of batch {lease.batch_id}"
     if now >= lease.start_at + lease.limit_s:
         return True, f"starts after the lease of batch {lease.batch_id}"
     busy = sum(one.cores for one in under_way if one.end_at > latest_at)
@@ -130,8 +131,8 @@ def fits_around(
         return True, f"leaves {left:g} cores for batch {lease.batch_id}"
     begins_s, into_s = max(0.0, lease.start_at - now), end_at - lease.start_at
     return False, (
-        f"the host is held for batch {lease.batch_id} from {begins_s:.0f} s from now: this would end {into_s:.0f} s "
-        f"later and leave it {max(0.0, left):g} of {lease.cores:g} cores"
+        f"the host is held for batch {lease.batch_id} from {in_words(begins_s)} from now: this would end "
+        f"{in_words(into_s)} later and leave it {max(0.0, left):g} of {lease.cores:g} cores"
     )
 
 
@@ -162,9 +163,15 @@ def given_back(standing: LeaseStanding, *, slack_s: Seconds, now: Instant) -> st
     if standing.unsent <= 0:
         return f"nothing of batch {lease.batch_id} waits any more"
     if now >= lease.expires_at:
-        return f"expired {now - lease.expires_at:.0f} s ago, {lease.expires_at - lease.start_at:.0f} s after its start"
+        ago, after = in_words(now - lease.expires_at), in_words(lease.expires_at - lease.start_at)
+        return f"expired {ago} ago, {after} after its start"
     patience_s = max(slack_s, SILENT_INTERVALS * (standing.rpc_interval_s or 0.0))
     silent_s = now - standing.last_rpc_at
     if silent_s > patience_s:
-        return f"host {lease.host_id} has been silent for {silent_s:.0f} s, at most {patience_s:.0f} s were expected"
+        return told(
+            "host {0} has been silent for {1:length}, at most {2:length} were expected",
+            lease.host_id,
+            silent_s,
+            patience_s,
+        )
     return None

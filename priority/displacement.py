@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from domain.lengths import in_words
 from domain.units import Instant, Seconds
 
 MOST_STRETCHED = 1.25  # expansion factor of displaced work
@@ -85,11 +86,11 @@ def may_displace(
     """
     ends = _simulated(job, under_way, host_cores, now)
     if ends[0] > job.due_at:
-        return Verdict(False, f"would end {ends[0] - job.due_at:.0f} s after its own due date")
+        return Verdict(False, f"would end {in_words(ends[0] - job.due_at)} after its own due date")
     before = _simulated(None, under_way, host_cores, now)
     for one, end_at, without_at in zip(under_way, ends[1:], before, strict=True):
         if end_at > one.due_at and end_at > without_at:
-            return Verdict(False, f"{one.name} would end {end_at - one.due_at:.0f} s after its due date")
+            return Verdict(False, f"{one.name} would end {in_words(end_at - one.due_at)} after its due date")
         put_off_s = end_at - without_at
         if put_off_s <= 0.0:
             continue

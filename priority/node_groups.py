@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from domain.lengths import told
 from domain.units import Flop, FlopPerSecond, Seconds
 
 
@@ -43,7 +44,7 @@ def soonest(classes: Iterable[HostClass], *, replicas: int = 1) -> tuple[HostCla
     >>> slow = HostClass("arm", Flop(0.0), FlopPerSecond(1e12), Seconds(900.0), hosts=9)
     >>> busy = HostClass("x86", Flop(1e15), FlopPerSecond(1e12), Seconds(500.0), hosts=9)
     >>> soonest([busy, slow])[1]
-    'arm: expected complete in 900 s, 0 s of it in the queue'
+    'arm: expected complete in 15 min, 0 s of it in the queue'
     """
     timed = [
         (seconds, one.name, one)
@@ -54,7 +55,7 @@ def soonest(classes: Iterable[HostClass], *, replicas: int = 1) -> tuple[HostCla
         return None
     seconds, name, best = min(timed, key=lambda one: one[:2])
     queue_s = seconds - best.turnaround_s
-    return best, f"{name}: expected complete in {seconds:.0f} s, {queue_s:.0f} s of it in the queue"
+    return best, told("{0}: expected complete in {1:length}, {2:length} of it in the queue", name, seconds, queue_s)
 
 
 def shares(classes: Iterable[HostClass], work_flop: Flop, *, replicas: int = 1) -> dict[str, float]:

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from domain.lengths import in_words
 from domain.units import Instant, Seconds
 
 INSTANT_S = 1e-6  # lengths of time below this are nothing
@@ -70,7 +71,7 @@ def plan(
             because[job.job] = "fits now and delays no promise"
         elif depth is None or len(promised) < depth:
             promised.append(slot)
-            because[job.job] = f"promised to start in {start_at - now:.0f} s"
+            because[job.job] = f"promised to start in {in_words(start_at - now)}"
         else:
             because[job.job] = f"waits behind {len(promised)} promises"
             continue

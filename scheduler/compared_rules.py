@@ -9,9 +9,9 @@ from domain.settings import DeadlineSettings
 from domain.units import Instant, Seconds
 from scheduler.due import Due, Moment, below_gate, too_slow
 
-PROPOSAL_AFAP = "proposal: no estimate yet, P {0:.3f} > {1:g}, due at busy time + runtime, {2:.0f} s from now"
-PROPOSAL_EARLY = "proposal: done {0:.0f} s from now, before completion in {1:.0f} s: due at completion"
-PROPOSAL_LATE = "proposal: completion in {0:.0f} s comes first, P {1:.3f} > {2:g}, due when done, {3:.0f} s from now"
+PROPOSAL_AFAP = "proposal: no estimate yet, P {0:.3f} > {1:g}, due at busy time + runtime, {2:length} from now"
+PROPOSAL_EARLY = "proposal: done {0:length} from now, before completion in {1:length}: due at completion"
+PROPOSAL_LATE = "proposal: completion in {0:length} comes first, P {1:.3f} > {2:g}, due when done, {3:length} from now"
 
 
 def proposal(
@@ -44,7 +44,7 @@ def proposal(
     return below_gate(moment.percentile, Gate.TIGHT, settings.p_tight, "proposal")
 
 
-FIXED = "fixed: all work done {0:.0f} s from now, due at the delay bound of {1:.0f} s"
+FIXED = "fixed: all work done {0:length} from now, due at the delay bound of {1:length}"
 
 
 def fixed(moment: Moment, *, runtime_s: Seconds, bound_s: Seconds) -> Due | Refusal:
@@ -56,7 +56,7 @@ def fixed(moment: Moment, *, runtime_s: Seconds, bound_s: Seconds) -> Due | Refu
 
 
 ACCELERATED = (
-    "accelerated: for a low-turnaround host; all work done {0:.0f} s from now, due at the delay bound of {1:.0f} s"
+    "accelerated: for a low-turnaround host; all work done {0:length} from now, due at the delay bound of {1:length}"
 )
 NOT_LOW = "accelerated: the batch is nearly done, its jobs are for low-turnaround hosts only"
 

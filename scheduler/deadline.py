@@ -102,26 +102,27 @@ def retry_turnaround_s(cuts: CutPoints | None, bound_s: Seconds) -> Seconds:
     return cuts.retry_turnaround_s
 
 
-ROW_1 = "row 1: throughput, all work done {0:.0f} s from now, due at the delay bound of {1:.0f} s"
-ROW_2 = "row 2: no estimate yet, P {0:.3f} >= {1:g}, due when this host is done for sure, {2:.0f} s from now"
-ROW_2_GOOD = "row 2: a good host, P {0:.3f} >= {1:g}, due when it is done for sure, {2:.0f} s from now"
+ROW_1 = "row 1: throughput, all work done {0:length} from now, due at the delay bound of {1:length}"
+ROW_2 = "row 2: no estimate yet, P {0:.3f} >= {1:g}, due when this host is done for sure, {2:length} from now"
+ROW_2_GOOD = "row 2: a good host, P {0:.3f} >= {1:g}, due when it is done for sure, {2:length} from now"
 ROW_3 = (
-    "row 3: done for sure {0:.0f} s from now; the batch is to be complete in {1:.0f} s, a retry takes {2:.0f} s; "
-    "due in {3:.0f} s"
+    "row 3: done for sure {0:length} from now; the batch is to be complete in {1:length}, a retry takes {2:length}; "
+    "due in {3:length}"
 )
-ROW_3_TURN = "row 3: done in its turn {0:.0f} s from now, within {1:g} times the {2:.0f} s of a retry; due then"
+ROW_3_TURN = "row 3: done in its turn {0:length} from now, within {1:g} times the {2:length} of a retry; due then"
 ROW_4 = (
-    "row 4: done for sure {0:.0f} s from now, too late for a retry before completion in {1:.0f} s, "
-    "P {2:.3f} >= {3:g}; due in {4:.0f} s"
+    "row 4: done for sure {0:length} from now, too late for a retry before completion in {1:length}, "
+    "P {2:.3f} >= {3:g}; due in {4:length}"
 )
-ROW_5 = "row 5: completion in {0:.0f} s comes first, P {1:.3f} >= {2:g}, due when done for sure, {3:.0f} s from now"
+ROW_5 = "row 5: completion in {0:length} comes first, P {1:.3f} >= {2:g}, due when done for sure, {3:length} from now"
 
 
-QUEUE_TOO_LONG = "the host's queue of work is too long: {0:.0f} s, and {1:.0f} s for the job, due in {2:.0f} s"
+QUEUE_TOO_LONG = "the host's queue of work is too long: {0:length}, and {1:length} for the job, due in {2:length}"
 NO_ROOM = (
-    "job allows {0:g} s, and every host is given {1:g} s (deadline.min_slack_s) more than it takes: no host can have it"
+    "job allows {0:length}, and every host is given {1:length} (deadline.min_slack_s) more than it takes: "
+    "no host can have it"
 )
-NOT_YET = "the host has work for {0:.0f} s; what can wait is sent when it has less than {1:.0f} s"
+NOT_YET = "the host has work for {0:length}; what can wait is sent when it has less than {1:length}"
 
 
 def muster(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from domain.lengths import told
 from domain.quick import quick_dataclass
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
@@ -41,11 +42,11 @@ class Due:
 
     @property
     def because(self) -> str:
-        """The reason in one sentence, with its terms; times in seconds from now."""
-        return self.sentence.format(*self.numbers)
+        """The reason in one sentence, with its terms; times from now."""
+        return told(self.sentence, *self.numbers)
 
 
-TOO_SLOW = "host needs {0:.0f} s ({1} {2:.0f} s, {3} {4:.0f} s), job allows {5:.0f} s"
+TOO_SLOW = "host needs {0:length} ({1} {2:length}, {3} {4:length}), job allows {5:length}"
 BELOW_GATE = "{0}: percentile {1:.3f} ({2}), {3} asks for {4:g}"
 WITHOUT_PERCENTILE = "{0}: percentile none ({2}), {3} asks for {4:g}"
 

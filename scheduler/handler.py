@@ -14,6 +14,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from domain.errors import UnavailableError
+from domain.lengths import in_words
 from scheduler.ports import RequestLimit, RequestObserver
 from wire.decode import decode_request
 from wire.encode import encode_reply
@@ -84,7 +85,7 @@ class SchedulerHandler:
 
     def _too_soon(self, host_id: int, wait_s: float) -> web.Response:
         log.info("host asks too often", host_id=host_id, wait_s=round(wait_s, 1))
-        refused = self._failed(503, f"host {host_id} asks too often: try again in {math.ceil(wait_s)} s")
+        refused = self._failed(503, f"host {host_id} asks too often: try again in {in_words(math.ceil(wait_s))}")
         refused.headers[hdrs.RETRY_AFTER] = str(math.ceil(wait_s))
         return refused
 

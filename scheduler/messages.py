@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from domain.lengths import in_words
 from domain.refusals import Refusal, RefusalCode, Whys
 from domain.settings import SchedulerSettings
-from domain.units import DAY_S, HOUR_S, MINUTE_S, Seconds
+from domain.units import Seconds
 from scheduler.admission import Admission, HostCase
 from wire.messages import Message
 
@@ -144,22 +145,9 @@ _ABOUT_THE_COMPUTER = WRONG_PLATFORM | {
 }
 
 
-def spoken(duration_s: float) -> str:
-    """A length of time as people say it.
-
-    >>> spoken(61.0), spoken(300.0), spoken(7200.0), spoken(86400.0)
-    ('61 seconds', '5 minutes', '2 hours', '1 day')
-    """
-    for unit_s, unit in ((DAY_S, "day"), (HOUR_S, "hour"), (MINUTE_S, "minute")):
-        if duration_s >= unit_s and duration_s % unit_s == 0:
-            count = int(duration_s // unit_s)
-            return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
-    return f"{duration_s:.0f} seconds"
-
-
 def _sentence(detail: str) -> str:
     return detail if detail.endswith((".", "!", "?")) else detail + "."
 
 
 def _again(delay_s: Seconds) -> Message:
-    return Message(f"Your client may ask again in {spoken(delay_s)}.")
+    return Message(f"Your client may ask again in {in_words(delay_s)}.")

@@ -11,6 +11,7 @@ import math
 from aiohttp import ClientError, StreamReader
 
 from domain.clock import Clock
+from domain.lengths import in_words
 from wire.errors import ProtocolError
 from wire.messages import SizeQuery, UploadHeader
 from wire.uploads import decode_upload_head
@@ -45,7 +46,7 @@ class RequestBody:
                 return await self._head()
         except TimeoutError:
             raise ProtocolError(
-                f"upload request: expected a whole header, none came in {self._idle_timeout_s:g} s", 408
+                f"upload request: expected a whole header, none came in {in_words(self._idle_timeout_s)}", 408
             ) from None
 
     async def _head(self) -> SizeQuery | UploadHeader:
@@ -97,7 +98,7 @@ class RequestBody:
                 chunk = await self._stream.readany()
         except TimeoutError:
             silent = patience_s >= self._idle_timeout_s
-            self.ended = f"nothing came for {self._idle_timeout_s:g} s" if silent else too_slow
+            self.ended = f"nothing came for {in_words(self._idle_timeout_s)}" if silent else too_slow
         except (ConnectionError, ClientError) as error:
             self.ended = f"the connection broke ({type(error).__name__})"
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from domain.access import Role
 from domain.errors import MusterError
+from domain.lengths import in_words
 from domain.units import Seconds
 
 
@@ -20,7 +21,7 @@ class TooManyAttemptsError(MusterError):
 
     def __init__(self, wait_s: Seconds, what: str = "signing in was tried") -> None:
         self.wait_s = wait_s
-        super().__init__(f"{what} too often: try again in {max(1, round(wait_s))} s")
+        super().__init__(f"{what} too often: try again in {in_words(max(1, round(wait_s)))}")
 
 
 class NotAllowedError(MusterError):

@@ -14,6 +14,7 @@ import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
+from domain.lengths import in_words
 from domain.server_settings import ServerSettings
 from domain.units import Seconds
 from operations.access.addresses import ADDRESS, ASKED_FROM, Networks, address_of, network_of
@@ -85,11 +86,11 @@ class Entrance:
         log.info("too many requests", address=request[ADDRESS], area=area)
         if area == "scheduler":
             self._failed(503)
-        seconds = str(math.ceil(wait_s))
+        seconds = math.ceil(wait_s)
         return web.Response(
             status=429 if area == "api" else 503,
-            text=f"too many requests from {request[ADDRESS]}: try again in {seconds} s\n",
-            headers={hdrs.RETRY_AFTER: seconds},
+            text=f"too many requests from {request[ADDRESS]}: try again in {in_words(seconds)}\n",
+            headers={hdrs.RETRY_AFTER: str(seconds)},
         )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from domain.lengths import in_words
 from domain.reservations import Kept, Lease
 from domain.units import Instant
-from operations.thresholds.shown import length_of
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -51,7 +51,7 @@ def lease_in_words(lease: Document | None) -> Iterator[str]:
     what = f"host {lease['host_id']}"
     if lease["holds"]:
         starts_s = lease["starts_in_s"]
-        since = f"from {length_of(starts_s)} from now" if starts_s > 0 else f"since {length_of(-starts_s)} ago"
+        since = f"from {in_words(starts_s)} from now" if starts_s > 0 else f"since {in_words(-starts_s)} ago"
         processors = f"{lease['cores']:g} of its processors ({lease['processor_type']})"
         held = "would be held" if lease["supposed"] else "is held"
         yield f"{what} {held} for batch {lease['batch_id']}: {processors} {since}"
@@ -63,4 +63,4 @@ def lease_in_words(lease: Document | None) -> Iterator[str]:
 def kept_in_words(kept: Document | None) -> Iterator[str]:
     """One line, or none."""
     if kept is not None:
-        yield f"a slot of every job array is kept for it since {length_of(kept['for_s'])} ago"
+        yield f"a slot of every job array is kept for it since {in_words(kept['for_s'])} ago"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from domain.lengths import in_words
 from operations.explain.reserved import kept_in_words, lease_in_words
-from operations.thresholds.shown import length_of, stale_in_words
+from operations.thresholds.shown import stale_in_words
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -22,7 +23,7 @@ def _host(shown: Document) -> Iterator[str]:
     host = shown["host"]
     yield (
         f"host {host['host_id']}: {host['ncpus']} CPUs of {host['flop_per_s']:.3g} flop/s, "
-        f"{host['calls_per_hour']:.2f} calls an hour, last {length_of(max(0.0, host['silent_s']))} ago, "
+        f"{host['calls_per_hour']:.2f} calls an hour, last {in_words(max(0.0, host['silent_s']))} ago, "
         f"{len(host['in_progress'])} jobs in progress"
     )
     if shown["refused"] is not None:
@@ -44,7 +45,7 @@ def _host(shown: Document) -> Iterator[str]:
         tight = "tight, " if one["tight"] else ""
         yield (
             f"  instance {one['instance_id']} of job {one['job_id']}, batch {one['batch_id']} ({one['app']}): "
-            f"{tight}due in {length_of(one['due_in_s'])}; {one['because']}"
+            f"{tight}due in {in_words(one['due_in_s'])}; {one['because']}"
         )
     if not shown["would_get"]:
         yield "  nothing"
@@ -99,9 +100,9 @@ def _batch(shown: Document) -> Iterator[str]:
     if shown["complete_in_s"] is None:
         yield "C: none, or no estimate yet"
     elif shown["complete_in_s"] >= 0:
-        yield f"C: in {length_of(shown['complete_in_s'])}"
+        yield f"C: in {in_words(shown['complete_in_s'])}"
     else:
-        yield f"C: {length_of(-shown['complete_in_s'])} ago"
+        yield f"C: {in_words(-shown['complete_in_s'])} ago"
     gate = "any host may have its first instances" if shown["gate"] == "none" else f"behind {shown['gate']}"
     yield f"feeding: {gate}; {shown['slots']} of {shown['slots_total']} slots are its own when an array is filled now"
     yield from kept_in_words(shown["kept"])
@@ -178,8 +179,8 @@ def _instance(shown: Document) -> Iterator[str]:
     outcome = shown["outcome"]
     if outcome["turnaround_s"] is not None:
         late = outcome["late_s"]
-        by = f"{length_of(-late)} before" if late <= 0 else f"{length_of(late)} after"
-        yield f"it came back after {length_of(outcome['turnaround_s'])}, {by} its due date"
+        by = f"{in_words(-late)} before" if late <= 0 else f"{in_words(late)} after"
+        yield f"it came back after {in_words(outcome['turnaround_s'])}, {by} its due date"
     if outcome["reason"]:
         yield f"reason: {outcome['reason']}"
     if outcome["is_canonical"]:
@@ -195,23 +196,23 @@ def _only_sample(one: Document) -> Iterator[str]:
 
 
 def _due(due: Document, host_id: int) -> Iterator[str]:
-    yield f"host {host_id} was given {length_of(due['allowed_s'])}, because: {due['because']}"
+    yield f"host {host_id} was given {in_words(due['allowed_s'])}, because: {due['because']}"
     if due["terms"] is not None:
         yield f"  then, by the rule {due['terms']['rule']}: {_given_terms(due['terms'])}"
-    yield f"  R at dispatch {length_of(due['est_runtime_s'])}; it was given {due['allowed_over_runtime']:g} times that"
+    yield f"  R at dispatch {in_words(due['est_runtime_s'])}; it was given {due['allowed_over_runtime']:g} times that"
     bound = "which is what it was given" if due["is_delay_bound"] else "the most the job allows"
-    yield f"  D {length_of(due['delay_bound_s'])}, {bound}"
+    yield f"  D {in_words(due['delay_bound_s'])}, {bound}"
     yield "  tight: the due date came from the host's own speed" if due["tight"] else "  not tight"
     if due["grace_s"] is not None:
-        yield f"  given up {length_of(due['grace_s'])} after the due date"
+        yield f"  given up {in_words(due['grace_s'])} after the due date"
 
 
 def _given_terms(terms: Document) -> str:
     p = "none" if terms["p"] is None else f"{terms['p']:.3f}"
     gate = "no gate" if terms["gate"] == "none" else f"{terms['gate']} {terms['threshold']:g}"
     return (
-        f"start {length_of(terms['start_s'])}, queue {length_of(terms['queue_s'])}, "
-        f"R_q {length_of(terms['safe_runtime_s'])}, P {p}, {gate}"
+        f"start {in_words(terms['start_s'])}, queue {in_words(terms['queue_s'])}, "
+        f"R_q {in_words(terms['safe_runtime_s'])}, P {p}, {gate}"
     )
 
 
@@ -219,12 +220,12 @@ def _today(today: Document) -> Iterator[str]:
     yield "the same terms today, for an idle host:"
     yield (
         f"  speed {today['flop_per_s']:.3g} flop/s ({today['speed_samples']:g} samples), available "
-        f"{today['availability_fraction']:.2f} of the time: R {length_of(today['runtime_s'])}"
+        f"{today['availability_fraction']:.2f} of the time: R {in_words(today['runtime_s'])}"
     )
-    yield f"  R_q {length_of(today['safe_runtime_s'])} (R times {today['slack_factor']:g}, or R and the least slack)"
+    yield f"  R_q {in_words(today['safe_runtime_s'])} (R times {today['slack_factor']:g}, or R and the least slack)"
     complete = today["complete_in_s"]
-    yield f"  C {'none' if complete is None else f'in {length_of(complete)}' if complete >= 0 else 'is past'}"
-    yield f"  T_retry {length_of(today['retry_turnaround_s'])}, D {length_of(today['delay_bound_s'])}"
+    yield f"  C {'none' if complete is None else f'in {in_words(complete)}' if complete >= 0 else 'is past'}"
+    yield f"  T_retry {in_words(today['retry_turnaround_s'])}, D {in_words(today['delay_bound_s'])}"
     yield f"  P {'none' if today['p'] is None else round(today['p'], 3)} ({today['p_because']})"
     answer = today["idle_host_would_get"]
     yield f"  -> {answer['refused']}: {answer['why']}" if "refused" in answer else f"  -> {answer['because']}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from domain.lengths import in_words
 from domain.units import Instant
-from operations.thresholds.shown import length_of
 
 
 def instant_of(at: Instant) -> str:
@@ -25,5 +25,5 @@ def seen_from(at: Instant, now: Instant) -> str:
     >>> seen_from(Instant(1_800_000_000.0), Instant(1_800_000_030.0))
     '2027-01-15 08:00 UTC (30 s ago)'
     """
-    away = length_of(abs(at - now))
+    away = in_words(abs(at - now))
     return f"{instant_of(at)} ({f'in {away}' if at >= now else f'{away} ago'})"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import exp
 from typing import Any
 
+from domain.lengths import in_words
 from domain.units import Instant
 from operations.forecasts.chart import Fan, Mark, Point, chart
 from operations.forecasts.instants import instant_of, seen_from
-from operations.thresholds.shown import length_of
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -49,7 +49,7 @@ def _forecasts(shown: Document) -> Iterator[str]:
 def _promise(shown: Document) -> Iterator[str]:
     now = shown["computed_at"]
     if shown["ended_at"] is not None:
-        yield f"ended {seen_from(shown['ended_at'], now)}, {length_of(shown['ended_at'] - shown['created_at'])} in all"
+        yield f"ended {seen_from(shown['ended_at'], now)}, {in_words(shown['ended_at'] - shown['created_at'])} in all"
     elif shown["completion_q50_at"] is not None:
         yield f"done about {seen_from(shown['completion_q50_at'], now)}"
         yield f"at latest  {seen_from(shown['completion_q90_at'], now)}"
@@ -116,8 +116,8 @@ def terms_in_words(terms: Document | None) -> Iterator[str]:
     quorum = f"; {lacking} of them have a result and lack another for the quorum" if lacking else ""
     yield f"  {terms['jobs_open']} jobs are open{quorum}"
     if terms["sending_s"] > 0:
-        yield f"  sending what was never sent takes {length_of(terms['sending_s'])} at the present rate"
-    yield f"  an instance is back {length_of(terms['median_turnaround_s'])} after it was sent (median)"
+        yield f"  sending what was never sent takes {in_words(terms['sending_s'])} at the present rate"
+    yield f"  an instance is back {in_words(terms['median_turnaround_s'])} after it was sent (median)"
     if abs(terms["shift"]) >= LITTLE_SHIFT:
         yield f"  this batch's jobs take {exp(terms['shift']):.2f} times as long as the app's others"
     lost, errors = terms["loss_fraction"], terms["error_fraction"]
@@ -130,7 +130,7 @@ def _last(records: Sequence[Document]) -> Iterator[str]:
     yield f"Last forecasts ({min(len(records), MOST_TOLD)} of {len(records)} kept):"
     for one in reversed(records[-MOST_TOLD:]):
         over = one["jobs_validated"] + one["jobs_failed"]
-        about, latest = length_of(one["q50_at"] - one["made_at"]), length_of(one["q90_at"] - one["made_at"])
+        about, latest = in_words(one["q50_at"] - one["made_at"]), in_words(one["q90_at"] - one["made_at"])
         yield (
             f"  {instant_of(one['made_at'])}  {over}/{one['jobs_total']} over, by {one['trigger']}, {one['method']}: "
             f"about {about}, at latest {latest} later; C(B) {one['change']}: {one['because']}"
@@ -168,7 +168,7 @@ def health_in_words(apps: Sequence[Document]) -> Iterator[str]:
 def _ages(one: Document) -> str:
     if one["oldest_age_s"] is None:
         return ""
-    oldest, latest = (length_of(max(one[key], 0.0)) for key in ("oldest_age_s", "latest_age_s"))
+    oldest, latest = (in_words(max(one[key], 0.0)) for key in ("oldest_age_s", "latest_age_s"))
     return f", last forecasts {latest} to {oldest} old"
 
 

@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import web
 
 from domain.clock import Clock
+from domain.lengths import in_words
 from domain.units import Instant, Seconds
 from feeder.refill import Refill
 from operations.access.addresses import Networks, address_of
@@ -92,7 +93,7 @@ def worker_troubles(refuses: str | None, last_refill: Refill | None, now: Instan
     if last_refill is None:
         troubles["job array"] = "it was never filled"
     elif (age_s := now - last_refill.started_at) > ARRAY_STALE_S:
-        troubles["job array"] = f"it was last filled {age_s:.0f} s ago, expected every few seconds"
+        troubles["job array"] = f"it was last filled {in_words(age_s)} ago, expected every few seconds"
     return troubles
 
 
@@ -107,7 +108,7 @@ def node_troubles(ready: Mapping[str, bool], heard_at: Mapping[str, float], now:
         if not is_ready:
             troubles[name] = "it does not run, or is not ready yet"
         elif name in heard_at and (silent_s := now - heard_at[name]) > FRESH_S:
-            troubles[name] = f"it has said nothing for {silent_s:.0f} s"
+            troubles[name] = f"it has said nothing for {in_words(silent_s)}"
     return troubles
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any  # a JSON document's values
 
+from domain.lengths import in_words
 from operations.thresholds.preview import Side, TypePreview, Wait
 from operations.thresholds.replayed import Replayed
 from operations.thresholds.service import Preview
@@ -144,31 +145,18 @@ def _of_side(side: Mapping[str, Any]) -> str:
 def _of_wait(wait: Mapping[str, Any]) -> str:
     if wait["send_s"] is None:
         return f">= {wait['threshold']:g}: never, nobody who passes calls"
-    return f">= {wait['threshold']:g}: {length_of(wait['send_s'])} ({wait['calls_per_hour']:.1f} calls/h)"
+    return f">= {wait['threshold']:g}: {in_words(wait['send_s'])} ({wait['calls_per_hour']:.1f} calls/h)"
 
 
 def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[str]:
     """One line for each cut points too old to judge by.
 
     >>> list(stale_in_words([{"app": "pi", "processor_type": "cpu", "computed_at": 0.0}], 260_000.0))
-    ['pi cpu: hosts were last ranked 3.0 d ago, too long to judge by it: the bootstrap rule holds']
+    ['pi cpu: hosts were last ranked 3 d ago, too long to judge by it: the bootstrap rule holds']
     """
     for one in stale:
-        ago = length_of(now - one["computed_at"])
+        ago = in_words(now - one["computed_at"])
         yield (
             f"{one['app']} {one['processor_type']}: hosts were last ranked {ago} ago, too long to judge by it: "
             "the bootstrap rule holds"
         )
-
-
-def length_of(seconds: float) -> str:
-    """A length of time for people.
-
-    >>> length_of(40.0), length_of(5400.0), length_of(400_000.0)
-    ('40 s', '1.5 h', '4.6 d')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86400:.1f} d"

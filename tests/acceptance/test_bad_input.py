@@ -41,7 +41,7 @@ async def test_an_unknown_platform_is_named_beside_those_the_app_has(server: Liv
 
     assert texts(reply) == [
         "No work sent: app pi runs on x86_64-pc-linux-gnu; the client said sparc-sun-solaris.",
-        "Your client may ask again in 1 day.",
+        "Your client may ask again in 1 d.",
     ]
     assert [message.priority for message in reply.messages] == ["high", "low"]
     assert reply.request_delay_s == 86400.0

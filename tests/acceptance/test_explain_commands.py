@@ -63,7 +63,7 @@ def test_a_preview_reads_like_a_sentence_and_changes_nothing(muster: CommandLine
     assert done.exit_code == 0
     assert "deadline.p_afap: 0.5 -> 0.95" in done.stdout
     assert "p_afap   >= 0.5: 13 pass, 6.5 calls/h  ->  >= 0.95: 1 pass, 0.5 calls/h" in done.stdout
-    assert "pi p_afap   9 jobs: >= 0.5: 1.4 h (6.5 calls/h)  ->  >= 0.95: 18.0 h (0.5 calls/h)" in done.stdout
+    assert "pi p_afap   9 jobs: >= 0.5: 1 h 23 min (6.5 calls/h)  ->  >= 0.95: 18 h (0.5 calls/h)" in done.stdout
     assert muster.json("thresholds", "show") == before
 
 

@@ -99,7 +99,7 @@ async def test_every_group_a_host_is_refused_has_its_sentence(store: Store) -> N
     assert "job needs 1 PB of RAM, host offers" in groups[0]["looks"][-1]["why"]
     assert groups[2]["given"] > 0
     words = host_in_words(await explain(store).host(host.host_id))
-    assert "memory: job needs" in words and "too_slow: job allows 60 s, and every host is given 3600 s" in words
+    assert "memory: job needs" in words and "too_slow: job allows 60 s, and every host is given 1 h" in words
 
 
 async def test_a_host_without_a_version_is_told_so(store: Store) -> None:
@@ -232,8 +232,8 @@ async def test_a_due_date_is_taken_apart(store: Store) -> None:
     assert (today["runtime_s"], today["p"], today["complete_in_s"]) == (3600.0, 0.5, None)
     assert today["idle_host_would_get"]["row"] == 1
     words = instance_in_words(shown)
-    assert "by the rule muster: start 0 s, queue 2.0 h, R_q 2.5 h, P 0.750, p_retry 0.5" in words
-    assert "because: row 1: throughput" in words and "it came back after 1.0 h" in words
+    assert "by the rule muster: start 0 s, queue 2 h, R_q 2 h 30 min, P 0.750, p_retry 0.5" in words
+    assert "because: row 1: throughput" in words and "it came back after 1 h" in words
 
 
 async def test_an_accelerated_job_is_explained_behind_its_gate(store: Store) -> None:

@@ -26,7 +26,7 @@ async def test_a_lease_and_a_kept_slot_are_shown_to_the_host_and_the_batch(store
     shown_batch = await explain(store).batch(big.batch_id)
     other = await explain(store).batch(small.batch_id)
 
-    held = f"host {host.host_id} is held for batch {big.batch_id}: 8 of its processors (cpu) from 1.0 h from now"
+    held = f"host {host.host_id} is held for batch {big.batch_id}: 8 of its processors (cpu) from 1 h from now"
     assert held in host_in_words(shown_host)
     assert held in batch_in_words(shown_batch)
     assert "a slot of every job array is kept for it since" in batch_in_words(shown_batch)

@@ -56,7 +56,7 @@ def test_a_job_that_takes_much_longer_than_a_good_host_would_is_copied_with_both
     copy = copied(a_job(SLOW))
     assert copy is not None
     assert (copy.job_id, copy.instances, copy.tail_copies, copy.retries, copy.more_instances) == (5, 1, 0, 1, 0)
-    assert copy.because.endswith("more than 1.5 times the 3600 s a good host needs")
+    assert copy.because.endswith("more than 1.5 times the 1 h a good host needs")
 
 
 def test_a_job_that_is_soon_back_is_left_alone() -> None:
@@ -150,7 +150,7 @@ def test_a_silent_host_with_a_tight_due_date_is_suspect_after_a_day_or_three_of_
     assert is_suspect(replace(silent, rpc_interval_s=Seconds(8 * HOUR_S)), NOW)
     copy = copied(a_job(silent), good_host_s=30 * DAY_S)
     assert copy is not None
-    assert copy.because == "host 7 has been silent for 25.0 h with a tight due date"
+    assert copy.because == "host 7 has been silent for 1 d 1 h with a tight due date"
 
 
 @given(st.floats(0.0, 1e7), st.floats(1.0, 1e7), st.floats(0.0, 1e7))

@@ -73,14 +73,14 @@ def refusal(*arguments: Any, **named: Any) -> Refusal:
 def test_row_1_throughput_is_due_at_the_delay_bound() -> None:
     found = due(QoS.THROUGHPUT, p=None, queue_s=DAY_S)
     assert (found.row, found.due_at, found.tight, found.gate) == (1, NOW + D, False, Gate.NONE)
-    assert found.because == ("row 1: throughput, all work done 93600 s from now, due at the delay bound of 604800 s")
+    assert found.because == ("row 1: throughput, all work done 1 d 2 h from now, due at the delay bound of 7 d")
 
 
 def test_row_1_refuses_a_queue_that_ends_after_the_delay_bound() -> None:
     assert isinstance(decide(QoS.THROUGHPUT, queue_s=D - 2 * HOUR_S), Due)
     found = refusal(QoS.THROUGHPUT, queue_s=D - 2 * HOUR_S + 1.0)
     assert found.code is RefusalCode.TOO_SLOW
-    assert found.detail == "host needs 604801 s (queue 597601 s, runtime 7200 s), job allows 604800 s"
+    assert found.detail == "host needs 7 d 1 s (queue 6 d 22 h 1 s, runtime 2 h), job allows 7 d"
 
 
 def test_row_2_a_batch_as_fast_as_possible_without_an_estimate_is_due_when_the_host_is_done() -> None:
@@ -98,7 +98,7 @@ def test_row_2_is_closed_below_p_afap() -> None:
 def test_row_2_holds_for_a_good_host_with_and_without_an_estimate() -> None:
     found = due(QoS.AFAP, p=0.5, complete_in_s=3 * DAY_S, queue_s=20 * HOUR_S)
     assert (found.row, found.due_at, found.tight, found.gate) == (2, NOW + 5 * HOUR_S, True, Gate.AFAP)
-    assert found.because == "row 2: a good host, P 0.500 >= 0.5, due when it is done for sure, 18000 s from now"
+    assert found.because == "row 2: a good host, P 0.500 >= 0.5, due when it is done for sure, 5 h from now"
 
 
 def test_a_retry_of_a_batch_as_fast_as_possible_waits_for_no_better_host_once_completion_has_passed() -> None:
@@ -113,7 +113,7 @@ def test_other_hosts_get_jobs_in_their_turn_if_they_are_done_within_two_retries(
         found = due(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S, complete_in_s=complete_in_s)
         assert (found.row, found.due_at, found.tight, found.gate) == (3, NOW + 48 * HOUR_S, False, Gate.NONE)
         assert found.because == (
-            "row 3: done in its turn 172800 s from now, within 2 times the 86400 s of a retry; due then"
+            "row 3: done in its turn 2 d from now, within 2 times the 1 d of a retry; due then"
         )
         later = refusal(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S + 1.0, complete_in_s=complete_in_s)
         assert later.code is RefusalCode.BELOW_GATE
@@ -155,14 +155,14 @@ def test_what_can_wait_is_for_hosts_with_little_to_do() -> None:
         assert due(qos, ahead_s=8 * HOUR_S, queue_s=8 * HOUR_S, complete_in_s=complete_in_s).gate is Gate.NONE
         found = refusal(qos, ahead_s=8 * HOUR_S, queue_s=8 * HOUR_S + 1.0, complete_in_s=complete_in_s)
         assert found.code is RefusalCode.NOT_YET
-        assert found.detail == "the host has work for 28801 s; what can wait is sent when it has less than 28800 s"
+        assert found.detail == "the host has work for 8 h 1 s; what can wait is sent when it has less than 8 h"
 
 
 def test_what_can_wait_is_given_for_as_long_as_a_host_is_to_have_work_without_asking() -> None:
     three_days = {"ahead_s": 6 * HOUR_S, "alone_s": 3 * DAY_S}
     assert due(QoS.THROUGHPUT, queue_s=3 * DAY_S, **three_days).row == 1
     found = refusal(QoS.THROUGHPUT, queue_s=3 * DAY_S + 1.0, **three_days)
-    assert found.detail == "the host has work for 259201 s; what can wait is sent when it has less than 259200 s"
+    assert found.detail == "the host has work for 3 d 1 s; what can wait is sent when it has less than 3 d"
     assert due(QoS.THROUGHPUT, queue_s=6 * HOUR_S, ahead_s=6 * HOUR_S, alone_s=HOUR_S).row == 1
     assert due(QoS.THROUGHPUT, queue_s=4 * DAY_S, ahead_s=0.0, alone_s=DAY_S).row == 1
 
@@ -194,7 +194,7 @@ def test_row_3_refuses_a_queue_that_ends_after_the_due_date() -> None:
     assert due(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S).row == 3
     found = refusal(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S + 1.0)
     assert found.code is RefusalCode.TOO_SLOW
-    assert found.detail == ("the host's queue of work is too long: 165601 s, and 7200 s for the job, due in 172800 s")
+    assert found.detail == ("the host's queue of work is too long: 1 d 22 h, and 2 h for the job, due in 2 d")
 
 
 def test_row_4_refuses_a_queue_that_ends_after_the_due_date() -> None:
@@ -233,7 +233,7 @@ def test_row_5_a_host_that_is_done_after_completion_is_due_when_it_is_done() -> 
     assert (found.gate, found.threshold) == (Gate.TIGHT, 0.9)
     assert (
         found.because
-        == "row 5: completion in 14400 s comes first, P 0.900 >= 0.9, due when done for sure, 18600 s from now"
+        == "row 5: completion in 4 h comes first, P 0.900 >= 0.9, due when done for sure, 5 h 10 min from now"
     )
 
 
@@ -252,7 +252,7 @@ def test_no_row_gives_a_job_to_a_host_that_needs_more_than_the_delay_bound(qos: 
     assert isinstance(decide(qos, complete_in_s=5 * HOUR_S, safe_runtime_s=D - 60.0, start_s=60.0), Due)
     found = refusal(qos, complete_in_s=5 * HOUR_S, safe_runtime_s=D - 60.0, start_s=61.0)
     assert found.code is RefusalCode.TOO_SLOW
-    assert found.detail == ("host needs 604801 s (endangered work 61 s, safe runtime 604740 s), job allows 604800 s")
+    assert found.detail == ("host needs 7 d 1 s (endangered work 61 s, safe runtime 6 d 23 h 59 min), job allows 7 d")
 
 
 @pytest.mark.parametrize("qos", list(QoS))
@@ -261,7 +261,7 @@ def test_a_delay_bound_within_the_least_slack_is_said_to_suit_no_host(qos: QoS, 
     found = refusal(qos, safe_runtime_s=D + 1.0, min_slack_s=D, afap=afap)
     assert found.code is RefusalCode.TOO_SLOW
     assert found.detail == (
-        "job allows 604800 s, and every host is given 604800 s (deadline.min_slack_s) more than it takes: "
+        "job allows 7 d, and every host is given 7 d (deadline.min_slack_s) more than it takes: "
         "no host can have it"
     )
 

@@ -28,7 +28,7 @@ def test_the_most_frequent_reasons_come_first_and_three_are_enough() -> None:
         "No work sent: needs 4 GB of memory, this computer offers 2 GB.",
         "Also: would take 9 days, 7 are allowed.",
         "Also: needs 9 GB of disk, this computer offers 1 GB.",
-        "Your client may ask again in 5 minutes.",
+        "Your client may ask again in 5 min.",
     ]
 
 

@@ -548,7 +548,7 @@ async def test_a_computer_too_small_is_told_both_numbers_and_when_to_call_again(
     assert names_of(reply) == []
     assert reply.messages[0].text.startswith("No work sent: ")
     assert "64" in reply.messages[0].text and "8" in reply.messages[0].text
-    assert "5 minutes" in reply.messages[-1].text
+    assert "5 min" in reply.messages[-1].text
     assert reply.request_delay_s == 300.0
     assert project.counts.answered[-1]["refusals"] == {RefusalCode.MEMORY: 1}
 

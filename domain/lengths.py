@@ -1,0 +1,79 @@
+"""How people say how long that is: the one place where lengths of time become words. Pure."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from domain.units import DAY_S, HOUR_S, MINUTE_S
+
+SECONDS_MOST = 120  # from here on in minutes
+_PLACE = re.compile(r"\{(\d+):length\}")
+
+
+def in_words(seconds: float) -> str:
+    """A length of time in its largest unit and the next smaller one, as exact as people read it.
+
+    >>> [in_words(s) for s in (0.25, 40.0, 90.0, 330.0, 5400.0, 86400.0, 200_000.0, -61.4)]
+    ['0.25 s', '40 s', '90 s', '5 min 30 s', '1 h 30 min', '1 d', '2 d 8 h', '-61 s']
+    """
+    if seconds < 0:
+        return f"-{in_words(-seconds)}"
+    whole = int(seconds + 0.5)
+    if whole < SECONDS_MOST:
+        return f"{whole} s" if whole >= 10 else f"{seconds:.2g} s"
+    if whole < HOUR_S:
+        count, rest = divmod(whole, 60)
+        return f"{count} min {rest} s" if rest else f"{count} min"
+    minutes = (whole + 30) // 60
+    if minutes < 1440:
+        count, rest = divmod(minutes, 60)
+        return f"{count} h {rest} min" if rest else f"{count} h"
+    count, rest = divmod((whole + 1800) // 3600, 24)
+    return f"{count} d {rest} h" if rest else f"{count} d"
+
+
+def exactly(seconds: float) -> str:
+    """The same with every unit.
+
+    >>> exactly(90_061.0), exactly(28_800.5), exactly(60.0)
+    ('1 d 1 h 1 min 1 s', '8 h 0.5 s', '60 s')
+    """
+    words, rest = ["-"] if seconds < 0 else [], round(abs(seconds), 3)
+    if rest >= SECONDS_MOST:
+        for unit_s, unit in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min")):
+            count, rest = divmod(rest, unit_s)
+            if count:
+                words.append(f"{count:.0f} {unit}")
+    rest = round(rest, 3)
+    return " ".join([*words, f"{rest:g} s"] if rest or not words else words)
+
+
+def told(sentence: str, *terms: Any) -> str:  # Any: what the sentence's places take
+    """A sentence with its terms put in; `{0:length}` is a number of seconds, told as a length of time.
+
+    Lengths that would read alike and are not are told exactly.
+
+    >>> told("host {0} needs {1:length}, job allows {2:length}", "ada", 90_000.0, 3600)
+    'host ada needs 1 d 1 h, job allows 1 h'
+    >>> told("silent for {0:length}, at most {1:length}", 28_801.0, 28_800.0)
+    'silent for 8 h 1 s, at most 8 h'
+    """
+    plain, places = _parsed(sentence)
+    if not places:
+        return sentence.format(*terms)
+    given = list(terms)
+    for place in places:
+        given[place] = in_words(terms[place])
+    if len(places) > 1 and len({given[place] for place in places}) < len({terms[place] for place in places}):
+        for place in places:
+            given[place] = exactly(terms[place])
+    return plain.format(*given)
+
+
+@cache
+def _parsed(sentence: str) -> tuple[str, tuple[int, ...]]:
+    """A sentence whose lengths are words, and which terms they are. There are a few dozen sentences."""
+    places = dict.fromkeys(int(place) for place in _PLACE.findall(sentence))
+    return _PLACE.sub(r"{\1}", sentence), tuple(places)

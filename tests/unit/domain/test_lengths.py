@@ -1,0 +1,53 @@
+"""Lengths of time in words."""
+
+from __future__ import annotations
+
+import doctest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain import lengths
+from domain.lengths import exactly, in_words, told
+
+UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
+
+
+def seconds_in(words: str) -> float:
+    """The length that is told, read again."""
+    parts = words.removeprefix("- ").split()
+    return sum(float(count) * UNITS[unit] for count, unit in zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_the_examples_hold() -> None:
+    assert doctest.testmod(lengths).failed == 0
+
+
+@given(st.floats(10.0, 1e9))
+def test_what_is_told_is_off_by_half_its_smaller_unit_at_most(seconds: float) -> None:
+    half_s = 0.5 if seconds < 3600.0 else 30.0 if seconds < 86400.0 else 1800.0
+
+    assert abs(seconds_in(in_words(seconds)) - seconds) <= half_s + 1e-6
+
+
+@given(st.floats(0.0, 1e9))
+def test_told_exactly_nothing_is_lost_above_a_millisecond(seconds: float) -> None:
+    assert abs(seconds_in(exactly(seconds)) - seconds) <= 0.001
+
+
+def test_a_unit_is_never_full() -> None:
+    assert [in_words(s) for s in (119.4, 119.6, 3599.6, 86369.0, 86399.0)] == [
+        "119 s",
+        "2 min",
+        "1 h",
+        "23 h 59 min",
+        "1 d",
+    ]
+
+
+def test_a_sentence_without_lengths_takes_its_terms_as_they_are() -> None:
+    assert told("job needs {0:g} CPUs, host has {1}", 4.0, 2) == "job needs 4 CPUs, host has 2"
+
+
+def test_equal_lengths_stay_in_words() -> None:
+    assert told("{0:length} and {1:length}", 604_801.0, 604_801.0) == "7 d and 7 d"
