@@ -20,7 +20,7 @@ from feeder.level import Level
 from feeder.mix import RequestMix
 from feeder.order import Order
 from feeder.ports import FallThrough, Stale
-from feeder.rotation import Rotation, Unrunnable
+from feeder.rotation import Rotation, Unrunnable, by_shard
 from feeder.siblings import Siblings
 
 
@@ -91,7 +91,7 @@ class JobArray:
             self._siblings.hold(slot.job_id)  # it left the array while the request looked at it
         self._siblings.note(slot.job_id, (host_id,), (volunteer_id,))
         self.in_flight.add(Taken(slot, host_id, volunteer_id, self._clock.monotonic()))
-        self.rotation.note_taken(group_key(slot))
+        self.rotation.note_taken(group_key(slot), now=self._clock.now())
 
     def give_back(self, slot: Ready) -> None:
         """Put a slot back whose dispatch was not committed. Without effect on one that was not taken."""
@@ -248,7 +248,10 @@ class JobArray:
 
     def unrunnable(self) -> tuple[Unrunnable, ...]:
         """What nobody can run, and why."""
-        return self.rotation.report(self.slots_of_groups(), now=self._clock.now())
+        return self.rotation.report(self._slots_by_shard, now=self._clock.now())
+
+    def _slots_by_shard(self, key: GroupKey) -> Mapping[int, int]:
+        return by_shard(self._groups.get(key, ()))
 
     # ------------------------------------------------------------ in and out
 

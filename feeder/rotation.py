@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -21,20 +21,32 @@ WAITS_FOR_ANOTHER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Unrunnable:
-    """Work that no host could take since `since_at`: how much waits, and how many hosts said what.
+    """Work that no host could take since `since_at`: how much waits, and which hosts said what last.
 
-    `waiting` counts the slots the group has, or had when it rotated out; the backlog behind it is the batch's
-    `unsent`. `codes` counts each of the `hosts` once, by the latest reason.
+    `slots` counts by shard the slots the group has, or had when it rotated out; the backlog behind it is the batch's
+    `unsent`.
     """
 
     batch_id: BatchId
     job_class_id: JobClassId
     urgent: bool
-    waiting: int
-    codes: Mapping[RefusalCode, int]
+    slots: Mapping[int, int]
+    refused_by: Mapping[HostId, RefusalCode]
     since_at: Instant
-    hosts: int
     rotated_out: bool
+
+    @property
+    def waiting(self) -> int:
+        return sum(self.slots.values())
+
+    @property
+    def hosts(self) -> int:
+        return len(self.refused_by)
+
+    @property
+    def codes(self) -> Mapping[RefusalCode, int]:
+        """Each host once, by its latest reason."""
+        return MappingProxyType(dict(sorted(Counter(self.refused_by.values()).items())))
 
 
 @dataclass(slots=True)
@@ -58,7 +70,7 @@ class _CoolOff:
     """A group that is out. `smallest` is, per shard, the smallest instance that was dropped or passed over."""
 
     until_s: Seconds
-    waiting: int
+    slots: Mapping[int, int]  # by shard
     smallest: dict[int, InstanceId] = field(default_factory=dict)
 
 
@@ -81,6 +93,7 @@ class Rotation:
         self._refused: dict[GroupKey, _Refused] = {}
         self._full: set[GroupKey] = set()  # rows long enough to rotate
         self._cooling: dict[GroupKey, _CoolOff] = {}
+        self._taken_at: dict[GroupKey, Instant] = {}
 
     def note_refusal(self, key: GroupKey, host_id: HostId, code: RefusalCode, *, now: Instant) -> None:
         """A host could not take the group. The same host counts once in a row.
@@ -105,8 +118,9 @@ class Rotation:
         else:
             self._full.discard(key)
 
-    def note_taken(self, key: GroupKey) -> None:
+    def note_taken(self, key: GroupKey, *, now: Instant) -> None:
         """A host took a slot of the group: the row is broken, and a cool-off ends with the next refill."""
+        self._taken_at[key] = now
         if self._refused.pop(key, None) is not None:
             self._full.discard(key)
         cool_off = self._cooling.get(key)
@@ -128,7 +142,7 @@ class Rotation:
         refused = self._refused[key]
         refused.before, refused.row = refused.row, {}
         self._full.discard(key)
-        cool_off = _CoolOff(Seconds(now_s + self._settings().cool_off_s), len(slots))
+        cool_off = _CoolOff(Seconds(now_s + self._settings().cool_off_s), by_shard(slots))
         self._cooling[key] = cool_off
         for slot in slots:
             _lower(cool_off.smallest, slot)
@@ -143,7 +157,7 @@ class Rotation:
 
     def out_of_batch(self, batch_id: BatchId) -> int:
         """Slots the groups of a batch had that are out now; 0 when none is."""
-        return sum(cool_off.waiting for key, cool_off in self._cooling.items() if key[0] == batch_id)
+        return sum(sum(one.slots.values()) for key, one in self._cooling.items() if key[0] == batch_id)
 
     def batches_out(self) -> frozenset[BatchId]:
         """Batches with at least one group in its cool-off."""
@@ -161,9 +175,15 @@ class Rotation:
             self._full.discard(key)
         for key in [key for key in self._cooling if key[0] not in batch_ids]:
             del self._cooling[key]
+        for key in [key for key in self._taken_at if key[0] not in batch_ids]:
+            del self._taken_at[key]
 
-    def report(self, waiting: Mapping[GroupKey, int], *, now: Instant) -> tuple[Unrunnable, ...]:
-        """What nobody can run, longest first; `waiting` counts the slots the array has per group.
+    def taken(self) -> Mapping[GroupKey, Instant]:
+        """When a host last took a slot of each group."""
+        return self._taken_at
+
+    def report(self, slots_of: Callable[[GroupKey], Mapping[int, int]], *, now: Instant) -> tuple[Unrunnable, ...]:
+        """What nobody can run, longest first; `slots_of` counts the slots the array has of a group, by shard.
 
         A group is listed when it rotated out since a host last took one of its slots, or when hosts have
         refused it for a whole cool-off: a small project never sees `refusals_to_rotate` hosts.
@@ -172,12 +192,17 @@ class Rotation:
         rows = []
         for key, refused in self._refused.items():
             cool_off = self._cooling.get(key)
-            slots = waiting.get(key, 0) or (cool_off.waiting if cool_off is not None else 0)
-            if slots and (refused.before or later(refused.since_at, patience_s) <= now):
-                latest = refused.latest()
-                codes = MappingProxyType(dict(sorted(Counter(latest.values()).items())))
-                rows.append(Unrunnable(*key, slots, codes, refused.since_at, len(latest), cool_off is not None))
+            if not refused.before and later(refused.since_at, patience_s) > now:
+                continue
+            slots = slots_of(key) or (cool_off.slots if cool_off is not None else {})
+            if slots:
+                rows.append(Unrunnable(*key, slots, refused.latest(), refused.since_at, cool_off is not None))
         return tuple(sorted(rows, key=lambda row: (row.since_at, row.batch_id, row.job_class_id, row.urgent)))
+
+
+def by_shard(slots: Iterable[Ready]) -> Mapping[int, int]:
+    """How many slots there are of each shard."""
+    return Counter(shard_of(slot.job_id) for slot in slots)
 
 
 def _lower(smallest: dict[int, InstanceId], ready: Ready) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from domain.clock import Clock
@@ -38,9 +39,17 @@ class Reports(Protocol):
     async def since(self, at: Instant) -> Sequence[ProcessReport]: ...
 
 
+GroupKey = tuple[int, int, bool]  # batch, class, urgent
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A kind of slot of a batch. `codes` count hosts by their latest reason, in the worker that met most of them."""
+    """A kind of slot of a batch, by all workers together.
+
+    `waiting` counts each slot once, though several workers may hold it. `hosts` counts each host once, though it called
+    several workers; `codes` counts hosts by the latest reason that a worker gave them: a host that was given two by two
+    workers is in both. `since_at`: no worker had it taken since.
+    """
 
     batch_id: BatchId
     job_class_id: int
@@ -58,39 +67,79 @@ class Refused:
         return ADVICE.get(RefusalCode(first), "") if first in list(RefusalCode) else ""
 
 
-def refused_of(workers: Sequence[ProcessReport]) -> list[Refused]:
-    """What workers refused alike, once, the longest first: a host calls any worker, so the fullest count is told.
+@dataclass(slots=True)
+class _Told:
+    """What workers tell of one kind of slot. A worker of an older version names no shards and no hosts: its counts are
+    the least that there is."""
 
-    >>> row = {"batch_id": 7, "job_class_id": 1, "urgent": False, "waiting": 5, "codes": {"disk": 3}, "since_at": 10.0,
-    ...        "hosts": 3, "rotated_out": False}
-    >>> more = row | {"codes": {"disk": 4, "cpus": 5}, "hosts": 9, "since_at": 12.0}
+    since_at: float = float("inf")
+    rotated_out: bool = False
+    slots: dict[str, int] = field(default_factory=dict)  # by shard, the most that a worker holds
+    said: dict[str, set[int]] = field(default_factory=dict)  # hosts by code
+    least: Counter[str] = field(default_factory=Counter)  # hosts by code
+    least_waiting: int = 0
+    least_hosts: int = 0
+
+    def add(self, row: Document) -> None:
+        self.since_at = min(self.since_at, row["since_at"])
+        self.rotated_out = self.rotated_out or row["rotated_out"]
+        for shard, count in row.get("slots", {}).items():
+            self.slots[shard] = max(count, self.slots.get(shard, 0))
+        for code, host_ids in row.get("refused_by", {}).items():
+            self.said.setdefault(code, set()).update(host_ids)
+        self.least |= Counter(row["codes"])
+        self.least_waiting = max(self.least_waiting, row["waiting"])
+        self.least_hosts = max(self.least_hosts, row["hosts"])
+
+    def refused(self, key: GroupKey, *, since_at: float) -> Refused:
+        codes = self.least | Counter({code: len(host_ids) for code, host_ids in self.said.items()})
+        return Refused(
+            BatchId(key[0]),
+            key[1],
+            key[2],
+            max(self.least_waiting, sum(self.slots.values())),
+            max(self.least_hosts, len(set().union(*self.said.values()))),
+            tuple(sorted(codes.items(), key=lambda item: (-item[1], item[0]))),
+            Instant(since_at),
+            self.rotated_out,
+        )
+
+
+def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[Refused]:
+    """What all hosts refused that called any worker, the longest first.
+
+    Slots are counted by shard: what only the shard's own worker holds adds up, what every worker holds (retries, the
+    last jobs of a batch) is counted once. What a host took from any worker within the last `feeder.cool_off_s` is left
+    out: somebody can run it.
+
+    >>> row = {"batch_id": 7, "job_class_id": 1, "urgent": False, "waiting": 5, "slots": {"0": 5}, "since_at": 10.0,
+    ...        "codes": {"disk": 2}, "refused_by": {"disk": [1, 2]}, "hosts": 2, "rotated_out": False}
+    >>> more = row | {"slots": {"0": 1, "1": 4}, "refused_by": {"disk": [2], "cpus": [3]}, "since_at": 12.0}
     >>> reports = [ProcessReport("a", "worker", 0.0, {"unrunnable": [one]}) for one in (row, more)]
-    >>> [(one.batch_id, one.hosts, one.codes, one.since_at) for one in refused_of(reports)]
-    [(7, 9, (('cpus', 5), ('disk', 4)), 10.0)]
+    >>> [(one.waiting, one.hosts, one.codes, one.since_at) for one in refused_of(reports, now=Instant(60.0))]
+    [(9, 3, (('disk', 2), ('cpus', 1)), 10.0)]
     """
-    found: dict[tuple[int, int, bool], Refused] = {}
+    told: dict[GroupKey, _Told] = {}
+    taken_at: dict[GroupKey, float] = {}
+    patience_s = 0.0
     for worker in workers:
         report: Document = worker.report
+        patience_s = max(patience_s, report.get("cool_off_s", 0.0))
         for row in report["unrunnable"]:
-            key = (row["batch_id"], row["job_class_id"], row["urgent"])
-            known = found.get(key)
-            codes = tuple(sorted(row["codes"].items(), key=lambda item: (-item[1], item[0])))
-            fuller = known is None or row["hosts"] > known.hosts
-            found[key] = Refused(
-                BatchId(row["batch_id"]),
-                row["job_class_id"],
-                row["urgent"],
-                max(row["waiting"], known.waiting if known else 0),
-                row["hosts"] if fuller or known is None else known.hosts,
-                codes if fuller or known is None else known.codes,
-                Instant(min(row["since_at"], known.since_at if known else row["since_at"])),
-                row["rotated_out"] or (known is not None and known.rotated_out),
-            )
-    return sorted(found.values(), key=lambda one: (one.since_at, one.batch_id, one.job_class_id, one.urgent))
+            told.setdefault((row["batch_id"], row["job_class_id"], row["urgent"]), _Told()).add(row)
+        for batch_id, job_class_id, urgent, at in report.get("taken", ()):
+            key = (batch_id, job_class_id, urgent)
+            taken_at[key] = max(at, taken_at.get(key, at))
+    found = []
+    for key, one in told.items():
+        last_at = taken_at.get(key)
+        if last_at is None or last_at + patience_s <= now:
+            found.append(one.refused(key, since_at=max(one.since_at, last_at or one.since_at)))
+    return sorted(found, key=lambda one: (one.since_at, one.batch_id, one.job_class_id, one.urgent))
 
 
 def refused_as_json(one: Refused) -> dict[str, object]:
-    """What nobody can run, with what to do about it; `codes`: how many hosts, by their latest reason."""
+    """What nobody can run, with what to do about it; `codes`: how many hosts, by the latest reason of a worker."""
     return {
         "batch_id": one.batch_id,
         "job_class_id": one.job_class_id,
@@ -107,4 +156,5 @@ def refused_as_json(one: Refused) -> dict[str, object]:
 async def refused_lately(reports: Reports, clock: Clock) -> list[dict[str, object]]:
     """What the workers that are there say that nobody can run, as JSON."""
     processes = await reports.since(later(clock.now(), -SILENT_S))
-    return [refused_as_json(one) for one in refused_of([one for one in processes if one.kind == "worker"])]
+    workers = [one for one in processes if one.kind == "worker"]
+    return [refused_as_json(one) for one in refused_of(workers, now=clock.now())]

@@ -6,8 +6,7 @@ They are kept in one row per process: `muster up` may have many workers on many 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import structlog
@@ -18,6 +17,7 @@ from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.units import AppId, Instant, Seconds
 from feeder.array import JobArray
+from feeder.groups import GroupKey
 from feeder.rotation import Unrunnable
 from operations.counters import RequestCounters
 from operations.duty import Duty
@@ -27,6 +27,7 @@ KEPT = 61  # looks: ten minutes
 RATES_OVER = 6  # looks: a minute
 SILENT_S = Seconds(35.0)  # three times and a bit: such a process is gone
 MOST_UNRUNNABLE = 200  # told of, longest first
+MOST_TAKEN = 200  # told of, latest first
 
 log = structlog.get_logger()
 
@@ -44,7 +45,7 @@ class WorkerPulse:
         self,
         counters: RequestCounters,
         array: JobArray,
-        unrunnable: Callable[[], Iterable[Unrunnable]],
+        unrunnable: Callable[[], Sequence[Unrunnable]],
         source: CatalogueSource,
         clock: Clock,
         *,
@@ -84,7 +85,9 @@ class WorkerPulse:
             "slots": len(self._array),
             "slots_most": self._source.catalogue().settings.feeder.slots,
             "partitions": partitions(self._array, self._source, self._clock.monotonic()),
-            "unrunnable": [unrunnable_as_json(row) for row in self._unrunnable()][:MOST_UNRUNNABLE],
+            "cool_off_s": self._source.catalogue().settings.feeder.cool_off_s,
+            "unrunnable": [unrunnable_as_json(row) for row in self._unrunnable()[:MOST_UNRUNNABLE]],
+            "taken": taken_as_json(self._array.rotation.taken()),
         }
 
 
@@ -109,12 +112,37 @@ def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list
 
 
 def unrunnable_as_json(row: Unrunnable) -> dict[str, object]:
-    """Work that no host could take.
+    """Work that no host could take: its slots by shard, and the hosts by what they said.
 
-    >>> unrunnable_as_json(Unrunnable(7, 1, False, 5, {"disk": 3}, Instant(1.0), 3, False))["codes"]
-    {'disk': 3}
+    >>> shown = unrunnable_as_json(Unrunnable(7, 1, False, {3: 5}, {9: "disk", 8: "disk"}, Instant(1.0), False))
+    >>> shown["slots"], shown["refused_by"], shown["waiting"]
+    ({'3': 5}, {'disk': [8, 9]}, 5)
     """
-    return {one.name: getattr(row, one.name) for one in fields(row)} | {"codes": dict(row.codes)}
+    refused_by: dict[str, list[int]] = {}
+    for host_id in sorted(row.refused_by):
+        refused_by.setdefault(row.refused_by[host_id], []).append(host_id)
+    return {
+        "batch_id": row.batch_id,
+        "job_class_id": row.job_class_id,
+        "urgent": row.urgent,
+        "waiting": row.waiting,
+        "slots": {str(shard): count for shard, count in sorted(row.slots.items())},
+        "hosts": row.hosts,
+        "codes": dict(row.codes),
+        "refused_by": refused_by,
+        "since_at": row.since_at,
+        "rotated_out": row.rotated_out,
+    }
+
+
+def taken_as_json(taken: Mapping[GroupKey, Instant]) -> list[list[object]]:
+    """When a host last took work of each kind, the latest first.
+
+    >>> taken_as_json({(7, 1, False): Instant(5.0), (8, 2, True): Instant(6.0)})
+    [[8, 2, True, 6.0], [7, 1, False, 5.0]]
+    """
+    latest = sorted(taken.items(), key=lambda item: (-item[1], item[0]))[:MOST_TAKEN]
+    return [[*key, at] for key, at in latest]
 
 
 class BackgroundPulse:

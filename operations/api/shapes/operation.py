@@ -43,7 +43,8 @@ class SimulationShown(TypedDict):
 
 
 class RefusedShown(TypedDict):
-    """A kind of slot of a batch that every host refused lately. `codes` count hosts by their latest reason."""
+    """A kind of slot of a batch that every host refused that called lately, by all workers together. Each slot and each
+    host is counted once; `codes` count hosts by the latest reason of a worker."""
 
     batch_id: int
     job_class_id: int

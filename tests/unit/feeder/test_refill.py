@@ -317,6 +317,8 @@ async def test_the_report_says_what_nobody_can_run_and_why() -> None:
     await rig.refill()
     (row,) = rig.feeder.report()
     assert (row.batch_id, row.job_class_id, row.waiting, row.hosts) == (1, 10, 40, 3)
+    assert len(row.slots) == 40  # each of another shard
+    assert dict(row.refused_by)[HostId(3)] is RefusalCode.DISK
     assert dict(row.codes) == {RefusalCode.MEMORY: 2, RefusalCode.DISK: 1}
     assert (row.since_at, row.rotated_out) == (since_at, True)
 
@@ -367,6 +369,7 @@ async def test_a_host_that_takes_a_job_breaks_the_row_of_refusals() -> None:
     group = rig.array.groups()[0]
     rig.array.note_refusal(group, HostId(1), RefusalCode.DISK)
     rig.send(rig.slots()[0])
+    assert rig.array.rotation.taken() == {group.key: rig.clock.now()}
     rig.array.note_refusal(group, HostId(2), RefusalCode.DISK)
     done = await rig.refill()
     assert done.rotated_out == 0

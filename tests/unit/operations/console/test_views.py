@@ -27,7 +27,6 @@ from operations.console.places import Standing, sentence, total_name
 from operations.console.settings_pages import rows_of
 from operations.console.simulate import asked_of as simulation_of
 from operations.console.simulate import ends_chart, in_order, makespan_chart
-from operations.nobody import refused_of
 from tests.builders import NOW, a_batch, an_app
 
 
@@ -227,19 +226,6 @@ def test_a_place_is_told_with_its_reason_and_the_tiers_before_it() -> None:
 
     for breakdown, words in told.items():
         assert sentence(Standing(PlaceInOrder(1, 2), breakdown), NOW).striptags() == words
-
-
-def test_the_worker_that_met_most_hosts_tells_why_nobody_can_run_something() -> None:
-    row = {"batch_id": 7, "job_class_id": 1, "urgent": False, "waiting": 5, "since_at": 10.0, "rotated_out": False}
-    few, many = (
-        row | {"codes": {"disk": 1}, "hosts": 1},
-        row | {"codes": {"memory": 8}, "hosts": 8, "rotated_out": True},
-    )
-
-    [found] = refused_of([a_worker(unrunnable=[few]), a_worker("b", unrunnable=[many])])
-
-    assert (found.hosts, found.codes, found.rotated_out) == (8, (("memory", 8),), True)
-    assert found.advice.startswith("Jobs ask for more memory")
 
 
 def test_every_setting_has_a_meaning_and_a_unit() -> None:
