@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from domain.host_lists import ListedHost
 from domain.hosts import Host, HostAppVersion
 from domain.listings import HeldInstance
 from domain.populations import StoredPercentile
@@ -38,6 +39,26 @@ def host_as_json(host: Host) -> dict[str, object]:
             }
             for one in host.coprocessors
         ],
+    }
+
+
+def listed_as_json(one: ListedHost) -> dict[str, object]:
+    """A host of a list, with what it has and did; what makes it slow or failing where it is listed as such."""
+    slow, failures = one.slow, one.failures
+    return {
+        **host_as_json(one.host),
+        "in_progress": one.in_progress,
+        "n_valid": one.n_valid,
+        "n_error": one.n_error,
+        "n_timeout": one.n_timeout,
+        "slow": slow and {"app_version_id": slow.app_version_id, "x": slow.x, "relative_turnaround": slow.relative},
+        "failures": failures
+        and {
+            "errors": failures.errors,
+            "invalid": failures.invalid,
+            "timed_out": failures.timed_out,
+            "last_at": failures.last_at,
+        },
     }
 
 

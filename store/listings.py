@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 import asyncpg
 
 from domain.batches import QoS
-from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.listings import (
     ActiveTotal,
@@ -85,14 +84,6 @@ class PostgresListings:
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
         return [held_instance(row) for row in await self._database.fetch("held_instances", host_id, limit)]
-
-    async def hosts(self, *, before: HostId | None, limit: int, email: str = "") -> Sequence[Host]:
-        last = LAST_HOST_ID if before is None else before
-        if email:
-            found = await self._database.fetch("hosts_of_email", email.lower(), last, limit)
-        else:
-            found = await self._database.fetch("hosts_newest", last, limit)
-        return [rows.host(row) for row in found]
 
 
 def held_instance(row: asyncpg.Record) -> HeldInstance:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 
 from domain.clock import Clock
-from domain.units import HostId
+from domain.errors import InvalidInputError
+from domain.host_lists import HostKind
+from domain.units import HostId, Seconds
 from operations.api import shapes
-from operations.api.paging import Page, key_of, page_of, page_of_all
+from operations.api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from operations.api.table import Ask, Route
 from operations.console.ports import Listings
-from operations.ports import Views
-from operations.show_hosts import hav_as_json, held_as_json, host_as_json
+from operations.hosts_asked import SILENT_S, address_of, choice_of, place_of
+from operations.ports import HostLists, Views
+from operations.show_hosts import hav_as_json, held_as_json, host_as_json, listed_as_json
 
 TAG = "hosts"
 ID = msgspec.Meta(ge=1, le=2**31 - 1)
 MOST_HELD = 10_000
+MOST_SILENT_S = 3650 * 86400.0
 
 
 class HostsStore(Protocol):
@@ -25,6 +29,24 @@ class HostsStore(Protocol):
     def views(self) -> Views: ...
     @property
     def listings(self) -> Listings: ...
+    @property
+    def host_lists(self) -> HostLists: ...
+
+
+class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
+    show: Annotated[
+        Literal["slow", "failing", "silent"] | None,
+        msgspec.Meta(
+            description="Hosts in the slowest tenth of their app and processor by the last full ranking, once for each "
+            "app version, the slowest first; those with failures in the last week (all hosts' last 10,000), the most "
+            "first; those that have not called for `silent_s`, the newest first: a page may be empty and have a "
+            "`next_cursor`. None: all, by id."
+        ),
+    ] = None
+    silent_s: Annotated[
+        Annotated[float, msgspec.Meta(ge=0.0, le=MOST_SILENT_S)] | None,
+        msgspec.Meta(description="For how long silent hosts have not called; a week unless told."),
+    ] = None
 
 
 class HostParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,7 +65,16 @@ class HostsApi:
     def routes(self) -> list[Route[Any, Any]]:
         one = "/hosts/{host_id}"
         return [
-            Route("GET", "/hosts", "list_hosts", "Hosts, by id.", self.list, TAG, shapes.HostPage, Page),
+            Route(
+                "GET",
+                "/hosts",
+                "list_hosts",
+                "Hosts by id, or those that are slow, fail or are silent.",
+                self.list,
+                TAG,
+                shapes.HostPage,
+                ListParams,
+            ),
             Route(
                 "GET",
                 one,
@@ -68,10 +99,25 @@ class HostsApi:
             ),
         ]
 
-    async def list(self, ask: Ask[Page, None]) -> object:
-        after = key_of(ask.params.cursor, "hosts", int)
-        rows = await self._store.views.hosts(limit=ask.params.limit + 1, after=after)
-        return page_of(rows, ask.params, "hosts", lambda host: host.host_id, host_as_json)
+    async def list(self, ask: Ask[ListParams, None]) -> object:
+        params = ask.params
+        if params.silent_s is not None and params.show != "silent":
+            raise InvalidInputError("silent_s", "nothing: it is asked of silent hosts", params.silent_s)
+        if params.show is not None:
+            return await self._looked_for(HostKind(params.show), params)
+        after = key_of(params.cursor, "hosts", int)
+        rows = [one.host_id for one in await self._store.views.hosts(limit=params.limit + 1, after=after)]
+        listed = await self._store.host_lists.listed(rows)
+        return page_of(rows, params, "hosts", lambda host_id: host_id, lambda host_id: listed_as_json(listed[host_id]))
+
+    async def _looked_for(self, kind: HostKind, params: ListParams) -> object:
+        of_kind = f"{kind} hosts"
+        place = place_of(key_of(params.cursor, of_kind, str) or "")
+        silent_s = SILENT_S if params.silent_s is None else Seconds(params.silent_s)
+        choice = choice_of(kind, now=self._clock.now(), silent_s=silent_s)
+        found = await self._store.host_lists.hosts(choice, after=place, limit=params.limit)
+        more = None if found.after is None else cursor_of(of_kind, address_of(found.after))
+        return {"hosts": [listed_as_json(one) for one in found.hosts], "next_cursor": more}
 
     async def host(self, ask: Ask[HostParams, None]) -> object:
         host, havs = await self._store.views.host(HostId(ask.params.host_id))

@@ -6,15 +6,26 @@ from datetime import UTC, datetime
 
 import click
 
-from domain.units import HostId
-from operations.api.hosts import MOST_HELD
+from domain.errors import InvalidInputError
+from domain.host_lists import HostKind
+from domain.units import HostId, Seconds
+from operations.api.hosts import MOST_HELD, MOST_SILENT_S
 from operations.cli.context import Run, as_text, command, lines_of
+from operations.client.work import LookedFor
+from operations.hosts_asked import SILENT_S, choice_of, first_hosts
 from operations.nobody import refused_lately
-from operations.show_hosts import hav_as_json, held_as_json, host_as_json
+from operations.show_hosts import hav_as_json, held_as_json, host_as_json, listed_as_json
 from store.postgres import PostgresStore
 
 ID = click.IntRange(1, 2**31 - 1)
 COLUMNS = ["host_id", "volunteer_id", "domain_name", "os_name", "ncpus", "last_rpc_at"]
+DID = ["in_progress", "n_valid", "n_error", "n_timeout"]
+TOLD = {  # what is looked for -> what a list of it tells besides
+    HostKind.SLOW: ["app_version_id", "x", "relative_turnaround"],
+    HostKind.FAILING: ["errors", "invalid", "timed_out", "last_at"],
+}
+KINDS = click.Choice(["slow", "failing", "silent"])
+SILENCE = click.FloatRange(0.0, MOST_SILENT_S)
 HELD = ["instance_id", "job_id", "batch_id", "app", "due_at", "est_runtime_s", "tight"]
 
 
@@ -25,15 +36,33 @@ def host() -> None:
 
 @host.command("list")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Most hosts.")
+@click.option("--show", type=KINDS, help="Those alone, the worst or newest first.")
+@click.option("--silent-s", type=SILENCE, help="How long silent hosts have not called; a week unless told.")
 @command
-async def list_hosts(run: Run, limit: int) -> None:
-    """List hosts by id."""
+async def list_hosts(run: Run, limit: int, show: LookedFor | None, silent_s: float | None) -> None:
+    """List hosts by id, or those to look at.
+
+    Slow ones are in the slowest tenth of their app and processor by the last full ranking, once for each app version.
+    Failing ones had errors, invalid results or time-outs in the last week.
+    """
+    kind = None if show is None else HostKind(show)
+    if silent_s is not None and kind is not HostKind.SILENT:
+        raise InvalidInputError("silent_s", "nothing: it is asked of silent hosts", silent_s)
 
     async def here(store: PostgresStore) -> object:
-        return [host_as_json(one) for one in await store.views.hosts(limit=limit)]
+        if kind is None:
+            ids = [one.host_id for one in await store.views.hosts(limit=limit)]
+            listed = await store.host_lists.listed(ids)
+            return [listed_as_json(listed[host_id]) for host_id in ids]
+        asked_s = SILENT_S if silent_s is None else Seconds(silent_s)
+        choice = choice_of(kind, now=run.clock.now(), silent_s=asked_s)
+        return [listed_as_json(one) for one in await first_hosts(store.host_lists, choice, limit)]
 
-    rows = await run.ask(here, lambda client: client.hosts(limit=limit))
-    run.show_table(rows, COLUMNS, "No host has called yet.")
+    rows = await run.ask(here, lambda client: client.hosts(limit=limit, show=show, silent_s=silent_s))
+    empty = "No host has called yet." if kind is None else "There is no such host."
+    told = TOLD.get(kind, []) if kind is not None else []
+    flat = rows if run.as_json else [{**one, **(one["slow"] or {}), **(one["failures"] or {})} for one in rows]
+    run.show_table(flat, [*COLUMNS, *DID, *told], empty)
 
 
 @host.command("show")

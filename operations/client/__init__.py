@@ -11,6 +11,6 @@ with muster.SyncClient("http://127.0.0.1:8080/", token) as client:
 from operations.client.blocking import SyncClient
 from operations.client.client import Client
 from operations.client.transport import ApiError, UnreachableError
-from operations.client.work import ExplainedKind
+from operations.client.work import ExplainedKind, LookedFor
 
-__all__ = ["ApiError", "Client", "ExplainedKind", "SyncClient", "UnreachableError"]
+__all__ = ["ApiError", "Client", "ExplainedKind", "LookedFor", "SyncClient", "UnreachableError"]

@@ -11,7 +11,7 @@ from typing import Any, Self
 from operations.api import shapes
 from operations.client.client import Client
 from operations.client.transport import Json
-from operations.client.work import ExplainedKind
+from operations.client.work import ExplainedKind, LookedFor
 
 
 class BlockingWork:
@@ -137,9 +137,11 @@ class BlockingWork:
         """The decision run dry: why a host gets no work, what holds a batch or job back, how a due date came about."""
         return self._runner.run(self._client.explain(kind, identifier))
 
-    def hosts(self, *, limit: int | None = 1000) -> list[shapes.HostShown]:
-        """Hosts by id."""
-        return self._runner.run(self._client.hosts(limit=limit))
+    def hosts(
+        self, *, limit: int | None = 1000, show: LookedFor | None = None, silent_s: float | None = None
+    ) -> list[shapes.ListedHostShown]:
+        """Hosts by id, or those that are slow, fail or are silent, as the API's `list_hosts` says."""
+        return self._runner.run(self._client.hosts(limit=limit, show=show, silent_s=silent_s))
 
     def host(self, host_id: int) -> shapes.HostDetail:
         """A host and what is known of it with each app version."""

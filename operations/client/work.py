@@ -10,6 +10,7 @@ from operations.api import shapes
 from operations.client.transport import Json, Transport, UnreachableError, part, query_of
 
 ExplainedKind = Literal["host", "batch", "job", "instance"]
+LookedFor = Literal["slow", "failing", "silent"]  # kinds of hosts
 
 
 class Work(Transport):
@@ -144,9 +145,11 @@ class Work(Transport):
         found: Json = await self._call("GET", f"explain/{kind}/{identifier}")
         return found
 
-    async def hosts(self, *, limit: int | None = 1000) -> list[shapes.HostShown]:
-        """Hosts by id."""
-        return await self._list("hosts", "hosts", limit=limit)
+    async def hosts(
+        self, *, limit: int | None = 1000, show: LookedFor | None = None, silent_s: float | None = None
+    ) -> list[shapes.ListedHostShown]:
+        """Hosts by id, or those that are slow, fail or are silent, as the API's `list_hosts` says."""
+        return await self._list("hosts", "hosts", limit=limit, query={"show": show, "silent_s": silent_s})
 
     async def host(self, host_id: int) -> shapes.HostDetail:
         """A host and what is known of it with each app version."""

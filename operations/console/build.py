@@ -18,6 +18,7 @@ from operations.console.batch_page import BatchPage
 from operations.console.desk import Desk
 from operations.console.entry import EntryPages
 from operations.console.guard import ErrorPages, headers, people
+from operations.console.host_list import HostListPage
 from operations.console.hosts import HostPages
 from operations.console.instances_page import InstancesPage
 from operations.console.nobody import NobodyPage
@@ -42,7 +43,8 @@ QUESTIONS: Questions = {
     "batch_jobs": ("state", "after"),
     "batch_why": ("hosts",),
     "job_why": ("hosts",),
-    "hosts": ("q", "before"),
+    "host": ("state", "after"),
+    "hosts": ("show", "q", "days", "after"),
     "ordering": ("batch",),
     "ordering_preview": KEYS,
     "percentiles_preview": FORESEEN,
@@ -72,6 +74,7 @@ def build_console(
         BatchPage(desk, f"{prefix}/api/v1"),
         InstancesPage(desk),
         WorkPages(desk, results, f"{prefix}/api/v1"),
+        HostListPage(desk),
         HostPages(desk),
         PercentilePages(desk),
         NobodyPage(desk),

@@ -1,27 +1,31 @@
-"""Hosts and one host: what it said of itself, its statistics per app version, its jobs, and what it would get now."""
+"""One host: what it said of itself, its statistics per app version, what it was sent, and what it would get now."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
+from math import exp, isfinite
 from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
 
+from domain.belongings import ResultPlace
 from domain.catalogue import Catalogue
+from domain.errors import InvalidInputError
+from domain.host_lists import RESULTS_LOOKED_AT
 from domain.hosts import Host, HostAppVersion
+from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
-from domain.units import HostId, Instant
-from operations.api.bodies import whole_number
-from operations.console.desk import Desk, id_of
+from domain.units import HostId, InstanceId, Instant
+from operations.console.desk import LARGEST_ID, Desk, id_of
 from operations.console.rendering import Crumb, Page
 from operations.explain.service import Explain
-from operations.names import checked_text
 
 PER_PAGE = 50
-HELD = 200
+ALL = "all"
+NEVER_SENT = (InstanceState.UNSENT, InstanceState.CANCELLED)
+STATES = (ALL, *(state.value for state in InstanceState if state not in NEVER_SENT))
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
@@ -65,8 +69,42 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
     return sorted(rows, key=lambda row: (row.app, not row.current, row.version))
 
 
+def state_of(text: str) -> InstanceState | None:
+    """The state that a word in the address stands for; None for all. Raises InvalidInputError.
+
+    >>> state_of("timed_out"), state_of("all")
+    (<InstanceState.TIMED_OUT: 'timed_out'>, None)
+    """
+    if text not in STATES:
+        raise InvalidInputError("state", "one of " + ", ".join(STATES), text)
+    return None if text == ALL else InstanceState(text)
+
+
+def place_of(text: str) -> ResultPlace | None:
+    """A cursor as the address has it. Raises InvalidInputError.
+
+    >>> place_of("1.5~77"), place_of("")
+    (ResultPlace(sent_at=1.5, instance_id=77), None)
+    """
+    if not text:
+        return None
+    try:
+        sent_at, instance_id = text.split("~")
+        place = ResultPlace(Instant(float(sent_at)), InstanceId(int(instance_id)))
+        if not (isfinite(place.sent_at) and 0 < place.instance_id < LARGEST_ID):
+            raise ValueError
+    except ValueError:
+        raise InvalidInputError("after", "where a list goes on, as its link has it", text) from None
+    return place
+
+
+def cursor_of(place: ResultPlace) -> str:
+    """Where a list goes on."""
+    return f"{float(place.sent_at)!r}~{place.instance_id}"
+
+
 class HostPages:
-    """Hosts, one host, and the decision for it run dry."""
+    """One host, and the decision for it run dry."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -74,43 +112,29 @@ class HostPages:
 
     def routes(self) -> list[web.RouteDef]:
         return [
-            web.get("/hosts", self.hosts, name="hosts"),
             web.get("/hosts/{id}", self.host, name="host"),
             web.get("/hosts/{id}/why", self.why, name="host_why"),
         ]
 
-    async def hosts(self, request: web.Request) -> web.Response:
-        """Newest first. A number in the search leads to that host, an e-mail to that volunteer's."""
-        text = checked_text(request.query.get("q", "").strip(), "q")
-        if text.isascii() and text.isdigit():
-            return self._desk.go(f"hosts/{int(text[:18])}")
-        before = request.query.get("before")
-        found = list(
-            await self._desk.store.listings.hosts(
-                before=HostId(whole_number(before, "before", 1, 2**31)) if before else None,
-                limit=PER_PAGE + 1,
-                email=text,
-            )
-        )
-        more, found = len(found) > PER_PAGE, found[:PER_PAGE]
-        kept = {"q": text} if text else {}
-        values: dict[str, object] = {
-            "hosts": found,
-            "text": text,
-            "first": "?" + urlencode(kept) if before else None,
-            "next": "?" + urlencode({**kept, "before": found[-1].host_id}) if more else None,
-        }
-        return self._desk.show(request, Page("hosts.html", "Hosts", "hosts", values=values))
-
     async def host(self, request: web.Request) -> web.Response:
-        host_id = HostId(id_of(request))
+        host_id, state = HostId(id_of(request)), state_of(request.query.get("state", ALL))
+        after = place_of(request.query.get("after", ""))
         store, now = self._desk.store, self._desk.clock.now()
         host, havs = await store.views.host(host_id)
         caller = await store.insight.caller(host_id)
+        listed = await store.host_lists.listed([host_id])
+        sent = await store.host_lists.instances(host_id, host.volunteer_id, state=state, after=after, limit=PER_PAGE)
+        chosen = ALL if state is None else state.value
         values: dict[str, object] = {
             "host": host,
             "havs": havs_of(havs, self._desk.catalogue, now),
-            "held": await store.listings.held_by(host_id, limit=HELD),
+            "in_progress": listed[host_id].in_progress,
+            "sent": sent.instances,
+            "state": chosen,
+            "states": STATES,
+            "looked_at": RESULTS_LOOKED_AT,
+            "first": urlencode({"state": chosen}) if after else None,
+            "next": urlencode({"state": chosen, "after": cursor_of(sent.after)}) if sent.after else None,
             "calls_per_hour": caller.calls_per_hour(now),
             "availability": host.cpu_availability_fraction,
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.listings import (
     ActiveTotal,
@@ -46,10 +45,6 @@ class Listings(Protocol):
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
         """What the host has in progress, by due date."""
-        ...
-
-    async def hosts(self, *, before: HostId | None, limit: int, email: str = "") -> Sequence[Host]:
-        """Newest first; with an e-mail those of that volunteer."""
         ...
 
 

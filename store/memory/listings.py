@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
 
 from domain.batches import BatchState, QoS
-from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.listings import (
     ActiveTotal,
@@ -77,12 +75,6 @@ class MemoryListings:
         rows = (row for job in self._work.jobs for row in job.instances)
         held = [held_instance(row) for row in rows if row.host_id == host_id and row.state is InstanceState.IN_PROGRESS]
         return sorted(held, key=lambda one: (one.due_at, one.instance_id))[:limit]
-
-    async def hosts(self, *, before: HostId | None, limit: int, email: str = "") -> Sequence[Host]:
-        owner = self._registry.volunteer_ids_by_email.get(email.lower())
-        ids = sorted((id_ for id_ in self._work.hosts if before is None or id_ < before), reverse=True)
-        hosts = (self._work.hosts[host_id].host for host_id in ids)
-        return list(islice((host for host in hosts if not email or host.volunteer_id == owner), limit))
 
 
 def _is_chosen(one: StoredBatch, choice: BatchChoice) -> bool:

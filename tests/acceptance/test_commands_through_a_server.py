@@ -104,6 +104,10 @@ job show 1
 job show 99999
 !
 host list
+host list --show slow
+host list --show failing --limit 1
+host list --show silent --silent-s 0
+host list --silent-s 5
 host show 1
 host show 99
 host instances 1

@@ -13,7 +13,7 @@ from domain.jobs import InstanceState, JobState
 from domain.listings import BatchChoice, BatchPlace, BatchSort, InstancePlace, ListedBatch, ListedInstance
 from domain.settlement import JobSettlement
 from domain.simulations import SimulationState
-from domain.units import BatchId, HostId, Instant, later
+from domain.units import BatchId, Instant, later
 from tests.builders import NOW
 from tests.conformance.to_settle import valid
 from tests.stores import Store
@@ -178,21 +178,6 @@ async def test_what_a_host_has_is_listed(store: Store) -> None:
         sent.due_at,
         batch.batch_id,
     )
-
-
-async def test_hosts_are_listed_newest_first_and_by_their_volunteer(store: Store) -> None:
-    hosts = [(await a_registered_host(store)).host for _ in range(3)]
-    [record, *_] = [
-        one for one in await store.volunteers.volunteers() if one.volunteer.volunteer_id == hosts[1].volunteer_id
-    ]
-
-    first = list(await store.listings.hosts(before=None, limit=2))
-    rest = list(await store.listings.hosts(before=HostId(first[-1].host_id), limit=2))
-
-    assert first + rest == hosts[::-1]
-    own = [host for host in hosts[::-1] if host.volunteer_id == hosts[1].volunteer_id]
-    assert list(await store.listings.hosts(before=None, limit=9, email=record.email.upper())) == own
-    assert list(await store.listings.hosts(before=None, limit=9, email="nobody@example.org")) == []
 
 
 async def test_the_deadline_of_an_active_batch_that_has_one_is_moved(store: Store) -> None:

@@ -236,8 +236,39 @@ class HostShown(TypedDict):
     coprocessors: list[CoprocessorShown]
 
 
+class SlowShown(TypedDict):
+    """An app version that a host is slow with: `x` of its hosts were slower at the last full ranking."""
+
+    app_version_id: int
+    x: float
+    relative_turnaround: float | None
+
+
+class FailuresShown(TypedDict):
+    """What went wrong on a host in the last week."""
+
+    errors: int
+    invalid: int
+    timed_out: int
+    last_at: float
+
+
+class ListedHostShown(HostShown):
+    """A host of a list. `n_*` count over all app versions, an invalid result as an error.
+
+    `slow` and `failures` are null where hosts are not listed for them.
+    """
+
+    in_progress: int
+    n_valid: int
+    n_error: int
+    n_timeout: int
+    slow: SlowShown | None
+    failures: FailuresShown | None
+
+
 class HostPage(TypedDict):
-    hosts: list[HostShown]
+    hosts: list[ListedHostShown]
     next_cursor: str | None
 
 

@@ -1,0 +1,83 @@
+"""Which hosts does a page show, and where does it go on?"""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.belongings import ResultPlace
+from domain.catalogue import Catalogue
+from domain.errors import InvalidInputError
+from domain.host_lists import HostKind, HostPlace, SlowWith
+from domain.jobs import InstanceState
+from domain.units import DAY_S, AppVersionId, HostId, InstanceId, Instant, Seconds, later
+from operations.console.host_list import asked_of, version_name
+from operations.console.hosts import STATES, cursor_of, place_of
+from operations.hosts_asked import address_of, choice_of
+from operations.hosts_asked import place_of as host_place_of
+from tests.builders import NOW, an_app, an_app_version
+
+
+def test_links_to_other_pages_keep_what_was_asked() -> None:
+    for query, kept in (
+        ({}, {}),
+        ({"show": "all", "q": " a@b "}, {"q": "a@b"}),
+        ({"show": "failing"}, {"show": "failing"}),
+        ({"show": "silent"}, {"show": "silent", "days": "7"}),
+        ({"show": "silent", "days": "0.5"}, {"show": "silent", "days": "0.5"}),
+    ):
+        asked = asked_of(query)
+        assert asked.kept == kept
+        assert asked_of(asked.kept) == asked
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"show": "old"}, "show"),
+        ({"show": "slow", "q": "a@b"}, "q"),
+        ({"days": "3"}, "days"),
+        ({"show": "silent", "days": "-1"}, "days"),
+        ({"show": "silent", "days": "nan"}, "days"),
+        ({"after": "1~2"}, "after"),
+        ({"after": "0~0.0~0"}, "after"),
+        ({"after": "1~inf~0"}, "after"),
+        ({"after": "1~0.0~-1"}, "after"),
+    ],
+)
+def test_what_is_asked_of_hosts_in_vain_is_refused_by_name(query: dict[str, str], field: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"^{field}: expected"):
+        asked_of(query)
+
+
+def test_failing_hosts_are_of_the_last_week_and_silent_ones_of_as_long_as_is_asked() -> None:
+    assert choice_of(HostKind.FAILING, now=NOW).since == later(NOW, -7 * DAY_S)
+    assert choice_of(HostKind.SILENT, now=NOW).since == later(NOW, -7 * DAY_S)
+    assert choice_of(HostKind.SILENT, now=NOW, silent_s=Seconds(60.0)).since == later(NOW, -60.0)
+    assert choice_of(HostKind.SLOW, now=NOW).since == 0.0
+
+
+def test_places_in_lists_come_back_from_their_addresses() -> None:
+    place = HostPlace(HostId(7), 0.1 + 0.2, AppVersionId(3))
+    assert host_place_of(address_of(place)) == place
+    sent = ResultPlace(Instant(1.8e9 + 0.1), InstanceId(77))
+    assert place_of(cursor_of(sent)) == sent
+
+
+@pytest.mark.parametrize("text", ["x", "1", "1~2~3", "nan~2", "inf~2", "1~0", "1~99999999999999999999"])
+def test_a_made_up_place_among_a_hosts_jobs_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"^after: expected"):
+        place_of(text)
+
+
+def test_a_host_was_never_sent_what_is_unsent() -> None:
+    assert set(STATES) == {"all", *InstanceState} - {InstanceState.UNSENT, InstanceState.CANCELLED}
+
+
+def test_the_version_a_host_is_slow_with_is_called_by_its_app() -> None:
+    app, version = an_app(), an_app_version()
+    catalogue = Catalogue(apps={app.app_id: app}, versions={version.app_version_id: version})
+
+    found = version_name(SlowWith(version.app_version_id, 0.01, None), catalogue)
+
+    assert found == f"{app.name} {version.version_num / 100:.2f} {version.platform}"
+    assert version_name(SlowWith(AppVersionId(99), 0.01, None), catalogue) == "version 99"
