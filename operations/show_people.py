@@ -10,6 +10,7 @@ from domain.units import PersonId
 from domain.volunteers import VolunteerRecord
 from operations.access.people import Invited
 from operations.access.ports import People
+from operations.access.tokens import NewToken
 
 MOST = 10_000
 Names = Mapping[PersonId, str]
@@ -49,6 +50,11 @@ def token_as_json(token: Token, person: str) -> dict[str, object]:
         "last_used_at": token.last_used_at,
         "revoked_at": token.revoked_at,
     }
+
+
+def new_token_as_json(made: NewToken, person: str) -> dict[str, object]:
+    """A token of `person`, which is shown only now."""
+    return {"value": made.value, "token": token_as_json(made.token, person), "waits_because": made.waits_because}
 
 
 def act_as_json(act: Act) -> dict[str, object]:

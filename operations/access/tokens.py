@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from domain.access import Act, Right, Role, Token
+from domain.access import Act, PersonRecord, Right, Role, Token
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.units import Instant, TokenId, later
@@ -25,10 +25,20 @@ DAYS_MOST = 3660
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token and the only sight of it."""
+    """A token and the only sight of it. `waits_because`: what has to happen before it serves, if anything has to."""
 
     value: str
     token: Token
+    waits_because: str | None
+
+
+def _waits_because(owner: PersonRecord) -> str | None:
+    if owner.one_time_until is None:
+        return None
+    return (
+        f"it is refused (403) until {owner.name} has signed in at the console with the one-time password and chosen "
+        "another"
+    )
 
 
 class TokenDesk:
@@ -79,7 +89,7 @@ class TokenDesk:
             expires_at=expires_at,
             now=now,
         )
-        return NewToken(value, token)
+        return NewToken(value, token, _waits_because(record))
 
     async def revoke(self, token_id: TokenId, *, by: Person) -> Token:
         """From now on it lets nobody in. Raises NotFoundError, and NotAllowedError for another person's."""

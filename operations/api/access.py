@@ -14,7 +14,15 @@ from operations.access.errors import NotAllowedError
 from operations.api import shapes
 from operations.api.paging import Page, key_of, page_of
 from operations.api.table import Ask, NoParams, Route
-from operations.show_people import Names, act_as_json, invited_as_json, names_of, person_as_json, token_as_json
+from operations.show_people import (
+    Names,
+    act_as_json,
+    invited_as_json,
+    names_of,
+    new_token_as_json,
+    person_as_json,
+    token_as_json,
+)
 
 TAG = "access"
 
@@ -217,7 +225,7 @@ class AccessApi:
                 raise NotAllowedError(f"a token made with this one has no more scopes than it: {sorted(person.rights)}")
         made = await self._door.tokens.add(owner, body.name, rights=rights, days=body.days)
         await self._door.note(ask.request, "add_token", f"token {made.token.token_id}", person=owner, name=body.name)
-        return {"value": made.value, "token": token_as_json(made.token, owner)}
+        return new_token_as_json(made, owner)
 
     async def revoke_token(self, ask: Ask[TokenParams, None]) -> object:
         revoked = await self._door.tokens.revoke(TokenId(ask.params.token_id), by=ask.person)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
 from domain.access import Right
@@ -10,7 +13,7 @@ from operations.access.tokens import PROJECT, TokenDesk
 from operations.accounts import AccountKeys
 from operations.cli.context import Run, command, local_command
 from operations.client import Client
-from operations.show_people import names_of, token_as_json
+from operations.show_people import names_of, new_token_as_json, token_as_json
 from store.postgres import PostgresStore
 from transfer.keys import load_keys
 
@@ -56,15 +59,19 @@ async def add(run: Run, name: str, person: str, scopes: tuple[str, ...], days: i
 
     async def here(store: PostgresStore) -> object:
         rights = [Right(one) for one in scopes] if scopes else None
-        new = await _desk(run, store).add(person, name, rights=rights, days=days)
-        return {"token": new.value, **token_as_json(new.token, person)}
+        return _told(new_token_as_json(await _desk(run, store).add(person, name, rights=rights, days=days), person))
 
     async def there(client: Client) -> object:
-        new = await client.add_token(name, scopes=scopes or None, days=days, person=person)
-        return {"token": new["value"], **new["token"]}
+        return _told(await client.add_token(name, scopes=scopes or None, days=days, person=person))
 
     made = await run.ask(here, there)
     run.show(made, made["token"])
+    if made["waits_because"] is not None and not run.as_json:
+        click.echo(f"not good yet: {made['waits_because']}", err=True)
+
+
+def _told(new: Mapping[str, Any]) -> dict[str, object]:
+    return {"token": new["value"], **new["token"], "waits_because": new["waits_because"]}
 
 
 @token.command("list")

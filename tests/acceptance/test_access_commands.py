@@ -34,7 +34,10 @@ async def test_people_and_tokens_are_made_listed_and_shut_out(server: LiveServer
     ]
     token = await run("token", "add", "nightly", "--person", "sue", "--scope", "read", "--days", "2")
     assert (await door.tokens.person_of(token["token"])).name == "sue"
-    [listed] = await run("token", "list")
+    assert token["waits_because"].startswith("it is refused (403) until sue has signed in")
+    printed = await asyncio.to_thread(muster.run, "token", "add", "hourly", "--person", "sue")
+    assert printed.stdout.startswith("muster_") and printed.stderr == f"not good yet: {token['waits_because']}\n"
+    listed, _ = await run("token", "list")
     assert (listed["person"], listed["scopes"]) == ("sue", ["read"])
     await run("token", "revoke", str(token["token_id"]))
     with pytest.raises(NotSignedInError):

@@ -232,10 +232,11 @@ class TokenPage(TypedDict):
 
 
 class NewTokenShown(TypedDict):
-    """`value` is the token, shown only now."""
+    """`value` is the token, shown only now. `waits_because`: what has to happen before it serves, if anything has to."""
 
     value: str
     token: TokenShown
+    waits_because: str | None
 
 
 class ActShown(TypedDict):

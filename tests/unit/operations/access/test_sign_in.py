@@ -170,6 +170,19 @@ async def test_tokens_do_no_more_than_their_person_and_end() -> None:
     with pytest.raises(NotSignedInError):
         await tokens.person_of(made.value)
     fresh = await tokens.add("vic", "look")
+    assert fresh.waits_because is None
     await tokens.revoke(fresh.token.token_id, by=PROJECT)
     with pytest.raises(NotSignedInError):
         await tokens.person_of(fresh.value)
+
+
+async def test_a_token_of_somebody_with_a_one_time_password_is_said_to_wait() -> None:
+    world = a_world()
+    await world.door.people.add("sue", role=Role.VIEWER)
+
+    made = await world.door.tokens.add("sue", "ci")
+
+    assert made.waits_because == (
+        "it is refused (403) until sue has signed in at the console with the one-time password and chosen another"
+    )
+    assert (await world.door.tokens.person_of(made.value)).must_change_password
