@@ -127,7 +127,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class LeafStanding:
-    """How a submitter in an account stood at the last ordering (fields as in priority.moment.Standing)."""
+    """How a submitter in an account stands, or stood at the last ordering. None: not known, neither good nor bad.
+
+    Deltas are percentage points of target less usage; `account` is the submitter's own, `group` the topmost
+    above it. `held_pe` counts instances under way until report, error or due date.
+    """
 
     fairshare_ratio: float | None = None
     fairshare_rank: float | None = None

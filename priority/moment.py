@@ -6,30 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from domain.ordered_work import LeafStanding
 from domain.ordering import BatchFacts, Request, ServiceLevel
 from domain.units import Instant
 from priority.fair_share import LeafId
 from priority.measures import processor_equivalents
 
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A submitter in one account as it stands. None: not known, which is neither good nor bad.
-
-    Deltas are percentage points of target less usage; `account` is the submitter's own, `group` the topmost
-    above it. `held_pe` counts instances under way until report, error or due date.
-    """
-
-    fairshare_ratio: float | None = None
-    fairshare_rank: float | None = None
-    user_delta: float = 0.0
-    group_delta: float = 0.0
-    account_delta: float = 0.0
-    accuracy: float | None = None
-    held_pe: float = 0.0
-
-
-UNKNOWN = Standing()
+UNKNOWN = LeafStanding()
 ONE_CORE = Request()
 
 
@@ -42,7 +25,7 @@ class Moment:
     """
 
     now: Instant
-    standings: Mapping[LeafId, Standing] = field(default_factory=dict)
+    standings: Mapping[LeafId, LeafStanding] = field(default_factory=dict)
     reference: Request = ONE_CORE
     largest_pe: float = 1.0
     pool_flop_per_s: float = 0.0
@@ -52,7 +35,7 @@ class Moment:
     held_by_account: Mapping[int, float] = field(default_factory=dict)
     usage_snapshot_id: int | None = None
 
-    def standing_of(self, facts: BatchFacts) -> Standing:
+    def standing_of(self, facts: BatchFacts) -> LeafStanding:
         return self.standings.get(facts.leaf, UNKNOWN)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from domain.batches import Account
+from domain.ordered_work import LeafStanding
 from domain.ordering import ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, Instant
 from priority.fair_share import FairShares, Leaf, LeafId, fair_shares
 from priority.measures import estimate_accuracy
-from priority.moment import Standing
 from priority.parameters import target_for, targets
 from priority.targets import Target, delta, newest_first, used_fraction, window_of
 
@@ -36,7 +36,7 @@ class Submitting:
 class Standings:
     """Everybody's standing, the deltas of service levels, and the tree they come from."""
 
-    leaves: Mapping[LeafId, Standing]
+    leaves: Mapping[LeafId, LeafStanding]
     levels: Mapping[ServiceLevel, float]
     held_by_account: Mapping[int, float]
     shares: FairShares
@@ -61,12 +61,12 @@ def standings(
     shares = fair_shares(accounts, (one.leaf for one in submitting), damping=settings.damping_factor)
     deltas = _Deltas(accounts, submitting, settings, now)
     held: dict[int, float] = {}
-    leaves: dict[LeafId, Standing] = {}
+    leaves: dict[LeafId, LeafStanding] = {}
     for one in submitting:
         leaf = (one.leaf.submitter_id, one.leaf.account_id)
         share = shares.leaves[leaf]
         held[one.leaf.account_id] = held.get(one.leaf.account_id, 0.0) + one.held_pe
-        leaves[leaf] = Standing(
+        leaves[leaf] = LeafStanding(
             share.ratio,
             share.rank,
             *deltas.of(one),

@@ -15,11 +15,12 @@ from collections.abc import Callable
 
 from domain.batches import Account
 from domain.component_names import SUBCOMPONENTS
+from domain.ordered_work import LeafStanding
 from domain.ordering import BatchFacts, QueueClock, Request, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import DAY_S, AccountId, BatchId, Flop, Instant, Seconds, SubmitterId
 from priority.fair_share import Leaf, fair_shares
-from priority.moment import Moment, Standing
+from priority.moment import Moment
 from priority.order import Order
 from priority.policies import POLICIES, Policy, policy_of
 
@@ -51,7 +52,9 @@ class Project:
         """The standings of all, the fair-share tree included."""
         shares = fair_shares(self.accounts, self.leaves).leaves
         standings = {
-            leaf: Standing(share.ratio, share.rank, 20.0 - 100.0 * share.usage_fraction, 1.0, 2.0, 0.5, share.usage % 7)
+            leaf: LeafStanding(
+                share.ratio, share.rank, 20.0 - 100.0 * share.usage_fraction, 1.0, 2.0, 0.5, share.usage % 7
+            )
             for leaf, share in shares.items()
         }
         return Moment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from domain.batches import Account, Submitter
 from domain.errors import InvalidInputError
@@ -16,7 +16,7 @@ from jobs.ordering.grants import grant_of
 from jobs.ordering.sizing import JobSize
 from priority.grants import Queue, queue_of
 from priority.limits import holds
-from priority.moment import Moment, Standing, request_pe
+from priority.moment import Moment, request_pe
 from priority.parameters import queues
 from priority.policies import OrderKey, order_key, policy_of
 
@@ -115,7 +115,7 @@ def _moment(
 ) -> Moment:
     moment = Moment(
         now,
-        {} if known.standing is None else {facts.leaf: Standing(**asdict(known.standing))},
+        {} if known.standing is None else {facts.leaf: known.standing},
         pool_flop_per_s=pool_flop_per_s,
         queue_tiers={queue.name: queue.tier for queue in by_name.values()},
         queue_numbers={queue.name: queue.priority for queue in by_name.values()},

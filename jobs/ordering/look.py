@@ -14,7 +14,6 @@ from domain.catalogue import Catalogue
 from domain.ordered_work import (
     BatchPlace,
     LeafId,
-    LeafStanding,
     OrderedBatch,
     OrderingCharges,
     OrderingView,
@@ -35,7 +34,7 @@ from jobs.ordering.names import names_by_scope, names_of
 from jobs.ordering.rooms import UNBOUNDED, Claim, Room, idle_holds, in_progress, rooms, soft_sentences
 from jobs.ordering.rows import Row, differs, passed_over, row_of
 from jobs.ordering.sizing import JobSize, gpu_of, job_size
-from priority.moment import Moment, Standing, request_pe
+from priority.moment import Moment, request_pe
 from priority.order import Order
 from priority.parameters import queues
 from priority.policies import policy_of
@@ -256,7 +255,7 @@ class _Ordering:
             books.changed_windows(),
             books.windows_from,
             self._charged_grants(),
-            {leaf: _stored(one) for leaf, one in standing.leaves.items()},
+            standing.leaves,
         )
 
     def _charged_grants(self) -> Sequence[StoredGrant]:
@@ -269,18 +268,6 @@ class _Ordering:
 
 def _size_of(catalogue: Catalogue, reference: Reference, app_id: AppId, request: Request, job_flop: Flop) -> JobSize:
     return job_size(request, job_flop, reference, gpu_of(catalogue, app_id))
-
-
-def _stored(one: Standing) -> LeafStanding:
-    return LeafStanding(
-        one.fairshare_ratio,
-        one.fairshare_rank,
-        one.user_delta,
-        one.group_delta,
-        one.account_delta,
-        one.accuracy,
-        one.held_pe,
-    )
 
 
 def _place(tier: int, key: float, row: Row, found: Mapping[BatchId, Room]) -> BatchPlace:

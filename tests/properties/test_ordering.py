@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from domain.batches import Account
 from domain.component_names import COMPONENTS, SUBCOMPONENTS
+from domain.ordered_work import LeafStanding
 from domain.ordering import BatchFacts, QueueClock, Request, ServiceLevel, total_of
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, BatchId, Flop, Instant, Seconds, SubmitterId
@@ -20,7 +21,7 @@ from priority.fair_share import Leaf, fair_shares
 from priority.grants import QUEUES
 from priority.limits import idle_room
 from priority.logical_time import charge_batch
-from priority.moment import Moment, Standing
+from priority.moment import Moment
 from priority.order import Order
 from priority.policies import POLICIES, Policy, order_key, policy_of
 from priority.standings import Submitting, standings
@@ -50,7 +51,7 @@ facts = st.builds(
     bypassed=st.integers(0, 1000),
     soft_limits=st.sampled_from([(), ("over",)]),
 )
-standing = st.builds(Standing, maybe, st.none() | st.floats(0, 1), maybe, maybe, maybe, maybe, amounts)
+standing = st.builds(LeafStanding, maybe, st.none() | st.floats(0, 1), maybe, maybe, maybe, maybe, amounts)
 moments = st.builds(
     Moment,
     st.just(NOW),
@@ -137,7 +138,7 @@ def test_who_is_under_served_never_ranks_below_an_equal_who_is_over_served(
 ) -> None:
     leaves = [Leaf(SubmitterId(n), AccountId(1), shares, usage) for n, usage in ((1, one), (2, other))]
     found = fair_shares([Account(AccountId(1), "lab")], leaves).leaves
-    standings = {leaf: Standing(share.ratio, share.rank) for leaf, share in found.items()}
+    standings = {leaf: LeafStanding(share.ratio, share.rank) for leaf, share in found.items()}
     batches = [
         replace(batch, batch_id=BatchId(n), submitter_id=SubmitterId(n), account_id=AccountId(1)) for n in (1, 2)
     ]

@@ -7,17 +7,18 @@ import json
 import pytest
 
 from domain.errors import InvalidInputError
+from domain.ordered_work import LeafStanding
 from domain.ordering import BatchFacts, QueueClock
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
 from priority.displays import Format, figure, printed, shown, sprio_weights, verbose
 from priority.emulate import SYSTEMS, emulate
-from priority.moment import Moment, Standing
+from priority.moment import Moment
 from priority.order import Order
 from priority.policies import policy_of
 
 LEAF = (SubmitterId(1), AccountId(1))
-MOMENT = Moment(Instant(1_000.0), {LEAF: Standing(0.453217, 1.0, user_delta=-3.337)})
+MOMENT = Moment(Instant(1_000.0), {LEAF: LeafStanding(0.453217, 1.0, user_delta=-3.337)})
 
 
 def breakdowns(policy: str = "multifactor", **settings: object):  # type: ignore[no-untyped-def]  # list[Breakdown]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from domain.ordered_work import LeafStanding
 from domain.ordering import BatchFacts, QueueClock, ServiceLevel, total_of
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
-from priority.moment import Moment, Standing
+from priority.moment import Moment
 from priority.order import Order, Place
 from priority.policies import Policy, policy_of
 
@@ -26,7 +27,7 @@ def policy(name: str, **settings: object) -> Policy:
 
 
 def moment(ada: float, bob: float, rank: tuple[float, float] = (1.0, 0.5)) -> Moment:
-    return Moment(NOW, {ADA: Standing(ada, rank[0]), BOB: Standing(bob, rank[1])})
+    return Moment(NOW, {ADA: LeafStanding(ada, rank[0]), BOB: LeafStanding(bob, rank[1])})
 
 
 def ids(places: list[Place]) -> list[int]:
@@ -59,7 +60,7 @@ def test_after_a_charge_the_order_is_that_of_a_full_ordering() -> None:
     for name in ("logical_time", "multifactor", "components", "equal_access", "fifo"):
         chosen = policy(name, components="FSUSERWEIGHT=3 FSCAP=2 USERPRIOWEIGHT=0.1 expedite.FSWEIGHT=5 SERVICECAP=9")
         order = Order(chosen, batches, moment(0.1, 0.9))
-        after = Moment(NOW, {ADA: Standing(0.7, 0.5, 4.0, held_pe=3.0), BOB: Standing(0.2, 1.0, -4.0)})
+        after = Moment(NOW, {ADA: LeafStanding(0.7, 0.5, 4.0, held_pe=3.0), BOB: LeafStanding(0.2, 1.0, -4.0)})
         order.recharged(after, [ADA, BOB])
 
         assert order.places == Order(chosen, batches, after).places, name

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from domain.errors import InvalidInputError
+from domain.ordered_work import LeafStanding
 from domain.ordering import BatchFacts, QueueClock, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
-from priority.moment import Moment, Standing
+from priority.moment import Moment
 from priority.policies import POLICIES, order_key, policy_of
 
 NOW = Instant(1_000.0)
@@ -117,13 +118,13 @@ def test_a_components_cap_takes_off_what_is_over_it_and_says_so() -> None:
 
 
 def test_equal_access_prefers_whoever_holds_least() -> None:
-    holding = Moment(NOW, {(SubmitterId(1), AccountId(1)): Standing(held_pe=8.0)})
+    holding = Moment(NOW, {(SubmitterId(1), AccountId(1)): LeafStanding(held_pe=8.0)})
 
     assert placed("equal_access", facts(), Moment(NOW)) < placed("equal_access", facts(), holding)
 
 
 def test_express_goes_before_normal_however_much_its_submitter_holds() -> None:
-    holding = Moment(NOW, {(SubmitterId(1), AccountId(1)): Standing(held_pe=1e6)}, queue_tiers=MOMENT.queue_tiers)
+    holding = Moment(NOW, {(SubmitterId(1), AccountId(1)): LeafStanding(held_pe=1e6)}, queue_tiers=MOMENT.queue_tiers)
 
     assert placed("equal_access", facts(queue="express"), holding) < placed("equal_access", facts(), MOMENT)
 
