@@ -1,4 +1,4 @@
-// What pages do more where there is JavaScript: live parts, times that go on, tables that sort, filters at once.
+// What pages do more where there is JavaScript: live parts, times that go on, tables that sort and are searched, filters at once.
 "use strict";
 
 const page = document.documentElement;
@@ -75,6 +75,54 @@ function sortAgain(table) {
   sortBy(table, place, heads[place]);
 }
 
+// ------------------------------------------------ long tables: rows that have some words
+const MANY = 20;
+
+// A list that a form of the page chooses from is longer than what is seen of it: the form is its filter.
+function isChosen(table) {
+  return Boolean(document.querySelector("form[data-instant]") && table.closest("[data-live]"));
+}
+
+function filterable(root) {
+  for (const table of root.querySelectorAll("table[data-sortable]")) {
+    if (table.tBodies[0].rows.length <= MANY || table.filter || isChosen(table)) continue;
+    addFilter(table);
+  }
+}
+
+function addFilter(table) {
+  const label = document.createElement("label");
+  const name = document.createElement("span");
+  const field = document.createElement("input");
+  const found = document.createElement("span");
+  label.className = "field";
+  name.textContent = "Rows that have";
+  field.type = "search";
+  field.maxLength = 200;
+  found.className = "small soft";
+  found.setAttribute("role", "status");
+  label.append(name, field);
+  const bar = document.createElement("div");
+  bar.className = "row-filter";
+  bar.append(label, found);
+  (table.closest(".scroll") ?? table).before(bar);
+  table.filter = { field, found };
+  field.addEventListener("input", () => filterRows(table));
+}
+
+function plainText(text) {
+  return text.replaceAll("\u202f", "").toLowerCase();
+}
+
+function filterRows(table) {
+  const { field, found } = table.filter;
+  const words = plainText(field.value).split(/\s+/).filter(Boolean);
+  const rows = [...table.tBodies[0].rows];
+  for (const row of rows) row.hidden = !words.every((word) => plainText(row.textContent).includes(word));
+  const shown = rows.filter((row) => !row.hidden).length;
+  found.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
+}
+
 // ------------------------------------------------ live parts: fetched with the page, put in where they differ
 let fetching = null;
 
@@ -91,7 +139,7 @@ function take(fresh) {
     const other = fresh.getElementById(part.id);
     if (!other || part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) continue;
     const open = new Set([...part.querySelectorAll("details[open]")].map(nameOf));
-    const sorted = [...part.querySelectorAll("table[id]")].map((t) => [t.id, [...t.tHead.rows[0].cells].map((c) => c.getAttribute("aria-sort"))]);
+    const kept = [...part.querySelectorAll("table[id]")].map((t) => [t.id, [...t.tHead.rows[0].cells].map((c) => c.getAttribute("aria-sort")), t.filter?.field.value]);
     const focus = document.activeElement && part.contains(document.activeElement) ? pathTo(part, document.activeElement) : null;
     for (const figure of other.querySelectorAll("figure.chart[id]")) {
       const old = document.getElementById(figure.id);
@@ -108,11 +156,16 @@ function take(fresh) {
     part.replaceChildren(...other.childNodes);
     for (const one of part.querySelectorAll("details")) if (open.has(nameOf(one))) one.open = true;
     sortable(part);
-    for (const [id, states] of sorted) {
+    filterable(part);
+    for (const [id, states, words] of kept) {
       const table = document.getElementById(id);
       if (!table) continue;
       states.forEach((state, place) => state && table.tHead.rows[0].cells[place]?.setAttribute("aria-sort", state));
       sortAgain(table);
+      if (!words) continue;
+      if (!table.filter) addFilter(table);
+      table.filter.field.value = words;
+      filterRows(table);
     }
     if (focus) follow(part, focus)?.focus();
   }
@@ -200,6 +253,7 @@ function themes() {
 refreshTimes(document);
 setInterval(() => refreshTimes(document), 5000);
 sortable(document);
+filterable(document);
 filters();
 themes();
 live();
