@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -15,25 +15,32 @@ from domain.apps import CPU
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from domain.errors import UnavailableError
-from domain.units import AppId, Instant, Seconds
+from domain.listings import ProcessReport
+from domain.units import AppId, Instant, Seconds, later
 from feeder.array import JobArray
 from feeder.groups import GroupKey
 from feeder.rotation import Unrunnable
 from operations.counters import RequestCounters
 from operations.duty import Duty
+from operations.failed_requests import FailedRequests
 
 TELL_EVERY_S = Seconds(10.0)
 KEPT = 61  # looks: ten minutes
 RATES_OVER = 6  # looks: a minute
 SILENT_S = Seconds(35.0)  # three times and a bit: such a process is gone
+FORGOTTEN_S = Seconds(86_400.0)  # so long what a process said last is kept
 MOST_UNRUNNABLE = 200  # told of, longest first
 MOST_TAKEN = 200  # told of, latest first
+
+Document = Mapping[str, Any]  # Any: a JSON document
 
 log = structlog.get_logger()
 
 
 class Reports(Protocol):
     async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None: ...
+
+    async def since(self, at: Instant) -> Sequence[ProcessReport]: ...
 
 
 class WorkerPulse:
@@ -61,6 +68,12 @@ class WorkerPulse:
         self._started_at = clock.now()
         self._looks: deque[tuple[Instant, Counter[str], float]] = deque(maxlen=KEPT)
         self._refusals: deque[Counter[str]] = deque(maxlen=KEPT)
+        self._failed = FailedRequests(self._started_at)
+
+    def resume(self, earlier: Document) -> None:
+        """Go on with what a worker of the same name told last."""
+        if "failed" in earlier:
+            self._failed.resume(earlier["failed"])
 
     def report(self) -> dict[str, object]:
         """As JSON. Rates are per second over the last minute, refusals of the last ten minutes."""
@@ -68,6 +81,7 @@ class WorkerPulse:
         totals = Counter(self._counters.totals)
         self._looks.append((now, totals, self._counters.took_s))
         self._refusals.append(Counter({code.value: count for code, count in self._counters.refusals.items()}))
+        self._failed.look(totals, now)
         before_at, before, before_took_s = self._looks[max(0, len(self._looks) - 1 - RATES_OVER)]
         lately, past_s = totals - before, max(now - before_at, 1e-9)
         answered = lately["requests"]
@@ -77,6 +91,7 @@ class WorkerPulse:
             "totals": dict(sorted(totals.items())),
             "per_s": {name: lately[name] / past_s for name in ("requests", "sent", "reports")},
             "took_s": (self._counters.took_s - before_took_s) / answered if answered else None,
+            "failed": self._failed.as_json(),
             "refusals": dict((self._refusals[-1] - self._refusals[0]).most_common()),
             "history": [
                 [at, one["requests"], one["sent"], sum(count for name, count in one.items() if "status_" in name)]
@@ -154,6 +169,9 @@ class BackgroundPulse:
         self._duties = tuple(duties)
         self._started_at = clock.now()
 
+    def resume(self, earlier: Document) -> None:
+        """Duties are counted anew."""
+
     def report(self) -> dict[str, object]:
         """As JSON."""
         return {
@@ -177,6 +195,8 @@ class BackgroundPulse:
 class Pulse(Protocol):
     kind: str
 
+    def resume(self, earlier: Document) -> None: ...
+
     def report(self) -> dict[str, object]: ...
 
 
@@ -189,9 +209,15 @@ class PulseTeller:
         self._pulse = pulse
         self._reports = reports
         self._clock = clock
+        self._resumed = False
 
     async def tell_once(self) -> None:
         """Raises UnavailableError."""
+        if not self._resumed:
+            for earlier in await self._reports.since(later(self._clock.now(), -FORGOTTEN_S)):
+                if earlier.name == self._name:
+                    self._pulse.resume(earlier.report)
+            self._resumed = True
         await self._reports.note(self._name, self._pulse.kind, self._pulse.report(), now=self._clock.now())
 
     async def run(self) -> None:

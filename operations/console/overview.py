@@ -15,7 +15,8 @@ from operations.console.charts import Chart, at_ms, line, time_axis
 from operations.console.desk import Desk
 from operations.console.moments import rate, stamp
 from operations.console.rendering import Page
-from operations.pulse import SILENT_S
+from operations.failed_requests import failed_lately
+from operations.pulse import FORGOTTEN_S, SILENT_S
 
 Document = Mapping[str, Any]  # Any: a JSON document
 LIVE_S = 5
@@ -94,18 +95,6 @@ def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
         for code, count in report["refusals"].items():
             found[code] = found.get(code, 0) + count
     return sorted(found.items(), key=lambda item: (-item[1], item[0]))
-
-
-def errors_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
-    """Requests that failed since the workers started, by HTTP status."""
-    found: dict[str, int] = {}
-    for one in workers:
-        report: Document = one.report
-        for name, count in report["totals"].items():
-            if name.startswith("status_"):
-                status = name.removeprefix("status_")
-                found[status] = found.get(status, 0) + count
-    return sorted(found.items())
 
 
 def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
@@ -187,7 +176,8 @@ class OverviewPage:
 
     async def show(self, request: web.Request) -> web.Response:
         now, store = self._desk.clock.now(), self._desk.store
-        processes = await store.process_reports.since(later(now, -SILENT_S))
+        told = await store.process_reports.since(later(now, -FORGOTTEN_S))
+        processes = [one for one in told if one.reported_at >= now - SILENT_S]
         totals = await store.listings.totals()
         runs = await store.generations.runs(1)
         workers = [one for one in processes if one.kind == "worker"]
@@ -197,7 +187,7 @@ class OverviewPage:
             "chart": chart,
             "partitions": partitions_of(workers),
             "codes": codes_of(workers)[:12],
-            "errors": errors_of(workers),
+            "failed": failed_lately((one.report for one in told if one.kind == "worker"), now=now),
             "duties": duties_of(one for one in processes if one.kind == "background"),
             "processes": processes,
             "work": [

@@ -21,7 +21,7 @@ from operations.console.batch_forms import batch_of
 from operations.console.batch_list import asked_of, cursor_of, place_of
 from operations.console.charts import Chart
 from operations.console.ordering_page import contributions_chart, instants_chart
-from operations.console.overview import codes_of, duties_of, errors_of, partitions_of, rates_chart, rates_of
+from operations.console.overview import codes_of, duties_of, partitions_of, rates_chart, rates_of
 from operations.console.percentiles import distribution
 from operations.console.places import Standing, sentence, total_name
 from operations.console.settings_pages import rows_of
@@ -67,12 +67,6 @@ def test_partitions_and_refusals_of_workers_add_up() -> None:
 
     assert partitions_of(workers) == [{"app": "pi", "kind": "cpu", "urgent": 2, "fresh": 598, "asked": 4.0}]
     assert codes_of(workers) == [("cpus", 9), ("disk", 4)]
-
-
-def test_errors_are_counted_by_status() -> None:
-    failing = a_worker(totals={"requests": 9, "status_503": 2, "status_400": 1})
-
-    assert errors_of([failing, failing]) == [("400", 2), ("503", 4)]
 
 
 def test_a_duty_is_told_by_the_process_that_does_it() -> None:
