@@ -484,11 +484,11 @@ CREATE TABLE host_percentile (
     x               real,
     y               real
 ) PARTITION BY LIST (generation);
+CREATE INDEX host_percentile_slow ON host_percentile (x, host_id, app_version_id) WHERE x < 0.1;  -- the slowest tenth
 
 -- What each run found; `parts` is a JSON array with an object per (app, processor type).
 CREATE TABLE host_statistics_run (
     generation  int PRIMARY KEY,
-CREATE INDEX host_percentile_slow ON host_percentile (x, host_id, app_version_id) WHERE x < 0.1;  -- the slowest tenth
     is_full     boolean NOT NULL,
     started_at  double precision NOT NULL,
     seconds     double precision NOT NULL,
