@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType, Volunteer
+from domain.apps import App, AppFile, AppVersion, PlanClass, Volunteer
 from domain.batches import Account, Batch, Submitter
 from domain.belongings import ResultPlace
 from domain.catalogue import Catalogue
@@ -251,19 +251,14 @@ class HostLists(Protocol):
 class Insight(Protocol):
     """What operators ask about hosts that call and work that waits. Nothing is locked, nothing changes."""
 
-    async def standings(self, versions: Sequence[AppVersion], *, active_since: Instant, now: Instant) -> Table:
-        """A new table (domain.insight.STANDING_FIELDS) of the rows with these versions of hosts that called since."""
-        ...
+    async def standings(
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+    ) -> Sequence[tuple[Table, Newcomers]]:
+        """Of each group of versions, which are for one type of processor, what is known of hosts that called since:
 
-    async def newcomers(
-        self,
-        versions: Sequence[AppVersion],
-        *,
-        gpu_type: ProcessorType | None,
-        active_since: Instant,
-        now: Instant,
-    ) -> Newcomers:
-        """Hosts that called since, have one of these versions' platforms, and no row with any of them."""
+        a new table (domain.insight.STANDING_FIELDS) of their rows with these versions; and those without such a row
+        that have one of the versions' platforms, and the coprocessor they need.
+        """
         ...
 
     async def recent_callers(self, limit: int) -> Sequence[Caller]:

@@ -14,15 +14,14 @@ from typing import Protocol
 
 import structlog
 
-from domain.apps import CPU, AppVersion, ProcessorType
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.insight import Newcomers, WaitingBatch
+from domain.insight import WaitingBatch
 from domain.ranking import Gate, RelaxedGate
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import AppId, Instant, Seconds
-from hoststats.ports import Table
 from operations.thresholds.preview import Population, Standing
+from operations.thresholds.standings import ReadsStandings, standings_of
 from operations.thresholds.waiting import BehindGate, TypeOf, behind_gates, gates_of
 from scheduler.gates import LEAST_RELAXED_P, affordable, longest_wait_s
 
@@ -32,19 +31,8 @@ MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
 log = structlog.get_logger("operations.relaxing")
 
 
-class Callers(Protocol):
+class Callers(ReadsStandings, Protocol):
     """What is read of hosts that call and work that waits."""
-
-    async def standings(self, versions: Sequence[AppVersion], *, active_since: Instant, now: Instant) -> Table: ...
-
-    async def newcomers(
-        self,
-        versions: Sequence[AppVersion],
-        *,
-        gpu_type: ProcessorType | None,
-        active_since: Instant,
-        now: Instant,
-    ) -> Newcomers: ...
 
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]: ...
 
@@ -81,7 +69,7 @@ class GateRelaxer:
         waiting = await self._callers.waiting_batches(MOST_BATCHES)
         behind = high_gates(waiting, catalogue, now)
         types = sorted({(place.app_id, kind) for place in behind for kind, _, _ in place.thresholds})
-        standings = {of_type: await self._standing(of_type, catalogue, now) for of_type in types}
+        standings = await standings_of(self._callers, types, as_set(catalogue), now=now)
         gates = await asyncio.to_thread(
             lambda: relaxed_gates(behind, standings, catalogue, most_taken(waiting), now=now)
         )
@@ -98,16 +86,6 @@ class GateRelaxer:
             for key in sorted(before.keys() | after.keys()):
                 _tell(before.get(key), after.get(key))
         return report
-
-    async def _standing(self, of_type: TypeOf, catalogue: Catalogue, now: Instant) -> Standing:
-        app_id, kind = of_type
-        versions = [version for version in catalogue.current[app_id] if version.processor_type == kind]
-        active_since = Instant(now - catalogue.settings.ranking.active_s)
-        table = await self._callers.standings(versions, active_since=active_since, now=now)
-        newcomers = await self._callers.newcomers(
-            versions, gpu_type=None if kind == CPU else kind, active_since=active_since, now=now
-        )
-        return Standing(table, as_set(catalogue).cut_points.get(of_type), newcomers)
 
 
 def as_set(catalogue: Catalogue) -> Catalogue:

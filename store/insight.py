@@ -8,10 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import asyncpg
+import msgspec
+import numpy as np
 
-from domain.apps import AppVersion, ProcessorType
+from domain.apps import CPU, AppVersion, ProcessorType
 from domain.dispatch import RequestKey
 from domain.errors import NotFoundError
 from domain.hosts import HostAppVersion
@@ -28,12 +31,28 @@ from domain.insight import (
 )
 from domain.units import BatchId, HostId, InstanceId, Instant
 from store import rows
-from store.binary_copy import Table, TableReader
+from store.binary_copy import Fields, Table, TableReader
 from store.percentiles import bulk_connection
-from store.pool import Database, lost_means_unavailable
+from store.pool import Connection, Database, lost_means_unavailable
 from store.queries import load
 
 MOST_S = 60.0  # of one look at whole tables
+ACTIVE_FIELDS = (("host_id", "i4"), ("kind", "i8"), ("calls_per_hour", "f8"))  # sql/active_hosts.sql
+
+
+@dataclass(frozen=True, slots=True)
+class HostKind:
+    """What hosts have that decides which versions they could run, under a number for it."""
+
+    kind: int
+    platforms: frozenset[str]
+    coprocessors: frozenset[ProcessorType]
+
+    def could_run(self, versions: Sequence[AppVersion]) -> bool:
+        """Whether one of these versions, which are for one type of processor, is for such hosts."""
+        needed = versions[0].processor_type
+        has_it = needed == CPU or needed in self.coprocessors
+        return has_it and not self.platforms.isdisjoint(version.platform for version in versions)
 
 
 class PostgresInsight:
@@ -42,41 +61,26 @@ class PostgresInsight:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def standings(self, versions: Sequence[AppVersion], *, active_since: Instant, now: Instant) -> Table:
-        reader = TableReader(STANDING_FIELDS)
+    async def standings(
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+    ) -> Sequence[tuple[Table, Newcomers]]:
+        ids = _listed(version.app_version_id for versions in groups for version in versions)
+        table, (hosts, kinds) = await asyncio.gather(
+            self._rows_of(ids, active_since, now), self._active_hosts(active_since, now)
+        )
+        return await asyncio.to_thread(
+            lambda: [_standing(table, hosts, kinds, versions) for versions in groups]
+        )  # others are served here, and hosts may be many
 
-        async def take(data: bytes) -> None:
-            reader.feed(data)
-
+    async def _rows_of(self, ids: str, active_since: Instant, now: Instant) -> Table:
         async with self._looking() as connection:
-            with lost_means_unavailable():
-                await connection.copy_from_query(
-                    load("hav_standings"),
-                    _listed(version.app_version_id for version in versions),
-                    active_since,
-                    now,
-                    output=take,
-                    format="binary",
-                    timeout=MOST_S,
-                )
-        return reader.table()
+            return await _copied(connection, STANDING_FIELDS, "hav_standings", ids, active_since, now)
 
-    async def newcomers(
-        self,
-        versions: Sequence[AppVersion],
-        *,
-        gpu_type: ProcessorType | None,
-        active_since: Instant,
-        now: Instant,
-    ) -> Newcomers:
-        ids = _listed(version.app_version_id for version in versions)
-        platforms = _listed(sorted({version.platform for version in versions}))
+    async def _active_hosts(self, active_since: Instant, now: Instant) -> tuple[Table, Sequence[HostKind]]:
         async with self._looking() as connection:
-            row = await connection.fetchrow(
-                load("newcomer_calls"), ids, platforms, gpu_type, active_since, now, timeout=MOST_S
-            )
-        assert row is not None
-        return Newcomers(row["hosts"], row["calls_per_hour"])
+            hosts = await _copied(connection, ACTIVE_FIELDS, "active_hosts", active_since, now)
+            rows = await connection.fetch(load("kinds_of_hosts"), active_since, timeout=MOST_S)
+        return hosts, [_host_kind(row) for row in rows]
 
     async def recent_callers(self, limit: int) -> Sequence[Caller]:
         async with self._looking() as connection:
@@ -131,9 +135,38 @@ class PostgresInsight:
         )
 
     @asynccontextmanager
-    async def _looking(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
-        async with bulk_connection(self._database.dsn) as connection, connection.transaction(readonly=True):
+    async def _looking(self) -> AsyncIterator[Connection]:
+        async with (
+            bulk_connection(self._database.dsn) as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
             yield connection
+
+
+async def _copied(connection: Connection, fields: Fields, name: str, *arguments: object) -> Table:
+    """What a query finds, with these fields."""
+    reader = TableReader(fields)
+
+    async def take(data: bytes) -> None:
+        reader.feed(data)
+
+    with lost_means_unavailable():
+        await connection.copy_from_query(load(name), *arguments, output=take, format="binary", timeout=MOST_S)
+    return reader.table()
+
+
+def _standing(
+    table: Table, hosts: Table, kinds: Sequence[HostKind], versions: Sequence[AppVersion]
+) -> tuple[Table, Newcomers]:
+    """Of all rows and all hosts those of some versions for one type of processor."""
+    known = table[np.isin(table["app_version_id"], [version.app_version_id for version in versions])]
+    able = [one.kind for one in kinds if one.could_run(versions)]
+    new = np.isin(hosts["kind"], able) & ~np.isin(hosts["host_id"], known["host_id"])
+    return known, Newcomers(int(np.count_nonzero(new)), float(hosts["calls_per_hour"][new].sum()))
+
+
+def _host_kind(row: asyncpg.Record) -> HostKind:
+    return HostKind(row["kind"], frozenset(row["platforms"]), frozenset(msgspec.json.decode(row["coprocessors"])))
 
 
 def _host_sample(sampled: Sequence[asyncpg.Record], known: Sequence[asyncpg.Record]) -> HostSample:

@@ -92,15 +92,24 @@ class Population:
         *,
         now: Instant,
         low_turnaround: frozenset[HostId] = frozenset(),
+        ranked: Mapping[TypeOf, Floats] | None = None,
     ) -> None:
+        """`ranked` are the percentiles, where they are known."""
         self._standings = standings
+        self._now = now
+        self._low_turnaround = low_turnaround
         self._low = np.fromiter(low_turnaround, np.int64, len(low_turnaround))
         self.settings = settings
         self._strict = settings.deadline.rule is DeadlineRule.PROPOSAL
-        self._p: dict[TypeOf, Floats] = {
+        self._p: Mapping[TypeOf, Floats] = ranked or {
             of_type: percentiles(one.table, one.cuts, now=now, settings=settings.ranking)
             for of_type, one in standings.items()
         }
+
+    def under(self, settings: Settings) -> Population:
+        """The same hosts as other settings see them; they are ranked anew where those rank otherwise."""
+        ranked = self._p if settings.ranking == self.settings.ranking else None
+        return Population(self._standings, settings, now=self._now, low_turnaround=self._low_turnaround, ranked=ranked)
 
     def is_small(self, of_type: TypeOf) -> bool:
         """Whether the bootstrap rule holds."""

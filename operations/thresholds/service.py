@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from domain.apps import CPU
-from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.settings import Settings
@@ -19,13 +17,13 @@ from operations.ports import Applications, Insight, SettingStore
 from operations.thresholds.keys import Changes, thresholds_as_json, with_changes
 from operations.thresholds.preview import (
     Population,
-    Standing,
     TypePreview,
     WaitPreview,
     types_previewed,
     waits_previewed,
 )
-from operations.thresholds.waiting import TypeOf, behind_gates, types_of
+from operations.thresholds.standings import standings_of
+from operations.thresholds.waiting import behind_gates, types_of
 
 MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
 MOST_CHANGES = 10_000  # of the audit trail that are looked through for the latest of each threshold
@@ -86,13 +84,15 @@ class Thresholds:
         settings = catalogue.settings
         changed = with_changes(settings, changes)
         waiting, standings = await asyncio.gather(
-            self._store.insight.waiting_batches(MOST_BATCHES), self._standings(catalogue, now)
+            self._store.insight.waiting_batches(MOST_BATCHES),
+            standings_of(self._store.insight, types_of(catalogue), catalogue, now=now),
         )
         low = catalogue.acceleration.hosts if catalogue.acceleration is not None else frozenset[HostId]()
-        behind = behind_gates(waiting, catalogue, settings.deadline, changed.deadline, now=now)
 
         def counted() -> tuple[tuple[TypePreview, ...], tuple[WaitPreview, ...]]:
-            old, new = (Population(standings, one, now=now, low_turnaround=low) for one in (settings, changed))
+            behind = behind_gates(waiting, catalogue, settings.deadline, changed.deadline, now=now)
+            old = Population(standings, settings, now=now, low_turnaround=low)
+            new = old.under(changed)
             return types_previewed(standings, old, new), waits_previewed(behind, old, new)
 
         types, waits = await asyncio.to_thread(counted)  # a million rows take a second, and clients are served here
@@ -105,18 +105,3 @@ class Thresholds:
             {app_id: app.name for app_id, app in catalogue.apps.items()},
             stale_as_json(catalogue),
         )
-
-    async def _standings(self, catalogue: Catalogue, now: Instant) -> dict[TypeOf, Standing]:
-        """One type after the other: each takes two connections of its own."""
-        return {of_type: await self._standing(of_type, catalogue, now) for of_type in types_of(catalogue)}
-
-    async def _standing(self, of_type: TypeOf, catalogue: Catalogue, now: Instant) -> Standing:
-        app_id, kind = of_type
-        versions = [version for version in catalogue.current[app_id] if version.processor_type == kind]
-        active_since = Instant(now - catalogue.settings.ranking.active_s)
-        gpu_type = None if kind == CPU else kind
-        known, newcomers = await asyncio.gather(
-            self._store.insight.standings(versions, active_since=active_since, now=now),
-            self._store.insight.newcomers(versions, gpu_type=gpu_type, active_since=active_since, now=now),
-        )
-        return Standing(known, catalogue.cut_points.get(of_type), newcomers)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from domain.apps import AppVersion, ProcessorType
+from domain.apps import CPU, AppVersion
 from domain.dispatch import RequestKey
 from domain.errors import NotFoundError
 from domain.insight import (
@@ -39,27 +39,27 @@ class MemoryInsight:
         self._registry = registry
         self._work = work
 
-    async def standings(self, versions: Sequence[AppVersion], *, active_since: Instant, now: Instant) -> Table:
-        rows = self._work.host_columns.of_versions({version.app_version_id for version in versions})
-        return _standings(rows[rows["last_rpc_at"] >= active_since], now)
+    async def standings(
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+    ) -> Sequence[tuple[Table, Newcomers]]:
+        found = []
+        for versions in groups:
+            rows = self._work.host_columns.of_versions({version.app_version_id for version in versions})
+            table = _standings(rows[rows["last_rpc_at"] >= active_since], now)
+            found.append((table, self._newcomers(versions, active_since, now)))
+        return found
 
-    async def newcomers(
-        self,
-        versions: Sequence[AppVersion],
-        *,
-        gpu_type: ProcessorType | None,
-        active_since: Instant,
-        now: Instant,
-    ) -> Newcomers:
+    def _newcomers(self, versions: Sequence[AppVersion], active_since: Instant, now: Instant) -> Newcomers:
         ids = {version.app_version_id for version in versions}
         platforms = {version.platform for version in versions}
+        kind = versions[0].processor_type
         rates = [
             _calls_per_hour(stored, now)
             for stored in self._work.hosts.values()
             if ids.isdisjoint(stored.havs)  # of nearly all hosts nothing else is looked at
             and stored.host.last_rpc_at >= active_since
             and not platforms.isdisjoint(stored.host.platforms)
-            and (gpu_type is None or any(gpu.type == gpu_type for gpu in stored.host.coprocessors))
+            and (kind == CPU or any(gpu.type == kind for gpu in stored.host.coprocessors))
         ]
         return Newcomers(len(rates), sum(rates))
 

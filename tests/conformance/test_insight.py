@@ -87,7 +87,7 @@ async def test_a_standing_has_everything_a_percentile_is_made_of(store: Store) -
     await calls(store, host, 3600.0)
 
     now = later(NOW, 3600.0)
-    table = await store.insight.standings([version], active_since=NOW, now=now)
+    [(table, _)] = await store.insight.standings([[version]], active_since=NOW, now=now)
     [row] = table.tolist()
 
     interval_s = (await store.insight.caller(host.host_id)).rpc_interval_s
@@ -117,7 +117,7 @@ async def test_a_host_that_failed_last_says_so_and_one_that_called_once_has_no_r
     event = HavEvent(host.host_id, sent.app_version_id, HavEventKind.ERROR, NOW)
     await report(store, host, a_report(sent, to_state=InstanceState.FAILED, hav_event=event))
 
-    [row] = await store.insight.standings([version], active_since=LONG_AGO, now=NOW)
+    [([row], _)] = await store.insight.standings([[version]], active_since=LONG_AGO, now=NOW)
 
     assert bool(row["failed"]) is True
     assert float(row["calls_per_hour"]) == 0.0
@@ -130,9 +130,10 @@ async def test_silent_hosts_and_other_versions_have_no_standing(store: Store) ->
     await store.applications.put_plan_class(CUDA)
     other = await a_registered_version(store, plan_class=CUDA, version_num=900)
 
-    assert (await store.insight.standings([version], active_since=NOW, now=NOW)).size == 1
-    assert (await store.insight.standings([version], active_since=later(NOW, 1.0), now=NOW)).size == 0
-    assert (await store.insight.standings([other], active_since=LONG_AGO, now=NOW)).size == 0
+    found = await store.insight.standings([[version], [other]], active_since=NOW, now=NOW)
+    assert [table["app_version_id"].tolist() for table, _ in found] == [[version.app_version_id], []]
+    [(table, _)] = await store.insight.standings([[version]], active_since=later(NOW, 1.0), now=NOW)
+    assert table.size == 0
 
 
 async def test_a_host_silent_for_long_counts_as_calling_every_third_of_its_silence(store: Store) -> None:
@@ -142,7 +143,7 @@ async def test_a_host_silent_for_long_counts_as_calling_every_third_of_its_silen
     await a_sent_instance(store, batch.batch_id, host)
     last = (await store.insight.caller(host.host_id)).last_rpc_at
 
-    [row] = await store.insight.standings([version], active_since=LONG_AGO, now=later(last, 10_800.0))
+    [([row], _)] = await store.insight.standings([[version]], active_since=LONG_AGO, now=later(last, 10_800.0))
 
     assert float(row["calls_per_hour"]) == pytest.approx(1.0)
 
@@ -156,10 +157,10 @@ async def test_newcomers_are_hosts_that_could_run_a_version_and_have_no_record(s
     await a_registered_host(store, last_rpc_at=NOW)
     now = later(NOW, 600.0)
 
-    found = await store.insight.newcomers([version], gpu_type=None, active_since=NOW, now=now)
+    [(_, found)] = await store.insight.standings([[version]], active_since=NOW, now=now)
 
     assert found.hosts == 2 and found.calls_per_hour == pytest.approx(6.0)
-    lately = await store.insight.newcomers([version], gpu_type=None, active_since=later(NOW, 700.0), now=now)
+    [(_, lately)] = await store.insight.standings([[version]], active_since=later(NOW, 700.0), now=now)
     assert lately == Newcomers()
 
 
@@ -169,9 +170,13 @@ async def test_a_gpu_version_has_newcomers_with_such_a_gpu_only(store: Store) ->
     await a_caller(store, 600.0)
     await a_caller(store, 600.0, coprocessors=(Coprocessor(NVIDIA, 1, FlopPerSecond(1e12)),))
 
-    found = await store.insight.newcomers([version], gpu_type=NVIDIA, active_since=NOW, now=later(NOW, 600.0))
+    plain = await a_registered_version(store, version_num=900)
 
-    assert found.hosts == 1
+    (_, on_gpus), (_, on_cpus) = await store.insight.standings(
+        [[version], [plain]], active_since=NOW, now=later(NOW, 600.0)
+    )
+
+    assert (on_gpus.hosts, on_cpus.hosts) == (1, 2)
 
 
 async def test_batches_wait_in_order_with_their_retries_counted(store: Store) -> None:
