@@ -13,8 +13,9 @@ from domain.errors import InvalidInputError
 from domain.host_lists import LOOKED_AT, HostKind, HostPlace, SlowWith
 from domain.units import DAY_S, Seconds
 from operations.console.desk import Desk, number_of
+from operations.console.hosts import version_name
 from operations.console.rendering import Page
-from operations.hosts_asked import FAILED_WITHIN_S, SILENT_S, address_of, choice_of, place_of
+from operations.hosts_asked import SILENT_S, address_of, choice_of, place_of
 from operations.names import checked_text
 
 PER_PAGE = 50
@@ -66,13 +67,12 @@ def asked_of(query: Mapping[str, str]) -> Asked:
     return Asked(HostKind(kind), text, SILENT_DAYS if days is None else days, after)
 
 
-def version_name(slow: SlowWith, catalogue: Catalogue) -> str:
-    """What an app version is called; its number where it is no more."""
+def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
+    """The app and what its version is called; its number where it is no more."""
     version = catalogue.versions.get(slow.app_version_id)
     if version is None or version.app_id not in catalogue.apps:
-        return f"version {slow.app_version_id}"
-    number = f"{version.version_num / 100:.2f}"
-    return f"{catalogue.apps[version.app_id].name} {number} {version.platform} {version.plan_class.name}".rstrip()
+        return "", f"version {slow.app_version_id}"
+    return catalogue.apps[version.app_id].name, version_name(version)
 
 
 class HostListPage:
@@ -101,8 +101,7 @@ class HostListPage:
             "about": about,
             "tabs": [(kind.value, name) for kind, (name, _) in TABS.items()],
             "looked_at": LOOKED_AT,
-            "failed_within_s": FAILED_WITHIN_S,
-            "version_name": lambda slow: version_name(slow, self._desk.catalogue),
+            "version_of": lambda slow: version_of(slow, self._desk.catalogue),
             "first": "?" + urlencode(asked.kept) if asked.after else None,
             "next": "?" + urlencode({**asked.kept, "after": address_of(found.after)}) if found.after else None,
         }

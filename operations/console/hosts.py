@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from domain.apps import AppVersion
 from domain.belongings import ResultPlace
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
@@ -42,6 +43,11 @@ class HavRow:
     relative: float | None  # its turnaround over the usual one; None before there is a result
 
 
+def version_name(version: AppVersion) -> str:
+    """What a version of an app is called."""
+    return f"{version.version_num / 100:.2f} {version.platform} {version.plan_class.name}".rstrip()
+
+
 def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[HavRow]:
     """The host's statistics by app and version, the latest version first."""
     rows = []
@@ -50,13 +56,12 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
         if version is None:
             continue
         app = catalogue.apps[version.app_id].name if version.app_id in catalogue.apps else str(version.app_id)
-        name = f"{version.version_num / 100:.2f} {version.platform} {version.plan_class.name}".rstrip()
         current = version in catalogue.current.get(version.app_id, ())
         relaxed, of_type = hav.relaxed.at_time(now), (version.app_id, version.processor_type)
         rows.append(
             HavRow(
                 app,
-                name,
+                version_name(version),
                 current,
                 hav,
                 percentile(hav, catalogue.cut_points.get(of_type), now=now, settings=catalogue.settings.ranking)

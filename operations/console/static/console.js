@@ -37,6 +37,7 @@ function sortable(root) {
       button.append(...head.childNodes);
       head.append(button);
       button.addEventListener("click", () => sortBy(table, column, head));
+      button.addEventListener("focus", () => head.scrollIntoView({ block: "nearest", inline: "nearest" }));
     }
   }
 }

@@ -10,7 +10,7 @@ from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, HostPlace, SlowWith
 from domain.jobs import InstanceState
 from domain.units import DAY_S, AppVersionId, HostId, InstanceId, Instant, Seconds, later
-from operations.console.host_list import asked_of, version_name
+from operations.console.host_list import asked_of, version_of
 from operations.console.hosts import STATES, cursor_of, place_of
 from operations.hosts_asked import address_of, choice_of
 from operations.hosts_asked import place_of as host_place_of
@@ -77,7 +77,7 @@ def test_the_version_a_host_is_slow_with_is_called_by_its_app() -> None:
     app, version = an_app(), an_app_version()
     catalogue = Catalogue(apps={app.app_id: app}, versions={version.app_version_id: version})
 
-    found = version_name(SlowWith(version.app_version_id, 0.01, None), catalogue)
+    found = version_of(SlowWith(version.app_version_id, 0.01, None), catalogue)
 
-    assert found == f"{app.name} {version.version_num / 100:.2f} {version.platform}"
-    assert version_name(SlowWith(AppVersionId(99), 0.01, None), catalogue) == "version 99"
+    assert found == (app.name, f"{version.version_num / 100:.2f} {version.platform}")
+    assert version_of(SlowWith(AppVersionId(99), 0.01, None), catalogue) == ("", "version 99")
