@@ -37,14 +37,14 @@ from store.pool import Connection, Database, lost_means_unavailable
 from store.queries import load
 
 MOST_S = 60.0  # of one look at whole tables
-ACTIVE_FIELDS = (("host_id", "i4"), ("kind", "i8"), ("calls_per_hour", "f8"))  # sql/active_hosts.sql
+ACTIVE_FIELDS = (("host_id", "i4"), ("equipment", "i8"), ("calls_per_hour", "f8"))  # sql/active_hosts.sql
 
 
 @dataclass(frozen=True, slots=True)
-class HostKind:
+class Equipment:
     """What hosts have that decides which versions they could run, under a number for it."""
 
-    kind: int
+    number: int
     platforms: frozenset[str]
     coprocessors: frozenset[ProcessorType]
 
@@ -65,22 +65,22 @@ class PostgresInsight:
         self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
     ) -> Sequence[tuple[Table, Newcomers]]:
         ids = _listed(version.app_version_id for versions in groups for version in versions)
-        table, (hosts, kinds) = await asyncio.gather(
+        table, (hosts, equipment) = await asyncio.gather(
             self._rows_of(ids, active_since, now), self._active_hosts(active_since, now)
         )
         return await asyncio.to_thread(
-            lambda: [_standing(table, hosts, kinds, versions) for versions in groups]
+            lambda: [_standing(table, hosts, equipment, versions) for versions in groups]
         )  # others are served here, and hosts may be many
 
     async def _rows_of(self, ids: str, active_since: Instant, now: Instant) -> Table:
         async with self._looking() as connection:
             return await _copied(connection, STANDING_FIELDS, "hav_standings", ids, active_since, now)
 
-    async def _active_hosts(self, active_since: Instant, now: Instant) -> tuple[Table, Sequence[HostKind]]:
+    async def _active_hosts(self, active_since: Instant, now: Instant) -> tuple[Table, Sequence[Equipment]]:
         async with self._looking() as connection:
             hosts = await _copied(connection, ACTIVE_FIELDS, "active_hosts", active_since, now)
-            rows = await connection.fetch(load("kinds_of_hosts"), active_since, timeout=MOST_S)
-        return hosts, [_host_kind(row) for row in rows]
+            rows = await connection.fetch(load("equipment_of_hosts"), active_since, timeout=MOST_S)
+        return hosts, [_equipment(row) for row in rows]
 
     async def recent_callers(self, limit: int) -> Sequence[Caller]:
         async with self._looking() as connection:
@@ -156,17 +156,17 @@ async def _copied(connection: Connection, fields: Fields, name: str, *arguments:
 
 
 def _standing(
-    table: Table, hosts: Table, kinds: Sequence[HostKind], versions: Sequence[AppVersion]
+    table: Table, hosts: Table, equipment: Sequence[Equipment], versions: Sequence[AppVersion]
 ) -> tuple[Table, Newcomers]:
     """Of all rows and all hosts those of some versions for one type of processor."""
     known = table[np.isin(table["app_version_id"], [version.app_version_id for version in versions])]
-    able = [one.kind for one in kinds if one.could_run(versions)]
-    new = np.isin(hosts["kind"], able) & ~np.isin(hosts["host_id"], known["host_id"])
+    able = [one.number for one in equipment if one.could_run(versions)]
+    new = np.isin(hosts["equipment"], able) & ~np.isin(hosts["host_id"], known["host_id"])
     return known, Newcomers(int(np.count_nonzero(new)), float(hosts["calls_per_hour"][new].sum()))
 
 
-def _host_kind(row: asyncpg.Record) -> HostKind:
-    return HostKind(row["kind"], frozenset(row["platforms"]), frozenset(msgspec.json.decode(row["coprocessors"])))
+def _equipment(row: asyncpg.Record) -> Equipment:
+    return Equipment(row["equipment"], frozenset(row["platforms"]), frozenset(msgspec.json.decode(row["coprocessors"])))
 
 
 def _host_sample(sampled: Sequence[asyncpg.Record], known: Sequence[asyncpg.Record]) -> HostSample:

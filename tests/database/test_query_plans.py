@@ -274,7 +274,7 @@ READS_ALL = {  # query -> why it may read a large table whole
     "app_facts": "once for each app and ranking: its last 50 batches",
     "hav_standings": "an operator's question: rows of active hosts, on a connection of its own",
     "active_hosts": "an operator's question: active hosts, on a connection of its own",
-    "kinds_of_hosts": "an operator's question: active hosts, on a connection of its own",
+    "equipment_of_hosts": "an operator's question: active hosts, on a connection of its own",
     "low_turnaround": "once an hour under the rule accelerated: a month's instances, on a connection of its own",
     "purge_forecasts": "an operator's act: looks for the batches that ended in a month",
     "recent_callers": "an operator's question: active hosts, on a connection of its own",
