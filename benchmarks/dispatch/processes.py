@@ -34,6 +34,10 @@ class Node:
         """CPU seconds of the request workers and the background process so far."""
         return sum(_cpu_s(process) for process in (*self.workers, *self.background))
 
+    def workers_cpu_s(self) -> float:
+        """CPU seconds of the request workers so far."""
+        return sum(_cpu_s(process) for process in self.workers)
+
     def background_cpu_s(self) -> float:
         """CPU seconds of the background process so far."""
         return sum(_cpu_s(process) for process in self.background)

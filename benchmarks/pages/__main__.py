@@ -6,7 +6,8 @@ An embedded database as `muster init` makes it; one batch has all the jobs but t
 have rows of six apps, which `muster hoststats run` has ranked, and results. Everything is asked for one after the other
 from a running `muster up` by somebody signed in, volunteers' pages by one with OWN_HOSTS computers that have sent
 OWN_RESULTS results. A route that nothing asks for ends the benchmark before it begins. `worst_ms` is the slowest of the
-medians; `machine_load` is what else ran, in programs that wanted a core, before and after.
+medians. `cpu_ms` is what a page costs of processors, in the worker and in the database: what else runs on the machine
+does not change it much. `machine_load` is how many programs wanted a processor, before and after.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks.dispatch.processes import free_port, node
+from benchmarks.dispatch.processes import Node, free_port, node
 from benchmarks.pages.addresses import CONSOLE, SITE, Scene, addresses, check_all_asked
 from benchmarks.pages.scene import NAME, OWN, PASSWORD, load
 from benchmarks.running import in_folder, say
@@ -45,10 +46,11 @@ async def check_routes(project: Project, clock: Clock) -> None:
     check_all_asked(served, addresses(ANYBODYS))
 
 
-async def timed(http: aiohttp.ClientSession, url: str, repeats: int, clock: Clock) -> dict[str, float]:
-    """Median and worst of a page, in milliseconds, and its size; the first fetch is not counted."""
+async def timed(http: aiohttp.ClientSession, url: str, repeats: int, measured: Node, clock: Clock) -> dict[str, float]:
+    """Median and worst of a page, and its CPU, in milliseconds; its size. The first fetch is not counted."""
     took: list[float] = []
     size = 0
+    cpu_s = 0.0
     for turn in range(repeats + 1):
         began_s = clock.monotonic()
         async with http.get(url) as response:
@@ -57,7 +59,15 @@ async def timed(http: aiohttp.ClientSession, url: str, repeats: int, clock: Cloc
                 raise RuntimeError(f"{url}: status {response.status}, {response.url}")
         if turn:
             took.append(1000.0 * (clock.monotonic() - began_s))
-    return {"median_ms": round(statistics.median(took), 1), "worst_ms": round(max(took), 1), "bytes": size}
+        else:
+            cpu_s = measured.workers_cpu_s() + measured.postgres_cpu_s()
+    cpu_s = measured.workers_cpu_s() + measured.postgres_cpu_s() - cpu_s
+    return {
+        "median_ms": round(statistics.median(took), 1),
+        "worst_ms": round(max(took), 1),
+        "cpu_ms": round(1000.0 * cpu_s / repeats, 1),
+        "bytes": size,
+    }
 
 
 async def prepared(options: argparse.Namespace, folder: Path, port: int, clock: Clock) -> tuple[Project, Scene]:
@@ -78,7 +88,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
     async with AsyncExitStack() as stack:
         stack.callback(release_database, project)
         running = node(project, port=port, workers=1, log_path=project.data_dir / "node.log", clock=clock)
-        await stack.enter_async_context(running)
+        measured = await stack.enter_async_context(running)
         anybody = await stack.enter_async_context(aiohttp.ClientSession())
         known = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)))
         root = f"http://127.0.0.1:{port}"
@@ -91,8 +101,9 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
         found = {}
         for address in (one for one in addresses(scene) if options.only in one):
             http = anybody if address.endswith(SIGN_IN) else known
-            found[address] = await timed(http, root + address, options.repeats, clock)
-            say(f"  {found[address]['median_ms']:7.1f} ms  {address}")
+            found[address] = await timed(http, root + address, options.repeats, measured, clock)
+            one = found[address]
+            say(f"  {one['median_ms']:7.1f} ms, {one['cpu_ms']:6.1f} of CPU  {address}")
     slow = {address: one["median_ms"] for address, one in found.items() if one["median_ms"] >= LIMIT_MS}
     return {
         "jobs": options.jobs,
