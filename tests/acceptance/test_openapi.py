@@ -1,25 +1,40 @@
-"""The OpenAPI document, and a server that keeps to it whatever it is asked."""
+"""The OpenAPI document, and a server that keeps to it whatever it is asked, and by whom."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 from typing import Any
 
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, Verbosity, given, settings
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
+from domain.access import Right, Role
+from domain.units import DAY_S
+from operations.access.passwords import Cost, stretched
+from operations.access.tokens import PROJECT
 from operations.accounts import AccountKeys
+from tests.acceptance.asking import Asker, Questions
 from tests.acceptance.server import LiveServer
 from transfer.keys import load_keys
 
-EXAMPLES = int(os.environ.get("MUSTER_API_EXAMPLES", "4"))  # of each operation; `make api-fuzz` asks for more
-FEW = 5
-ENDLESS = ("batch_events", "events")  # streams
-CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
+EXAMPLES = int(os.environ.get("MUSTER_API_EXAMPLES", "8"))  # of each operation; `make api-fuzz` asks for more
+FEW = 10
+OF_OTHERS = frozenset({"revoke_token"})
+OF_OTHER_SUBMITTERS = OF_OTHERS | {"set_batch", "abort_batch", "fetch_outputs", "batch_results", "job_outputs"}
+KNOWN_IDS = {"batch_id": 1, "job_id": 1, "instance_id": 1, "host_id": 1, "token_id": 1, "id": 1}
+KNOWN_NAMES = {
+    "/apps/{name}": "pi",
+    "/apps/{name}/versions": "pi",
+    "/accounts/{name}": "default",
+    "/submitters/{name}": "default",
+    "/people/{name}": "tom",
+    "/people/{name}/password": "tom",
+    "/people/{name}/sessions": "tom",
+}
+KNOWN = {"key": "deadline.p_tight", "account": "default", "email": "ada@example.org"}
+
+pytestmark = pytest.mark.timeout(300 if EXAMPLES <= FEW else 3600)
 
 
 @pytest.fixture
@@ -45,42 +60,84 @@ async def test_the_document_is_public_and_says_how_to_sign_in(server: LiveServer
     assert "script-src 'self'" in page.headers["Content-Security-Policy"]
 
 
-@pytest.mark.timeout(120 if EXAMPLES <= FEW else 3600)
-async def test_nothing_that_is_asked_breaks_the_server(busy: LiveServer) -> None:
-    token = AccountKeys(load_keys(busy.project.keys_dir).account_secret).api_token()
-    async with busy.http.get(f"{busy.url}api/v1/openapi.json") as response:
-        document = await response.json()
+async def test_whatever_fits_the_document_is_answered_as_it_says_to_whom_it_says(busy: LiveServer) -> None:
+    others = await lesser_askers(busy)
+    questions = await questions_to(busy)
 
-    broken = await asyncio.to_thread(ask_everything, document, f"{busy.url}api/v1", token)
+    broken = await asyncio.to_thread(questions.conforming, project(busy), others)
 
     assert broken == []
+    assert questions.asked > len(others) * len(questions.document["paths"])
+    acts = [act for act in await busy.store.access.acts(limit=100_000) if act.who in {one.name for one in others}]
+    assert {act.what for act in acts if act.who != "sue"} <= {"add_token", "revoke_token"}
+    assert "batch_id 1" not in {act.target for act in acts}
 
 
-def ask_everything(document: dict[str, Any], url: str, token: str) -> list[str]:
-    """What of the answers was wrong, a sentence each."""
-    schema = schemathesis.openapi.from_dict(document)
-    headers = {"Authorization": f"Bearer {token}"}
-    broken: list[str] = []
-    for found in schema.get_all_operations():
-        operation = found.ok()  # type: ignore[union-attr]  # else it raises, and the document is wrong
-        if operation.definition.raw["operationId"] in ENDLESS:
-            continue
+async def test_whatever_does_not_fit_the_document_is_refused_as_it_says(busy: LiveServer) -> None:
+    questions = await questions_to(busy)
 
-        @settings(
-            max_examples=EXAMPLES,
-            database=None,
-            deadline=None,
-            derandomize=EXAMPLES <= FEW,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-            verbosity=Verbosity.quiet,
+    broken = await asyncio.to_thread(questions.unfit, project(busy))
+
+    assert broken == []
+    assert questions.asked > len(questions.document["paths"])
+
+
+# ---------------------------------------------------------------------- who asks, and what
+
+
+def project(server: LiveServer) -> Asker:
+    """The holder of the project's own token."""
+    keys = AccountKeys(load_keys(server.project.keys_dir).account_secret)
+    return Asker("the project", keys.api_token(), Role.OPERATOR.rights)
+
+
+async def lesser_askers(server: LiveServer) -> list[Asker]:
+    """Everybody who may do less, or nothing. Batch 1 is none of theirs."""
+    door = server.workers[0].parts.door
+    store, now = server.store, server.clock.now()
+    lab = (await store.people.add_submitter("lab", account="default", shares=1.0, now=now)).submitter_id
+    volunteer = await server.create("POST", "/volunteers", json={"email": "vol@example.org"})
+    kept = stretched("they know this one", Cost(2, 8, 1))
+    roles = {"vic": Role.VIEWER, "sue": Role.SUBMITTER, **dict.fromkeys(("tom", "ola", "out"), Role.OPERATOR)}
+    for name, role in roles.items():
+        submitter_id = lab if role is Role.SUBMITTER else None
+        await store.access.add_person(
+            name, role=role, submitter_id=submitter_id, password=kept, one_time_until=None, now=now
         )
-        def ask(case: Any) -> None:
-            answer = case.call(base_url=url, headers=headers, timeout=30)
-            case.validate_response(answer, checks=CHECKS)
+    await door.people.add("new", role=Role.OPERATOR)
+    first = await door.tokens.add("tom", "the token 1 of others")
+    expiring, revoked = await door.tokens.add("ola", "a day", days=1), await door.tokens.add("ola", "revoked")
+    await door.tokens.revoke(revoked.token.token_id, by=PROJECT)
+    tokens = {name: (await door.tokens.add(name, "own")).value for name in ("vic", "sue", "out", "new")}
+    narrow = await door.tokens.add("ola", "narrow", rights=[Right.READ])
+    await door.people.set("out", active=False)
+    await server.forward(DAY_S + 1.0)
+    assert first.token.token_id == KNOWN_IDS["token_id"]
+    return [
+        Asker("nobody", None, status=401),
+        Asker("a stranger", "muster_guessed", status=401),
+        Asker("an expired token", expiring.value, status=401),
+        Asker("a revoked token", revoked.value, status=401),
+        Asker("somebody shut out", tokens["out"], status=401),
+        Asker("a volunteer", volunteer["authenticator"], status=401),
+        Asker("before the first sign-in", tokens["new"], status=403),
+        Asker("vic", tokens["vic"], Role.VIEWER.rights, never=OF_OTHERS),
+        Asker("sue", tokens["sue"], Role.SUBMITTER.rights, never=OF_OTHER_SUBMITTERS),
+        Asker("ola", narrow.value, frozenset({Right.READ})),
+    ]
 
-        try:
-            given(case=operation.as_strategy())(ask)()
-        except Exception as error:
-            broken.append(f"{operation.label}: {error}")
-    return broken
+
+async def questions_to(server: LiveServer) -> Questions:
+    async with server.http.get(f"{server.url}api/v1/openapi.json") as response:
+        document = await response.json()
+    return Questions(document, f"{server.url}api/v1", EXAMPLES, known_values(document), repeatable=EXAMPLES <= FEW)
+
+
+def known_values(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What stands in each path for things that there are."""
+    known: dict[str, dict[str, Any]] = {}
+    for path in document["paths"]:
+        values = {**KNOWN, "name": KNOWN_NAMES.get(path)}
+        named = re.findall(r"\{(\w+)\}", path)
+        known[path] = {name: value for name in named if (value := values.get(name)) is not None}
+    return known
