@@ -177,7 +177,6 @@ BY_KEY = {  # query -> the indexes it must use
     "results_of_volunteer": {"instance_of_volunteer", "batch_pkey"},
     "totals_of_volunteer": {"host_by_volunteer", "instance_on_host", "host_app_version_pkey"},
     "hosts_newest": {"host_pkey"},
-    "hosts_of_email": {"volunteer_email_key", "host_by_volunteer"},
     "hosts_looked_at": {"host_pkey"},
     "silent_hosts": {"host_pkey"},
     "slow_hosts": {SLOW_IN_GENERATION_1, "host_app_version_pkey"},
@@ -185,6 +184,7 @@ BY_KEY = {  # query -> the indexes it must use
     "listed_hosts": {"host_pkey", "instance_on_host", "host_app_version_pkey"},
     "results_looked_at": {"instance_of_volunteer"},
     "instances_of_host": {"instance_on_host", "instance_of_volunteer", "batch_pkey"},
+    "hosts_of_email": {"volunteer_email_key", "host_by_volunteer"},
     # forecasts of completion: what is sampled is no key's
     "forecast_batch": {"batch_pkey", "job_class_by_batch"},
     "forecast_few_havs": {"host_app_version_by_version"},
@@ -456,9 +456,9 @@ async def _all_plans() -> Plans:
                 await fill(dsn)
             connection = await asyncpg.connect(dsn)
             await connection.execute(load("add_finished_month"), month_of(NOW), *month_bounds(month_of(NOW)))
-            await connection.close()
             for step in ("add_percentile_table", "attach_percentile_table"):
                 await connection.execute(load(step), 1)
+            await connection.close()
             session = SESSION | {"plan_cache_mode": "force_generic_plan"}
             connection = await asyncpg.connect(dsn, server_settings=session)
             for name in sorted(set(names()) - NO_PLAN):
