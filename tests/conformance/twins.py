@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from domain.errors import MusterError
 from domain.history import FinishedMonth
+from domain.host_lists import HostChoice, HostKind
 from domain.hosts import DecayedSums
 from domain.jobs import InstanceState
-from domain.units import BatchId, InstanceId, Instant, JobId
+from domain.units import BatchId, InstanceId, Instant, JobId, later
 from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import RegisteredHost, fresh_of
@@ -42,6 +43,8 @@ class Twins:
         for host in hosts:
             await self._compare_host(host)
         await self.both(lambda store: store.overdue.overdue(now=MUCH_LATER, limit=1000))
+        for kind in HostKind:
+            await self._compare_hosts_of(HostChoice(kind, since=later(NOW, 1000.0)))
         await self.both(lambda store: store.people.submitters())
         for month in await self.both(months_of):
             await self._compare_month(month.month)
@@ -62,9 +65,16 @@ class Twins:
     async def _compare_month(self, month: str) -> None:
         await self.both(lambda store: store.history.outputs(month, after=InstanceId(0), limit=1000))
 
+    async def _compare_hosts_of(self, choice: HostChoice) -> None:
+        await self.both(lambda store: store.host_lists.hosts(choice, after=None, limit=2))
+
     async def _compare_host(self, host: RegisteredHost) -> None:
         await self.both(lambda store: store.ledger.read(host.key()))
         await self.both(lambda store: store.views.host(host.host_id))
+        own = (host.host_id, host.volunteer_id)
+        await self.both(lambda store: store.host_lists.instances(*own, state=None, after=None, limit=100))
+        few: dict[str, Any] = {"state": None, "after": None, "limit": 2, "looked_at": 3}
+        await self.both(lambda store: store.host_lists.instances(*own, **few))
 
 
 async def months_of(store: Store) -> list[FinishedMonth]:
