@@ -23,6 +23,15 @@ class SettingChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose a batch is, and of which app, by name."""
+
+    app: str
+    submitter: str
+    account: str
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceRow:
     """An instance as people look at it."""
 

@@ -204,15 +204,15 @@ class Batches:
         await self._store.submissions.abort_batch(batch_id, now=self._clock.now())
 
     async def _as_json(self, batches: Sequence[Batch]) -> list[dict[str, object]]:
-        views = self._store.views
+        whose = await self._store.views.whose([batch.batch_id for batch in batches])
         dated = [batch.batch_id for batch in batches if batch.deadline_at is not None and batch.ended_at is None]
         last = await self._store.forecasts.last(dated) if dated else {}
         return [
             batch_as_json(
                 batch,
-                app=await views.app_name(batch.app_id),
-                submitter=await views.submitter_name(batch.submitter_id),
-                account=await views.account_name(batch.account_id),
+                app=whose[batch.batch_id].app,
+                submitter=whose[batch.batch_id].submitter,
+                account=whose[batch.batch_id].account,
                 at_risk=risk_of(batch, last.get(batch.batch_id)),
             )
             for batch in batches

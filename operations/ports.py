@@ -28,7 +28,7 @@ from domain.units import (
     SubmitterId,
     VolunteerId,
 )
-from domain.views import InstanceRow, JobRow, SettingChange
+from domain.views import InstanceRow, JobRow, SettingChange, Whose
 from domain.volunteers import Credentials, VolunteerRecord
 from hoststats.ports import Table
 
@@ -194,6 +194,10 @@ class Views(Protocol):
 
     async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
         """Those of them that there are, by id."""
+        ...
+
+    async def whose(self, ids: Sequence[BatchId]) -> Mapping[BatchId, Whose]:
+        """Whose these are, those of them that there are."""
         ...
 
     async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]: ...

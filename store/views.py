@@ -12,7 +12,7 @@ from domain.errors import NotFoundError
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import JobClass
 from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, JobId, SubmitterId
-from domain.views import JobRow
+from domain.views import JobRow, Whose
 from store import rows, work_rows
 from store.pool import Database
 
@@ -68,6 +68,12 @@ class PostgresViews:
         host = rows.host(await self._one("host_by_id", "host", host_id))
         found = await self._database.fetch("versions_of_hosts", [host_id])
         return host, [rows.host_app_version(row) for row in found]
+
+    async def whose(self, ids: Sequence[BatchId]) -> Mapping[BatchId, Whose]:
+        return {
+            row["batch_id"]: Whose(row["app"], row["submitter"], row["account"])
+            for row in await self._database.fetch("whose_batches", list(ids))
+        }
 
     async def account_name(self, account_id: AccountId) -> str:
         return str((await self._one("account_name", "account", account_id))["name"])

@@ -12,7 +12,7 @@ from domain.history import month_of
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import JobClass, JobState
 from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, JobId, SubmitterId
-from domain.views import InstanceRow, JobRow
+from domain.views import InstanceRow, JobRow, Whose
 from store.counting import added, instance_counts, job_counts
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
@@ -72,6 +72,18 @@ class MemoryViews:
         if stored is None:
             raise NotFoundError("host", host_id)
         return stored.host, [stored.havs[app_version_id] for app_version_id in sorted(stored.havs)]
+
+    async def whose(self, ids: Sequence[BatchId]) -> Mapping[BatchId, Whose]:
+        found = (self._work.batches.get(batch_id) for batch_id in ids)
+        return {one.batch_id: self._whose(one.as_batch()) for one in found if one is not None}
+
+    def _whose(self, batch: Batch) -> Whose:
+        registry = self._registry
+        return Whose(
+            registry.apps[batch.app_id].name,
+            registry.submitters[batch.submitter_id].name,
+            registry.accounts[batch.account_id].name,
+        )
 
     async def account_name(self, account_id: AccountId) -> str:
         if account_id not in self._registry.accounts:

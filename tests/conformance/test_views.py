@@ -7,6 +7,8 @@ import pytest
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState, JobState
 from domain.units import AccountId, BatchId, HostId, JobId, SubmitterId
+from domain.views import Whose
+from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import (
     a_registered_host,
@@ -27,6 +29,18 @@ async def test_batches_are_listed_newest_first_in_pages(store: Store) -> None:
 
     assert first + second + third == newest_first
     assert list(await store.views.batches(limit=2, before=third[-1].batch_id)) == []
+
+
+async def test_batches_say_by_name_whose_they_are(store: Store) -> None:
+    account = await store.people.add_account("science", parent=None, shares=1.0)
+    marie = await store.people.add_submitter("marie", account="science", shares=1.0, now=NOW)
+    of_nobody = await a_submitted_batch(store, jobs=1)
+    of_marie = await a_submitted_batch(store, jobs=1, submitter_id=marie.submitter_id, account_id=account.account_id)
+
+    assert await store.views.whose([of_marie.batch_id, of_nobody.batch_id, BatchId(99)]) == {
+        of_marie.batch_id: Whose("pi", "marie", "science"),
+        of_nobody.batch_id: Whose("pi", "default", "default"),
+    }
 
 
 async def test_jobs_of_a_batch_are_listed_by_id_in_pages_without_instances(store: Store) -> None:

@@ -164,6 +164,7 @@ BY_KEY = {  # query -> the indexes it must use
     "finished_instance_terms": {"finished_instance_2027_01_pkey"},
     "finished_outputs": {"finished_instance_2027_01_pkey"},
     "batch_names": {"batch_pkey"},
+    "whose_batches": {"batch_pkey"},
     "batches_newest": {"batch_pkey", "batch_count_pkey"},
     "batches_in_queue": {"batch_in_order", "batch_pkey", "batch_count_pkey"},
     "batches_by_deadline": {"batch_by_deadline", "batch_pkey", "batch_count_pkey"},
