@@ -13,7 +13,7 @@ from domain.units import InstanceId, JobId
 from domain.views import JobRow
 from operations.access.who import present
 from operations.api.outputs import sees_results
-from operations.console.desk import Desk, hosts_asked, id_of
+from operations.console.desk import FEW_HOSTS, Desk, hosts_asked, id_of
 from operations.console.rendering import Crumb, Page
 from operations.explain.service import Explain
 from operations.explain.words import instance_in_words
@@ -64,7 +64,7 @@ class WorkPages:
     async def instance(self, request: web.Request) -> web.Response:
         """How its due date came about, term by term, and what became of it."""
         instance_id = InstanceId(id_of(request))
-        shown: Document = await self._explain.instance(instance_id)
+        shown: Document = await self._explain.instance(instance_id, hosts=FEW_HOSTS)
         job_id = shown["job_id"]
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
         found = None

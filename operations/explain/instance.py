@@ -18,6 +18,7 @@ from lifecycle.grace import timeout_at
 from operations.catalogue import fresh_catalogue, stale_as_json
 from operations.explain.job import JobExplainer, JobExplanation
 from operations.explain.ports import ExplainStore
+from operations.explain.sample import SAMPLE_HOSTS
 from scheduler.deadline import assign_due_at, retry_turnaround_s
 from scheduler.due import Due, Moment
 from scheduler.gates import percentile_of, reachable
@@ -67,10 +68,10 @@ class InstanceExplainer:
         self._store = store
         self._clock = clock
 
-    async def explain(self, instance_id: InstanceId) -> InstanceExplanation:
+    async def explain(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> InstanceExplanation:
         """Raises NotFoundError."""
         terms = await self._store.insight.terms(instance_id)
-        of_job = await JobExplainer(self._store, self._clock).explain(terms.job_id, only=instance_id)
+        of_job = await JobExplainer(self._store, self._clock).explain(terms.job_id, only=instance_id, hosts=hosts)
         row = next(one for one in of_job.job.instances if one.instance_id == instance_id)
         classes = await self._store.views.classes_of_batch(terms.batch_id)
         job_class = next(one for one in classes if one.job_class_id == of_job.job.job_class_id)

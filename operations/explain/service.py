@@ -36,6 +36,7 @@ class Explain:
         """Why the job's unsent instances wait; likewise."""
         return job_as_json(await JobExplainer(self._store, self._clock).explain(job_id, hosts=hosts))
 
-    async def instance(self, instance_id: InstanceId) -> dict[str, object]:
-        """How the instance's due date came about, and what became of it."""
-        return instance_explained_as_json(await InstanceExplainer(self._store, self._clock).explain(instance_id))
+    async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> dict[str, object]:
+        """How the instance's due date came about, and what became of it; likewise why it waits, if it does."""
+        explained = await InstanceExplainer(self._store, self._clock).explain(instance_id, hosts=hosts)
+        return instance_explained_as_json(explained)

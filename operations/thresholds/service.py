@@ -22,7 +22,7 @@ from operations.thresholds.preview import (
     types_previewed,
     waits_previewed,
 )
-from operations.thresholds.standings import standings_of
+from operations.thresholds.standings import KeptStandings, standings_of
 from operations.thresholds.waiting import behind_gates, types_of
 
 MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
@@ -58,6 +58,7 @@ class Thresholds:
     def __init__(self, store: ThresholdStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self._standings = KeptStandings(store.insight, clock)
 
     async def show(self) -> list[dict[str, object]]:
         """Every threshold with its value and its last change, as JSON."""
@@ -78,14 +79,17 @@ class Thresholds:
         return [{"key": key, "from": before[key], "to": value, "by": who, "why": why} for key, value in changes.items()]
 
     async def preview(self, changes: Changes) -> Preview:
-        """What the changes would do, by the hosts that called lately and the work that waits now. Nothing changes."""
+        """What the changes would do, by the hosts that called lately and the work that waits now. Nothing changes.
+
+        Hosts are as they were up to a minute ago where somebody has asked then.
+        """
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
         now = self._clock.now()
         settings = catalogue.settings
         changed = with_changes(settings, changes)
         waiting, standings = await asyncio.gather(
             self._store.insight.waiting_batches(MOST_BATCHES),
-            standings_of(self._store.insight, types_of(catalogue), catalogue, now=now),
+            standings_of(self._standings, types_of(catalogue), catalogue, now=now),
         )
         low = catalogue.acceleration.hosts if catalogue.acceleration is not None else frozenset[HostId]()
 
