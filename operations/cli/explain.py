@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import click
 
 from domain.units import BatchId, HostId, InstanceId, JobId
 from operations.cli.context import Run, command
+from operations.client import ExplainedKind
 from operations.explain.service import Explain
-from operations.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
+from operations.explain.words import Document, batch_in_words, host_in_words, instance_in_words, job_in_words
 from operations.logs import configure_logs
 
 ID = click.IntRange(min=1, max=2**62)
@@ -23,12 +26,7 @@ def explain() -> None:
 @command
 async def explain_host(run: Run, host_id: int) -> None:
     """What a host would be given if it called now, and why not more."""
-    configure_logs("warning")
-    shown = await run.ask(
-        lambda store: Explain(store, run.clock).host(HostId(host_id)),
-        lambda client: client.explain("host", host_id),
-    )
-    run.show(shown, host_in_words(shown))
+    await _show(run, "host", host_id, lambda explain: explain.host(HostId(host_id)), host_in_words)
 
 
 @explain.command("batch")
@@ -36,12 +34,7 @@ async def explain_host(run: Run, host_id: int) -> None:
 @command
 async def explain_batch(run: Run, batch_id: int) -> None:
     """What holds a batch back: what comes before it, and why hosts are refused its jobs."""
-    configure_logs("warning")
-    shown = await run.ask(
-        lambda store: Explain(store, run.clock).batch(BatchId(batch_id)),
-        lambda client: client.explain("batch", batch_id),
-    )
-    run.show(shown, batch_in_words(shown))
+    await _show(run, "batch", batch_id, lambda explain: explain.batch(BatchId(batch_id)), batch_in_words)
 
 
 @explain.command("job")
@@ -49,12 +42,7 @@ async def explain_batch(run: Run, batch_id: int) -> None:
 @command
 async def explain_job(run: Run, job_id: int) -> None:
     """Why a job's unsent instances wait, and what became of the others."""
-    configure_logs("warning")
-    shown = await run.ask(
-        lambda store: Explain(store, run.clock).job(JobId(job_id)),
-        lambda client: client.explain("job", job_id),
-    )
-    run.show(shown, job_in_words(shown))
+    await _show(run, "job", job_id, lambda explain: explain.job(JobId(job_id)), job_in_words)
 
 
 @explain.command("instance")
@@ -62,9 +50,18 @@ async def explain_job(run: Run, job_id: int) -> None:
 @command
 async def explain_instance(run: Run, instance_id: int) -> None:
     """How an instance's due date came about, term by term, and what became of it."""
-    configure_logs("warning")
-    shown = await run.ask(
-        lambda store: Explain(store, run.clock).instance(InstanceId(instance_id)),
-        lambda client: client.explain("instance", instance_id),
+    await _show(
+        run, "instance", instance_id, lambda explain: explain.instance(InstanceId(instance_id)), instance_in_words
     )
-    run.show(shown, instance_in_words(shown))
+
+
+async def _show(
+    run: Run,
+    kind: ExplainedKind,
+    number: int,
+    here: Callable[[Explain], Awaitable[Document]],
+    words: Callable[[Document], str],
+) -> None:
+    configure_logs("warning")
+    shown = await run.ask(lambda store: here(Explain(store, run.clock)), lambda client: client.explain(kind, number))
+    run.show(shown, words(shown))
