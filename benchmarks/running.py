@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
+from domain.clock import Clock, SystemClock
 from domain.errors import MusterError
 
 T = TypeVar("T")
@@ -32,6 +34,22 @@ def in_folder(
     finally:
         if folder is None:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def run_and_tell(
+    options: argparse.Namespace,
+    measure: Callable[[argparse.Namespace, Path, Clock], Coroutine[Any, Any, dict[str, Any]]],
+    table: Callable[[Mapping[str, Any]], str],
+) -> None:
+    """Measure as the options say, in their `folder`, and print the figures with how long that took.
+
+    As one JSON object or as `table` has it.
+    """
+    clock = SystemClock()
+    began_s = clock.monotonic()
+    figures = in_folder(lambda folder: measure(options, folder, clock), options.folder)
+    figures["took_s"] = round(clock.monotonic() - began_s, 1)
+    print(json.dumps(figures) if options.json else table(figures))
 
 
 def say(text: str) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -22,8 +21,8 @@ from benchmarks.dispatch.figures import summary, table
 from benchmarks.dispatch.processes import echo, free_port, generator, node
 from benchmarks.dispatch.runs import CONNECTIONS, WARM_UP_S, Runs
 from benchmarks.dispatch.world import World, install_project
-from benchmarks.running import in_folder, say
-from domain.clock import Clock, SystemClock
+from benchmarks.running import run_and_tell, say
+from domain.clock import Clock
 from operations.database import database_dsn, open_database, release_database
 from operations.project import Project
 from transfer.keys import load_keys
@@ -155,11 +154,7 @@ def parsed() -> argparse.Namespace:
 
 
 def main() -> None:
-    options = parsed()
-    began_s = time.monotonic()
-    figures = in_folder(lambda folder: measure(options, folder, SystemClock()), options.folder)
-    figures["took_s"] = round(time.monotonic() - began_s, 1)
-    print(json.dumps(figures) if options.json else table(figures))
+    run_and_tell(parsed(), measure, table)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from benchmarks.dispatch.processes import free_port
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.nodes.figures import is_even, slowest_answers_s
 from benchmarks.nodes.processes import Load, Node
-from benchmarks.running import BenchmarkError, in_folder, say
-from domain.clock import Clock, SystemClock
+from benchmarks.running import BenchmarkError, run_and_tell, say
+from domain.clock import Clock
 from domain.units import SHARDS
 from operations.database import database_dsn, open_database, release_database
 from operations.project import Project
@@ -180,11 +180,7 @@ def parsed() -> argparse.Namespace:
 
 
 def main() -> None:
-    options = parsed()
-    began_s = time.monotonic()
-    figures = in_folder(lambda folder: measure(options, folder, SystemClock()), options.folder)
-    figures["took_s"] = round(time.monotonic() - began_s, 1)
-    print(json.dumps(figures) if options.json else table(figures))
+    run_and_tell(parsed(), measure, table)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ side, after `--sent` of its slots were sent; `round`: the one every second, afte
 from __future__ import annotations
 
 import argparse
-import json
-import time
 from pathlib import Path
 
 import asyncpg
@@ -22,8 +20,8 @@ from benchmarks.dispatch.world import World, install_project
 from benchmarks.refill.batches import measure_batches
 from benchmarks.refill.figures import Figures, medians, named, ratios
 from benchmarks.refill.steps import Steps
-from benchmarks.running import in_folder, reference_us, say
-from domain.clock import Clock, SystemClock
+from benchmarks.running import reference_us, run_and_tell, say
+from domain.clock import Clock
 from operations.database import database_dsn, release_database
 from store.postgres import open_store
 
@@ -124,11 +122,7 @@ def parsed() -> argparse.Namespace:
 
 
 def main() -> None:
-    options = parsed()
-    began_s = time.monotonic()
-    figures = in_folder(lambda folder: measured(options, folder, SystemClock()), options.folder)
-    figures["took_s"] = round(time.monotonic() - began_s, 1)
-    print(json.dumps(figures) if options.json else table(figures))
+    run_and_tell(parsed(), measured, table)
 
 
 if __name__ == "__main__":

@@ -23,10 +23,10 @@ from benchmarks.dispatch.figures import table
 from benchmarks.dispatch.processes import Generator, free_port, generator, node
 from benchmarks.dispatch.runs import CONNECTIONS, Runs
 from benchmarks.dispatch.world import World, install_project
-from benchmarks.running import in_folder, say
+from benchmarks.running import run_and_tell, say
 from benchmarks.soak.figures import Sample, bloat, bloat_ratio, summary
 from benchmarks.soak.watch import Watch, tables, written_anew
-from domain.clock import Clock, SystemClock
+from domain.clock import Clock
 from operations.database import database_dsn, open_database, release_database
 from operations.project import Project
 
@@ -138,14 +138,7 @@ def parsed() -> argparse.Namespace:
 
 
 def main() -> None:
-    options = parsed()
-    began_s = time.monotonic()
-    figures = in_folder(lambda folder: measure(options, folder, SystemClock()), options.folder)
-    figures["took_s"] = round(time.monotonic() - began_s, 1)
-    if options.json:
-        print(json.dumps(figures))
-    else:
-        print(table({name: value for name, value in figures.items() if name != "samples"}))
+    run_and_tell(parsed(), measure, lambda figures: table({k: v for k, v in figures.items() if k != "samples"}))
 
 
 if __name__ == "__main__":
