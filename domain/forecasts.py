@@ -115,7 +115,18 @@ class ForecastRecord:
     holds: tuple[Hold, ...] = ()
 
 
-def tells(record: ForecastRecord, delay_bound_s: Seconds) -> bool:
+@dataclass(frozen=True, slots=True)
+class ForecastPoint:
+    """A forecast as a chart has it: what it said when so many of the jobs were over."""
+
+    made_at: Instant
+    q50_at: Instant
+    q90_at: Instant
+    method: Method
+    over_fraction: float
+
+
+def tells(record: ForecastRecord | ForecastPoint, delay_bound_s: Seconds) -> bool:
     """Whether people are told its q50 and q90: not what a model gave no answer to, or only one in the far future."""
     return record.method is not Method.FALLBACK and record.q90_at - record.made_at <= FAR_BOUNDS * delay_bound_s
 

@@ -14,9 +14,11 @@ from domain.forecasts import (
     EndedBatch,
     ForecastAge,
     ForecastHealth,
+    ForecastPoint,
     ForecastRecord,
     ForecastStanding,
     KeptForecast,
+    Method,
     Score,
     ended_part_s,
 )
@@ -106,6 +108,12 @@ class PostgresForecasts:
     async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
         found = await self._database.fetch("list_forecasts", batch_id, limit)
         return [forecast_rows.record(row) for row in reversed(found)]
+
+    async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
+        return [
+            ForecastPoint(row["made_at"], row["q50_at"], row["q90_at"], Method(row["method"]), row["over_fraction"])
+            for row in await self._database.fetch("forecast_curve", batch_id, spans)
+        ]
 
     async def close(self) -> None:
         """Give every claim up."""

@@ -10,15 +10,16 @@ from aiohttp import web
 from domain.access import Role
 from domain.batches import BatchState
 from domain.errors import InvalidInputError
+from domain.forecasts import tells
 from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.settings import Settings
-from domain.units import BatchId, JobId
+from domain.units import BatchId, JobId, Seconds
 from operations.access.who import person_of, present
 from operations.api.bodies import whole_number
 from operations.api.outputs import sees_results
 from operations.console.bars import bar_of
-from operations.console.batch_charts import fan_chart
+from operations.console.batch_charts import forecasts_chart, progress_chart, until_forecast
 from operations.console.desk import LARGEST_ID, Desk, hosts_asked, id_of
 from operations.console.places import sentence, standings
 from operations.console.rendering import Crumb, Page
@@ -28,7 +29,8 @@ from operations.forecasts.words import holds_in_words, terms_in_words
 from priority.parameters import queues
 
 LIVE_S = 3
-FORECASTS = 200
+FORECASTS = 20  # in the table
+SPANS = 120  # in the chart
 JOBS = 50
 FIRST_INSTANCES = 10
 LOOK = 2000  # jobs that are looked through for a page of those in one state
@@ -62,16 +64,22 @@ class BatchPage:
         account = await store.views.account_name(batch.account_id)
         ahead = await store.insight.work_ahead(batch_id)
         classes = await store.views.classes_of_batch(batch_id)
+        curve = await store.forecasts.curve(batch_id, spans=SPANS)
+        delay_bound_s = max((one.delay_bound_s for one in classes), default=Seconds(0.0))
+        told = [one for one in curve if tells(one, delay_bound_s)]
         first = await store.listings.instances(batch_id, tuple(InstanceState), after=None, limit=FIRST_INSTANCES + 1)
         standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
         last = shown["forecasts"][-1] if shown["forecasts"] else None
         person, counts = person_of(request), batch.counts
+        now, estimator = self._desk.clock.now(), self._settings.estimator
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
             "shown": shown,
             "last": last,
-            "chart": fan_chart(shown, self._desk.clock.now()),
+            "over": progress_chart(shown, told, now),
+            "went": forecasts_chart(shown, told, now),
+            "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "holds": last["holds"] if last else [],
             "terms": list(terms_in_words(last["terms"])) if last else [],
             "hold_words": list(holds_in_words(last["holds"])) if last else [],
@@ -79,7 +87,7 @@ class BatchPage:
             "account": account,
             "ahead": ahead,
             "standing": standing,
-            "stands": sentence(standing, self._desk.clock.now()),
+            "stands": sentence(standing, now),
             "classes": classes,
             "instances": first[:FIRST_INSTANCES],
             "more_instances": len(first) > FIRST_INSTANCES,
@@ -97,7 +105,7 @@ class BatchPage:
             "batches",
             (Crumb("batches", "Batches"),),
             values,
-            charts=values["chart"] is not None,
+            charts=True,
             every_s=every_s,
         )
         return self._desk.show(request, page)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from domain.forecasts import ForecastPoint
 from domain.jobs import InstanceState
 from domain.listings import (
     ActiveTotal,
@@ -45,6 +46,14 @@ class Listings(Protocol):
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
         """What the host has in progress, by due date."""
+        ...
+
+
+class ForecastCurves(Protocol):
+    """How forecasts of a batch went."""
+
+    async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
+        """In order of time: the first forecast of each of so many equal spans of their time, and the last of all."""
         ...
 
 

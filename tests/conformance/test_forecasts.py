@@ -14,6 +14,7 @@ from domain.forecasts import (
     Change,
     EndedBatch,
     ForecastHealth,
+    ForecastPoint,
     ForecastRecord,
     Hold,
     HoldKind,
@@ -149,6 +150,20 @@ async def test_the_series_is_in_order_of_time_and_ends_with_the_last(store: Stor
         await store.forecasts.publish(a_record(batch, NOW + 60.0 * minutes))
 
     assert [one.made_at - NOW for one in await store.forecasts.series(batch.batch_id, limit=2)] == [180.0, 240.0]
+
+
+async def test_the_curve_has_the_first_forecast_of_each_span_and_the_last(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=4)
+    assert list(await store.forecasts.curve(batch.batch_id, spans=4)) == []
+    for minutes in (0, 1, 2, 5, 7, 8):
+        await store.forecasts.publish(a_record(batch, NOW + 60.0 * minutes, jobs_validated=minutes // 4, jobs_failed=1))
+        last = (await store.forecasts.curve(batch.batch_id, spans=1))[-1]
+        assert last.made_at == NOW + 60.0 * minutes
+
+    found = await store.forecasts.curve(batch.batch_id, spans=4)
+
+    assert [(one.made_at - NOW) / 60.0 for one in found] == [0.0, 2.0, 5.0, 7.0, 8.0]
+    assert found[-1] == ForecastPoint(later(NOW, 480.0), later(NOW, 2480.0), later(NOW, 4480.0), Method.WARM, 0.75)
 
 
 async def test_the_later_of_two_forecasts_of_one_instant_stays(store: Store) -> None:

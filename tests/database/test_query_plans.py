@@ -234,6 +234,7 @@ BY_KEY = {  # query -> the indexes it must use
     "forecast_scores": {"forecast_score_by_app"},
     "last_forecasts": {"forecast_pkey"},
     "list_forecasts": {"forecast_pkey"},
+    "forecast_curve": {"forecast_pkey"},
     # people and files
     "file_ids": {"file_name_key"},
     "files_that_differ": {"file_name_key"},

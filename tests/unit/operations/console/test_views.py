@@ -16,7 +16,6 @@ from domain.ranking import CutPoints
 from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant
 from operations.console.bars import bar_of
-from operations.console.batch_charts import fan_chart
 from operations.console.batch_forms import batch_of
 from operations.console.batch_list import asked_of, cursor_of, place_of
 from operations.console.charts import Chart
@@ -118,33 +117,6 @@ def test_a_list_is_chosen_by_its_address() -> None:
     for wrong in ({"app": "none"}, {"state": "asleep"}, {"qos": "soon"}, {"sort": "size"}):
         with pytest.raises(InvalidInputError, match=f"^{next(iter(wrong))}: "):
             asked_of(wrong, catalogue)
-
-
-def test_the_fan_goes_from_the_forecast_to_its_quantiles() -> None:
-    chart = fan_chart(a_forecast_document(), NOW + 100.0)
-
-    assert chart is not None
-    traces = {one.get("name"): one for one in json.loads(chart.document)["traces"]}
-    assert traces["q50"]["y"][0] == 25.0
-    assert traces["q50"]["y"][-1] == 100.0
-    assert traces["jobs over"]["y"] == [0.0, 25.0, 50.0]
-    assert "at latest in 15 min" in chart.summary
-    assert fan_chart(a_forecast_document() | {"forecasts": []}, NOW) is None
-
-
-def a_forecast_document() -> dict[str, Any]:
-    """A batch of 100 jobs: a quarter was over when it was forecast, half is now."""
-    counts = {"jobs_total": 100, "jobs_validated": 25, "jobs_failed": 0}
-    made = {"made_at": NOW, "q10_at": NOW + 300.0, "q50_at": NOW + 500.0, "q90_at": NOW + 1000.0}
-    record = {**counts, **made, "completion_at": NOW + 1000.0, "change": "first"}
-    return {
-        **counts,
-        "jobs_validated": 50,
-        "created_at": NOW - 100.0,
-        "ended_at": None,
-        "deadline_at": NOW + 700.0,
-        "forecasts": [record],
-    }
 
 
 def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
