@@ -21,6 +21,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import aiohttp
+from aiohttp import web
 
 from benchmarks.dispatch.processes import Node, free_port, node
 from benchmarks.pages.addresses import CONSOLE, SITE, Scene, addresses, check_all_asked
@@ -41,9 +42,16 @@ async def check_routes(project: Project, clock: Clock) -> None:
     """Raises BenchmarkError naming what a worker serves and nothing asks for."""
     dsn = await database_dsn(project)
     async with build_worker(replace(project, database_url=dsn), clock) as parts:
-        routes = list(parts.application.router.routes())
-    served = [one.resource.canonical for one in routes if one.method == "GET" and one.resource is not None]
-    check_all_asked(served, addresses(ANYBODYS))
+        check_all_asked(served(parts.application), addresses(ANYBODYS))
+
+
+def served(application: web.Application) -> list[str]:
+    """The paths that somebody may get, as `/console/hosts/{id}`."""
+    return [
+        route.resource.canonical
+        for route in application.router.routes()
+        if route.method == "GET" and route.resource is not None
+    ]
 
 
 async def timed(http: aiohttp.ClientSession, url: str, repeats: int, measured: Node, clock: Clock) -> dict[str, float]:

@@ -1,0 +1,62 @@
+"""Every page of the console and of volunteers, and every question of the API, is timed or left out for a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from benchmarks.pages.__main__ import ANYBODYS, served
+from benchmarks.pages.addresses import API, CONSOLE, LEFT_OUT, SITE, addresses, check_all_asked
+from benchmarks.running import BenchmarkError
+from domain.settings import Settings
+from operations.accounts import AccountKeys
+from operations.api.files import Files
+from operations.api.routes import Api
+from operations.batches import Batches
+from operations.catalogue import CatalogueCache
+from operations.console.build import build_console
+from operations.mounting import mounted
+from operations.project import Project
+from operations.results import Results
+from operations.simulations.runs import SimulationRuns
+from operations.site.build import build_site
+from store.postgres import PostgresStore
+from tests.unit.operations.access.world import a_world
+from transfer.download_folder import DownloadFolder
+from transfer.upload_folder import UploadFolder
+
+KEYS = AccountKeys(b"secret")
+
+
+@pytest.fixture
+async def routes(tmp_path: Path) -> list[str]:
+    """What a worker on a store in memory serves."""
+    world = a_world()
+    store, clock, door = cast(PostgresStore, world.store), world.clock, world.door  # the same ports
+    downloads = DownloadFolder(tmp_path, max_bytes=1)
+    batches = Batches(store, downloads, clock)
+    results = Results(store.views, store.waiting, UploadFolder(tmp_path))
+    runs = SimulationRuns(store.simulations, clock)
+    catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
+    files = Files(store.applications, downloads, Project(tmp_path), clock, max_bytes=1)
+    api = Api(store, batches, files, results, runs, KEYS, door, clock, settings=Settings)
+    console = build_console(store, catalogue, batches, results, runs, door, clock)
+    site = build_site(store, catalogue, door, KEYS, clock)
+    parts = {API: api.application(), CONSOLE: console, SITE: site.application}
+    return served(mounted(site.routes(), parts, Settings().project.url))
+
+
+def test_nothing_that_is_served_is_left_out(routes: list[str]) -> None:
+    assert len(routes) > 50
+    check_all_asked(routes, addresses(ANYBODYS))
+
+
+def test_what_is_left_out_is_served(routes: list[str]) -> None:
+    assert LEFT_OUT.keys() <= set(routes)
+
+
+def test_a_page_that_nothing_asks_for_ends_the_benchmark(routes: list[str]) -> None:
+    with pytest.raises(BenchmarkError, match=r"nothing asks for /api/v1/new, /console/new/\{id\}$"):
+        check_all_asked([*routes, f"{CONSOLE}/new/{{id}}", f"{API}/new"], addresses(ANYBODYS))
