@@ -48,14 +48,12 @@ class Look:
 class Watched:
     """A decision and how it came about. `groups` is the whole order; a look's `place` is an index into it.
 
-    `bests` are the apps that were asked for: the version for each, or why there is none. `cut_short` names the passes
-    that ended before the last group, because too many were looked at in vain.
+    `cut_short` names the passes that ended before the last group, because too many were looked at in vain.
     """
 
     choice: Choice
     groups: Sequence[SlotGroup]
     looks: tuple[Look, ...]
-    bests: tuple[tuple[AppId, ProcessorType, Best | Refusal], ...]
     cut_short: tuple[tuple[ProcessorType, Pass], ...] = ()
 
 
@@ -63,11 +61,11 @@ def watched(asking: Asking, array: JobArray) -> Watched:
     """The decision about a request, as `choose` takes it, with every look at a group."""
     walk = WatchedWalk(asking, array)
     choice = choose(asking, array, walk)
-    return Watched(choice, walk.order, tuple(walk.looks), bests_of(asking), tuple(walk.cut_short))
+    return Watched(choice, walk.order, tuple(walk.looks), tuple(walk.cut_short))
 
 
 def bests_of(asking: Asking) -> tuple[tuple[AppId, ProcessorType, Best | Refusal], ...]:
-    """The version each app would be given with on each wanted processor type, before anything is given."""
+    """The version each app would be given with on each wanted processor type, before anything is given, or why none."""
     judge = Judge(asking, APP_CHECKS, CLASS_CHECKS)
     return tuple(
         (app_id, want.processor_type, judge.best(app_id, want.processor_type))

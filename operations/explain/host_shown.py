@@ -15,7 +15,7 @@ from operations.explain.reserved import lease_as_json
 from scheduler.choice import Chosen, Refused
 from scheduler.ports import SlotGroup
 from scheduler.versions import Best, Usable
-from scheduler.watching import Look
+from scheduler.watching import Look, bests_of
 
 MOST_GROUPS = 1000  # shown
 
@@ -41,7 +41,7 @@ def host_as_json(explanation: HostExplanation) -> dict[str, object]:
         ],
         "lease": _lease(catalogue.reserved.leases.get(view.host.host_id), found.choice.lease, now),
         "stale_cut_points": stale_as_json(catalogue),
-        "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in found.bests],
+        "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in bests_of(asking)],
         "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],
         "refused_at_large": [_at_large(one, catalogue) for one in found.choice.refused_at_large],
         "groups": [

@@ -15,7 +15,7 @@ from domain.units import DAY_S, AppId, Instant, Seconds, later
 from scheduler.asking import Asking
 from scheduler.dispatch import choose
 from scheduler.passes import Pass
-from scheduler.watching import SHARE_USED_UP, UNGATED, watched
+from scheduler.watching import SHARE_USED_UP, UNGATED, bests_of, watched
 from tests.builders import NOW, a_hav, a_ready, an_app
 from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking, some_cuts
 
@@ -136,7 +136,7 @@ def test_slots_the_host_may_not_have_are_counted_by_reason() -> None:
 def test_the_version_of_every_app_is_said_or_why_there_is_none() -> None:
     catalogue = a_catalogue(apps=(an_app(), an_app(app_id=AppId(2), name="e", beta=True)))
 
-    first, second = watched(an_asking(catalogue=catalogue), ListArray([])).bests
+    first, second = bests_of(an_asking(catalogue=catalogue))
 
     assert first[:2] == (AppId(1), CPU) and not isinstance(first[2], Refusal)
     assert isinstance(second[2], Refusal) and second[2].code is RefusalCode.BETA
