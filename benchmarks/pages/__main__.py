@@ -6,8 +6,9 @@ An embedded database as `muster init` makes it; one batch has all the jobs but t
 have rows of six apps, which `muster hoststats run` has ranked, and results. Everything is asked for one after the other
 from a running `muster up` by somebody signed in, volunteers' pages by one with OWN_HOSTS computers that have sent
 OWN_RESULTS results. A route that nothing asks for ends the benchmark before it begins. `worst_ms` is the slowest of the
-medians. `cpu_ms` is what a page costs of processors, in the worker and in the database: what else runs on the machine
-does not change it much. `machine_load` is how many programs wanted a processor, before and after.
+medians. `cpu_ms` is what a page costs of processors, in the worker and in the database, less what both use while nobody
+asks: what else runs on the machine changes it less. `machine_load` is how many programs wanted a processor, before and
+after.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 import os
 import statistics
 from contextlib import AsyncExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import aiohttp
@@ -34,6 +35,7 @@ from operations.install import install
 from operations.project import Project
 
 LIMIT_MS = 200.0
+IDLE_S = 10.0  # of rest, to see what is used while nobody asks
 SIGN_IN = "/sign-in"
 ANYBODYS = Scene(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "app", "v@example.org")  # to see whether everything is asked for
 
@@ -54,7 +56,25 @@ def served(application: web.Application) -> list[str]:
     ]
 
 
-async def timed(http: aiohttp.ClientSession, url: str, repeats: int, measured: Node, clock: Clock) -> dict[str, float]:
+@dataclass(slots=True)
+class Cpu:
+    """What the worker and the database use, in seconds; `idle_share` of a second each second while nobody asks."""
+
+    measured: Node
+    clock: Clock
+    idle_share: float = 0.0
+
+    def used_s(self) -> float:
+        return self.measured.workers_cpu_s() + self.measured.postgres_cpu_s()
+
+    async def rest(self, seconds: float) -> None:
+        """Wait, and note what is used meanwhile."""
+        before_s, began_s = self.used_s(), self.clock.monotonic()
+        await self.clock.sleep(seconds)
+        self.idle_share = (self.used_s() - before_s) / (self.clock.monotonic() - began_s)
+
+
+async def timed(http: aiohttp.ClientSession, url: str, repeats: int, cpu: Cpu, clock: Clock) -> dict[str, float]:
     """Median and worst of a page, and its CPU, in milliseconds; its size. The first fetch is not counted."""
     took: list[float] = []
     size = 0
@@ -66,14 +86,14 @@ async def timed(http: aiohttp.ClientSession, url: str, repeats: int, measured: N
             if response.status != 200 or str(response.url).split("?")[0].endswith(SIGN_IN) != url.endswith(SIGN_IN):
                 raise RuntimeError(f"{url}: status {response.status}, {response.url}")
         if turn:
-            took.append(1000.0 * (clock.monotonic() - began_s))
+            took.append(clock.monotonic() - began_s)
         else:
-            cpu_s = measured.workers_cpu_s() + measured.postgres_cpu_s()
-    cpu_s = measured.workers_cpu_s() + measured.postgres_cpu_s() - cpu_s
+            cpu_s = cpu.used_s()
+    cpu_s = cpu.used_s() - cpu_s - cpu.idle_share * sum(took)
     return {
-        "median_ms": round(statistics.median(took), 1),
-        "worst_ms": round(max(took), 1),
-        "cpu_ms": round(1000.0 * cpu_s / repeats, 1),
+        "median_ms": round(1000.0 * statistics.median(took), 1),
+        "worst_ms": round(1000.0 * max(took), 1),
+        "cpu_ms": round(1000.0 * max(0.0, cpu_s) / repeats, 1),
         "bytes": size,
     }
 
@@ -104,12 +124,14 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
         for place, who in people:
             async with known.post(root + place + SIGN_IN, data={**who, "password": PASSWORD}) as response:
                 response.raise_for_status()
-        await clock.sleep(options.settle_s)
+        cpu = Cpu(measured, clock)
+        for seconds in (options.settle_s, IDLE_S):  # what is used at first is not what is used later
+            await cpu.rest(seconds)
         before = os.getloadavg()[0]
         found = {}
         for address in (one for one in addresses(scene) if options.only in one):
             http = anybody if address.endswith(SIGN_IN) else known
-            found[address] = await timed(http, root + address, options.repeats, measured, clock)
+            found[address] = await timed(http, root + address, options.repeats, cpu, clock)
             one = found[address]
             say(f"  {one['median_ms']:7.1f} ms, {one['cpu_ms']:6.1f} of CPU  {address}")
     slow = {address: one["median_ms"] for address, one in found.items() if one["median_ms"] >= LIMIT_MS}
