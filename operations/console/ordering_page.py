@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +17,7 @@ from operations.api.bodies import whole_number
 from operations.console.charts import Chart, bars, colour
 from operations.console.desk import LARGEST_ID, Desk, fields_of, reason_of, typed
 from operations.console.moments import number, plural, relative, span_unit, stamp
+from operations.console.ordering_form import groups_of
 from operations.console.places import because, instant_of, rule_of, term, total, total_name, weightiest
 from operations.console.rendering import Crumb, Page
 from operations.ordering.knobs import KEYS, Changes, ordering_changes, weights_in_force
@@ -26,6 +28,7 @@ from operations.ordering.shown import grant_as_json, limit_as_json, preview_as_j
 from priority.policies import POLICIES
 
 SHOWN = 30
+PREVIEWED = 100
 Document = Mapping[str, Any]  # Any: a JSON document
 OWN = "ordering.policy"
 
@@ -106,6 +109,11 @@ def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], no
     )
 
 
+def order_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
+    """What batches are ordered by, points or times; None where no term gives any."""
+    return contributions_chart(breakdowns, names) or instants_chart(breakdowns, names, now)
+
+
 def _labels(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> list[str]:
     return [names.get(one.batch_id, f"#{one.batch_id}") for one in breakdowns]
 
@@ -180,7 +188,7 @@ class OrderingPages:
         names = await self._names([one.batch_id for one in found.breakdowns])
         tree = await self._sharing.show()
         settings = self._desk.catalogue.settings
-        order = contributions_chart(found.breakdowns, names) or instants_chart(found.breakdowns, names, now)
+        order = order_chart(found.breakdowns, names, now)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
             "found": found,
@@ -189,7 +197,6 @@ class OrderingPages:
             "tree": tree,
             "charts": charts,
             "weights": weights_in_force(settings),
-            "policy": settings.ordering.policy,
             "rule": rule_of(settings.ordering.policy),
             "total_name": total_name(found.breakdowns),
             "total": lambda one: total(one, now),
@@ -198,7 +205,7 @@ class OrderingPages:
             "term": term,
             "timed": lambda one: instant_of(one) is not None,
             "points": any(instant_of(one) is None for one in found.breakdowns),
-            "policies": sorted(POLICIES),
+            **self._form({}),
             "grants": [grant_as_json(name, grant, now) for name, grant in (await self._rules.grants()).items()],
             "limits": [limit_as_json(limit) for limit in await self._rules.limits()],
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
@@ -208,18 +215,31 @@ class OrderingPages:
 
     async def preview(self, request: web.Request) -> web.Response:
         """GET, because nothing is changed: where every batch would stand."""
-        changes = self._asked(dict(request.query))
-        shown = preview_as_json(await self._priorities.preview(changes, limit=100))
+        changes, now = self._asked(dict(request.query)), self._desk.clock.now()
+        found = await self._priorities.preview(changes, limit=PREVIEWED)
+        shown = preview_as_json(found)
         places: list[Document] = shown["places"]  # type: ignore[assignment]  # a JSON document's values
-        names = await self._names([BatchId(one["batch"]) for one in places])
+        ids = [BatchId(one["batch"]) for one in places] + [one.batch_id for one in found.reasons]
+        names = await self._names(ids)
+        before, after = (order_chart(one, names, now) for one in (found.reasons, found.would_be_reasons))
+        charts = [
+            replace(chart, key=key, title=f"{chart.title}, {when}")
+            for key, when, chart in (("after", "as it would be", after), ("before", "as it is", before))
+            if chart is not None
+        ]
+        reasons = {one.batch_id: one for one in found.would_be_reasons}
         values: dict[str, object] = {
             "shown": shown,
             "names": names,
+            "charts": charts,
+            "because": lambda batch_id: because(reasons[batch_id], now) if batch_id in reasons else None,
             "changes": list(changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+            **self._form(changes),
         }
         crumbs = (Crumb("ordering", "Ordering"),)
-        return self._desk.show(request, Page("ordering_preview.html", "What this would do", "ordering", crumbs, values))
+        page = Page("ordering_preview.html", "What this would do", "ordering", crumbs, values, bool(charts))
+        return self._desk.show(request, page)
 
     async def save(self, request: web.Request) -> web.Response:
         person = admit(request, Role.OPERATOR)
@@ -233,12 +253,22 @@ class OrderingPages:
     def _asked(self, fields: Mapping[str, str]) -> Changes:
         """The ordering settings of a form that differ from what holds. Raises InvalidInputError."""
         present = self._desk.catalogue.settings.as_mapping()
-        given = [(key, typed(present[key], text)) for key, text in fields.items() if key in KEYS and text.strip()]
+        given = [
+            (key, typed(present[key], text.strip()))
+            for key, text in fields.items()
+            if key in KEYS and (text.strip() or isinstance(present[key], str))  # a list of words may be empty
+        ]
         changes = ordering_changes(given) if given else {}
         moved = {key: value for key, value in changes.items() if value != present[key]}
         if not moved:
             raise InvalidInputError("ordering", "at least one other value than the present one", "none")
         return moved
+
+    def _form(self, changes: Changes) -> dict[str, object]:
+        """What the form of a preview is filled with."""
+        present = self._desk.catalogue.settings.as_mapping()
+        policy = changes.get(OWN, present[OWN])
+        return {"policy": policy, "policies": sorted(POLICIES), "groups": groups_of(present, changes)}
 
     async def _names(self, ids: Sequence[BatchId]) -> dict[int, str]:
         known = await self._desk.store.listings.names(ids)

@@ -24,6 +24,7 @@ from operations.ordering.records import breakdown_of
 from operations.ports import Applications, SettingStore, Views
 
 ACTIVE_HOST_S = 7 * DAY_S
+REASONS = 30  # of a preview
 
 
 class PriorityStore(Protocol):
@@ -74,6 +75,8 @@ class OrderPreview:
     would_be_policy: str
     moves: Sequence[Move]  # in the order as it would be
     batches: int
+    reasons: Sequence[Breakdown] = ()  # of the first, in their order as it is
+    would_be_reasons: Sequence[Breakdown] = ()  # of the first, in the order as it would be
 
 
 class Priorities:
@@ -113,14 +116,16 @@ class Priorities:
         reference = view.reference or await self._store.ordering.reference(
             active_since=Instant(now - ACTIVE_HOST_S), now=now
         )
-        moves, batches = await asyncio.to_thread(_moves, view, reference, catalogue, changed, now, limit)
+        old, new = await asyncio.to_thread(_both, view, reference, catalogue, changed, now)
         before = catalogue.settings.as_mapping()
         return OrderPreview(
             [(key, before[key], value) for key, value in changes.items()],
             catalogue.settings.ordering.policy,
             changed.settings.ordering.policy,
-            moves,
-            batches,
+            _moves(old, new, limit),
+            len(old.order.places),
+            _reasons(old),
+            _reasons(new),
         )
 
     async def set(self, changes: Changes, *, who: str, why: str) -> list[dict[str, object]]:
@@ -143,17 +148,24 @@ class Priorities:
         return Settings.from_stored(await self._store.settings.settings())[0]
 
 
-def _moves(
-    view: OrderingView, reference: Reference, catalogue: Catalogue, changed: Catalogue, now: Instant, limit: int
-) -> tuple[list[Move], int]:
+def _both(
+    view: OrderingView, reference: Reference, catalogue: Catalogue, changed: Catalogue, now: Instant
+) -> tuple[Look, Look]:
     old, new = (look(view, reference=reference, catalogue=one, sampled={}, now=now) for one in (catalogue, changed))
+    return old, new
+
+
+def _moves(old: Look, new: Look, limit: int) -> list[Move]:
     places = {place.batch_id: number for number, place in enumerate(old.order.places, start=1)}
 
     def hold(found: Look, batch_id: BatchId) -> str | None:
         return found.found[batch_id].hold
 
-    moves = [
+    return [
         Move(one.batch_id, places[one.batch_id], number, hold(old, one.batch_id), hold(new, one.batch_id))
         for number, one in enumerate(new.order.places[:limit], start=1)
     ]
-    return moves, len(places)
+
+
+def _reasons(found: Look) -> list[Breakdown]:
+    return [found.order.breakdown(place.batch_id) for place in found.order.places[:REASONS]]

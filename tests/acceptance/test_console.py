@@ -161,10 +161,24 @@ async def test_forms_change_what_they_may_and_are_put_on_record(server: LiveServ
         )[0] == 422
         moved = {"deadline.p_tight": "0.8", "why": "they waited"}
         await grace.post("/percentiles", moved, form="/percentiles/preview?deadline.p_tight=0.8")
+        weights = {"ordering.policy": "multifactor", "ordering.wait_weight": "7", "ordering.size_weight": "0"}
+        tried = "/ordering/preview?" + "&".join(f"{key}={value}" for key, value in weights.items())
+        _, page = await grace.get(tried)
+        assert "What each term contributes, as it would be" in page
+        assert "(is 10000)" in page  # the weight, in the form that is filled with what was asked for
+        assert (await vera.post("/ordering", {**weights, "why": "x"}, form=tried))[0] == 403
+        assert (await grace.post("/ordering", weights, form=tried))[0] == 422
+        await grace.post("/ordering", {**weights, "ordering.targets": "", "why": "short waits"}, form=tried)
         await grace.post("/settings/feeder.slots", {"value": "500", "why": "small"})
         await grace.post("/batches/1/abort", {})
 
-    assert (await server.store.settings.settings())["deadline.p_tight"] == 0.8
+    assert {key: one for key, one in (await server.store.settings.settings()).items() if key in (*weights, *moved)} == {
+        "deadline.p_tight": 0.8,
+        "ordering.policy": "multifactor",
+        "ordering.wait_weight": 7.0,
+    }
+    trail = [one for one in await server.store.settings.setting_changes(9) if one.key == "ordering.wait_weight"]
+    assert [(one.changed_by, one.why) for one in trail] == [(OPERATOR, "short waits")]
     [change] = [one for one in await server.store.settings.setting_changes(9) if one.key == "deadline.p_tight"]
     assert (change.changed_by, change.why) == (OPERATOR, "they waited")
     assert (await server.batch(batch.batch_id))["state"] == "aborted"
@@ -173,6 +187,7 @@ async def test_forms_change_what_they_may_and_are_put_on_record(server: LiveServ
         ("ben", "submit_batch"),
         ("ben", "set_deadline"),
         (OPERATOR, "set_thresholds"),
+        (OPERATOR, "set_ordering"),
         (OPERATOR, "abort_batch"),
     ):
         assert act in acts
