@@ -155,7 +155,7 @@ class BatchesApi:
                 "What is published of a batch, and how good its app's forecasts are.",
                 self.forecasts,
                 TAG,
-                shapes.Json,
+                shapes.ForecastsShown,
                 ForecastsParams,
                 errors=(404,),
             ),

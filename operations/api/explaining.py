@@ -28,10 +28,10 @@ class ExplainingApi:
 
     def routes(self) -> list[Route[Any, Any]]:
         told = {
-            "host": ("Why a host gets no work, or what it would get.", self.host),
-            "batch": ("What holds a batch back.", self.batch),
-            "job": ("What holds a job back.", self.job),
-            "instance": ("How an instance's due date came about.", self.instance),
+            "host": ("Why a host gets no work, or what it would get.", self.host, shapes.HostExplained),
+            "batch": ("What holds a batch back.", self.batch, shapes.BatchExplained),
+            "job": ("What holds a job back.", self.job, shapes.JobExplained),
+            "instance": ("How an instance's due date came about.", self.instance, shapes.InstanceExplained),
         }
         return [
             Route(
@@ -41,11 +41,11 @@ class ExplainingApi:
                 summary,
                 handler,
                 TAG,
-                shapes.Json,
+                shape,
                 ExplainHostParams if kind == "host" else ExplainParams,
                 errors=(404,),
             )
-            for kind, (summary, handler) in told.items()
+            for kind, (summary, handler, shape) in told.items()
         ]
 
     async def host(self, ask: Ask[Any, None]) -> object:

@@ -137,7 +137,7 @@ class SettingsApi:
                 "What these values would do, by the hosts and the work of this moment; nothing is changed.",
                 self.preview,
                 TAG,
-                shapes.Json,
+                shapes.ThresholdsPreviewed,
                 ForeseenParams,
                 open_params=True,
             ),

@@ -104,7 +104,7 @@ class SharingApi:
                 "The shares of an account or a submitter.",
                 self.set_shares,
                 TAG,
-                shapes.Json,
+                shapes.SharesSet,
                 NoParams,
                 body=SharesBody,
                 right=operate,
@@ -117,7 +117,7 @@ class SharingApi:
                 "What all in an account, or a submitter, may do.",
                 self.permit,
                 TAG,
-                shapes.Json,
+                shapes.Permitted,
                 NoParams,
                 body=PermissionsBody,
                 right=operate,
@@ -143,7 +143,7 @@ class SharingApi:
                 "An account without a grant is not limited by one.",
                 self.drop_grant,
                 TAG,
-                shapes.Json,
+                shapes.GrantTaken,
                 AccountParams,
                 right=operate,
                 errors=(404,),
@@ -168,7 +168,7 @@ class SharingApi:
                 "Lift a limit.",
                 self.drop_limit,
                 TAG,
-                shapes.Json,
+                shapes.LimitLifted,
                 LimitParams,
                 right=operate,
                 errors=(404,),
@@ -182,9 +182,9 @@ class SharingApi:
         body = ask.body
         if body.kind == "account":
             await self._sharing.set_account(body.name, body.shares)
-        else:
-            await self._sharing.set_submitter(body.name, body.shares, body.account)
-        return {body.kind: body.name, "account": body.account, "shares": body.shares}
+            return {"account": body.name, "shares": body.shares}
+        await self._sharing.set_submitter(body.name, body.shares, body.account)
+        return {"submitter": body.name, "account": body.account, "shares": body.shares}
 
     async def emulate(self, ask: Ask[NoParams, EmulateBody]) -> object:
         table = emulate(ask.body.system, ask.body.document)

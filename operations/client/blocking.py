@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from operations.api import shapes
 from operations.client.blocking_work import BlockingWork
-from operations.client.transport import Json
 
 
 class SyncClient(BlockingWork):
@@ -20,11 +19,11 @@ class SyncClient(BlockingWork):
         """`batches` in their order with the reasons of the last ordering, and those `unordered` until the next."""
         return self._runner.run(self._client.order(limit=limit))
 
-    def priorities(self, *, limit: int = 100) -> list[Json]:
+    def priorities(self, *, limit: int = 100) -> list[shapes.PriorityShown]:
         """Batches in their order with the reasons of the last ordering: terms whose points sum to `total`."""
         return self._runner.run(self._client.priorities(limit=limit))
 
-    def priority(self, batch_id: int) -> Json:
+    def priority(self, batch_id: int) -> shapes.PriorityShown:
         """Why one batch stands where it stands."""
         return self._runner.run(self._client.priority(batch_id))
 
@@ -32,7 +31,7 @@ class SyncClient(BlockingWork):
         """The terms of the chosen policy with their weights."""
         return self._runner.run(self._client.weights())
 
-    def preview_ordering(self, values: Mapping[str, object], *, limit: int = 50) -> Json:
+    def preview_ordering(self, values: Mapping[str, object], *, limit: int = 50) -> shapes.OrderPreviewed:
         """Where batches would stand with these ordering settings; nothing is changed."""
         return self._runner.run(self._client.preview_ordering(values, limit=limit))
 
@@ -40,7 +39,7 @@ class SyncClient(BlockingWork):
         """Choose and weigh the policy, with who and why in the audit trail; what was changed, from what to what."""
         return self._runner.run(self._client.set_ordering(values, why=why, by=by))
 
-    def fairshare(self) -> list[Json]:
+    def fairshare(self) -> list[shapes.ShareShown]:
         """The tree of accounts and submitters with shares, decayed usage and standings."""
         return self._runner.run(self._client.fairshare())
 
@@ -114,11 +113,11 @@ class SyncClient(BlockingWork):
         """Who changed what, when and why; newest first."""
         return self._runner.run(self._client.setting_changes(limit=limit))
 
-    def thresholds(self) -> list[Json]:
+    def thresholds(self) -> list[shapes.ThresholdShown]:
         """Every threshold with its value, its effect, and who changed it last and why."""
         return self._runner.run(self._client.thresholds())
 
-    def preview_thresholds(self, values: Mapping[str, object]) -> Json:
+    def preview_thresholds(self, values: Mapping[str, object]) -> shapes.ThresholdsPreviewed:
         """What these values would do, by the hosts and the work of this moment; nothing is changed."""
         return self._runner.run(self._client.preview_thresholds(values))
 

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 from operations.api import shapes
 from operations.client.client import Client
-from operations.client.transport import Json
 from operations.client.work import ExplainedKind, LookedFor
 
 
@@ -39,7 +38,7 @@ class BlockingWork:
         """The same, with when it will be done."""
         return self._runner.run(self._client.submit_and_preview(batch))
 
-    def preview(self, batch: Mapping[str, object]) -> Json:
+    def preview(self, batch: Mapping[str, object]) -> shapes.PreviewShown:
         """When the batch would be done if it was submitted now: `q50_at`, `q90_at`, …. Nothing is written."""
         return self._runner.run(self._client.preview(batch))
 
@@ -80,7 +79,7 @@ class BlockingWork:
             )
         )
 
-    def watch(self, batch_id: int) -> Iterator[Json]:
+    def watch(self, batch_id: int) -> Iterator[shapes.ProgressShown]:
         """How far a batch is, each time that changes, until it has ended. One that breaks off is taken up again."""
         events = self._client.watch(batch_id)
         try:
@@ -125,15 +124,26 @@ class BlockingWork:
         """One instance of a job."""
         return self._runner.run(self._client.instance(instance_id))
 
-    def forecasts(self, batch_id: int, *, limit: int = 100) -> Json:
+    def forecasts(self, batch_id: int, *, limit: int = 100) -> shapes.ForecastsShown:
         """What is published of a batch, its `forecasts` in order of time, and how good its app's are (`accuracy`)."""
         return self._runner.run(self._client.forecasts(batch_id, limit=limit))
 
-    def forecast_health(self) -> list[Json]:
+    def forecast_health(self) -> list[shapes.AppForecastsShown]:
         """How forecasting goes, app by app: ages of the last forecasts, coverage and error."""
         return self._runner.run(self._client.forecast_health())
 
-    def explain(self, kind: ExplainedKind, identifier: int) -> Json:
+    @overload
+    def explain(self, kind: Literal["host"], identifier: int) -> shapes.HostExplained: ...
+    @overload
+    def explain(self, kind: Literal["batch"], identifier: int) -> shapes.BatchExplained: ...
+    @overload
+    def explain(self, kind: Literal["job"], identifier: int) -> shapes.JobExplained: ...
+    @overload
+    def explain(self, kind: Literal["instance"], identifier: int) -> shapes.InstanceExplained: ...
+    @overload
+    def explain(self, kind: ExplainedKind, identifier: int) -> shapes.Explained: ...
+
+    def explain(self, kind: ExplainedKind, identifier: int) -> shapes.Explained:
         """The decision run dry: why a host gets no work, what holds a batch or job back, how a due date came about."""
         return self._runner.run(self._client.explain(kind, identifier))
 
@@ -151,7 +161,7 @@ class BlockingWork:
         """What a host has in progress."""
         return self._runner.run(self._client.host_instances(host_id, limit=limit))
 
-    def ranking(self) -> Json | None:
+    def ranking(self) -> shapes.RankingRunShown | None:
         """What the last ranking of hosts found; None before the first."""
         return self._runner.run(self._client.ranking())
 
@@ -220,5 +230,5 @@ class BlockingWork:
         return self._runner.run(self._client.put_file(path, name=name))
 
 
-async def _next(events: AsyncIterator[Json]) -> Json:
+async def _next(events: AsyncIterator[shapes.ProgressShown]) -> shapes.ProgressShown:
     return await anext(events)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from operations.api import shapes
-from operations.client.transport import Json, Transport, part
+from operations.client.transport import Transport, part
 
 
 class Ordering(Transport):
@@ -15,13 +15,13 @@ class Ordering(Transport):
         found: shapes.PrioritiesShown = await self._call("GET", "priority", query={"limit": limit})
         return found
 
-    async def priorities(self, *, limit: int = 100) -> list[Json]:
+    async def priorities(self, *, limit: int = 100) -> list[shapes.PriorityShown]:
         """Batches in their order with the reasons of the last ordering: terms whose points sum to `total`."""
         return (await self.order(limit=limit))["batches"]
 
-    async def priority(self, batch_id: int) -> Json:
+    async def priority(self, batch_id: int) -> shapes.PriorityShown:
         """Why one batch stands where it stands."""
-        found: Json = await self._call("GET", f"batches/{batch_id}/priority")
+        found: shapes.PriorityShown = await self._call("GET", f"batches/{batch_id}/priority")
         return found
 
     async def weights(self) -> shapes.WeightsShown:
@@ -29,9 +29,10 @@ class Ordering(Transport):
         found: shapes.WeightsShown = await self._call("GET", "priority/weights")
         return found
 
-    async def preview_ordering(self, values: Mapping[str, object], *, limit: int = 50) -> Json:
+    async def preview_ordering(self, values: Mapping[str, object], *, limit: int = 50) -> shapes.OrderPreviewed:
         """Where batches would stand with these ordering settings; nothing is changed."""
-        found: Json = await self._call("POST", "priority/preview", {"values": values, "limit": limit})
+        body = {"values": values, "limit": limit}
+        found: shapes.OrderPreviewed = await self._call("POST", "priority/preview", body)
         return found
 
     async def set_ordering(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[shapes.ChangeMade]:
@@ -40,9 +41,9 @@ class Ordering(Transport):
         changed: list[shapes.ChangeMade] = (await self._call("PUT", "priority", body))["changed"]
         return changed
 
-    async def fairshare(self) -> list[Json]:
+    async def fairshare(self) -> list[shapes.ShareShown]:
         """The tree of accounts and submitters with shares, decayed usage and standings."""
-        found: list[Json] = (await self._call("GET", "fairshare"))["tree"]
+        found: list[shapes.ShareShown] = (await self._call("GET", "fairshare"))["tree"]
         return found
 
     async def set_shares(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from operations.api import shapes
-from operations.client.transport import Json, Transport, part
+from operations.client.transport import Transport, part
 
 
 class Administration(Transport):
@@ -37,14 +37,14 @@ class Administration(Transport):
         """Who changed what, when and why; newest first."""
         return await self._list("settings/changes", "changes", limit=limit)
 
-    async def thresholds(self) -> list[Json]:
+    async def thresholds(self) -> list[shapes.ThresholdShown]:
         """Every threshold with its value, its effect, and who changed it last and why."""
-        found: list[Json] = (await self._call("GET", "thresholds"))["thresholds"]
+        found: list[shapes.ThresholdShown] = (await self._call("GET", "thresholds"))["thresholds"]
         return found
 
-    async def preview_thresholds(self, values: Mapping[str, object]) -> Json:
+    async def preview_thresholds(self, values: Mapping[str, object]) -> shapes.ThresholdsPreviewed:
         """What these values would do, by the hosts and the work of this moment; nothing is changed."""
-        found: Json = await self._call("GET", "thresholds/preview", query=values)
+        found: shapes.ThresholdsPreviewed = await self._call("GET", "thresholds/preview", query=values)
         return found
 
     async def set_thresholds(

@@ -115,7 +115,7 @@ class Transport:
                 break
         return found
 
-    async def _events(self, path: str) -> AsyncIterator[tuple[str, Json]]:
+    async def _events(self, path: str) -> AsyncIterator[tuple[str, Any]]:
         """Names and data of a stream's events until it ends."""
         timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENT_S)
         try:
@@ -128,7 +128,7 @@ class Transport:
                     if key == "event":
                         name = value
                     elif key == "data":
-                        yield name, msgspec.json.decode(value, type=Json)
+                        yield name, msgspec.json.decode(value)
         except (TimeoutError, aiohttp.ClientError) as error:
             raise UnreachableError(f"{self._url} does not answer: {error}") from error
 

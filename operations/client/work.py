@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from operations.api import shapes
-from operations.client.transport import Json, Transport, UnreachableError, part, query_of
+from operations.client.transport import Transport, UnreachableError, part, query_of
 
 ExplainedKind = Literal["host", "batch", "job", "instance"]
 LookedFor = Literal["slow", "failing", "silent"]  # kinds of hosts
@@ -26,9 +26,9 @@ class Work(Transport):
         found: shapes.Submitted = await self._submit("batches", batch)
         return found
 
-    async def preview(self, batch: Mapping[str, object]) -> Json:
+    async def preview(self, batch: Mapping[str, object]) -> shapes.PreviewShown:
         """When the batch would be done if it was submitted now: `q50_at`, `q90_at`, …. Nothing is written."""
-        found: Json = (await self._call("POST", "batches?preview=true", batch))["forecast"]
+        found: shapes.PreviewShown = (await self._call("POST", "batches?preview=true", batch))["forecast"]
         return found
 
     async def batch(self, batch_id: int) -> shapes.BatchShown:
@@ -69,7 +69,7 @@ class Work(Transport):
         found: shapes.Importance = await self._call("PATCH", f"batches/{batch_id}", body)
         return found
 
-    async def watch(self, batch_id: int) -> AsyncIterator[Json]:
+    async def watch(self, batch_id: int) -> AsyncIterator[shapes.ProgressShown]:
         """How far a batch is, each time that changes, until it has ended. One that breaks off is taken up again."""
         broken = 0
         while True:
@@ -130,19 +130,31 @@ class Work(Transport):
         found: shapes.OneInstance = await self._call("GET", f"instances/{instance_id}")
         return found
 
-    async def forecasts(self, batch_id: int, *, limit: int = 100) -> Json:
+    async def forecasts(self, batch_id: int, *, limit: int = 100) -> shapes.ForecastsShown:
         """What is published of a batch, its `forecasts` in order of time, and how good its app's are (`accuracy`)."""
-        found: Json = await self._call("GET", f"batches/{batch_id}/forecasts", query={"limit": limit})
+        path = f"batches/{batch_id}/forecasts"
+        found: shapes.ForecastsShown = await self._call("GET", path, query={"limit": limit})
         return found
 
-    async def forecast_health(self) -> list[Json]:
+    async def forecast_health(self) -> list[shapes.AppForecastsShown]:
         """How forecasting goes, app by app: ages of the last forecasts, coverage and error."""
-        found: list[Json] = (await self._call("GET", "forecasts"))["apps"]
+        found: list[shapes.AppForecastsShown] = (await self._call("GET", "forecasts"))["apps"]
         return found
 
-    async def explain(self, kind: ExplainedKind, identifier: int) -> Json:
+    @overload
+    async def explain(self, kind: Literal["host"], identifier: int) -> shapes.HostExplained: ...
+    @overload
+    async def explain(self, kind: Literal["batch"], identifier: int) -> shapes.BatchExplained: ...
+    @overload
+    async def explain(self, kind: Literal["job"], identifier: int) -> shapes.JobExplained: ...
+    @overload
+    async def explain(self, kind: Literal["instance"], identifier: int) -> shapes.InstanceExplained: ...
+    @overload
+    async def explain(self, kind: ExplainedKind, identifier: int) -> shapes.Explained: ...
+
+    async def explain(self, kind: ExplainedKind, identifier: int) -> shapes.Explained:
         """The decision run dry: why a host gets no work, what holds a batch or job back, how a due date came about."""
-        found: Json = await self._call("GET", f"explain/{kind}/{identifier}")
+        found: shapes.Explained = await self._call("GET", f"explain/{kind}/{identifier}")
         return found
 
     async def hosts(
@@ -160,9 +172,9 @@ class Work(Transport):
         """What a host has in progress."""
         return await self._list(f"hosts/{host_id}/instances", "instances", limit=limit)
 
-    async def ranking(self) -> Json | None:
+    async def ranking(self) -> shapes.RankingRunShown | None:
         """What the last ranking of hosts found; None before the first."""
-        found: Json | None = (await self._call("GET", "ranking"))["run"]
+        found: shapes.RankingRunShown | None = (await self._call("GET", "ranking"))["run"]
         return found
 
     async def host_percentiles(self, host_id: int) -> list[shapes.PercentileShown]:

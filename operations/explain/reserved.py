@@ -42,9 +42,9 @@ def lease_in_words(lease: Document | None) -> Iterator[str]:
 
     >>> held = Lease(1, 2, 8.0, Instant(3600.0), 60.0, Instant(7200.0))
     >>> list(lease_in_words(lease_as_json(held, Instant(0.0))))
-    ['host 2 is held for batch 1: 8 of its processors (cpu) from 1.0 h from now']
+    ['host 2 is held for batch 1: 8 of its processors (cpu) from 1 h from now']
     >>> list(lease_in_words(lease_as_json(held, Instant(0.0), supposed=True)))
-    ['host 2 would be held for batch 1: 8 of its processors (cpu) from 1.0 h from now']
+    ['host 2 would be held for batch 1: 8 of its processors (cpu) from 1 h from now']
     """
     if lease is None:
         return

@@ -42,8 +42,10 @@ async def busy(server: LiveServer) -> LiveServer:
     """Something of everything, so that answers are not all empty."""
     await server.add_app()
     host = await server.add_host()
-    await server.submit(jobs={"count": 3})
-    await host.call()
+    await server.submit(jobs={"count": 4})
+    first, _ = await host.ask(2)
+    await host.work(first)
+    await server.validate()
     return server
 
 

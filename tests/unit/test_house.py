@@ -127,3 +127,10 @@ def test_every_error_of_the_project_explains_itself() -> None:
             silent.append(error.__name__)
 
     assert silent == []
+
+
+def test_every_package_that_is_installed_is_marked_as_typed() -> None:
+    packaged = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+
+    assert [package for package in PACKAGES if not (ROOT / package / "py.typed").is_file()] == []
+    assert "py.typed" in packaged["package-data"]["*"]

@@ -119,26 +119,6 @@ class Changed(TypedDict):
     changed: list[ChangeMade]
 
 
-class ThresholdsShown(TypedDict):
-    thresholds: list[Json]
-
-
-class PrioritiesShown(TypedDict):
-    """Batches in order with the reasons of the last ordering; `unordered` wait for their first."""
-
-    batches: list[Json]
-    unordered: list[int]
-
-
-class WeightsShown(TypedDict):
-    policy: str
-    terms: list[Json]
-
-
-class SharesShown(TypedDict):
-    tree: list[Json]
-
-
 class TableShown(TypedDict):
     columns: list[str]
     rows: list[list[Any]]
@@ -159,6 +139,11 @@ class GrantPage(TypedDict):
     next_cursor: str | None
 
 
+class GrantTaken(TypedDict):
+    account: str
+    granted_su: None
+
+
 class LimitShown(TypedDict):
     """`name` None is everybody's."""
 
@@ -170,13 +155,16 @@ class LimitShown(TypedDict):
     counts: str
 
 
+class LimitLifted(TypedDict):
+    scope: str
+    quantity: str
+    name: str | None
+    dropped: bool
+
+
 class LimitPage(TypedDict):
     limits: list[LimitShown]
     next_cursor: str | None
-
-
-class ForecastHealthShown(TypedDict):
-    apps: list[Json]
 
 
 class PersonShown(TypedDict):
@@ -232,7 +220,7 @@ class TokenPage(TypedDict):
 
 
 class NewTokenShown(TypedDict):
-    """`value` is the token, shown only now. `waits_because`: what has to happen before it serves, if anything has to."""
+    """`value` is the token, shown only now. `waits_because`: what has to happen before it serves, if anything."""
 
     value: str
     token: TokenShown

@@ -7,10 +7,39 @@ from typing import TypedDict
 from operations.api.shapes.work import Json
 
 
-class RankingShown(TypedDict):
-    """The last ranking of hosts with what it found of each (app, processor type)."""
+class RankedPartShown(TypedDict):
+    """What a ranking found of an app on a kind of processor. `small_population`: the bootstrap rule holds."""
 
-    run: Json | None
+    app_id: int
+    app_name: str
+    processor_type: str
+    rows: int
+    population: int
+    ranked: int
+    newcomers: int
+    small_population: bool
+    median_score: float | None
+    median_safe_runtime_s: float | None
+    retry_turnaround_s: float | None
+
+
+class RankingRunShown(TypedDict):
+    """A ranking of hosts. `full`: with the percentiles of every row, not the cut points alone."""
+
+    generation: int
+    full: bool
+    started_at: float
+    seconds: float
+    apps: int
+    rows: int
+    ranked: int
+    parts: list[RankedPartShown]
+
+
+class RankingShown(TypedDict):
+    """The last ranking of hosts; None before the first."""
+
+    run: RankingRunShown | None
 
 
 class PercentileShown(TypedDict):
