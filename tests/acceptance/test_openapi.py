@@ -34,7 +34,7 @@ KNOWN_NAMES = {
 }
 KNOWN = {"key": "deadline.p_tight", "account": "default", "email": "ada@example.org"}
 
-pytestmark = pytest.mark.timeout(300 if EXAMPLES <= FEW else 3600)
+pytestmark = pytest.mark.timeout(600 if EXAMPLES <= FEW else 3600)
 
 
 @pytest.fixture
