@@ -13,12 +13,11 @@ from domain.errors import InvalidInputError
 from operations.access.door import AccessDoor
 from operations.api.bodies import whole_number
 from operations.console.rendering import Page, Renderer
-from operations.explain.sample import SAMPLE_HOSTS
 from operations.names import checked_text
 from store.postgres import PostgresStore
 
 LARGEST_ID = 2**62
-FEW_HOSTS = 20
+FEW_HOSTS, MANY_HOSTS = 20, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +71,17 @@ def id_of(request: web.Request, name: str = "id") -> int:
 
 
 def hosts_asked(query: Mapping[str, str]) -> int:
-    """How many hosts a dry run asks: a few, so that the page is there at once, or as many as the command line asks.
+    """How many hosts a dry run asks: a few, so that the page is there at once, or many; the command line asks more.
 
     Raises InvalidInputError.
 
     >>> hosts_asked({}), hosts_asked({"hosts": "all"})
-    (20, 200)
+    (20, 100)
     """
     asked = query.get("hosts", "")
     if asked not in ("", "all"):
         raise InvalidInputError("hosts", "all, or nothing for a few", asked)
-    return SAMPLE_HOSTS if asked else FEW_HOSTS
+    return MANY_HOSTS if asked else FEW_HOSTS
 
 
 def number_of(fields: Fields, name: str, *, low: float | None = None, high: float | None = None) -> float | None:
