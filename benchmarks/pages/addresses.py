@@ -137,6 +137,7 @@ def _pages(scene: Scene) -> list[str]:
         "/ordering",
         f"/ordering?batch={large}",
         "/ordering/preview?ordering.policy=fifo",
+        "/ordering/preview?ordering.policy=multifactor&ordering.wait_weight=5000",
         "/simulate",
         f"/simulate/{scene.simulation}",
         f"/simulate/{scene.replay}",
