@@ -10,7 +10,8 @@ from playwright.async_api import Browser
 
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab, new_tab
-from tests.browser.scene import furnish
+from tests.browser.routes import pages_left_out
+from tests.browser.scene import OPERATOR, furnish
 
 SERIOUS = {"serious", "critical"}
 PHONE = {"viewport": {"width": 390, "height": 800}}
@@ -46,11 +47,30 @@ async def walked(tab: Tab, look: str, paths: Mapping[str, str]) -> list[str]:
     return issues
 
 
-@pytest.mark.timeout(300)
+async def fail_some(server: LiveServer) -> None:
+    """A host that fails at all it gets."""
+    host = await server.add_host("clumsy")
+    for task in await host.ask(2):
+        host.end(task, 3, 195)
+    await host.call()
+
+
+async def begin_a_simulation(server: LiveServer) -> int:
+    """One under way; what a finished one looks like is seen where one is run."""
+    asked = {"scenario": "small", "rules": ["muster", "fixed"], "seeds": 3, "changes": {"population.hosts": 80}}
+    now = server.clock.now()
+    found = await server.store.simulations.add(asked, who=OPERATOR, now=now, heard_since=now, most=1)
+    assert found is not None
+    return found
+
+
+@pytest.mark.timeout(600)
 async def test_no_page_has_a_serious_issue_in_light_in_dark_or_on_a_phone(
     server: LiveServer, chromium: Browser
 ) -> None:
     ids = await furnish(server)
+    await fail_some(server)
+    simulation = await begin_a_simulation(server)
     [job, *_] = await server.store.views.jobs(ids["huge"], limit=1)
     paths = {
         "overview": "/",
@@ -65,6 +85,9 @@ async def test_no_page_has_a_serious_issue_in_light_in_dark_or_on_a_phone(
         "job-why": f"/jobs/{job.job_id}/why",
         "instance": "/instances/1",
         "hosts": "/hosts",
+        "hosts-slow": "/hosts?show=slow",
+        "hosts-failing": "/hosts?show=failing",
+        "hosts-silent": "/hosts?show=silent&days=0.01",
         "host": "/hosts/1",
         "host-why": "/hosts/1/why",
         "percentiles": "/percentiles",
@@ -73,11 +96,13 @@ async def test_no_page_has_a_serious_issue_in_light_in_dark_or_on_a_phone(
         "ordering": "/ordering",
         "ordering-preview": "/ordering/preview?ordering.policy=fifo",
         "simulate": "/simulate",
+        "simulation": f"/simulate/{simulation}",
         "settings": "/settings?q=deadline",
         "setting": "/settings/deadline.p_tight",
         "password": "/password",
         "error": "/batches/999",
     }
+    assert pages_left_out(server, "/console", [f"/console{path}" for path in ("/sign-in", *paths.values())]) == []
     issues: list[str] = []
     for look, options in LOOKS.items():
         context, tab = await new_tab(chromium, server, **options)

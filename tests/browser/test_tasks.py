@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
 from tests.acceptance.server import LiveServer
-from tests.browser.conftest import Tab
+from tests.browser.conftest import Tab, new_tab
 from tests.browser.scene import add_hosts, add_operator, furnish, tell, work_off
+from tests.browser.test_looks import LOOKS, walked
 
 
 async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveServer, tab: Tab) -> None:
@@ -69,7 +70,9 @@ async def test_it_is_found_out_why_a_job_is_not_sent(server: LiveServer, tab: Ta
     assert tab.complaints == []
 
 
-async def test_a_threshold_is_moved_after_its_preview_and_rules_are_compared(server: LiveServer, tab: Tab) -> None:
+async def test_a_threshold_is_moved_after_its_preview_and_rules_are_compared(
+    server: LiveServer, tab: Tab, chromium: Browser
+) -> None:
     await furnish(server)
     await tab.sign_in()
     await tab.open("/percentiles")
@@ -99,3 +102,11 @@ async def test_a_threshold_is_moved_after_its_preview_and_rules_are_compared(ser
     await expect(tab.page.locator("figure.chart .main-svg").first).to_be_visible()
     await tab.picture("two-rules")
     assert tab.complaints == []
+
+    issues: list[str] = []
+    known = await tab.page.context.storage_state()
+    for look, options in LOOKS.items():
+        context, other = await new_tab(chromium, server, **options, storage_state=known)
+        issues += await walked(other, look, {"simulation-done": "/simulate/1"})
+        await context.close()
+    assert issues == []

@@ -11,6 +11,7 @@ from playwright.async_api import Browser, expect
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import new_tab
+from tests.browser.routes import pages_left_out
 from tests.browser.test_looks import LOOKS, walked
 from wire.attach import password_hash
 
@@ -112,6 +113,7 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
         "account": "/volunteers/account",
         "error": "/volunteers/computers/99",
     }
+    assert pages_left_out(server, "/volunteers", [*strangers.values(), *own.values()]) == ["/volunteers/"]  # leads on
     issues: list[str] = []
     for look, options in LOOKS.items():
         for known, paths in ((None, strangers), (state, own)):
