@@ -83,10 +83,11 @@ async def test_the_series_grows_with_what_the_daemon_does(pi: LiveServer) -> Non
 
     assert [one["trigger"] for one in shown["forecasts"]] == ["submission", "timer"]
     assert shown["forecasts"][0]["made_at"] < shown["forecasts"][1]["made_at"]
-    assert shown["forecasts"][0]["terms"]["jobs_open"] == 3 and shown["accuracy"] is None
+    terms = shown["forecasts"][0]["terms"]
+    assert terms is not None and terms["jobs_open"] == 3 and shown["accuracy"] is None
     assert last["forecasts"] == shown["forecasts"][1:]
     assert (app["app"], app["active_batches"], app["never_forecast"], app["accuracy"]) == ("pi", 1, 0, None)
-    assert 0 <= app["latest_age_s"] == app["oldest_age_s"] < 60
+    assert app["latest_age_s"] is not None and 0 <= app["latest_age_s"] == app["oldest_age_s"] < 60
 
 
 async def test_the_forecasts_of_no_batch_are_not_found(pi: LiveServer) -> None:
