@@ -24,7 +24,7 @@ GROUPS: Mapping[str, Sequence[str]] = {  # a policy, or what several go by -> se
     "fair-share": ("fairshare", "half_life_s", "damping_factor", "usage_weights", "targets"),
 }
 SAID = {
-    "multifactor": "points = the sum of weight × factor, each factor from 0 to 1",
+    "multifactor": "points = the sum of weight × factor; factors are from 0 to 1, the user's priority from -1 to 1",
     "components": "points = the sum of weight × value by Moab's names, as Maui counts them",
     "equal_access": "who holds the least work goes first",
     "logical_time": "when a batch would end that had the whole pool in its turn",
