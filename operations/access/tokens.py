@@ -35,10 +35,7 @@ class NewToken:
 def _waits_because(owner: PersonRecord) -> str | None:
     if owner.one_time_until is None:
         return None
-    return (
-        f"it is refused (403) until {owner.name} has signed in at the console with the one-time password and chosen "
-        "another"
-    )
+    return f"it is refused (403) until {owner.name} has signed in at the console for the first time"
 
 
 class TokenDesk:

@@ -182,7 +182,5 @@ async def test_a_token_of_somebody_with_a_one_time_password_is_said_to_wait() ->
 
     made = await world.door.tokens.add("sue", "ci")
 
-    assert made.waits_because == (
-        "it is refused (403) until sue has signed in at the console with the one-time password and chosen another"
-    )
+    assert made.waits_because == "it is refused (403) until sue has signed in at the console for the first time"
     assert (await world.door.tokens.person_of(made.value)).must_change_password
