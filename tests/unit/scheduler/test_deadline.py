@@ -112,9 +112,7 @@ def test_other_hosts_get_jobs_in_their_turn_if_they_are_done_within_two_retries(
     for complete_in_s in (None, 6 * DAY_S):
         found = due(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S, complete_in_s=complete_in_s)
         assert (found.row, found.due_at, found.tight, found.gate) == (3, NOW + 48 * HOUR_S, False, Gate.NONE)
-        assert found.because == (
-            "row 3: done in its turn 2 d from now, within 2 times the 1 d of a retry; due then"
-        )
+        assert found.because == ("row 3: done in its turn 2 d from now, within 2 times the 1 d of a retry; due then")
         later = refusal(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S + 1.0, complete_in_s=complete_in_s)
         assert later.code is RefusalCode.BELOW_GATE
 
@@ -261,8 +259,7 @@ def test_a_delay_bound_within_the_least_slack_is_said_to_suit_no_host(qos: QoS, 
     found = refusal(qos, safe_runtime_s=D + 1.0, min_slack_s=D, afap=afap)
     assert found.code is RefusalCode.TOO_SLOW
     assert found.detail == (
-        "job allows 7 d, and every host is given 7 d (deadline.min_slack_s) more than it takes: "
-        "no host can have it"
+        "job allows 7 d, and every host is given 7 d (deadline.min_slack_s) more than it takes: no host can have it"
     )
 
 
