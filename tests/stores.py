@@ -12,7 +12,7 @@ from jobs.ordering.ports import OrderedWork
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
 from jobs.reserving.ports import RedundantWork, ReservedWork
 from operations.access.ports import AccessStore
-from operations.console.ports import Listings, ProcessReports
+from operations.console.ports import ForecastCurves, Listings, ProcessReports
 from operations.entrance.newcomers import Arrivals
 from operations.ordering.ports import OrderingRules
 from operations.ports import Applications, History, HostLists, Insight, People, SettingStore, Views, Volunteers
@@ -33,6 +33,10 @@ class CheckedViews(Views, Protocol):
 
 class AnyHistory(EndedWork, History, Protocol):
     """One object is both: what moves jobs there and what looks at them."""
+
+
+class AnyForecasts(Forecasts, ForecastCurves, Protocol):
+    """What the estimator and the pages read and write."""
 
 
 class AnyNotes(AccelerationNotes, GateNotes, Protocol):
@@ -93,7 +97,7 @@ class Store(Protocol):
     @property
     def forecasting(self) -> ForecastTables: ...
     @property
-    def forecasts(self) -> Forecasts: ...
+    def forecasts(self) -> AnyForecasts: ...
     @property
     def reserving(self) -> AnyReserving: ...
     @property

@@ -96,7 +96,7 @@ def test_a_copied_job_is_never_copied_again_at_a_factor_of_zero_nor_beyond_its_l
 
 
 def test_a_throughput_batchs_last_job_is_copied_only_when_it_is_late_by_its_own_factor() -> None:
-    def patient(hours: float, **settings: float) -> ExtraCopy | None:
+    def patient(hours: float, **settings: Any) -> ExtraCopy | None:
         job, lifecycle = a_job(an_instance(sent_s=hours * HOUR_S)), LifecycleSettings(tail_late_factor=0.5, **settings)
         hour = Seconds(HOUR_S)
         return tail_copy(
