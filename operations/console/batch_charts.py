@@ -13,7 +13,7 @@ from operations.console.moments import length, percent, relative, stamp
 Document = Mapping[str, Any]  # Any: a JSON document
 SHARES = (0, 20, 40, 60, 80, 100)
 ROWS = 20  # of the tables
-LATE_LOOKS, LATE_S = 6, 60.0  # so many looks, and at least so long, after a submission its forecast is late
+LOOKS, LEAST_S = 2, 60.0  # so many looks, and at least so long, after its submission a batch is forecast
 
 
 def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float) -> Chart:
@@ -91,8 +91,8 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     """When a batch of which people are told no forecast yet can be expected to have one.
 
     >>> fresh = {"ended_at": None, "created_at": 100.0, "forecasts": []}
-    >>> until_forecast(fresh, 103.0, look_s=5.0, timer_s=900.0)
-    'Not forecast yet. The estimator looks for new batches every 5 s: expect the first forecast within a minute.'
+    >>> until_forecast(fresh, 103.0, look_s=300.0, timer_s=900.0).partition(": ")[2]
+    'expect the first forecast within 10 min of the submission.'
     """
     if shown["ended_at"] is not None:
         return "It was over before it was forecast."
@@ -103,9 +103,9 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
             f"within {length(timer_s)} in any case."
         )
     looks = f"The estimator looks for new batches every {length(look_s)}"
-    waited_s = now - shown["created_at"]
-    if waited_s <= max(LATE_S, LATE_LOOKS * look_s):
-        return f"Not forecast yet. {looks}: expect the first forecast within a minute."
+    waited_s, most_s = now - shown["created_at"], max(LEAST_S, LOOKS * look_s)
+    if waited_s <= most_s:
+        return f"Not forecast yet. {looks}: expect the first forecast within {length(most_s)} of the submission."
     return (
         f"Not forecast in the {length(waited_s)} since its submission. {looks}; the overview says whether it does, "
         "under In the background."

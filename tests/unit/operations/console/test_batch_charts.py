@@ -9,6 +9,7 @@ from domain.forecasts import ForecastPoint, Method
 from domain.units import Seconds, later
 from operations.console.batch_charts import forecasts_chart, progress_chart, until_forecast
 from operations.console.charts import Chart
+from operations.console.moments import length
 from tests.builders import NOW
 
 
@@ -98,10 +99,12 @@ def test_the_charts_of_an_ended_batch_stop_at_its_end() -> None:
 
 
 def test_it_is_said_when_the_next_forecast_can_be_expected() -> None:
-    def said(at: float, **changes: Any) -> str:
-        return until_forecast(a_document(**changes), at, look_s=Seconds(5.0), timer_s=Seconds(900.0))
+    def said(at: float, look_s: float = 5.0, **changes: Any) -> str:
+        return until_forecast(a_document(**changes), at, look_s=Seconds(look_s), timer_s=Seconds(900.0))
 
-    assert "within a minute" in said(NOW - 50.0, forecasts=[])
+    assert f"within {length(60.0)} of the submission" in said(NOW - 50.0, forecasts=[])
+    assert f"within {length(600.0)} of the submission" in said(NOW + 499.0, look_s=300.0, forecasts=[])
+    assert said(NOW + 501.0, look_s=300.0, forecasts=[]).startswith("Not forecast in the 10 min since its submission.")
     assert said(NOW + 500.0, forecasts=[]).startswith("Not forecast in the 10 min since its submission.")
     assert said(NOW, ended_at=NOW) == "It was over before it was forecast."
     assert said(NOW) == (

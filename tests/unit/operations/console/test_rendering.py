@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from operations.console.assets import Assets, sources
-from operations.console.rendering import Look, Renderer
+from operations.console.rendering import Look, Renderer, environment
 from operations.site.desk import LOOK
 from tests.unit.operations.clocks import StillClock
 
@@ -36,3 +38,24 @@ def test_the_page_above_is_the_volunteers_too() -> None:
 
     assert volunteers.home == volunteers.inside("/muster/") == "/muster/"
     assert a_renderer("/muster/console").inside("/muster/") == "/muster/console/"
+
+
+@pytest.mark.parametrize("name", ["batch", "batches", "nobody", "overview"])
+def test_a_table_that_sorts_in_a_live_part_has_an_id_so_that_its_order_is_kept(name: str) -> None:
+    loader = environment().loader
+    assert loader is not None
+    text = loader.get_source(environment(), f"{name}.html")[0]
+    used = re.findall(r"\{{ (\w+_table)\((.*)\) }}", text)
+    tables = re.findall(r"<table[^>]*data-sortable[^>]*>", text)
+
+    assert tables or used
+    assert [one for one in tables if 'id="' not in one] == []
+    assert [macro for macro, arguments in used if 'id="' not in arguments] == []
+
+
+def test_the_table_of_instances_has_the_id_it_is_given() -> None:
+    shown = environment().from_string(
+        """{% from "instance_table.html" import instance_table %}{{ instance_table([], 0, "", "Some", id="t-mine") }}"""
+    )
+
+    assert '<table class="cards" id="t-mine" data-sortable>' in shown.render()
