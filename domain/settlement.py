@@ -139,6 +139,7 @@ class TailJob:
     copies: int
     tail_copies: int
     instances: tuple[TailInstance, ...]
+    median_turnaround_s: Seconds | None = None  # as domain.jobs.Held has it
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,14 +126,13 @@ class TailCopier:
         for job in jobs:
             copy = tail_copy(
                 job,
-                median_turnaround_s=batch.median_turnaround_s,
+                qos=batch.qos,
                 good_host_s=measured_s or Seconds(RETRY_FRACTION * job.job_class.delay_bound_s),
                 now=now,
                 settings=catalogue.settings.lifecycle,
-                qos=batch.qos,
             )
             if copy is not None:
-                found.append((job_rest_s(job, median_turnaround_s=batch.median_turnaround_s, now=now), copy))
+                found.append((job_rest_s(job, now=now), copy))
         return found
 
 

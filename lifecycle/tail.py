@@ -96,8 +96,8 @@ def copies_left(
 def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seconds:
     """What such an instance usually takes its host: its mean of ln(turnaround / by) times by.
 
-    `by` is what the host's sums are measured by: R where the due date is tight or the batch has no median
-    turnaround, else that.
+    `by` is what the host's sums are measured by: R where the due date is tight, else the median turnaround of the batch
+    or, while that has none, of the app by size; R where neither is known.
 
     >>> round(usual_s(TailInstance(1, InstanceState.IN_PROGRESS, est_runtime_s=Seconds(100.0), ln_ratio=0.7), None))
     201
@@ -155,43 +155,44 @@ def _open(job: TailJob) -> _Open:
     return _Open(under_way, waits and made < job.job_class.max_instances)
 
 
-def job_rest_s(job: TailJob, *, median_turnaround_s: Seconds | None, now: Instant) -> Seconds:
+def job_rest_s(job: TailJob, *, now: Instant) -> Seconds:
     """How long until as many instances as the job lacks are expected back; 0 when nothing is under way."""
     under_way = [one for one in job.instances if one.state is InstanceState.IN_PROGRESS]
     lacking = max(job.job_class.quorum, job.copies) - sum(one.state in USABLE for one in job.instances)
-    rests = sorted(_rest_s(one, median_turnaround_s, now) for one in under_way)
+    rests = sorted(_rest_s(one, job.median_turnaround_s, now) for one in under_way)
     return rests[min(max(1, lacking), len(rests)) - 1] if rests else Seconds(0.0)
 
 
 def tail_copy(
     job: TailJob,
     *,
-    median_turnaround_s: Seconds | None,
+    qos: QoS,
     good_host_s: Seconds,
     now: Instant,
     settings: LifecycleSettings,
-    qos: QoS = QoS.AFAP,
 ) -> ExtraCopy | None:
     """One copy of a job in the tail of its batch, with its reason; None when none is worth it.
 
-    `good_host_s` is what a host with P >= p_tight takes for a job of the app, validation included (T_retry), and
-    `median_turnaround_s` the batch's. Never beyond its most instances; a second copy, and so on, only when all that is
-    under way is out for `tail_late_factor` times what it usually takes. It stands like the retry it may save: a host
-    must reach p_retry to get it. Nobody waits for a throughput batch: a job of one gets its first copy only when it is
-    out for `throughput_late_factor` times what it usually takes, since it is lost by then more often than not.
+    `good_host_s` is what a host with P >= p_tight takes for a job of the app, validation included (T_retry), and `qos`
+    its batch's. Never beyond its most instances; a second copy, and so on, only when all that is under way is out for
+    `tail_late_factor` times what it usually takes. It stands like the retry it may save: a host must reach p_retry to
+    get it. Nobody waits for a throughput batch: a job of one gets its first copy only when it is out for
+    `throughput_late_factor` times what it usually takes, since it is lost by then more often than not; none while
+    nobody knows what is usual.
     """
     look = _open(job)
     if not look.has_room:
         return None
     if job.tail_copies > 0:
-        return _late_copy(job, look, median_turnaround_s, now, settings.tail_late_factor)
+        return _late_copy(job, look, now, settings.tail_late_factor)
     if qos is QoS.THROUGHPUT:
-        return _late_copy(job, look, median_turnaround_s, now, settings.throughput_late_factor)
+        is_known = job.median_turnaround_s is not None
+        return _late_copy(job, look, now, settings.throughput_late_factor) if is_known else None
     silent = next((one for one in look.under_way if is_suspect(one, now)), None)
     if silent is not None:
         silence = in_words(now - silent.last_rpc_at)
         return _copy(job, f"host {silent.host_id} has been silent for {silence} with a tight due date")
-    longest_s = max(_rest_s(one, median_turnaround_s, now) for one in look.under_way)
+    longest_s = max(_rest_s(one, job.median_turnaround_s, now) for one in look.under_way)
     if longest_s <= settings.tail_wait_factor * good_host_s:
         return None
     return _copy(
@@ -201,11 +202,9 @@ def tail_copy(
     )
 
 
-def _late_copy(
-    job: TailJob, look: _Open, median_turnaround_s: Seconds | None, now: Instant, late_factor: float
-) -> ExtraCopy | None:
+def _late_copy(job: TailJob, look: _Open, now: Instant, late_factor: float) -> ExtraCopy | None:
     """One when even the instance that is least late is late; none at a factor of 0."""
-    out = min((now - one.sent_at) / usual_s(one, median_turnaround_s) for one in look.under_way)
+    out = min((now - one.sent_at) / usual_s(one, job.median_turnaround_s) for one in look.under_way)
     if late_factor <= 0.0 or out < late_factor:
         return None
     return _copy(job, f"all {len(look.under_way)} are out for {out:.1f} times what they usually take")

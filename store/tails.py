@@ -44,6 +44,7 @@ class PostgresTails:
                 row["copies"],
                 row["tail_copies"],
                 tuple(instances[row["job_id"]]),
+                row["median_turnaround_s"],
             )
             for row in jobs
         ]

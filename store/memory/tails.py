@@ -49,7 +49,7 @@ class MemoryTails:
 
     def _tail_job(self, job: StoredJob, now: Instant) -> TailJob:
         instances = tuple(self._tail_instance(row, now) for row in job.instances)
-        return TailJob(job.job_id, job.job_class, job.copies, job.tail_copies, instances)
+        return TailJob(job.job_id, job.job_class, job.copies, job.tail_copies, instances, job.median_turnaround_s)
 
     def _tail_instance(self, row: StoredInstance, now: Instant) -> TailInstance:
         if row.host_id is None or row.app_version_id is None or row.sent_at is None:

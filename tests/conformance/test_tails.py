@@ -19,6 +19,7 @@ from lifecycle.settle import settle
 from tests.builders import NOW
 from tests.conformance.test_history import a_complete_batch, move
 from tests.conformance.test_history import settle as settle_all
+from tests.conformance.test_turnarounds import results as results_of
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import (
@@ -28,6 +29,7 @@ from tests.worlds import (
     a_sent_instance,
     a_submitted_batch,
     report,
+    the_version,
     waiting_of,
 )
 
@@ -112,8 +114,13 @@ async def test_a_job_is_copied_again_only_once_its_copy_is_late_too(store: Store
     assert [(await copier.run_once()).copies for _ in range(2)] == [3, 0]
 
 
-async def test_last_jobs_of_a_throughput_batch_are_copied_once_they_are_late(store: Store) -> None:
+async def test_last_jobs_of_a_throughput_batch_are_copied_once_they_are_late_by_what_is_usual(store: Store) -> None:
     batch = await a_tail(store, jobs=20, qos=QoS.THROUGHPUT)
+    assert await a_copier(store).run_once() == TailReport(batches=1)
+
+    measured, version = await a_submitted_batch(store, jobs=99), await the_version(store)
+    await results_of(store, measured.batch_id, version, [2.0] * 20)
+    await store.hav_tables.refresh_turnarounds(version.app_id)
 
     assert await a_copier(store, later(NOW, 60.0)).run_once() == TailReport(batches=1)
     never = a_copier(store, lifecycle__throughput_late_factor=0.0)

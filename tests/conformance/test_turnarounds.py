@@ -10,7 +10,7 @@ import pytest
 from domain.apps import AppVersion
 from domain.dispatch import Assignment
 from domain.jobs import InstanceState, JobState
-from domain.units import BatchId, Flop, Instant, Seconds, later
+from domain.units import BatchId, Flop, Instant, JobId, Seconds, later
 from hoststats.ports import Ports
 from hoststats.service import HostStatistics
 from jobs.settling import job_settlement
@@ -116,6 +116,8 @@ async def test_before_half_is_back_a_batch_has_no_median_and_expects_what_its_ap
     }
     assert overdue[out[0].instance_id].median_turnaround_s == pytest.approx(2 * HOUR_S)
     assert overdue[of_large.instance_id].median_turnaround_s == pytest.approx(4 * HOUR_S)
+    [waited_for] = await store.tails.tail_jobs(large.batch_id, after=JobId(0), limit=9, now=NOW)
+    assert waited_for.median_turnaround_s == pytest.approx(4 * HOUR_S)
 
 
 async def test_an_app_nothing_has_come_back_of_expects_nothing(store: Store) -> None:
@@ -150,6 +152,8 @@ async def test_every_way_an_instance_ends_is_measured_by_its_batch(store: Store)
     assert [one.median_turnaround_s for one in held] == [2 * HOUR_S]
     assert reported.held.median_turnaround_s == overdue.held.median_turnaround_s == 2 * HOUR_S
     assert facts.instances[0].median_turnaround_s == 2 * HOUR_S
+    waited_for = await store.tails.tail_jobs(batch.batch_id, after=JobId(0), limit=99, now=NOW)
+    assert {one.median_turnaround_s for one in waited_for} == {2 * HOUR_S}
     event = time_out_step(overdue, later(sent.sent_at, 400 * DAY_S)).hav_event
     assert event is not None and event.ln_turnaround_ratio == pytest.approx(math.log(400 * 12))
 

@@ -120,7 +120,7 @@ BY_KEY = {  # query -> the indexes it must use
     "count_due": {"instance_by_due", "host_app_version_pkey"},
     # the last jobs of batches
     "batch_tails": {"batch_in_order", "batch_count_pkey"},
-    "open_jobs_of_batch": {"job_by_batch"},
+    "open_jobs_of_batch": {"job_by_batch", "job_class_pkey", "batch_pkey", "app_pkey"},
     "instances_wanted": {"job_by_batch", "job_class_pkey"},
     "work_beside": {"batch_pkey", "batch_count_pkey", "job_class_by_batch"},
     "tail_instances_of_jobs": {"instance_job_volunteer", "host_pkey", "host_app_version_pkey"},

@@ -35,14 +35,17 @@ def an_instance(state: InstanceState = S.IN_PROGRESS, *, sent_s: float = HOUR_S,
     return replace(sent, **changes)
 
 
-def a_job(*instances: TailInstance, tail_copies: int = 0, copies: int = 0, **limits: Any) -> TailJob:
-    return TailJob(JobId(5), a_job_class(**limits), copies, tail_copies, instances)
+def a_job(
+    *instances: TailInstance, tail_copies: int = 0, copies: int = 0, median_s: float | None = None, **limits: Any
+) -> TailJob:
+    median = None if median_s is None else Seconds(median_s)
+    return TailJob(JobId(5), a_job_class(**limits), copies, tail_copies, instances, median)
 
 
-def copied(job: TailJob, *, good_host_s: float = HOUR_S, median_s: float | None = None) -> ExtraCopy | None:
+def copied(job: TailJob, *, good_host_s: float = HOUR_S) -> ExtraCopy | None:
     return tail_copy(
         job,
-        median_turnaround_s=None if median_s is None else Seconds(median_s),
+        qos=QoS.AFAP,
         good_host_s=Seconds(good_host_s),
         now=NOW,
         settings=LifecycleSettings(tail_wait_factor=1.5),
@@ -69,15 +72,15 @@ def test_a_host_known_to_be_slower_than_estimated_is_not_believed() -> None:
 
 def test_relaxed_turnaround_is_measured_by_the_batchs_median() -> None:
     relaxed = an_instance(sent_s=60.0)
-    assert copied(a_job(relaxed), median_s=DAY_S) is not None
-    assert copied(a_job(replace(relaxed, tight=True)), median_s=DAY_S) is None
+    assert copied(a_job(relaxed, median_s=DAY_S)) is not None
+    assert copied(a_job(replace(relaxed, tight=True), median_s=DAY_S)) is None
 
 
 def late(*hours: float, factor: float = 1.5, **of_job: Any) -> ExtraCopy | None:
     """Of a job with a copy, whose hosts usually take an hour and have it since so many."""
     job = a_job(*(an_instance(sent_s=h * HOUR_S) for h in hours), tail_copies=len(hours) - 1, **of_job)
     settings = LifecycleSettings(tail_late_factor=factor)
-    return tail_copy(job, median_turnaround_s=None, good_host_s=Seconds(HOUR_S), now=NOW, settings=settings)
+    return tail_copy(job, qos=QoS.LONG_DEADLINE, good_host_s=Seconds(HOUR_S), now=NOW, settings=settings)
 
 
 def test_a_copied_job_is_copied_again_when_all_of_it_is_late() -> None:
@@ -96,16 +99,15 @@ def test_a_copied_job_is_never_copied_again_at_a_factor_of_zero_nor_beyond_its_l
 
 
 def test_a_throughput_batchs_last_job_is_copied_only_when_it_is_late_by_its_own_factor() -> None:
-    def patient(hours: float, **settings: Any) -> ExtraCopy | None:
-        job, lifecycle = a_job(an_instance(sent_s=hours * HOUR_S)), LifecycleSettings(tail_late_factor=0.5, **settings)
-        hour = Seconds(HOUR_S)
-        return tail_copy(
-            job, median_turnaround_s=hour, good_host_s=hour, now=NOW, settings=lifecycle, qos=QoS.THROUGHPUT
-        )
+    def patient(hours: float, median_s: float | None = HOUR_S, **settings: Any) -> ExtraCopy | None:
+        job = a_job(an_instance(sent_s=hours * HOUR_S, est_runtime_s=Seconds(60.0)), median_s=median_s)
+        lifecycle = LifecycleSettings(tail_late_factor=0.5, **settings)
+        return tail_copy(job, qos=QoS.THROUGHPUT, good_host_s=Seconds(HOUR_S), now=NOW, settings=lifecycle)
 
     assert [patient(hours) is not None for hours in (0.1, 1.9, 2.0)] == [False, False, True]
     assert patient(2.0, throughput_late_factor=3.0) is None
     assert patient(99.0, throughput_late_factor=0.0) is None
+    assert patient(99.0, median_s=None) is None  # nobody knows what is usual
 
 
 def test_a_copy_that_waits_is_enough() -> None:
@@ -116,7 +118,7 @@ def test_a_copy_that_waits_is_enough() -> None:
 
 def test_a_job_takes_as_long_as_the_soonest_of_as_many_as_it_lacks() -> None:
     def left_s(*instances: TailInstance, quorum: int = 1) -> float:
-        return job_rest_s(a_job(*instances, quorum=quorum), median_turnaround_s=None, now=NOW)
+        return job_rest_s(a_job(*instances, quorum=quorum), now=NOW)
 
     quick, slow = an_instance(sent_s=0.0), an_instance(sent_s=0.0, est_runtime_s=Seconds(DAY_S))
     assert left_s(slow, quick) == HOUR_S
@@ -175,7 +177,7 @@ def test_what_is_a_little_late_is_soon_back_and_what_is_very_late_is_missed_unti
 def test_of_two_jobs_the_one_that_is_lost_by_all_signs_keeps_everybody_waiting_longer() -> None:
     overdue = an_instance(sent_s=4 * HOUR_S, timeout_at=Instant(NOW + 10 * HOUR_S))
     slow = an_instance(sent_s=HOUR_S, est_runtime_s=Seconds(6 * HOUR_S), timeout_at=Instant(NOW + 20 * HOUR_S))
-    rests = [job_rest_s(a_job(one), median_turnaround_s=None, now=NOW) for one in (overdue, slow)]
+    rests = [job_rest_s(a_job(one), now=NOW) for one in (overdue, slow)]
     assert rests[0] > rests[1]
 
 
