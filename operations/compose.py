@@ -182,11 +182,11 @@ async def build_worker(
             clock,
             settings=lambda: catalogue.catalogue().settings,
         )
-        console = build_console(store, catalogue, batches, results, runs, door, clock)
+        console = build_console(store, catalogue, batches, results, runs, api.thresholds, door, clock)
         parts = {"/api/v1": api.application(), "/console": console, PLACE: site.application}
         application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
-        figures = WorkerPulse(counters, fed.array, fed.report, catalogue, clock, folder=folder)
+        figures = WorkerPulse(counters, pages, fed.array, fed.report, catalogue, clock, folder=folder)
         pulse = PulseTeller(f"{platform.node()}: {name}", figures, store.process_reports, clock)
         prefix = path_of(catalogue.catalogue().settings.project.url)
         RequestIds(pages, clock, prefix).join(application)

@@ -43,6 +43,7 @@ from operations.explain.service import Explain
 from operations.forecasts.service import ForecastViews
 from operations.results import Results
 from operations.simulations.runs import SimulationRuns
+from operations.thresholds.service import Thresholds
 from store.postgres import PostgresStore
 
 OPEN = frozenset({"/", "/openapi.json", "/try.js", "/try.css"})  # whoever looks at how to use the API needs no token
@@ -66,6 +67,7 @@ class Api:
     ) -> None:
         self._door = door
         self._settings = settings
+        self.thresholds = Thresholds(store, clock)
         self.hub = ProgressHub(store.views, store.listings, clock, lambda: settings().access.event_streams)
         self.table = Table(
             [
@@ -78,7 +80,7 @@ class Api:
                 *RankingApi(store).routes(),
                 *ExplainingApi(Explain(store, clock)).routes(),
                 *ArrayApi(store.process_reports, clock).routes(),
-                *SettingsApi(store, clock).routes(),
+                *SettingsApi(store, self.thresholds, clock).routes(),
                 *SimulationsApi(store, runs, clock).routes(),
                 *OrderingApi(store, clock).routes(),
                 *SharingApi(store, clock).routes(),

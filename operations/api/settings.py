@@ -68,10 +68,10 @@ def who_of(person: Person, by: str = "api") -> str:
 
 
 class SettingsApi:
-    def __init__(self, store: SettingsStore, clock: Clock) -> None:
+    def __init__(self, store: SettingsStore, thresholds: Thresholds, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._thresholds = Thresholds(store, clock)
+        self._thresholds = thresholds
 
     def routes(self) -> list[Route[Any, Any]]:
         operate = Right.OPERATE
@@ -134,7 +134,7 @@ class SettingsApi:
                 "GET",
                 "/thresholds/preview",
                 "preview_thresholds",
-                "What these values would do, by the hosts and the work of this moment; nothing is changed.",
+                "What these values would do, by hosts as of `hosts_read_at` and what waits now; nothing is changed.",
                 self.preview,
                 TAG,
                 shapes.ThresholdsPreviewed,

@@ -70,7 +70,7 @@ async def show(run: Run) -> None:
 async def preview(
     run: Run, values: tuple[str, ...], simulates: bool, seeds: int, hosts: int, days: float, processes: int | None
 ) -> None:
-    """Show what a change would do, by the hosts and the work of this moment; change nothing.
+    """Show what a change would do, by hosts as read within the last minute and what waits now; change nothing.
 
     With --simulate every threshold may be tried: the hosts that called lately, as they were measured, and the batches
     that wait now are simulated with the thresholds as they are and as they would be. docs/operating.md says what that

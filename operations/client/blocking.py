@@ -118,7 +118,7 @@ class SyncClient(BlockingWork):
         return self._runner.run(self._client.thresholds())
 
     def preview_thresholds(self, values: Mapping[str, object]) -> shapes.ThresholdsPreviewed:
-        """What these values would do, by the hosts and the work of this moment; nothing is changed."""
+        """What these values would do, by hosts as of `hosts_read_at` and what waits now; nothing is changed."""
         return self._runner.run(self._client.preview_thresholds(values))
 
     def set_thresholds(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[shapes.ChangeMade]:

@@ -43,7 +43,7 @@ class Administration(Transport):
         return found
 
     async def preview_thresholds(self, values: Mapping[str, object]) -> shapes.ThresholdsPreviewed:
-        """What these values would do, by the hosts and the work of this moment; nothing is changed."""
+        """What these values would do, by hosts as of `hosts_read_at` and what waits now; nothing is changed."""
         found: shapes.ThresholdsPreviewed = await self._call("GET", "thresholds/preview", query=values)
         return found
 

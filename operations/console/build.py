@@ -34,6 +34,7 @@ from operations.ordering.knobs import KEYS
 from operations.results import Results
 from operations.simulations.runs import SimulationRuns
 from operations.thresholds.keys import FORESEEN
+from operations.thresholds.service import Thresholds
 from store.postgres import PostgresStore
 
 MOST_FORM_BYTES = 1_000_000
@@ -59,6 +60,7 @@ def build_console(
     batches: Batches,
     results: Results,
     runs: SimulationRuns,
+    thresholds: Thresholds,
     door: AccessDoor,
     clock: Clock,
 ) -> web.Application:
@@ -76,7 +78,7 @@ def build_console(
         WorkPages(desk, results, f"{prefix}/api/v1"),
         HostListPage(desk),
         HostPages(desk),
-        PercentilePages(desk),
+        PercentilePages(desk, thresholds),
         NobodyPage(desk),
         OrderingPages(desk),
         SimulatePages(desk, runs),

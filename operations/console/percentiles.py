@@ -158,9 +158,9 @@ def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[
 class PercentilePages:
     """Thresholds: look, preview, save."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, thresholds: Thresholds) -> None:
         self._desk = desk
-        self._thresholds = Thresholds(desk.store, desk.clock)
+        self._thresholds = thresholds
 
     def routes(self) -> list[web.RouteDef]:
         return [

@@ -22,7 +22,7 @@ from operations.thresholds.preview import (
     types_previewed,
     waits_previewed,
 )
-from operations.thresholds.standings import KeptStandings, standings_of
+from operations.thresholds.standings import KeptStandings
 from operations.thresholds.waiting import behind_gates, types_of
 
 MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
@@ -45,6 +45,7 @@ class Preview:
     """What some changes would do, before anything is changed."""
 
     computed_at: Instant
+    hosts_read_at: Instant  # up to KEPT_S before: whoever tries several values has hosts read once
     changes: tuple[tuple[str, object, object], ...]  # key, from, to
     types: tuple[TypePreview, ...]
     waits: tuple[WaitPreview, ...]
@@ -53,12 +54,12 @@ class Preview:
 
 
 class Thresholds:
-    """What the command line and the API do with thresholds."""
+    """What the command line, the API and the console do with thresholds. One in a process, for what it keeps."""
 
     def __init__(self, store: ThresholdStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._standings = KeptStandings(store.insight, clock)
+        self._standings = KeptStandings(store.insight)
 
     async def show(self) -> list[dict[str, object]]:
         """Every threshold with its value and its last change, as JSON."""
@@ -81,15 +82,15 @@ class Thresholds:
     async def preview(self, changes: Changes) -> Preview:
         """What the changes would do, by the hosts that called lately and the work that waits now. Nothing changes.
 
-        Hosts are as they were up to a minute ago where somebody has asked then.
+        Hosts are as they were at `hosts_read_at`, up to a minute ago where somebody has asked then.
         """
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
         now = self._clock.now()
         settings = catalogue.settings
         changed = with_changes(settings, changes)
-        waiting, standings = await asyncio.gather(
+        waiting, (standings, hosts_read_at) = await asyncio.gather(
             self._store.insight.waiting_batches(MOST_BATCHES),
-            standings_of(self._standings, types_of(catalogue), catalogue, now=now),
+            self._standings.of(types_of(catalogue), catalogue, now=now),
         )
         low = catalogue.acceleration.hosts if catalogue.acceleration is not None else frozenset[HostId]()
 
@@ -103,6 +104,7 @@ class Thresholds:
         before = settings.as_mapping()
         return Preview(
             now,
+            hosts_read_at,
             tuple((key, before[key], value) for key, value in changes.items()),
             types,
             waits,

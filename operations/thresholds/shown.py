@@ -15,6 +15,7 @@ def preview_as_json(preview: Preview) -> dict[str, object]:
     """One object: the changes, each gate of each (app, processor type) before and after, and what waits."""
     return {
         "computed_at": preview.computed_at,
+        "hosts_read_at": preview.hosts_read_at,
         "stale_cut_points": list(preview.stale_cut_points),
         "changes": [{"key": key, "from": before, "to": after} for key, before, after in preview.changes],
         "hosts": [_type(one, preview.app_names[one.app_id]) for one in preview.types],
@@ -99,7 +100,9 @@ def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
         yield _change(one["key"], one["from"], one["to"])
     yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
     yield ""
-    yield "Hosts that called lately, and calls an hour from those that pass:"
+    age_s = shown["computed_at"] - shown["hosts_read_at"]
+    read = f" (as they were {in_words(age_s)} ago)" if age_s >= 1.0 else ""
+    yield f"Hosts that called lately{read}, and calls an hour from those that pass:"
     if not shown["hosts"]:
         yield "  no app has a version yet"
     for one in shown["hosts"]:

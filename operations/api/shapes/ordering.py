@@ -196,9 +196,10 @@ class WaitPreviewed(TypedDict):
 
 
 class ThresholdsPreviewed(TypedDict):
-    """What thresholds would do, by the hosts and the work of this moment."""
+    """What thresholds would do, by the hosts as they were at `hosts_read_at` and the work of this moment."""
 
     computed_at: float
+    hosts_read_at: float
     stale_cut_points: list[StaleShown]
     changes: list[Moved]
     hosts: list[TypePreviewed]

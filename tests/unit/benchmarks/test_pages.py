@@ -42,7 +42,7 @@ async def routes(tmp_path: Path) -> list[str]:
     catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
     files = Files(store.applications, downloads, Project(tmp_path), clock, max_bytes=1)
     api = Api(store, batches, files, results, runs, KEYS, door, clock, settings=Settings)
-    console = build_console(store, catalogue, batches, results, runs, door, clock)
+    console = build_console(store, catalogue, batches, results, runs, api.thresholds, door, clock)
     site = build_site(store, catalogue, door, KEYS, clock)
     parts = {API: api.application(), CONSOLE: console, SITE: site.application}
     return served(mounted(site.routes(), parts, Settings().project.url))
