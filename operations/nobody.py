@@ -48,7 +48,8 @@ class Refused:
 
     `waiting` counts each slot once, though several workers may hold it. `hosts` counts each host once, though it called
     several workers; `codes` counts hosts by the latest reason that a worker gave them: a host that was given two by two
-    workers is in both. `since_at`: no worker had it taken since.
+    workers is in both. `since_at`: no worker had it taken since. `at_least`: several workers met them, and not
+    all named the hosts, so that there may be more.
     """
 
     batch_id: BatchId
@@ -59,6 +60,7 @@ class Refused:
     codes: Sequence[tuple[str, int]]
     since_at: Instant
     rotated_out: bool
+    at_least: bool = False
 
     @property
     def advice(self) -> str:
@@ -69,8 +71,8 @@ class Refused:
 
 @dataclass(slots=True)
 class _Told:
-    """What workers tell of one kind of slot. A worker of an older version names no shards and no hosts: its counts are
-    the least that there is."""
+    """What workers tell of one kind of slot. A worker of an older version names no shards and no hosts, and any worker
+    names so many hosts in all: then its counts are the least that there is."""
 
     since_at: float = float("inf")
     rotated_out: bool = False
@@ -79,8 +81,12 @@ class _Told:
     least: Counter[str] = field(default_factory=Counter)  # hosts by code
     least_waiting: int = 0
     least_hosts: int = 0
+    workers: int = 0
+    named: bool = True
 
     def add(self, row: Document) -> None:
+        self.workers += 1
+        self.named = self.named and (bool(row.get("refused_by")) or not row["hosts"])
         self.since_at = min(self.since_at, row["since_at"])
         self.rotated_out = self.rotated_out or row["rotated_out"]
         for shard, count in row.get("slots", {}).items():
@@ -102,6 +108,7 @@ class _Told:
             tuple(sorted(codes.items(), key=lambda item: (-item[1], item[0]))),
             Instant(since_at),
             self.rotated_out,
+            at_least=self.workers > 1 and not self.named,
         )
 
 
@@ -136,6 +143,15 @@ def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[Refuse
         if last_at is None or last_at + patience_s <= now:
             found.append(one.refused(key, since_at=max(one.since_at, last_at or one.since_at)))
     return sorted(found, key=lambda one: (one.since_at, one.batch_id, one.job_class_id, one.urgent))
+
+
+def is_cut(workers: Sequence[ProcessReport]) -> bool:
+    """Whether a worker told not all that hosts took lately: some of what `refused_of` finds may be taken by hosts.
+
+    >>> [is_cut([ProcessReport("a", "worker", 0.0, told)]) for told in ({}, {"taken_cut": True})]
+    [False, True]
+    """
+    return any(one.report.get("taken_cut") for one in workers)
 
 
 def refused_as_json(one: Refused) -> dict[str, object]:

@@ -22,7 +22,8 @@ from feeder.groups import GroupKey
 from feeder.rotation import Unrunnable
 from operations.counters import RequestCounters
 from operations.duty import Duty
-from operations.failed_requests import FailedRequests
+from operations.failed_requests import FailedRequests, failures_of
+from operations.request_ids import PageCounters
 
 TELL_EVERY_S = Seconds(10.0)
 KEPT = 61  # looks: ten minutes
@@ -30,7 +31,8 @@ RATES_OVER = 6  # looks: a minute
 SILENT_S = Seconds(35.0)  # three times and a bit: such a process is gone
 FORGOTTEN_S = Seconds(86_400.0)  # so long what a process said last is kept
 MOST_UNRUNNABLE = 200  # told of, longest first
-MOST_TAKEN = 200  # told of, latest first
+MOST_TAKEN = 2_000  # told of, latest first
+MOST_HOSTS = 5_000  # told of by id, of the work that waits longest; of the rest there are counts
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -51,6 +53,7 @@ class WorkerPulse:
     def __init__(
         self,
         counters: RequestCounters,
+        pages: PageCounters,
         array: JobArray,
         unrunnable: Callable[[], Sequence[Unrunnable]],
         source: CatalogueSource,
@@ -60,6 +63,7 @@ class WorkerPulse:
     ) -> None:
         """`folder` is the mark of the node's `files/`."""
         self._counters = counters
+        self._pages = pages
         self._folder = folder
         self._array = array
         self._unrunnable = unrunnable
@@ -81,8 +85,9 @@ class WorkerPulse:
         totals = Counter(self._counters.totals)
         self._looks.append((now, totals, self._counters.took_s))
         self._refusals.append(Counter({code.value: count for code, count in self._counters.refusals.items()}))
-        self._failed.look(totals, now)
+        self._failed.look(failures_of(totals, self._pages.replies), now)
         before_at, before, before_took_s = self._looks[max(0, len(self._looks) - 1 - RATES_OVER)]
+        cool_off_s = self._source.catalogue().settings.feeder.cool_off_s
         lately, past_s = totals - before, max(now - before_at, 1e-9)
         answered = lately["requests"]
         return {
@@ -100,9 +105,9 @@ class WorkerPulse:
             "slots": len(self._array),
             "slots_most": self._source.catalogue().settings.feeder.slots,
             "partitions": partitions(self._array, self._source, self._clock.monotonic()),
-            "cool_off_s": self._source.catalogue().settings.feeder.cool_off_s,
-            "unrunnable": [unrunnable_as_json(row) for row in self._unrunnable()[:MOST_UNRUNNABLE]],
-            "taken": taken_as_json(self._array.rotation.taken()),
+            "cool_off_s": cool_off_s,
+            "unrunnable": unrunnable_as_json(self._unrunnable()),
+            **taken_as_json(self._array.rotation.taken(), since=later(now, -cool_off_s)),
         }
 
 
@@ -126,38 +131,55 @@ def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list
     ]
 
 
-def unrunnable_as_json(row: Unrunnable) -> dict[str, object]:
-    """Work that no host could take: its slots by shard, and the hosts by what they said.
+def unrunnable_as_json(
+    found: Sequence[Unrunnable], *, most: int = MOST_UNRUNNABLE, most_hosts: int = MOST_HOSTS
+) -> list[dict[str, object]]:
+    """Work that no host could take, longest first: its slots by shard, and the hosts by what they said.
 
-    >>> shown = unrunnable_as_json(Unrunnable(7, 1, False, {3: 5}, {9: "disk", 8: "disk"}, Instant(1.0), False))
-    >>> shown["slots"], shown["refused_by"], shown["waiting"]
-    ({'3': 5}, {'disk': [8, 9]}, 5)
+    Hosts are named where there is still room for all of the work's, of so many ids in all; else they are only counted.
+
+    >>> row = Unrunnable(7, 1, False, {3: 5}, {9: "disk", 8: "disk"}, Instant(1.0), False)
+    >>> [(one["slots"], one["hosts"], one["refused_by"]) for one in unrunnable_as_json([row, row], most_hosts=3)]
+    [({'3': 5}, 2, {'disk': [8, 9]}), ({'3': 5}, 2, {})]
     """
-    refused_by: dict[str, list[int]] = {}
-    for host_id in sorted(row.refused_by):
-        refused_by.setdefault(row.refused_by[host_id], []).append(host_id)
+    shown = []
+    for row in found[:most]:
+        refused_by: dict[str, list[int]] = {}
+        if row.hosts <= most_hosts:
+            most_hosts -= row.hosts
+            for host_id in sorted(row.refused_by):
+                refused_by.setdefault(row.refused_by[host_id], []).append(host_id)
+        shown.append(
+            {
+                "batch_id": row.batch_id,
+                "job_class_id": row.job_class_id,
+                "urgent": row.urgent,
+                "waiting": row.waiting,
+                "slots": {str(shard): count for shard, count in sorted(row.slots.items())},
+                "hosts": row.hosts,
+                "codes": dict(row.codes),
+                "refused_by": refused_by,
+                "since_at": row.since_at,
+                "rotated_out": row.rotated_out,
+            }
+        )
+    return shown
+
+
+def taken_as_json(taken: Mapping[GroupKey, Instant], *, since: Instant, most: int = MOST_TAKEN) -> dict[str, object]:
+    """When a host last took work of each kind, the latest first; whether some that was taken `since` is left out.
+
+    >>> taken = {(7, 1, False): Instant(5.0), (8, 2, True): Instant(6.0)}
+    >>> taken_as_json(taken, since=Instant(4.0))
+    {'taken': [[8, 2, True, 6.0], [7, 1, False, 5.0]], 'taken_cut': False}
+    >>> [taken_as_json(taken, since=Instant(at), most=1)["taken_cut"] for at in (5.0, 5.5)]
+    [True, False]
+    """
+    latest = sorted(taken.items(), key=lambda item: (-item[1], item[0]))
     return {
-        "batch_id": row.batch_id,
-        "job_class_id": row.job_class_id,
-        "urgent": row.urgent,
-        "waiting": row.waiting,
-        "slots": {str(shard): count for shard, count in sorted(row.slots.items())},
-        "hosts": row.hosts,
-        "codes": dict(row.codes),
-        "refused_by": refused_by,
-        "since_at": row.since_at,
-        "rotated_out": row.rotated_out,
+        "taken": [[*key, at] for key, at in latest[:most]],
+        "taken_cut": any(at >= since for _, at in latest[most : most + 1]),
     }
-
-
-def taken_as_json(taken: Mapping[GroupKey, Instant]) -> list[list[object]]:
-    """When a host last took work of each kind, the latest first.
-
-    >>> taken_as_json({(7, 1, False): Instant(5.0), (8, 2, True): Instant(6.0)})
-    [[8, 2, True, 6.0], [7, 1, False, 5.0]]
-    """
-    latest = sorted(taken.items(), key=lambda item: (-item[1], item[0]))[:MOST_TAKEN]
-    return [[*key, at] for key, at in latest]
 
 
 class BackgroundPulse:

@@ -17,6 +17,7 @@ HEADER = "X-Request-ID"
 FORM = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 AREAS = frozenset({"api", "console", "download", "upload", "metrics", "healthz", "readyz"})
 ITSELF = "scheduler"  # counts its own requests
+HUNG_UP = 499  # no status of HTTP: who asked was gone before the answer, which is no failure of the server's
 
 _process = os.urandom(4).hex()
 _numbers = count(1)
@@ -72,11 +73,19 @@ class RequestIds:
             except web.HTTPException as refused:
                 status = refused.status
                 raise
+            except (ConnectionResetError, web.RequestPayloadError):
+                status = status if is_open(request) else HUNG_UP
+                raise
             finally:
                 self._pages.note(area if area in AREAS else "site", status, self._clock.monotonic() - began_at)
             return response
 
         return identify
+
+
+def is_open(request: web.Request) -> bool:
+    """Whether somebody still waits for the answer."""
+    return request.transport is not None and not request.transport.is_closing()
 
 
 async def _tell(_: web.Request, response: web.StreamResponse) -> None:

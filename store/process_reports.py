@@ -37,6 +37,10 @@ class PostgresProcessReports:
             for row in await self._database.fetch("list_processes", at)
         ]
 
+    async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:
+        found = await self._database.fetch("failures_of_gone", since, before)
+        return [rows.decoded_object(row["failed"]) for row in found]
+
 
 class PostgresSimulations:
     """Satisfies operations' Simulations."""

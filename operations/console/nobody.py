@@ -7,7 +7,7 @@ from aiohttp import web
 from domain.units import later
 from operations.console.desk import Desk
 from operations.console.rendering import Page
-from operations.nobody import refused_of
+from operations.nobody import is_cut, refused_of
 from operations.pulse import SILENT_S
 
 LIVE_S = 10
@@ -30,6 +30,7 @@ class NobodyPage:
         found = await store.views.batches_with(sorted({one.batch_id for one in refused}))
         values: dict[str, object] = {
             "refused": refused,
+            "cut": is_cut(workers),
             "batches": {batch.batch_id: batch for batch in found},
             "feeder": self._desk.catalogue.settings.feeder,
             "workers": len(workers),

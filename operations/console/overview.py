@@ -97,6 +97,12 @@ def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
     return sorted(found.items(), key=lambda item: (-item[1], item[0]))
 
 
+def failures_told(workers: Sequence[ProcessReport]) -> list[Document]:
+    """What workers that are there say failed; one of an older version says nothing."""
+    reports: list[Document] = [one.report for one in workers]
+    return [one["failed"] for one in reports if "failed" in one]
+
+
 def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
     """Each duty once, as its holder tells it; failures are everybody's."""
     found: dict[str, Duties] = {}
@@ -176,8 +182,9 @@ class OverviewPage:
 
     async def show(self, request: web.Request) -> web.Response:
         now, store = self._desk.clock.now(), self._desk.store
-        told = await store.process_reports.since(later(now, -FORGOTTEN_S))
-        processes = [one for one in told if one.reported_at >= now - SILENT_S]
+        silent_at = later(now, -SILENT_S)
+        processes = await store.process_reports.since(silent_at)
+        gone = await store.process_reports.failures_of_gone(later(now, -FORGOTTEN_S), before=silent_at)
         totals = await store.listings.totals()
         runs = await store.generations.runs(1)
         workers = [one for one in processes if one.kind == "worker"]
@@ -187,7 +194,7 @@ class OverviewPage:
             "chart": chart,
             "partitions": partitions_of(workers),
             "codes": codes_of(workers)[:12],
-            "failed": failed_lately((one.report for one in told if one.kind == "worker"), now=now),
+            "failed": failed_lately([*failures_told(workers), *gone], now=now),
             "duties": duties_of(one for one in processes if one.kind == "background"),
             "processes": processes,
             "work": [

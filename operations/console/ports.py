@@ -67,3 +67,7 @@ class ProcessReports(Protocol):
     async def since(self, at: Instant) -> Sequence[ProcessReport]:
         """By kind and name."""
         ...
+
+    async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:
+        """What workers that spoke last in that span say `failed`, by their names; nothing else of their reports."""
+        ...

@@ -24,6 +24,11 @@ class MemoryProcessReports:
         lately = [one for one in self._reports.values() if one.reported_at >= at]
         return sorted(lately, key=lambda one: (one.kind, one.name))
 
+    async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:
+        workers = [one for one in await self.since(since) if one.kind == "worker" and one.reported_at < before]
+        told = [one.report.get("failed") for one in workers]
+        return [failed for failed in told if isinstance(failed, Mapping)]
+
 
 class MemorySimulations:
     def __init__(self) -> None:

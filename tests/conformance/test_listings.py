@@ -204,6 +204,22 @@ async def test_a_process_is_heard_with_its_last_words(store: Store) -> None:
     assert [one.name for one in await store.process_reports.since(later(NOW, 6.0))] == ["a:1"]
 
 
+async def test_what_workers_that_are_gone_say_failed_is_told_alone(store: Store) -> None:
+    told: dict[str, dict[str, object]] = {"b:1": {"failed": {"by_hour": {"1": {"503": 2}}}, "slots": 9}, "b:2": {}}
+    for name, at_s in (("b:1", 0.0), ("b:2", 1.0)):
+        await store.process_reports.note(name, "worker", told[name], now=later(NOW, at_s))
+    await store.process_reports.note("b:3", "background", {"failed": {}}, now=NOW)
+    await store.process_reports.note("a:9", "worker", {"failed": {"since_at": 7.0}}, now=later(NOW, 30.0))
+
+    async def failed(since_s: float, before_s: float) -> list[object]:
+        found = await store.process_reports.failures_of_gone(later(NOW, since_s), before=later(NOW, before_s))
+        return list(found)
+
+    assert await failed(0.0, 30.0) == [{"by_hour": {"1": {"503": 2}}}]
+    assert await failed(0.0, 30.5) == [{"since_at": 7.0}, {"by_hour": {"1": {"503": 2}}}]
+    assert await failed(0.5, 30.0) == []
+
+
 async def test_a_simulation_is_asked_for_followed_and_kept(store: Store) -> None:
     first = await store.simulations.add({"scenario": "small"}, who="ada", now=NOW, heard_since=NOW, most=1)
     assert first is not None

@@ -292,6 +292,7 @@ SMALL = {  # looks at no large table
     "forget_simulations",
     "insert_simulation",
     "list_processes",
+    "failures_of_gone",
     "list_simulations",
     "note_process",
     "note_simulation",

@@ -8,9 +8,11 @@ from domain.catalogue import Catalogue
 from domain.listings import ProcessReport
 from domain.units import Instant, Seconds, later
 from feeder.array import JobArray
+from operations.console.overview import failures_told
 from operations.counters import RequestCounters
 from operations.failed_requests import Failed, FailedLately, FailedRequests, failed_lately
 from operations.pulse import PulseTeller, WorkerPulse
+from operations.request_ids import PageCounters
 from simulator.clock import VirtualClock
 from tests.builders import NOW
 
@@ -18,31 +20,33 @@ HOUR_S = 3600.0
 
 
 def shown(*counted: FailedRequests, now: Instant) -> FailedLately:
-    return failed_lately([{"failed": one.as_json()} for one in counted], now=now)
+    return failed_lately([one.as_json() for one in counted], now=now)
 
 
 def test_failures_of_workers_add_up_with_when_the_last_one_was() -> None:
     one, other = FailedRequests(NOW), FailedRequests(NOW)
-    one.look({"status_503": 2, "requests": 9}, later(NOW, 10.0))
-    one.look({"status_503": 2, "requests": 99}, later(NOW, 20.0))
-    other.look({"status_503": 1, "status_400": 1}, later(NOW, 30.0))
+    one.look({"503": 2}, later(NOW, 10.0))
+    one.look({"503": 2}, later(NOW, 20.0))
+    other.look({"503": 1, "400": 1}, later(NOW, 30.0))
 
     assert shown(one, other, now=later(NOW, 40.0)) == FailedLately(
-        (Failed("400", 1, later(NOW, 30.0)), Failed("503", 3, later(NOW, 30.0))), since_at=NOW
+        (Failed("scheduler", "400", 1, later(NOW, 30.0)), Failed("scheduler", "503", 3, later(NOW, 30.0))),
+        workers=2,
+        since_at=NOW,
     )
 
 
 def test_what_failed_a_day_ago_is_forgotten() -> None:
     counted = FailedRequests(NOW)
-    counted.look({"status_503": 2}, NOW)
-    counted.look({"status_503": 3}, later(NOW, 20 * HOUR_S))
+    counted.look({"503": 2}, NOW)
+    counted.look({"503": 3}, later(NOW, 20 * HOUR_S))
 
     assert [one.requests for one in shown(counted, now=later(NOW, 20 * HOUR_S)).rows] == [3]
     [row] = shown(counted, now=later(NOW, 25 * HOUR_S)).rows  # of a worker that is gone
-    counted.look({"status_503": 3}, later(NOW, 25 * HOUR_S))
+    counted.look({"503": 3}, later(NOW, 25 * HOUR_S))
 
     assert row.requests == 1
-    assert shown(counted, now=later(NOW, 25 * HOUR_S)) == FailedLately((row,), since_at=None)
+    assert shown(counted, now=later(NOW, 25 * HOUR_S)) == FailedLately((row,), workers=1, since_at=None)
 
 
 class Reports:
@@ -69,7 +73,9 @@ async def a_worker_fails(clock: VirtualClock, reports: Reports, name: str, times
     """A worker is started, fails to answer so many requests, tells of it and dies."""
     counters, source = RequestCounters(clock), NoApps()
     array = JobArray(clock, lambda: source.catalogue().settings.feeder)
-    teller = PulseTeller(name, WorkerPulse(counters, array, tuple, source, clock, folder="f"), reports, clock)
+    teller = PulseTeller(
+        name, WorkerPulse(counters, PageCounters(), array, tuple, source, clock, folder="f"), reports, clock
+    )
     await teller.tell_once()
     for _ in range(times):
         counters.request_failed(503)
@@ -84,6 +90,29 @@ async def test_a_worker_goes_on_counting_where_the_one_before_it_died() -> None:
     await a_worker_fails(clock, reports, "b", 4)
     await a_worker_fails(clock, reports, "a", 0)
 
-    found = failed_lately([one.report for one in await reports.since(NOW)], now=later(NOW, Seconds(60.0)))
+    found = failed_lately(failures_told(await reports.since(NOW)), now=later(NOW, Seconds(60.0)))
     assert [(one.status, one.requests) for one in found.rows] == [("503", 9)]
     assert found.since_at == NOW
+
+
+async def test_what_the_server_failed_at_is_told_by_area() -> None:
+    clock, source, pages, counters = VirtualClock(NOW), NoApps(), PageCounters(), RequestCounters(VirtualClock(NOW))
+    array = JobArray(clock, lambda: source.catalogue().settings.feeder)
+    pulse = WorkerPulse(counters, pages, array, tuple, source, clock, folder="f")
+    for area, status in (("upload", 503), ("upload", 500), ("api", 502), ("api", 404), ("readyz", 503)):
+        pages.note(area, status, 0.1)
+    counters.request_failed(400)
+
+    found = failed_lately(failures_told([ProcessReport("a", "worker", NOW, pulse.report())]), now=NOW)
+
+    assert [(one.area, one.status, one.requests) for one in found.rows] == [
+        ("api", "5xx", 1),
+        ("scheduler", "400", 1),
+        ("upload", "5xx", 2),
+    ]
+
+
+def test_without_a_word_of_a_worker_it_is_not_known_whether_any_failed() -> None:
+    silent = ProcessReport("an older one", "worker", NOW, {"slots": 9})
+
+    assert failed_lately(failures_told([silent]), now=NOW).workers == 0

@@ -8,7 +8,7 @@ from domain.listings import ProcessReport
 from domain.refusals import RefusalCode
 from domain.units import BatchId, HostId, Instant, JobClassId, later
 from feeder.rotation import Unrunnable
-from operations.nobody import Refused, refused_of
+from operations.nobody import Refused, is_cut, refused_of
 from operations.pulse import taken_as_json, unrunnable_as_json
 from tests.builders import NOW
 
@@ -32,8 +32,8 @@ def a_worker(*rows: Unrunnable, taken_at: Instant | None = None) -> ProcessRepor
     taken = {} if taken_at is None else {(BatchId(7), JobClassId(1), False): taken_at}
     report = {
         "cool_off_s": COOL_OFF_S,
-        "unrunnable": [unrunnable_as_json(row) for row in rows],
-        "taken": taken_as_json(taken),
+        "unrunnable": unrunnable_as_json(rows),
+        **taken_as_json(taken, since=later(NOW, -COOL_OFF_S)),
     }
     return ProcessReport("a worker", "worker", NOW, report)
 
@@ -85,7 +85,7 @@ def test_it_is_told_since_when_the_first_worker_met_nobody_for_it() -> None:
 
 
 def test_a_worker_of_an_older_version_is_believed_at_least_its_counts() -> None:
-    row = unrunnable_as_json(refusing({0: 9}, {1: MEMORY, 2: MEMORY, 3: MEMORY}))
+    [row] = unrunnable_as_json([refusing({0: 9}, {1: MEMORY, 2: MEMORY, 3: MEMORY})])
     old = ProcessReport(
         "old", "worker", NOW, {"unrunnable": [{k: row[k] for k in row if k not in ("slots", "refused_by")}]}
     )
@@ -93,3 +93,27 @@ def test_a_worker_of_an_older_version_is_believed_at_least_its_counts() -> None:
     found = only(old, a_worker(refusing({0: 2}, {9: MEMORY, 8: DISK})))
 
     assert (found.waiting, found.hosts, found.codes) == (9, 3, (("memory", 3), ("disk", 1)))
+
+
+def test_all_that_hosts_took_lately_is_told_and_a_report_that_leaves_some_out_says_so() -> None:
+    taken = {(BatchId(n), JobClassId(1), False): later(NOW, -n / 10) for n in range(1, 3001)}  # for 300 s
+
+    told = taken_as_json(taken, since=later(NOW, -COOL_OFF_S), most=3000)
+    cut = taken_as_json(taken, since=later(NOW, -COOL_OFF_S))
+
+    assert (len(told["taken"]), told["taken_cut"]) == (3000, False)  # type: ignore[arg-type]  # a JSON document's values
+    assert cut["taken_cut"]
+    assert taken_as_json(taken, since=later(NOW, -200.0))["taken_cut"] is False
+    assert is_cut([ProcessReport("a", "worker", NOW, told), ProcessReport("b", "worker", NOW, cut)])
+    assert not is_cut([ProcessReport("a", "worker", NOW, told)])
+
+
+def test_a_report_names_so_many_hosts_and_the_page_says_that_there_may_be_more() -> None:
+    first, second = refusing({0: 1}, {1: MEMORY, 2: MEMORY}), refusing({0: 1}, {2: MEMORY, 3: DISK, 4: DISK})
+    cut = [ProcessReport(n, "worker", NOW, {"unrunnable": unrunnable_as_json([second], most_hosts=2)}) for n in "ab"]
+
+    alone, both = only(cut[0]), only(a_worker(first), cut[1])
+
+    assert (alone.hosts, alone.codes, alone.at_least) == (3, (("disk", 2), ("memory", 1)), False)
+    assert (both.hosts, both.codes, both.at_least) == (3, (("disk", 2), ("memory", 2)), True)
+    assert not only(a_worker(first), a_worker(second)).at_least

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, redirect_stderr
 
 import pytest
 import structlog
-from aiohttp import web
+from aiohttp import ClientConnectionError, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from operations.logs import REQUEST_ID, configure_logs
@@ -32,11 +32,22 @@ async def refuse(request: web.Request) -> web.Response:
     raise web.HTTPForbidden
 
 
+async def write_to_nobody(request: web.Request) -> web.Response:
+    assert request.transport is not None
+    request.transport.abort()
+    raise ConnectionResetError
+
+
+async def lose_the_database(request: web.Request) -> web.Response:
+    raise ConnectionResetError
+
+
 @asynccontextmanager
 async def serving(pages: PageCounters, prefix: str = "") -> AsyncIterator[TestClient[web.Request, web.Application]]:
     application, api = web.Application(), web.Application()
     application.add_routes([web.get(f"{prefix}/scheduler", say), web.get(f"{prefix}/join", say)])
     api.add_routes([web.get("/batches", say), web.get("/secret", refuse)])
+    api.add_routes([web.get("/abandoned", write_to_nobody), web.get("/broken", lose_the_database)])
     application.add_subapp(f"{prefix}/api/v1", api)
     RequestIds(pages, StillClock(), prefix).join(application)
     async with TestClient(TestServer(application)) as client:
@@ -86,3 +97,13 @@ async def test_pages_are_counted_by_area_and_clients_requests_are_not() -> None:
 
     assert pages.replies == {("api", "2xx"): 1, ("api", "4xx"): 2, ("site", "2xx"): 1, ("site", "4xx"): 1}
     assert set(pages.took_s) == {"api", "site"}
+
+
+async def test_who_hangs_up_is_no_failure_of_the_server() -> None:
+    pages = PageCounters()
+    async with serving(pages) as client:
+        with pytest.raises(ClientConnectionError):
+            await client.get("/api/v1/abandoned")
+        assert (await client.get("/api/v1/broken")).status == 500
+
+    assert pages.replies == {("api", "4xx"): 1, ("api", "5xx"): 1}
