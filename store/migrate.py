@@ -10,6 +10,10 @@ After the last `stop` a `pre` must not build on a `post` of a smaller number: it
 
 Most of them change a table that nodes use all the time. Whoever waits to do that keeps everybody else from reading it,
 so a migration waits for 2 s at most, gives its place in the queue up and tries again later.
+
+An index of such a table is built by a file NNNN_PHASE_concurrently_name.sql, outside a transaction, while nodes go on
+writing. Every statement in it is CREATE INDEX CONCURRENTLY IF NOT EXISTS. It is noted when all of them are done. What
+was broken off leaves an invalid index, which is dropped before the next try; a valid one is kept.
 """
 
 from __future__ import annotations
@@ -27,7 +31,10 @@ from store.pool import connect_patiently
 from store.queries import load
 
 FILE_NAME = r"(\d{4})_(pre|post|stop)_[a-z0-9_]+\.sql"
+CONCURRENT_NAME = r"\d{4}_[a-z]+_concurrently_[a-z0-9_]+\.sql"
+CONCURRENT_INDEX = r"CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS ([a-z0-9_]+) ON "
 LOCK_WAIT_MS = 2000  # of a migration, while those behind it in the queue wait as well
+BUILD_WAIT_MS = 600_000  # of a concurrent one, for transactions older than it is, while nobody waits behind it
 
 Busy = Callable[[str], Awaitable[None]]  # is told what is in the way; tried again when it returns
 
@@ -50,6 +57,11 @@ class Migration:
     phase: str  # pre, post or stop
     name: str  # of its file
 
+    @property
+    def concurrent(self) -> bool:
+        """Whether its statements run one by one, outside a transaction."""
+        return re.fullmatch(CONCURRENT_NAME, self.name) is not None
+
     def sql(self) -> str:
         return files("store").joinpath("migrations", self.name).read_text(encoding="utf-8")
 
@@ -62,6 +74,16 @@ def migrations() -> list[Migration]:
         if match:
             found.append(Migration(int(match[1]), match[2], entry.name))
     return sorted(found, key=lambda migration: migration.version)
+
+
+def statements(sql: str) -> list[str]:
+    """The statements of a concurrent migration, without whole lines of comment; semicolons stand behind them alone.
+
+    >>> statements("-- Both; of one table.\\nCREATE INDEX a ON t (x)\\nWHERE x > 0;\\nCREATE INDEX b ON t (y);\\n")
+    ['CREATE INDEX a ON t (x)\\nWHERE x > 0', 'CREATE INDEX b ON t (y)']
+    """
+    bare = "\n".join(line for line in sql.splitlines() if not line.lstrip().startswith("--"))
+    return [statement.strip() for statement in bare.split(";") if statement.strip()]
 
 
 def schema() -> str:
@@ -128,7 +150,8 @@ async def migrate(dsn: str, *, now: Instant, pre_only: bool = False, busy: Busy 
     """
     connection = await connect_patiently(dsn)
     try:
-        await connection.execute(load("lock_migrations"))
+        while not await connection.fetchval(load("lock_migrations")):
+            pass  # asked again and again: one that waited on the server would keep a concurrent build from its end
         if await connection.fetchval(load("is_fresh")):
             return await _install(connection, now)
         return await _upgrade(connection, now, busy, pre_only=pre_only)
@@ -163,8 +186,12 @@ async def _upgrade(
 
 
 async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, now: Instant) -> bool:
-    """Whether it could be applied; False: somebody keeps a table that it changes, and nothing has been changed."""
+    """Whether it could be applied; False: somebody keeps a table that it changes, and it has to be tried again."""
     try:
+        if migration.concurrent:
+            await _build(connection, migration)
+            await _note(connection, migration, now)
+            return True
         async with connection.transaction():
             await connection.execute(load("limit_lock_wait"), str(LOCK_WAIT_MS))
             await connection.execute(migration.sql())
@@ -172,6 +199,15 @@ async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migr
     except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
         return False
     return True
+
+
+async def _build(connection: asyncpg.Connection[asyncpg.Record], migration: Migration) -> None:
+    """Build the indexes that are not there; those that a broken-off build has left behind are built anew."""
+    await connection.execute(load("limit_build_wait"), str(BUILD_WAIT_MS))
+    for drop in await connection.fetch(load("drops_of_broken_indexes"), re.findall(CONCURRENT_INDEX, migration.sql())):
+        await connection.execute(drop["statement"])
+    for statement in statements(migration.sql()):
+        await connection.execute(statement)
 
 
 async def _in_the_way(connection: asyncpg.Connection[asyncpg.Record]) -> str:

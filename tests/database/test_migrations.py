@@ -7,7 +7,15 @@ import re
 import asyncpg
 import pytest
 
-from store.migrate import InUseError, NodesRunningError, SchemaVersionError, migrate, migrations
+from store.migrate import (
+    InUseError,
+    Migration,
+    NodesRunningError,
+    SchemaVersionError,
+    migrate,
+    migrations,
+    statements,
+)
 from store.pool import connect
 from store.postgres import open_store
 from tests.builders import NOW
@@ -62,12 +70,17 @@ WORK_AT_6 = """
 """
 
 
+async def run(connection: asyncpg.Connection[asyncpg.Record], migration: Migration) -> None:
+    for sql in statements(migration.sql()) if migration.concurrent else [migration.sql()]:
+        await connection.execute(sql)
+
+
 async def old_database(dsn: str, version: int, work: str = "") -> None:
     """Give an empty database the schema of an older version, and what was in it."""
     connection = await asyncpg.connect(dsn)
     for migration in migrations():
         if migration.version <= version:
-            await connection.execute(migration.sql())
+            await run(connection, migration)
             await connection.execute("INSERT INTO schema_version VALUES ($1, $2, 0)", migration.version, migration.name)
     if work:
         await connection.execute(work)
@@ -89,7 +102,7 @@ async def test_schema_equals_the_sum_of_the_migrations() -> None:
     async with database() as installed, empty_database() as migrated:
         connection = await asyncpg.connect(migrated)
         for migration in migrations():
-            await connection.execute(migration.sql())
+            await run(connection, migration)
         await connection.close()
 
         assert await described(installed) == await described(migrated)

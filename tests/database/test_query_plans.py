@@ -373,6 +373,8 @@ SMALL = {  # looks at no large table
     "is_fresh",
     "join_workers",
     "last_app_change",
+    "drops_of_broken_indexes",
+    "limit_build_wait",
     "limit_lock_wait",
     "list_accounts",
     "list_app_versions",

@@ -7,7 +7,17 @@ from importlib.resources import files
 
 import pytest
 
-from store.migrate import FILE_NAME, Migration, NodesRunningError, SchemaVersionError, check_done, migrations, pending
+from store.migrate import (
+    CONCURRENT_INDEX,
+    FILE_NAME,
+    Migration,
+    NodesRunningError,
+    SchemaVersionError,
+    check_done,
+    migrations,
+    pending,
+    statements,
+)
 
 STOP = Migration(2, "stop", "0002_stop_rename.sql")
 POST = Migration(3, "post", "0003_post_tidy.sql")
@@ -38,6 +48,41 @@ def test_whoever_has_had_the_last_stop_upgrades_without_an_interruption() -> Non
     wanted = pending(migrations(), had, pre_only=True)
 
     check_done(migrations(), had | {migration.version: migration.name for migration in wanted})
+
+
+def test_concurrent_migrations_do_nothing_but_build_indexes_that_are_not_there() -> None:
+    concurrent = [migration for migration in migrations() if migration.concurrent]
+
+    assert [migration.version for migration in concurrent] == [42, 45, 50]
+    for migration in concurrent:
+        for statement in statements(migration.sql()):
+            assert re.match(CONCURRENT_INDEX, statement), migration.name
+        assert migration.sql().count("CONCURRENTLY") == len(statements(migration.sql()))
+
+
+def test_no_other_migration_before_the_nodes_have_the_new_code_keeps_them_from_sending_jobs() -> None:
+    """Not since the last one that needed them stopped."""
+    keeping = [
+        migration.name
+        for migration in migrations()
+        if migration.version > 7 and migration.phase == "pre" and not migration.concurrent
+        if re.search(r"INDEX (CONCURRENTLY )?\w+ ON (instance|job|host|host_app_version)\b", migration.sql())
+    ]
+
+    assert keeping == []
+
+
+@pytest.mark.parametrize(
+    ("name", "concurrent"),
+    [
+        ("0002_pre_concurrently_late_jobs.sql", True),
+        ("0002_post_concurrently_late_jobs.sql", True),
+        ("0002_pre_late_jobs.sql", False),
+        ("0002_pre_late_jobs_concurrently_.sql", False),
+    ],
+)
+def test_the_name_says_whether_a_migration_runs_outside_a_transaction(name: str, concurrent: bool) -> None:
+    assert Migration(2, "pre", name).concurrent == concurrent
 
 
 def test_everything_missing_is_applied_in_order() -> None:
