@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from domain.errors import InvalidInputError
-from domain.host_lists import HostChoice, HostKind, HostPlace, ListedHost
+from domain.host_lists import HostChoice, HostKind, HostList, HostPlace
 from domain.units import AppVersionId, HostId, Instant, Seconds
 from operations.ports import HostLists
 
@@ -53,11 +53,26 @@ def address_of(place: HostPlace) -> str:
     return f"{place.host_id}~{float(place.key)!r}~{place.app_version_id}"
 
 
-async def first_hosts(lists: HostLists, choice: HostChoice, limit: int) -> list[ListedHost]:
+def counted_since(page: HostList, choice: HostChoice) -> Instant | None:
+    """Since when the failures of failing hosts are counted; None of a list that counts none.
+
+    Later than the choice says where there were more than are looked at. Those of batches that ended longer than
+    `storage.keep_ended_s` ago are in the history, and not counted.
+
+    >>> choice = HostChoice(HostKind.FAILING, Instant(100.0))
+    >>> counted_since(HostList([]), choice), counted_since(HostList([], since=Instant(150.0)), choice)
+    (100.0, 150.0)
+    """
+    if choice.kind is not HostKind.FAILING:
+        return None
+    return choice.since if page.since is None else page.since
+
+
+async def first_hosts(lists: HostLists, choice: HostChoice, limit: int) -> HostList:
     """The first `limit` of a list, read page by page."""
-    page = await lists.hosts(choice, after=None, limit=min(limit, PAGE))
+    page = first = await lists.hosts(choice, after=None, limit=min(limit, PAGE))
     found = list(page.hosts)
     while page.after is not None and len(found) < limit:
         page = await lists.hosts(choice, after=page.after, limit=min(limit - len(found), PAGE))
         found += page.hosts
-    return found
+    return HostList(found, page.after, first.since)

@@ -42,8 +42,11 @@ def host_as_json(host: Host) -> dict[str, object]:
     }
 
 
-def listed_as_json(one: ListedHost) -> dict[str, object]:
-    """A host of a list, with what it has and did; what makes it slow or failing where it is listed as such."""
+def listed_as_json(one: ListedHost, since: Instant | None = None) -> dict[str, object]:
+    """A host of a list, with what it has and did; what makes it slow or failing where it is listed as such.
+
+    `since` is when the failures of failing ones are counted from.
+    """
     slow, failures = one.slow, one.failures
     return {
         **host_as_json(one.host),
@@ -58,6 +61,7 @@ def listed_as_json(one: ListedHost) -> dict[str, object]:
             "invalid": failures.invalid,
             "timed_out": failures.timed_out,
             "last_at": failures.last_at,
+            "since": since,
         },
     }
 

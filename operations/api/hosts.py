@@ -14,7 +14,7 @@ from operations.api import shapes
 from operations.api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from operations.api.table import Ask, Route
 from operations.console.ports import Listings
-from operations.hosts_asked import SILENT_S, address_of, choice_of, place_of
+from operations.hosts_asked import SILENT_S, address_of, choice_of, counted_since, place_of
 from operations.ports import HostLists, Views
 from operations.show_hosts import hav_as_json, held_as_json, host_as_json, listed_as_json
 
@@ -38,9 +38,9 @@ class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
         Literal["slow", "failing", "silent"] | None,
         msgspec.Meta(
             description="Hosts in the slowest tenth of their app and processor by the last full ranking, once for each "
-            "app version, the slowest first; those with failures in the last week (all hosts' last 10,000), the most "
-            "first; those that have not called for `silent_s`, the newest first: a page may be empty and have a "
-            "`next_cursor`. None: all, by id."
+            "app version, the slowest first; those with failures in the last week (all hosts' last 10,000; none of "
+            "batches that ended longer than `storage.keep_ended_s` ago), the most first; those that have not called "
+            "for `silent_s`, the newest first: a page may be empty and have a `next_cursor`. None: all, by id."
         ),
     ] = None
     silent_s: Annotated[
@@ -117,7 +117,8 @@ class HostsApi:
         choice = choice_of(kind, now=self._clock.now(), silent_s=silent_s)
         found = await self._store.host_lists.hosts(choice, after=place, limit=params.limit)
         more = None if found.after is None else cursor_of(of_kind, address_of(found.after))
-        return {"hosts": [listed_as_json(one) for one in found.hosts], "next_cursor": more}
+        since = counted_since(found, choice)
+        return {"hosts": [listed_as_json(one, since) for one in found.hosts], "next_cursor": more}
 
     async def host(self, ask: Ask[HostParams, None]) -> object:
         host, havs = await self._store.views.host(HostId(ask.params.host_id))

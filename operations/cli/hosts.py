@@ -12,7 +12,7 @@ from domain.units import HostId, Seconds
 from operations.api.hosts import MOST_HELD, MOST_SILENT_S
 from operations.cli.context import Run, as_text, command, lines_of
 from operations.client.work import LookedFor
-from operations.hosts_asked import SILENT_S, choice_of, first_hosts
+from operations.hosts_asked import SILENT_S, choice_of, counted_since, first_hosts
 from operations.nobody import refused_lately
 from operations.show_hosts import hav_as_json, held_as_json, host_as_json, listed_as_json
 from store.postgres import PostgresStore
@@ -22,7 +22,7 @@ COLUMNS = ["host_id", "volunteer_id", "domain_name", "os_name", "ncpus", "last_r
 DID = ["in_progress", "n_valid", "n_error", "n_timeout"]
 TOLD = {  # what is looked for -> what a list of it tells besides
     HostKind.SLOW: ["app_version_id", "x", "relative_turnaround"],
-    HostKind.FAILING: ["errors", "invalid", "timed_out", "last_at"],
+    HostKind.FAILING: ["errors", "invalid", "timed_out", "last_at", "since"],
 }
 KINDS = click.Choice(["slow", "failing", "silent"])
 SILENCE = click.FloatRange(0.0, MOST_SILENT_S)
@@ -43,7 +43,9 @@ async def list_hosts(run: Run, limit: int, show: LookedFor | None, silent_s: flo
     """List hosts by id, or those to look at.
 
     Slow ones are in the slowest tenth of their app and processor by the last full ranking, once for each app version.
-    Failing ones had errors, invalid results or time-outs in the last week.
+    Failing ones had errors, invalid results or time-outs in the last week: `since` says since when they are counted,
+    later where all hosts had more than 10,000. Those of batches that ended longer than storage.keep_ended_s ago are
+    not counted.
     """
     kind = None if show is None else HostKind(show)
     if silent_s is not None and kind is not HostKind.SILENT:
@@ -56,7 +58,8 @@ async def list_hosts(run: Run, limit: int, show: LookedFor | None, silent_s: flo
             return [listed_as_json(listed[host_id]) for host_id in ids]
         asked_s = SILENT_S if silent_s is None else Seconds(silent_s)
         choice = choice_of(kind, now=run.clock.now(), silent_s=asked_s)
-        return [listed_as_json(one) for one in await first_hosts(store.host_lists, choice, limit)]
+        found = await first_hosts(store.host_lists, choice, limit)
+        return [listed_as_json(one, counted_since(found, choice)) for one in found.hosts]
 
     rows = await run.ask(here, lambda client: client.hosts(limit=limit, show=show, silent_s=silent_s))
     empty = "No host has called yet." if kind is None else "There is no such host."

@@ -15,7 +15,7 @@ from domain.units import DAY_S, Seconds
 from operations.console.desk import Desk, number_of
 from operations.console.hosts import version_name
 from operations.console.rendering import Page
-from operations.hosts_asked import SILENT_S, address_of, choice_of, place_of
+from operations.hosts_asked import FAILED_WITHIN_S, SILENT_S, address_of, choice_of, place_of
 from operations.names import checked_text
 
 PER_PAGE = 50
@@ -99,6 +99,8 @@ class HostListPage:
             "kind": asked.kind.value,
             "name": name,
             "about": about,
+            "kept_s": self._desk.catalogue.settings.storage.keep_ended_s,
+            "failed_within_s": FAILED_WITHIN_S,
             "tabs": [(kind.value, name) for kind, (name, _) in TABS.items()],
             "looked_at": LOOKED_AT,
             "version_of": lambda slow: version_of(slow, self._desk.catalogue),

@@ -1,4 +1,4 @@
--- Purpose: hosts on which something went wrong lately, those with most failures first.
+-- Purpose: hosts on which something went wrong lately, those with most failures first. What is in the history is left out.
 -- Arguments: $1 since when, $2 how many failures are looked at, the last ones, $3 and $4 failures and host_id behind which to
 --   go on, $5 limit.
 -- Result: host_id, failures and their kinds (errors, invalid, timed_out), last_at; looked_at and since, the number of all

@@ -45,12 +45,16 @@ class SlowShown(TypedDict):
 
 
 class FailuresShown(TypedDict):
-    """What went wrong on a host in the last week."""
+    """What went wrong on a host since `since`: a week ago, or the first of the last 10,000 failures of all hosts.
+
+    Of batches that ended longer than the setting `storage.keep_ended_s` ago nothing is counted.
+    """
 
     errors: int
     invalid: int
     timed_out: int
     last_at: float
+    since: float
 
 
 class ListedHostShown(HostShown):
