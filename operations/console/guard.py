@@ -9,7 +9,14 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from domain.access import Role
-from domain.errors import AlreadyExistsError, InvalidInputError, MusterError, NotFoundError, UnavailableError
+from domain.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidInputError,
+    MusterError,
+    NotFoundError,
+    UnavailableError,
+)
 from operations.access.errors import (
     ForgedError,
     NotAllowedError,
@@ -119,6 +126,8 @@ def _of_error(error: MusterError) -> tuple[int, str, str, list[str]]:
             return 404, "Not there", f"There is {error}.", ["It may have been purged, or the number is mistyped."]
         case AlreadyExistsError():
             return 409, "There already", str(error), ["Go back and choose another name."]
+        case ConflictError():
+            return 409, "It is otherwise by now", str(error), ["Load the form's page again: it shows how it is now."]
         case UnavailableError():
             steps = ["Wait a few seconds and load the page again.", "If it stays: is the database running?"]
             return 503, "The database does not answer", str(error), steps

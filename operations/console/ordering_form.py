@@ -1,17 +1,25 @@
-"""The settings that weigh the order, as fields of a form: those of each policy together. Pure."""
+"""The settings that weigh the order, as fields of a form, and what is asked for by one. Pure.
+
+A form has beside each field what the setting was when it was made: only what was changed in the form is asked for, and
+nothing that somebody else changed meanwhile is written over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
+from domain.errors import ConflictError, InvalidInputError
 from domain.ordering_settings import OrderingSettings
 from domain.settings import meaning_of
-from operations.console.settings_pages import unit_of, without_notes
-from operations.ordering.knobs import SECTION
+from operations.console.desk import Fields, typed
+from operations.console.settings_pages import without_notes
+from operations.ordering.knobs import KEYS, SECTION, Changes, ordering_changes
 from priority.policies import POLICIES
 
 ONE_OF = "one of "
+BRIEF = 60  # characters of a value in an error
+WAS = "was."  # before a setting's key: what it was when the form was made
 GROUPS: Mapping[str, Sequence[str]] = {  # a policy, or what several go by -> settings
     "multifactor": (
         *("wait_weight", "fairshare_weight", "level_weight", "queue_weight", "size_weight", "user_weight"),
@@ -42,7 +50,6 @@ class Field:
     value: object
     was: object
     meaning: str
-    unit: str
     expected: str
     choices: tuple[str, ...]
 
@@ -52,9 +59,12 @@ class Field:
 
     @property
     def text(self) -> str:
-        """The value as the field has it, which reads back as the same."""
-        brief = f"{self.value:.12g}" if isinstance(self.value, float) else str(self.value)
-        return repr(self.value) if isinstance(self.value, float) and float(brief) != self.value else brief
+        """The value as the field has it."""
+        return text_of(self.value)
+
+    @property
+    def was_text(self) -> str:
+        return text_of(self.was)
 
     @property
     def is_changed(self) -> bool:
@@ -92,9 +102,58 @@ def groups_of(present: Mapping[str, object], changes: Mapping[str, object]) -> l
     return sorted(made, key=lambda one: one.name != policy)
 
 
+def text_of(value: object) -> str:
+    """A setting as a field has it, which reads back as the same.
+
+    >>> text_of(10_000.0), text_of(0.1 + 0.2), text_of("fifo")
+    ('10000', '0.30000000000000004', 'fifo')
+    """
+    brief = f"{value:.12g}" if isinstance(value, float) else str(value)
+    return repr(value) if isinstance(value, float) and float(brief) != value else brief
+
+
+def was_of(present: Mapping[str, object], keys: Iterable[str]) -> dict[str, str]:
+    """What a form says beside its fields: what each of these settings is now.
+
+    >>> was_of({"ordering.wait_weight": 5.0}, ["ordering.wait_weight"])
+    {'was.ordering.wait_weight': '5'}
+    """
+    return {WAS + key: text_of(present[key]) for key in keys}
+
+
+def asked_of(form: Fields, present: Mapping[str, object]) -> Changes:
+    """The settings that are otherwise than the form showed them; where it does not say how, than they are.
+
+    What is as it is asked for already is left out. Raises InvalidInputError where nothing is left or a value cannot be,
+    and ConflictError for a setting that was changed in the form, and meanwhile by somebody else.
+    """
+    asked: dict[str, object] = {}
+    for key, text in form.items():
+        if key not in KEYS or not (text.strip() or isinstance(present[key], str)):  # a list of words may be empty
+            continue
+        value, now = typed(present[key], text.strip()), present[key]
+        was = typed(now, form[WAS + key].strip()) if WAS + key in form else now
+        if value in (was, now):
+            continue
+        if was != now:
+            raise ConflictError(
+                f"{key}: it was {_brief(was)} when the form was made, and is {_brief(now)} now: somebody changed it "
+                "meanwhile"
+            )
+        asked[key] = value
+    if not asked:
+        raise InvalidInputError("ordering", "at least one other value than the present one", "none")
+    return ordering_changes(asked.items())
+
+
+def _brief(value: object) -> str:
+    text = text_of(value) or "(empty)"
+    return text if len(text) <= BRIEF else f"{text[: BRIEF - 3]}..."
+
+
 def _field(name: str, expected: str, present: Mapping[str, object], changes: Mapping[str, object]) -> Field:
     key = SECTION + name
     was = present[key]
     meaning = without_notes(meaning_of(key))
     choices = tuple(expected.removeprefix(ONE_OF).split(", ")) if expected.startswith(ONE_OF) else ()
-    return Field(key, name, changes.get(key, was), was, meaning, unit_of(key, was), expected, choices)
+    return Field(key, name, changes.get(key, was), was, meaning, expected, choices)

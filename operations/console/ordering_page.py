@@ -9,18 +9,17 @@ from typing import Any
 from aiohttp import web
 
 from domain.access import Role
-from domain.errors import InvalidInputError
 from domain.ordering import Breakdown
 from domain.units import BatchId
 from operations.access.who import admit
 from operations.api.bodies import whole_number
 from operations.console.charts import Chart, bars, colour
-from operations.console.desk import LARGEST_ID, Desk, fields_of, reason_of, typed
+from operations.console.desk import LARGEST_ID, Desk, Fields, fields_of, reason_of
 from operations.console.moments import number, plural, relative, span_unit, stamp
-from operations.console.ordering_form import groups_of
+from operations.console.ordering_form import asked_of, groups_of, text_of, was_of
 from operations.console.places import because, instant_of, rule_of, term, total, total_name, weightiest
 from operations.console.rendering import Crumb, Page
-from operations.ordering.knobs import KEYS, Changes, ordering_changes, weights_in_force
+from operations.ordering.knobs import KEYS, Changes, weights_in_force
 from operations.ordering.priorities import Priorities
 from operations.ordering.rules import Rules
 from operations.ordering.sharing import ShareRow, Sharing
@@ -177,6 +176,7 @@ class OrderingPages:
         return [
             web.get("/ordering", self.show, name="ordering"),
             web.get("/ordering/preview", self.preview, name="ordering_preview"),
+            web.post("/ordering/preview", self.preview_of_form, name="ordering_preview_of_form"),
             web.post("/ordering", self.save, name="ordering_save"),
         ]
 
@@ -205,7 +205,7 @@ class OrderingPages:
             "term": term,
             "timed": lambda one: instant_of(one) is not None,
             "points": any(instant_of(one) is None for one in found.breakdowns),
-            **self._form({}),
+            **_form((await self._priorities.settings()).as_mapping(), {}),
             "grants": [grant_as_json(name, grant, now) for name, grant in (await self._rules.grants()).items()],
             "limits": [limit_as_json(limit) for limit in await self._rules.limits()],
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
@@ -214,8 +214,17 @@ class OrderingPages:
         return self._desk.show(request, page)
 
     async def preview(self, request: web.Request) -> web.Response:
-        """GET, because nothing is changed: where every batch would stand."""
-        changes, now = self._asked(dict(request.query)), self._desk.clock.now()
+        """What an address asks for, which can be passed on; one that asks for nothing leads to the order."""
+        return await self._preview(request, request.query) if request.query else self._desk.go("ordering")
+
+    async def preview_of_form(self, request: web.Request) -> web.Response:
+        """The same of a form, which may be longer than an address; it changes nothing either."""
+        return await self._preview(request, await fields_of(request))
+
+    async def _preview(self, request: web.Request, fields: Fields) -> web.Response:
+        """Where every batch would stand."""
+        present, now = (await self._priorities.settings()).as_mapping(), self._desk.clock.now()
+        changes = asked_of(fields, present)
         found = await self._priorities.preview(changes, limit=PREVIEWED)
         shown = preview_as_json(found)
         places: list[Document] = shown["places"]  # type: ignore[assignment]  # a JSON document's values
@@ -233,9 +242,9 @@ class OrderingPages:
             "names": names,
             "charts": charts,
             "because": lambda batch_id: because(reasons[batch_id], now) if batch_id in reasons else None,
-            "changes": list(changes.items()),
+            "changes": [*changes.items(), *was_of(present, changes).items()],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
-            **self._form(changes),
+            **_form(present, changes),
         }
         crumbs = (Crumb("ordering", "Ordering"),)
         page = Page("ordering_preview.html", "What this would do", "ordering", crumbs, values, bool(charts))
@@ -243,33 +252,23 @@ class OrderingPages:
 
     async def save(self, request: web.Request) -> web.Response:
         person = admit(request, Role.OPERATOR)
-        fields = dict(await fields_of(request))
+        fields = await fields_of(request)
         why = reason_of(fields)
-        changes = self._asked(fields)
+        changes = asked_of(fields, (await self._priorities.settings()).as_mapping())
         await self._priorities.set(changes, who=person.name, why=why)
         await self._desk.door.note(request, "set_ordering", ", ".join(changes), why=why, values=dict(changes))
         return self._desk.go("ordering", "order")
 
-    def _asked(self, fields: Mapping[str, str]) -> Changes:
-        """The ordering settings of a form that differ from what holds. Raises InvalidInputError."""
-        present = self._desk.catalogue.settings.as_mapping()
-        given = [
-            (key, typed(present[key], text.strip()))
-            for key, text in fields.items()
-            if key in KEYS and (text.strip() or isinstance(present[key], str))  # a list of words may be empty
-        ]
-        changes = ordering_changes(given) if given else {}
-        moved = {key: value for key, value in changes.items() if value != present[key]}
-        if not moved:
-            raise InvalidInputError("ordering", "at least one other value than the present one", "none")
-        return moved
-
-    def _form(self, changes: Changes) -> dict[str, object]:
-        """What the form of a preview is filled with."""
-        present = self._desk.catalogue.settings.as_mapping()
-        policy = changes.get(OWN, present[OWN])
-        return {"policy": policy, "policies": sorted(POLICIES), "groups": groups_of(present, changes)}
-
     async def _names(self, ids: Sequence[BatchId]) -> dict[int, str]:
         known = await self._desk.store.listings.names(ids)
         return {int(batch_id): f"{name} #{batch_id}".lstrip() for batch_id, name in known.items()}
+
+
+def _form(present: Mapping[str, object], changes: Changes) -> dict[str, object]:
+    """What the form of a preview is filled with."""
+    return {
+        "policy": changes.get(OWN, present[OWN]),
+        "policy_was": text_of(present[OWN]),
+        "policies": sorted(POLICIES),
+        "groups": groups_of(present, changes),
+    }

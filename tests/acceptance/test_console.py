@@ -169,6 +169,13 @@ async def test_forms_change_what_they_may_and_are_put_on_record(server: LiveServ
         assert (await vera.post("/ordering", {**weights, "why": "x"}, form=tried))[0] == 403
         assert (await grace.post("/ordering", weights, form=tried))[0] == 422
         await grace.post("/ordering", {**weights, "ordering.targets": "", "why": "short waits"}, form=tried)
+        late = {"ordering.wait_weight": "9", "was.ordering.wait_weight": "10000", "why": "x"}
+        status, _, page = await grace.post("/ordering", late, form="/ordering")
+        assert status == 409 and "it was 10000 when the form was made, and is 7 now" in page, page
+        many = " ".join(f"user:somebody-{number}=20" for number in range(1000))  # longer than an address may be
+        status, _, page = await vera.post("/ordering/preview", {"ordering.targets": many}, form="/ordering")
+        assert status == 200 and "The order as it would be" in page, page
+        assert (await grace.post("/ordering/preview", {"ordering.targets": many, "csrf": "0" * 64}))[0] == 403
         await grace.post("/settings/feeder.slots", {"value": "500", "why": "small"})
         await grace.post("/batches/1/abort", {})
 

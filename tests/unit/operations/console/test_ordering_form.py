@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from domain.errors import ConflictError, InvalidInputError
 from domain.settings import Settings
 from operations.console.desk import typed
-from operations.console.ordering_form import GROUPS, Field, Group, groups_of
+from operations.console.ordering_form import GROUPS, Field, Group, asked_of, groups_of, was_of
 from operations.ordering.knobs import KEYS, ordering_changes
 from priority.policies import POLICIES
 
@@ -54,3 +55,41 @@ def test_what_is_not_touched_reads_back_as_it_was(weight: float) -> None:
     fields = every_field(groups_of(present, {}))
 
     assert {key: typed(present[key], one.text) for key, one in fields.items()} == {key: present[key] for key in fields}
+
+
+def a_form(shown: dict[str, object], **wanted: str) -> dict[str, str]:
+    """All fields as a browser sends them, made when `shown` held; `wanted` by name."""
+    fields = every_field(groups_of(shown, {}))
+    return {
+        **{key: one.text for key, one in fields.items()},
+        **was_of(shown, fields),
+        **{f"ordering.{name}": text for name, text in wanted.items()},
+    }
+
+
+def test_a_form_asks_for_what_was_changed_in_it_and_no_more() -> None:
+    changed_meanwhile = {**PRESENT, "ordering.size_weight": 7.0, "ordering.targets": "user:DEFAULT=20"}
+
+    found = asked_of(a_form(PRESENT, wait_weight="5", queue_weight=""), changed_meanwhile)
+
+    assert found == {"ordering.wait_weight": 5.0}
+
+
+def test_a_setting_that_somebody_else_changed_meanwhile_is_not_written_over() -> None:
+    changed_meanwhile = {**PRESENT, "ordering.wait_weight": 7.0}
+
+    with pytest.raises(
+        ConflictError, match=r"^ordering.wait_weight: it was 10000 when the form was made, and is 7 now"
+    ):
+        asked_of(a_form(PRESENT, wait_weight="5"), changed_meanwhile)
+    assert asked_of(a_form(PRESENT, wait_weight="7", size_weight="1"), changed_meanwhile) == {
+        "ordering.size_weight": 1.0
+    }
+
+
+def test_without_what_was_shown_a_value_is_asked_for_that_is_not_the_present_one() -> None:
+    assert asked_of({"ordering.policy": "fifo", "ordering.wait_weight": "10000"}, PRESENT) == {
+        "ordering.policy": "fifo"
+    }
+    with pytest.raises(InvalidInputError, match=r"^ordering: expected at least one other value"):
+        asked_of(a_form(PRESENT), {**PRESENT, "ordering.policy": "fifo"})
