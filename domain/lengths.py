@@ -1,9 +1,13 @@
-"""How people say how long that is: the one place where lengths of time become words. Pure."""
+"""How people say how long that is: the one place where lengths of time become words. Pure.
+
+The console's script says the same of times that pass meanwhile, which a test compares.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import cache
+from math import isfinite, isnan
 from typing import Any
 
 from domain.units import DAY_S, HOUR_S, MINUTE_S
@@ -17,7 +21,11 @@ def in_words(seconds: float) -> str:
 
     >>> [in_words(s) for s in (0.25, 40.0, 90.0, 330.0, 5400.0, 86400.0, 200_000.0, -61.4)]
     ['0.25 s', '40 s', '90 s', '5 min 30 s', '1 h 30 min', '1 d', '2 d 8 h', '-61 s']
+    >>> in_words(float("inf")), in_words(float("nan"))
+    ('an infinite time', 'an unknown time')
     """
+    if not isfinite(seconds):
+        return "an unknown time" if isnan(seconds) else "an infinite time"
     if seconds < 0:
         return f"-{in_words(-seconds)}"
     whole = int(seconds + 0.5)
@@ -40,6 +48,8 @@ def exactly(seconds: float) -> str:
     >>> exactly(90_061.0), exactly(28_800.5), exactly(60.0)
     ('1 d 1 h 1 min 1 s', '8 h 0.5 s', '60 s')
     """
+    if not isfinite(seconds):
+        return in_words(seconds)
     words, rest = ["-"] if seconds < 0 else [], round(abs(seconds), 3)
     if rest >= SECONDS_MOST:
         for unit_s, unit in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min")):

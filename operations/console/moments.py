@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
+from domain.lengths import in_words
 from domain.units import Instant
 
 DASH = "–"
@@ -35,19 +36,12 @@ def iso(at: float) -> str:
 
 
 def length(seconds: float | None) -> str:
-    """A length of time in its largest fitting unit.
+    """A length of time in words; a dash for none.
 
-    >>> [length(s) for s in (0.05, 40.0, 90.0, 5400.0, 200_000.0, 9e6, None)]
-    ['50 ms', '40 s', '90 s', '90 min', '2.3 d', '104 d', '–']
+    >>> length(200_000.0), length(None)
+    ('2 d 8 h', '–')
     """
-    if seconds is None:
-        return DASH
-    for unit, most, s in (("ms", 1.0, 0.001), ("s", 120.0, 1.0), ("min", 7200.0, 60.0), ("h", 172_800.0, 3600.0)):
-        if seconds < most:
-            value = seconds / s
-            return f"{value:.0f} {unit}" if value >= 10 or unit in ("ms", "s") else f"{value:.1f} {unit}"
-    days = seconds / 86400.0
-    return f"{days:.1f} d" if days < 10 else f"{number(days)} d"
+    return DASH if seconds is None else in_words(seconds)
 
 
 def span_unit(seconds: float) -> tuple[str, float]:

@@ -44,7 +44,7 @@ class SettingRow:
         """A long time or many bytes in a fitting unit, "" of what reads well as it is.
 
         >>> SettingRow("sweeper.every_s", 5400.0, 60.0, "seconds", "", "", None).readable
-        '90 min'
+        '1 h 30 min'
         """
         if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             return ""

@@ -6,15 +6,15 @@ const page = document.documentElement;
 // ------------------------------------------------ times, relative to the reader's clock as the server's was
 const skew = Date.now() - Number(page.dataset.now) * 1000;
 
-function lengthOf(seconds) {
-  for (const [unit, most, of] of [["s", 120, 1], ["min", 7200, 60], ["h", 172800, 3600]]) {
-    if (seconds < most) {
-      const value = seconds / of;
-      return `${unit === "s" || value >= 10 ? value.toFixed(0) : value.toFixed(1)} ${unit}`;
-    }
-  }
-  const days = seconds / 86400;
-  return `${days < 10 ? days.toFixed(1) : days.toFixed(0)} d`;
+function lengthOf(seconds) { // as domain/lengths.py says it
+  const whole = Math.floor(seconds + 0.5);
+  if (whole < 120) return `${whole >= 10 ? whole : Number(seconds.toPrecision(2))} s`;
+  const both = (value, of, unit, smaller) =>
+    `${Math.floor(value / of)} ${unit}${value % of ? ` ${value % of} ${smaller}` : ""}`;
+  if (whole < 3600) return both(whole, 60, "min", "s");
+  const minutes = Math.floor((whole + 30) / 60);
+  if (minutes < 1440) return both(minutes, 60, "h", "min");
+  return both(Math.floor((whole + 1800) / 3600), 24, "d", "h");
 }
 
 function refreshTimes(root) {

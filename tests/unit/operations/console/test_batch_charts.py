@@ -84,7 +84,7 @@ def test_before_the_first_forecast_there_is_the_progress_alone() -> None:
     assert forecasts_chart(fresh, [], NOW + 100.0) is None
     assert [one["x0"] for one in json.loads(chart.document)["layout"]["shapes"]] == ms(700.0)
     assert traces(chart)["jobs over"]["y"] == [0.0, 50.0]
-    assert chart.summary == "50 % of the jobs are over, 3.3 min after the submission."
+    assert chart.summary == "50 % of the jobs are over, 3 min 20 s after the submission."
 
 
 def test_the_charts_of_an_ended_batch_stop_at_its_end() -> None:
@@ -104,7 +104,8 @@ def test_it_is_said_when_the_next_forecast_can_be_expected() -> None:
 
     assert f"within {length(60.0)} of the submission" in said(NOW - 50.0, forecasts=[])
     assert f"within {length(600.0)} of the submission" in said(NOW + 499.0, look_s=300.0, forecasts=[])
-    assert said(NOW + 501.0, look_s=300.0, forecasts=[]).startswith("Not forecast in the 10 min since its submission.")
+    late = said(NOW + 501.0, look_s=300.0, forecasts=[])
+    assert late.startswith("Not forecast in the 10 min 1 s since its submission.")
     assert said(NOW + 500.0, forecasts=[]).startswith("Not forecast in the 10 min since its submission.")
     assert said(NOW, ended_at=NOW) == "It was over before it was forecast."
     assert said(NOW) == (

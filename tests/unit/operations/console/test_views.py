@@ -168,7 +168,7 @@ def test_times_that_batches_are_ordered_by_are_told_from_now() -> None:
     chart = instants_chart(found, {1: "rush"}, NOW)
 
     assert chart is not None
-    assert [row[:2] for row in chart.rows] == [("rush", "60 min ago"), ("#2", "in 3.0 h")]
+    assert [row[:2] for row in chart.rows] == [("rush", "1 h ago"), ("#2", "in 3 h")]
     drawn = json.loads(chart.document)
     assert (drawn["traces"][0]["x"], drawn["layout"]["xaxis"]["title"]["text"]) == ([3.0, -1.0], "hours from now")
     assert contributions_chart(found, {}) is None
@@ -177,9 +177,7 @@ def test_times_that_batches_are_ordered_by_are_told_from_now() -> None:
 
 def test_a_place_is_told_with_its_reason_and_the_tiers_before_it() -> None:
     told = {
-        ending(
-            1, 7200.0, tier=2
-        ): "Logical end in 2.0 h; the batch that would end first, had each the whole pool in its "
+        ending(1, 7200.0, tier=2): "Logical end in 2 h; the batch that would end first, had each the whole pool in its "
         "turn, goes first. Tier 2: every batch of a smaller tier goes before it.",
         ordered(
             1, "components", *(points(name, of) for name, of in (("a", 1.0), ("b", -9.0), ("c", 3.0)))
@@ -244,6 +242,6 @@ def test_rules_are_compared_in_charts_with_their_numbers() -> None:
     makespan, ends = makespan_chart(result), ends_chart(result)
 
     assert isinstance(makespan, Chart)
-    assert makespan.rows == [("afap", "60 min", "2.5 h")]
+    assert makespan.rows == [("afap", "1 h", "2 h 30 min")]
     assert isinstance(ends, Chart)
-    assert [row[2:] for row in ends.rows] == [("60 min", "60 min"), ("60 min", "2.5 h")]
+    assert [row[2:] for row in ends.rows] == [("1 h", "1 h"), ("1 h", "2 h 30 min")]

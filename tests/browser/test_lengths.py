@@ -1,0 +1,21 @@
+"""The console's script says lengths of time in the words that the server has for them."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from playwright.async_api import Browser
+
+from domain.lengths import in_words
+
+EDGES = (10.0, 120.0, 3600.0, 86400.0, 172_800.0)
+LENGTHS = [1.0, 1.04, 9.49, 59.6, 61.4, 330.0, 5400.0, 3629.0, 3630.0, 200_000.0, 9e6]
+LENGTHS += [edge + by for edge in EDGES for by in (-30.0, -0.6, -0.5, 0.0, 0.4, 31.0) if edge + by > 0.0]
+
+
+async def test_lengths_of_time_read_alike_in_the_script_and_on_the_page_it_came_with(chromium: Browser) -> None:
+    page = await chromium.new_page()
+    await page.set_content('<!doctype html><html data-now="0"><body></body></html>')
+    await page.add_script_tag(content=files("operations.console").joinpath("static/console.js").read_text("utf-8"))
+
+    assert await page.evaluate("(lengths) => lengths.map(lengthOf)", LENGTHS) == [in_words(one) for one in LENGTHS]
