@@ -59,3 +59,13 @@ def test_the_table_of_instances_has_the_id_it_is_given() -> None:
     )
 
     assert '<table class="cards" id="t-mine" data-sortable>' in shown.render()
+
+
+@pytest.mark.parametrize(("words", "is_folded"), [(5, False), (50, True)])
+def test_a_long_list_of_a_setting_is_folded(words: int, is_folded: bool) -> None:
+    text = " ".join(f"user:n{number}=20" for number in range(words))
+
+    page = environment().from_string("""{% from "parts.html" import folded %}{{ folded(text) }}""").render(text=text)
+
+    assert text in page
+    assert (f"{words} words</summary>" in page) is is_folded
