@@ -1,16 +1,12 @@
-"""Which hosts does somebody ask for, and where does their list go on?"""
+"""Which hosts does somebody ask for?"""
 
 from __future__ import annotations
 
-from math import isfinite
-
-from domain.errors import InvalidInputError
-from domain.host_lists import HostChoice, HostKind, HostList, HostPlace
-from domain.units import AppVersionId, HostId, Instant, Seconds
+from domain.host_lists import HostChoice, HostKind, HostList
+from domain.units import Instant, Seconds
 from operations.ports import HostLists
 
 PAGE = 1000
-MOST_ID = 2**31 - 1
 FAILED_WITHIN_S = Seconds(7 * 86400.0)
 SILENT_S = Seconds(7 * 86400.0)  # unless told
 
@@ -23,34 +19,6 @@ def choice_of(kind: HostKind, *, now: Instant, silent_s: Seconds = SILENT_S, ema
     """
     since = {HostKind.FAILING: now - FAILED_WITHIN_S, HostKind.SILENT: now - silent_s}.get(kind, 0.0)
     return HostChoice(kind, Instant(since), email)
-
-
-def place_of(text: str) -> HostPlace | None:
-    """Where a list goes on, as its address has it. Raises InvalidInputError.
-
-    >>> place_of("7~0.5~3"), place_of("")
-    (HostPlace(host_id=7, key=0.5, app_version_id=3), None)
-    """
-    if not text:
-        return None
-    try:
-        host_id, key, version_id = text.split("~")
-        place = HostPlace(HostId(int(host_id)), float(key), AppVersionId(int(version_id)))
-        known = isfinite(place.key) and 0.0 <= place.key <= MOST_ID and 0 <= place.app_version_id <= MOST_ID
-        if not (known and 0 < place.host_id <= MOST_ID):
-            raise ValueError
-    except ValueError:
-        raise InvalidInputError("after", "where a list goes on, as its link has it", text) from None
-    return place
-
-
-def address_of(place: HostPlace) -> str:
-    """The other way.
-
-    >>> address_of(HostPlace(HostId(7), 0.5, AppVersionId(3)))
-    '7~0.5~3'
-    """
-    return f"{place.host_id}~{float(place.key)!r}~{place.app_version_id}"
 
 
 def counted_since(page: HostList, choice: HostChoice) -> Instant | None:

@@ -8,13 +8,15 @@ import msgspec
 
 from domain.clock import Clock
 from domain.errors import InvalidInputError
-from domain.host_lists import HostKind
+from domain.host_lists import HostKind, HostPlace
 from domain.units import HostId, Seconds
 from operations.api import shapes
 from operations.api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from operations.api.table import Ask, Route
 from operations.console.ports import Listings
-from operations.hosts_asked import SILENT_S, address_of, choice_of, counted_since, place_of
+from operations.cursors import cursor_of as place_text
+from operations.cursors import place_of
+from operations.hosts_asked import SILENT_S, choice_of, counted_since
 from operations.ports import HostLists, Views
 from operations.show_hosts import hav_as_json, held_as_json, host_as_json, listed_as_json
 
@@ -112,11 +114,11 @@ class HostsApi:
 
     async def _looked_for(self, kind: HostKind, params: ListParams) -> object:
         of_kind = f"{kind} hosts"
-        place = place_of(key_of(params.cursor, of_kind, str) or "")
+        place = place_of(HostPlace, key_of(params.cursor, of_kind, str) or "")
         silent_s = SILENT_S if params.silent_s is None else Seconds(params.silent_s)
         choice = choice_of(kind, now=self._clock.now(), silent_s=silent_s)
         found = await self._store.host_lists.hosts(choice, after=place, limit=params.limit)
-        more = None if found.after is None else cursor_of(of_kind, address_of(found.after))
+        more = None if found.after is None else cursor_of(of_kind, place_text(found.after))
         since = counted_since(found, choice)
         return {"hosts": [listed_as_json(one, since) for one in found.hosts], "next_cursor": more}
 

@@ -14,10 +14,12 @@ from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord
 from domain.listings import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from domain.units import BatchId, Instant
+from operations.api.bodies import whole_number
 from operations.console.bars import Bar, bar_of
 from operations.console.desk import Desk
 from operations.console.places import Standing, because, standings
 from operations.console.rendering import Page
+from operations.cursors import cursor_of, place_of
 from operations.forecasts.shown import risk_of
 from operations.names import checked_text
 
@@ -66,34 +68,28 @@ def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> Asked:
         apps.get(app),
         text=checked_text(query.get("q", "").strip(), "q"),
     )
-    after, number = place_of(query.get("after", ""))
+    after, number = where_on(query.get("after", ""))
     return Asked(choice, BatchSort(sort), after, number)
 
 
-def place_of(text: str) -> tuple[BatchPlace | None, int]:
+def where_on(text: str) -> tuple[BatchPlace | None, int]:
     """A cursor as the address has it, with how many rows were before it. Raises InvalidInputError.
 
-    >>> place_of("")
+    >>> where_on("")
     (None, 0)
-    >>> place_of("50~7~0~1.5~0.0")
+    >>> where_on("50~7~0~1.5~0.0")
     (BatchPlace(batch_id=7, order_tier=0, order_key=1.5, deadline_at=0.0), 50)
     """
     if not text:
         return None, 0
-    try:
-        number, batch_id, tier, key, deadline = text.split("~")
-        place = BatchPlace(BatchId(int(batch_id)), int(tier), float(key), Instant(float(deadline)))
-        if not (0 <= int(number) < 2**40 and 0 < place.batch_id < 2**62 and abs(place.order_tier) < 2**31):
-            raise ValueError
-        return place, int(number)
-    except ValueError:
-        raise InvalidInputError("after", "where a list goes on, as its link has it", text) from None
+    number, _, place = text.partition("~")
+    return place_of(BatchPlace, place or text), whole_number(number, "after", 0, 2**40)
 
 
-def cursor_of(batch: Batch, number: int) -> str:
+def behind(batch: Batch, number: int) -> str:
     """Where a list goes on behind a batch."""
-    key, deadline = repr(float(batch.order_key)), repr(float(batch.deadline_at or 0.0))
-    return f"{number}~{batch.batch_id}~{batch.order_tier}~{key}~{deadline}"
+    place = BatchPlace(batch.batch_id, batch.order_tier, batch.order_key, batch.deadline_at or Instant(0.0))
+    return f"{number}~{cursor_of(place)}"
 
 
 def rows_of(
@@ -146,7 +142,7 @@ class BatchListPage:
             "promises": [qos.value for qos in QoS],
             "apps": sorted(app.name for app in self._desk.catalogue.apps.values()),
             "first": "?" + urlencode(kept) if asked.after is not None else None,
-            "next": "?" + urlencode({**kept, "after": cursor_of(found[-1].batch, asked.number + PER_PAGE)})
+            "next": "?" + urlencode({**kept, "after": behind(found[-1].batch, asked.number + PER_PAGE)})
             if more
             else None,
             "number": asked.number,

@@ -15,7 +15,8 @@ from domain.units import DAY_S, Seconds
 from operations.console.desk import Desk, number_of
 from operations.console.hosts import version_name
 from operations.console.rendering import Page
-from operations.hosts_asked import FAILED_WITHIN_S, SILENT_S, address_of, choice_of, place_of
+from operations.cursors import cursor_of, place_of
+from operations.hosts_asked import FAILED_WITHIN_S, SILENT_S, choice_of
 from operations.names import checked_text
 
 PER_PAGE = 50
@@ -63,7 +64,7 @@ def asked_of(query: Mapping[str, str]) -> Asked:
     days = number_of(query, "days", low=0.0, high=MOST_DAYS)
     if days is not None and kind != HostKind.SILENT:
         raise InvalidInputError("days", "nothing: it is asked of silent hosts", query["days"])
-    after = place_of(query.get("after", ""))
+    after = place_of(HostPlace, query.get("after", ""))
     return Asked(HostKind(kind), text, SILENT_DAYS if days is None else days, after)
 
 
@@ -105,6 +106,6 @@ class HostListPage:
             "looked_at": LOOKED_AT,
             "version_of": lambda slow: version_of(slow, self._desk.catalogue),
             "first": "?" + urlencode(asked.kept) if asked.after else None,
-            "next": "?" + urlencode({**asked.kept, "after": address_of(found.after)}) if found.after else None,
+            "next": "?" + urlencode({**asked.kept, "after": cursor_of(found.after)}) if found.after else None,
         }
         return self._desk.show(request, Page("hosts.html", "Hosts", "hosts", values=values))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, isfinite
+from math import exp
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,9 +18,10 @@ from domain.host_lists import RESULTS_LOOKED_AT
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
-from domain.units import HostId, InstanceId, Instant
-from operations.console.desk import LARGEST_ID, Desk, id_of
+from domain.units import HostId, Instant
+from operations.console.desk import Desk, id_of
 from operations.console.rendering import Crumb, Page
+from operations.cursors import cursor_of, place_of
 from operations.explain.service import Explain
 
 PER_PAGE = 50
@@ -85,29 +86,6 @@ def state_of(text: str) -> InstanceState | None:
     return None if text == ALL else InstanceState(text)
 
 
-def place_of(text: str) -> ResultPlace | None:
-    """A cursor as the address has it. Raises InvalidInputError.
-
-    >>> place_of("1.5~77"), place_of("")
-    (ResultPlace(sent_at=1.5, instance_id=77), None)
-    """
-    if not text:
-        return None
-    try:
-        sent_at, instance_id = text.split("~")
-        place = ResultPlace(Instant(float(sent_at)), InstanceId(int(instance_id)))
-        if not (isfinite(place.sent_at) and 0 < place.instance_id < LARGEST_ID):
-            raise ValueError
-    except ValueError:
-        raise InvalidInputError("after", "where a list goes on, as its link has it", text) from None
-    return place
-
-
-def cursor_of(place: ResultPlace) -> str:
-    """Where a list goes on."""
-    return f"{float(place.sent_at)!r}~{place.instance_id}"
-
-
 class HostPages:
     """One host, and the decision for it run dry."""
 
@@ -123,7 +101,7 @@ class HostPages:
 
     async def host(self, request: web.Request) -> web.Response:
         host_id, state = HostId(id_of(request)), state_of(request.query.get("state", ALL))
-        after = place_of(request.query.get("after", ""))
+        after = place_of(ResultPlace, request.query.get("after", ""))
         store, now = self._desk.store, self._desk.clock.now()
         host, havs = await store.views.host(host_id)
         caller = await store.insight.caller(host_id)

@@ -8,13 +8,13 @@ from aiohttp import web
 
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
-from domain.listings import InstancePlace, ListedInstance
-from domain.units import BatchId, InstanceId
-from operations.console.desk import LARGEST_ID, Desk, id_of
+from domain.listings import InstancePlace
+from domain.units import BatchId
+from operations.console.desk import Desk, id_of
 from operations.console.rendering import Crumb, Page
+from operations.cursors import cursor_of, place_of
 
 PER_PAGE = 50
-MOST_RETRIES = 2**15
 ALL = "all"
 STATES = (ALL, *(state.value for state in InstanceState))
 
@@ -30,28 +30,6 @@ def states_of(text: str) -> tuple[InstanceState, ...]:
     return tuple(InstanceState) if text == ALL else (InstanceState(text),)
 
 
-def place_of(text: str) -> InstancePlace | None:
-    """A cursor as the address has it. Raises InvalidInputError.
-
-    >>> place_of("2~77"), place_of("")
-    (InstancePlace(retries=2, instance_id=77), None)
-    """
-    if not text:
-        return None
-    try:
-        retries, instance_id = (int(part) for part in text.split("~"))
-        if not (0 <= retries < MOST_RETRIES and 0 < instance_id < LARGEST_ID):
-            raise ValueError
-    except ValueError:
-        raise InvalidInputError("after", "where a list goes on, as its link has it", text) from None
-    return InstancePlace(retries, InstanceId(instance_id))
-
-
-def cursor_of(one: ListedInstance) -> str:
-    """Where a list goes on behind an instance."""
-    return f"{one.retries}~{one.instance_id}"
-
-
 class InstancesPage:
     """A batch's instances."""
 
@@ -64,18 +42,18 @@ class InstancesPage:
     async def show(self, request: web.Request) -> web.Response:
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", ALL)
-        states, after = states_of(state), place_of(request.query.get("after", ""))
+        states, after = states_of(state), place_of(InstancePlace, request.query.get("after", ""))
         batch = await self._desk.store.views.batch(batch_id)
         found = await self._desk.store.listings.instances(batch_id, states, after=after, limit=PER_PAGE + 1)
         page = found[:PER_PAGE]
-        more = len(found) > PER_PAGE
+        last = InstancePlace(page[-1].retries, page[-1].instance_id) if len(found) > PER_PAGE else None
         values: dict[str, object] = {
             "batch": batch,
             "instances": page,
             "state": state,
             "states": STATES,
             "first": after is None,
-            "next": urlencode({"state": state, "after": cursor_of(page[-1])}) if more else None,
+            "next": urlencode({"state": state, "after": cursor_of(last)}) if last else None,
         }
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", batch.name or f"Batch {batch_id}"))
         return self._desk.show(request, Page("instances.html", "Instances", "batches", crumbs, values))

@@ -3,45 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from domain.belongings import Outcome, OwnResult, ResultPlace
 from domain.errors import InvalidInputError
-from domain.units import HostId, InstanceId, Instant
+from domain.units import HostId
 from operations.access.who import the_volunteer
 from operations.api.bodies import whole_number
 from operations.console.rendering import Page
+from operations.cursors import cursor_of, place_of
 from operations.site.desk import SiteDesk, titles_of
 from operations.site.words import OUTCOME_WORDS, name_of
 
 PER_PAGE = 50
 HELD = 100
 HOSTS = 200  # in the list to choose from
-FORM = "the place where a page ended, as its link says it"
-
-
-def place_of(text: str) -> ResultPlace:
-    """Where a page goes on. Raises InvalidInputError.
-
-    >>> place_of(place_text(ResultPlace(Instant(12.5), InstanceId(7))))
-    ResultPlace(sent_at=12.5, instance_id=7)
-    """
-    at, _, number = text.partition("_")
-    try:
-        sent_at = float(at)
-    except ValueError:
-        sent_at = math.nan
-    if not math.isfinite(sent_at):
-        raise InvalidInputError("after", FORM, text)
-    return ResultPlace(Instant(sent_at), InstanceId(whole_number(number, "after", 1, 2**62)))
-
-
-def place_text(place: ResultPlace) -> str:
-    """The same for an address."""
-    return f"{place.sent_at!r}_{place.instance_id}"
 
 
 class ResultPages:
@@ -80,7 +58,7 @@ class ResultPages:
 
 
 def _behind(last: OwnResult) -> str:
-    return place_text(ResultPlace(last.sent_at, last.instance_id))
+    return cursor_of(ResultPlace(last.sent_at, last.instance_id))
 
 
 def _chosen(request: web.Request) -> tuple[Outcome | None, HostId | None, ResultPlace | None]:
@@ -91,5 +69,5 @@ def _chosen(request: web.Request) -> tuple[Outcome | None, HostId | None, Result
     return (
         Outcome(outcome) if outcome else None,
         HostId(whole_number(computer, "computer", 1, 2**31)) if computer else None,
-        place_of(after) if after else None,
+        place_of(ResultPlace, after),
     )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from domain.belongings import ResultPlace
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
-from domain.host_lists import HostKind, HostPlace, SlowWith
+from domain.host_lists import HostKind, SlowWith
 from domain.jobs import InstanceState
-from domain.units import DAY_S, AppVersionId, HostId, InstanceId, Instant, Seconds, later
+from domain.units import DAY_S, AppVersionId, Seconds, later
 from operations.console.host_list import asked_of, version_of
-from operations.console.hosts import STATES, cursor_of, place_of
-from operations.hosts_asked import address_of, choice_of
-from operations.hosts_asked import place_of as host_place_of
+from operations.console.hosts import STATES
+from operations.hosts_asked import choice_of
 from tests.builders import NOW, an_app, an_app_version
 
 
@@ -54,19 +52,6 @@ def test_failing_hosts_are_of_the_last_week_and_silent_ones_of_as_long_as_is_ask
     assert choice_of(HostKind.SILENT, now=NOW).since == later(NOW, -7 * DAY_S)
     assert choice_of(HostKind.SILENT, now=NOW, silent_s=Seconds(60.0)).since == later(NOW, -60.0)
     assert choice_of(HostKind.SLOW, now=NOW).since == 0.0
-
-
-def test_places_in_lists_come_back_from_their_addresses() -> None:
-    place = HostPlace(HostId(7), 0.1 + 0.2, AppVersionId(3))
-    assert host_place_of(address_of(place)) == place
-    sent = ResultPlace(Instant(1.8e9 + 0.1), InstanceId(77))
-    assert place_of(cursor_of(sent)) == sent
-
-
-@pytest.mark.parametrize("text", ["x", "1", "1~2~3", "nan~2", "inf~2", "1~0", "1~99999999999999999999"])
-def test_a_made_up_place_among_a_hosts_jobs_is_refused_by_name(text: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"^after: expected"):
-        place_of(text)
 
 
 def test_a_host_was_never_sent_what_is_unsent() -> None:

@@ -17,7 +17,7 @@ from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant
 from operations.console.bars import bar_of
 from operations.console.batch_forms import batch_of
-from operations.console.batch_list import asked_of, cursor_of, place_of
+from operations.console.batch_list import asked_of, behind, where_on
 from operations.console.charts import Chart
 from operations.console.ordering_page import contributions_chart, instants_chart
 from operations.console.overview import codes_of, duties_of, partitions_of, rates_chart, rates_of
@@ -94,7 +94,7 @@ def test_a_bar_says_the_end_only_when_it_is_reached() -> None:
 def test_a_place_in_a_list_comes_back_from_its_address() -> None:
     batch = a_batch(order_tier=-1, order_key=0.1 + 0.2, deadline_at=Instant(7.25))
 
-    place, number = place_of(cursor_of(batch, 50))
+    place, number = where_on(behind(batch, 50))
 
     assert place == BatchPlace(batch.batch_id, -1, 0.1 + 0.2, Instant(7.25))
     assert number == 50
@@ -103,7 +103,7 @@ def test_a_place_in_a_list_comes_back_from_its_address() -> None:
 @pytest.mark.parametrize("text", ["x", "1~2~3", "1~0~0~0~0", "1~2~99999999999~0~0", "-1~2~0~0~0"])
 def test_a_made_up_place_is_refused_by_name(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^after: "):
-        place_of(text)
+        where_on(text)
 
 
 def test_a_list_is_chosen_by_its_address() -> None:

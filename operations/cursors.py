@@ -1,0 +1,56 @@
+"""Where does a list go on? Places in lists, as links to the next page and cursors of the API have them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from math import inf
+from sys import float_info
+from typing import Any, TypeVar
+
+from domain.belongings import ResultPlace
+from domain.errors import InvalidInputError
+from domain.host_lists import HostPlace
+from domain.listings import BatchPlace, InstancePlace
+
+Place = TypeVar("Place", ResultPlace, InstancePlace, HostPlace, BatchPlace)
+
+_ID = (1, 2**62 - 1)
+_SMALL_ID = (1, 2**31 - 1)
+_FINITE = (-float_info.max, float_info.max)
+_RANGES: dict[type[Any], tuple[tuple[Any, Any], ...]] = {  # of the fields in turn: whole numbers by whole bounds
+    ResultPlace: (_FINITE, _ID),
+    InstancePlace: ((0, 2**15 - 1), _ID),
+    HostPlace: (_SMALL_ID, (0.0, float(2**31 - 1)), (0, 2**31 - 1)),
+    BatchPlace: (_ID, (-(2**31) + 1, 2**31 - 1), (-inf, inf), (-inf, inf)),
+}
+
+
+def place_of(kind: type[Place], text: str) -> Place | None:
+    """The place that an address has under `after`; None for none, the first page. Raises InvalidInputError.
+
+    >>> place_of(HostPlace, "7~0.5~3"), place_of(InstancePlace, "")
+    (HostPlace(host_id=7, key=0.5, app_version_id=3), None)
+    """
+    if not text:
+        return None
+    try:
+        values = [_read(one, *bounds) for one, bounds in zip(text.split("~"), _RANGES[kind], strict=True)]
+    except ValueError:
+        raise InvalidInputError("after", "where a list goes on, as its link has it", text) from None
+    return kind(*values)
+
+
+def cursor_of(place: ResultPlace | InstancePlace | HostPlace | BatchPlace) -> str:
+    """The other way.
+
+    >>> cursor_of(HostPlace(7, 0.5, 3))
+    '7~0.5~3'
+    """
+    return "~".join(repr(value) for value in astuple(place))
+
+
+def _read(text: str, low: Any, high: Any) -> Any:  # Any: whole or not, as its bounds are
+    value = type(low)(text)
+    if not low <= value <= high:
+        raise ValueError
+    return value
