@@ -88,6 +88,15 @@ class AppVersion:
     def processor_type(self) -> ProcessorType:
         return self.plan_class.processor_type
 
+    @property
+    def title(self) -> str:
+        """What people call it.
+
+        >>> AppVersion(AppVersionId(1), AppId(1), "x86_64-pc-linux-gnu", 110).title
+        '1.10 x86_64-pc-linux-gnu'
+        """
+        return f"{self.version_num / 100:.2f} {self.platform} {self.plan_class.name}".rstrip()
+
 
 @dataclass(frozen=True, slots=True)
 class Volunteer:

@@ -112,10 +112,7 @@ def submitter_as_json(submitter: Submitter, accounts: dict[int, str]) -> dict[st
 
 def app_as_json(app: App, catalogue: Catalogue) -> dict[str, object]:
     """An application with its current versions."""
-    versions = [
-        f"{version.version_num / 100:.2f} {version.platform} {version.plan_class.name}".rstrip()
-        for version in catalogue.current.get(app.app_id, ())
-    ]
+    versions = [version.title for version in catalogue.current.get(app.app_id, ())]
     return {
         "app_id": app.app_id,
         "name": app.name,

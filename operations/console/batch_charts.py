@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from domain.forecasts import ForecastPoint
+from domain.forecasts import ForecastPoint, Method, tells
 from domain.units import Seconds
 from operations.console.charts import Chart, Trace, at_ms, band, line, time_axis, upright
 from operations.console.moments import length, percent, relative, stamp
@@ -53,16 +53,19 @@ def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float) -
     )
 
 
-def forecasts_chart(shown: Document, told: Sequence[ForecastPoint], now: float) -> Chart | None:
+def forecasts_chart(
+    shown: Document, told: Sequence[ForecastPoint], now: float, *, delay_bound_s: Seconds
+) -> Chart | None:
     """When the end was forecast to be, from q50 to q90, at each time; None before there is a forecast to tell.
 
-    The last forecast stands until now, or the end.
+    The last forecast stands until now, or the end. The table has the last ones of those that people are told as well.
     """
     seen_at = now if shown["ended_at"] is None else shown["ended_at"]
     points = [one for one in told if one.made_at <= seen_at]
     if not points:
         return None
     last, total = points[-1], max(1, shown["jobs_total"])
+    listed = [one for one in shown["forecasts"] if tells(_point(one), delay_bound_s)]
     x = [*(at_ms(one.made_at) for one in points), at_ms(seen_at)]
     about = [*(at_ms(one.q50_at) for one in points), at_ms(last.q50_at)]
     latest = [*(at_ms(one.q90_at) for one in points), at_ms(last.q90_at)]
@@ -75,7 +78,7 @@ def forecasts_chart(shown: Document, told: Sequence[ForecastPoint], now: float) 
         "The end as it was forecast at each time, from about (q50) to at latest (q90), against the jobs that were over "
         "then. An area that stays where it is was right; one that climbs with time was too early.",
         ("when", "jobs over", "about (q50)", "at latest (q90)", "C(B)"),
-        [_row(one, total) for one in reversed(shown["forecasts"][-ROWS:])],
+        [_row(one, total) for one in reversed(listed[-ROWS:])],
         (
             *band("in between", x, about, latest, "--c1"),
             line("about (q50)", x, about, "--c1", **told_with),
@@ -144,6 +147,10 @@ def _summary(shown: Document, last: ForecastPoint | None, now: float) -> str:
         return f"{over} of the jobs are over, {length(now - shown['created_at'])} after the submission."
     about, latest = relative(last.q50_at, now), relative(last.q90_at, now)
     return f"{over} of the jobs are over; done about {about}, at latest {latest}, which is shaded."
+
+
+def _point(one: Document) -> ForecastPoint:
+    return ForecastPoint(one["made_at"], one["q50_at"], one["q90_at"], Method(one["method"]), 0.0)
 
 
 def _row(one: Document, total: int) -> tuple[str, ...]:

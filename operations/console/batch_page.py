@@ -78,7 +78,7 @@ class BatchPage:
             "shown": shown,
             "last": last,
             "over": progress_chart(shown, told, now),
-            "went": forecasts_chart(shown, told, now),
+            "went": forecasts_chart(shown, told, now, delay_bound_s=delay_bound_s),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "holds": last["holds"] if last else [],
             "terms": list(terms_in_words(last["terms"])) if last else [],

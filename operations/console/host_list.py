@@ -13,7 +13,6 @@ from domain.errors import InvalidInputError
 from domain.host_lists import LOOKED_AT, HostKind, HostPlace, SlowWith
 from domain.units import DAY_S, Seconds
 from operations.console.desk import Desk, number_of
-from operations.console.hosts import version_name
 from operations.console.rendering import Page
 from operations.cursors import cursor_of, place_of
 from operations.hosts_asked import FAILED_WITHIN_S, SILENT_S, choice_of
@@ -73,7 +72,7 @@ def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
     version = catalogue.versions.get(slow.app_version_id)
     if version is None or version.app_id not in catalogue.apps:
         return "", f"version {slow.app_version_id}"
-    return catalogue.apps[version.app_id].name, version_name(version)
+    return catalogue.apps[version.app_id].name, version.title
 
 
 class HostListPage:

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from domain.apps import AppVersion
 from domain.belongings import ResultPlace
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
@@ -44,11 +43,6 @@ class HavRow:
     relative: float | None  # its turnaround over the usual one; None before there is a result
 
 
-def version_name(version: AppVersion) -> str:
-    """What a version of an app is called."""
-    return f"{version.version_num / 100:.2f} {version.platform} {version.plan_class.name}".rstrip()
-
-
 def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[HavRow]:
     """The host's statistics by app and version, the latest version first."""
     rows = []
@@ -62,7 +56,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
         rows.append(
             HavRow(
                 app,
-                version_name(version),
+                version.title,
                 current,
                 hav,
                 percentile(hav, catalogue.cut_points.get(of_type), now=now, settings=catalogue.settings.ranking)

@@ -90,7 +90,7 @@ def _standing(app_id: AppId, kind: ProcessorType, best: Best | Refusal, catalogu
 def _usable(usable: Usable) -> dict[str, object]:
     p, version = usable.percentile, usable.version
     return {
-        "version": f"{version.version_num / 100:.2f} {version.platform} {version.plan_class.name}".rstrip(),
+        "version": version.title,
         "app_version_id": version.app_version_id,
         "p": p.p,
         "p_because": p.because,

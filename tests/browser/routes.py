@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable
-from urllib.parse import urlsplit
+from collections.abc import Iterable
 
+from benchmarks.pages.addresses import route_of
 from tests.acceptance.server import LiveServer
 
 
@@ -17,14 +16,4 @@ def pages_left_out(server: LiveServer, place: str, walked: Iterable[str]) -> lis
         if route.method == "GET" and route.resource is not None and route.resource.canonical.startswith(f"{place}/")
     }
     pages = {one for one in routes if "/static/" not in one}
-    return sorted(pages - {route_of(urlsplit(path).path, pages) for path in walked})
-
-
-def route_of(path: str, routes: Collection[str]) -> str | None:
-    """Of several routes the one with most of its path spelt out.
-
-    >>> route_of("/console/batches/new", ["/console/batches/{id}", "/console/batches/new"])
-    '/console/batches/new'
-    """
-    found = [one for one in routes if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(one)), path)]
-    return min(found, key=lambda one: one.count("{"), default=None)
+    return sorted(pages - {route_of(path, pages) for path in walked})

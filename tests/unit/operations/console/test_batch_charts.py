@@ -16,7 +16,7 @@ from tests.builders import NOW
 def a_document(**changes: Any) -> dict[str, Any]:
     """A batch of 100 jobs: a quarter was over when it was forecast last, half is now, 100 s later."""
     counts = {"jobs_total": 100, "jobs_validated": 25, "jobs_failed": 0}
-    made = {"made_at": NOW, "q10_at": NOW + 300.0, "q50_at": NOW + 500.0, "q90_at": NOW + 1000.0}
+    made = {"method": "warm", "made_at": NOW, "q10_at": NOW + 300.0, "q50_at": NOW + 500.0, "q90_at": NOW + 1000.0}
     record = {**counts, **made, "completion_at": NOW + 1000.0, "change": "first", "method_because": "from the record"}
     return {
         **counts,
@@ -34,6 +34,7 @@ def a_point(at_s: float, about_s: float, latest_s: float, over: float) -> Foreca
     return ForecastPoint(later(NOW, at_s), later(NOW, about_s), later(NOW, latest_s), Method.WARM, over)
 
 
+DAY = Seconds(86400.0)
 CURVE = [a_point(-50.0, 200.0, 2000.0, 0.0), a_point(0.0, 500.0, 1000.0, 0.25)]
 
 
@@ -47,7 +48,7 @@ def ms(*seconds: float) -> list[float]:
 
 
 def test_the_area_lies_between_what_was_forecast_about_and_at_latest_at_each_time() -> None:
-    chart = forecasts_chart(a_document(), CURVE, NOW + 100.0)
+    chart = forecasts_chart(a_document(), CURVE, NOW + 100.0, delay_bound_s=DAY)
 
     assert chart is not None
     drawn = traces(chart)
@@ -57,6 +58,15 @@ def test_the_area_lies_between_what_was_forecast_about_and_at_latest_at_each_tim
     assert drawn["about (q50)"]["customdata"] == ["0 %", "25 %", "50 %"]
     assert drawn["deadline"]["y"] == ms(700.0, 700.0)
     assert [row[1] for row in chart.rows] == ["25.0 %"]
+
+
+def test_the_table_has_those_forecasts_alone_that_are_drawn() -> None:
+    [record] = a_document()["forecasts"]
+    fallback, far = {**record, "method": Method.FALLBACK.value}, {**record, "q90_at": NOW + 1e9}
+
+    chart = forecasts_chart(a_document(forecasts=[fallback, record, far]), CURVE, NOW + 100.0, delay_bound_s=DAY)
+
+    assert chart is not None and len(chart.rows) == 1
 
 
 def test_the_progress_goes_by_what_was_over_with_each_forecast() -> None:
@@ -81,7 +91,7 @@ def test_before_the_first_forecast_there_is_the_progress_alone() -> None:
 
     chart = progress_chart(fresh, [], NOW + 100.0)
 
-    assert forecasts_chart(fresh, [], NOW + 100.0) is None
+    assert forecasts_chart(fresh, [], NOW + 100.0, delay_bound_s=DAY) is None
     assert [one["x0"] for one in json.loads(chart.document)["layout"]["shapes"]] == ms(700.0)
     assert traces(chart)["jobs over"]["y"] == [0.0, 50.0]
     assert chart.summary == "50 % of the jobs are over, 3 min 20 s after the submission."
@@ -90,7 +100,8 @@ def test_before_the_first_forecast_there_is_the_progress_alone() -> None:
 def test_the_charts_of_an_ended_batch_stop_at_its_end() -> None:
     ended = a_document(ended_at=NOW + 60.0, jobs_validated=100)
 
-    progress, went = progress_chart(ended, CURVE, NOW + 9e6), forecasts_chart(ended, CURVE, NOW + 9e6)
+    progress = progress_chart(ended, CURVE, NOW + 9e6)
+    went = forecasts_chart(ended, CURVE, NOW + 9e6, delay_bound_s=DAY)
 
     assert went is not None
     [end] = ms(60.0)
