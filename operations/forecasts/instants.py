@@ -21,7 +21,7 @@ def seen_from(at: Instant, now: Instant) -> str:
     """An instant with how far away it is.
 
     >>> seen_from(Instant(1_800_000_000.0), Instant(1_799_992_800.0))
-    '2027-01-15 08:00 UTC (in 2.0 h)'
+    '2027-01-15 08:00 UTC (in 2 h)'
     >>> seen_from(Instant(1_800_000_000.0), Instant(1_800_000_030.0))
     '2027-01-15 08:00 UTC (30 s ago)'
     """
