@@ -20,14 +20,18 @@ def in_words(seconds: float) -> str:
     """A length of time in its largest unit and the next smaller one, as exact as people read it.
 
     >>> [in_words(s) for s in (0.25, 40.0, 90.0, 330.0, 5400.0, 86400.0, 200_000.0, -61.4)]
-    ['0.25 s', '40 s', '90 s', '5 min 30 s', '1 h 30 min', '1 d', '2 d 8 h', '-61 s']
+    ['250 ms', '40 s', '90 s', '5 min 30 s', '1 h 30 min', '1 d', '2 d 8 h', '-61 s']
     >>> in_words(float("inf")), in_words(float("nan"))
     ('an infinite time', 'an unknown time')
+    >>> in_words(0.0071), in_words(0.0), in_words(0.9999)
+    ('7.1 ms', '0 s', '1 s')
     """
     if not isfinite(seconds):
         return "an unknown time" if isnan(seconds) else "an infinite time"
     if seconds < 0:
         return f"-{in_words(-seconds)}"
+    if 0.0 < seconds < 0.9995:
+        return f"{1000.0 * seconds:.0f} ms" if seconds >= 0.01 else f"{1000.0 * seconds:.2g} ms"
     whole = int(seconds + 0.5)
     if whole < SECONDS_MOST:
         return f"{whole} s" if whole >= 10 else f"{seconds:.2g} s"

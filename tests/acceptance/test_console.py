@@ -127,6 +127,14 @@ async def test_every_page_answers_and_nobody_unknown_sees_one(server: LiveServer
             assert found == status, path
             assert "What to do" in page, path
             assert "Traceback" not in page, path
+        _, page = await grace.get("/hosts?show=failing")
+        assert "are not counted" not in page
+        await server.store.settings.set_setting(
+            "storage.keep_ended_s", 86400.0, now=server.clock.now(), who="ada", why="room"
+        )
+        await server.feed()
+        _, page = await grace.get("/hosts?show=failing")
+        assert "Failures of batches that ended more than 1 d ago are not counted" in page
 
 
 async def test_forms_change_what_they_may_and_are_put_on_record(server: LiveServer) -> None:

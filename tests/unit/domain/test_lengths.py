@@ -36,6 +36,7 @@ def test_told_exactly_nothing_is_lost_above_a_millisecond(seconds: float) -> Non
 
 
 def test_a_unit_is_never_full() -> None:
+    assert [in_words(s) for s in (0.00999, 0.9994, 0.9996)] == ["10 ms", "999 ms", "1 s"]
     assert [in_words(s) for s in (119.4, 119.6, 3599.6, 86369.0, 86399.0)] == [
         "119 s",
         "2 min",
@@ -43,6 +44,12 @@ def test_a_unit_is_never_full() -> None:
         "23 h 59 min",
         "1 d",
     ]
+
+
+def test_lengths_without_end_have_words_too() -> None:
+    assert told("{0:length}, {1:length}", float("inf"), float("nan")) == "an infinite time, an unknown time"
+    assert exactly(float("inf")) == "an infinite time"
+    assert in_words(float("-inf")) == "an infinite time"
 
 
 def test_a_sentence_without_lengths_takes_its_terms_as_they_are() -> None:
