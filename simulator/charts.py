@@ -35,7 +35,7 @@ class NoChartsError(MusterError):
 def write_charts(comparison: Comparison, folder: Path) -> list[Path]:
     """PNG files named after the scenario in `folder`, which is made: makespans, tails, prices, and, where there is an
     urgent batch, its end. Raises NoChartsError."""
-    new_picture = _pictures()
+    new_picture = pictures()
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {
         "makespan": _makespans(new_picture(figsize=(9, 4), layout="constrained"), comparison),
@@ -43,15 +43,16 @@ def write_charts(comparison: Comparison, folder: Path) -> list[Path]:
     }
     if any(one.ends_s for one in comparison.ends.values()):
         drawn["end"] = _ends(new_picture(figsize=(7, 4), layout="constrained"), comparison)
-    paths = []
-    for name, picture in drawn.items():
-        path = folder / f"{comparison.scenario}-{name}.png"
-        picture.savefig(path, dpi=110, metadata={"Software": None})  # no version: the same figures, the same file
-        paths.append(path)
-    return paths
+    return [saved(picture, folder / f"{comparison.scenario}-{name}.png") for name, picture in drawn.items()]
 
 
-def _pictures() -> Any:
+def saved(picture: Picture, path: Path) -> Path:
+    """Without matplotlib's version: the same figures make the same file."""
+    picture.savefig(path, dpi=110, metadata={"Software": None})
+    return path
+
+
+def pictures() -> Any:
     """The class of pictures. Any: matplotlib need not be there to say what it is."""
     try:
         from matplotlib.figure import Figure as Picture  # noqa: PLC0415  an extra that may be missing
@@ -87,7 +88,7 @@ def _by_kind(axes: Axes, values: Mapping[str, Mapping[str, float | None]]) -> No
 
 def _prices(picture: Picture, comparison: Comparison) -> Picture:
     for axes, (title, name) in zip(picture.subplots(1, len(PRICES)), PRICES, strict=True):
-        values = {rule: _value(figures, name) for rule, figures in comparison.rules.items()}
+        values = {rule: value_of(figures, name) for rule, figures in comparison.rules.items()}
         for place, (rule, value) in enumerate(values.items()):
             axes.barh(rule, value or 0.0, color=COLOURS[place % len(COLOURS)])
         axes.set_title(title, fontsize=9)
@@ -97,7 +98,7 @@ def _prices(picture: Picture, comparison: Comparison) -> Picture:
     return picture
 
 
-def _value(figures: Figures, name: str) -> float | None:
+def value_of(figures: Figures, name: str) -> float | None:
     value = getattr(figures, name)
     return float(value) if isinstance(value, (int, float)) else None
 

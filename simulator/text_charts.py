@@ -23,13 +23,13 @@ def charts_of(comparison: Comparison) -> RenderableType:
     urgent = str(QoS.AFAP)
     rules = comparison.rules.items()
     return Group(
-        *_bars("AFAP makespan", {rule: f.afap_makespan_s for rule, f in rules}),
-        *_bars("AFAP tail, from 90 % of the jobs to all", {rule: (f.tail_s or {}).get(urgent) for rule, f in rules}),
+        *bars("AFAP makespan", {rule: f.afap_makespan_s for rule, f in rules}),
+        *bars("AFAP tail, from 90 % of the jobs to all", {rule: (f.tail_s or {}).get(urgent) for rule, f in rules}),
         *_curves(comparison.ends),
     )
 
 
-def _bars(title: str, values: Mapping[str, Figure]) -> Iterator[Text]:
+def bars(title: str, values: Mapping[str, Figure]) -> Iterator[Text]:
     """The longest over the full width; nothing where there is nothing to draw."""
     known = {rule: value for rule, value in values.items() if value is not None}
     longest = max(known.values(), default=0.0)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from operations.cli import main
+from operations.cli.simulate import axis_of
 
 TINY = """
 name = "tiny"
@@ -107,6 +108,34 @@ def test_settings_and_values_of_the_scenario_can_be_changed(tiny: Path, capsys: 
     assert last_object(hopeless)["rules"]["muster"]["batches_unfinished"] == 2
 
 
+def test_a_sweep_tells_every_combination_and_ends_in_one_object(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    command = (tiny, "--sweep", "lifecycle.tail_overhead_fraction=0,0.5", "--set", "deadline.p_afap=0.3")
+    out, err, code = run(capsys, *command, "--charts", tmp_path)
+    found = last_object(out)
+    again, _, _ = run(capsys, *command, "--json")
+
+    assert (code, err) == (0, f"charts: {tmp_path / 'tiny-frontier.png'}\n")
+    assert again.splitlines() == out.splitlines()[-1:]
+    assert set(found) == {"scenario", "seeds", "sweep"}
+    assert [one["settings"] for one in found["sweep"]] == [
+        {"lifecycle.tail_overhead_fraction": 0.0},
+        {"lifecycle.tail_overhead_fraction": 0.5},
+    ]
+    plain, copied = (one["rules"]["muster"] for one in found["sweep"])
+    assert plain.keys() >= KEYS
+    assert plain["instances_per_job"] < copied["instances_per_job"]
+    assert found["sweep"][0]["frontier"] is True
+    assert "tiny, muster: 2 combinations, medians over 1 seed" in out
+
+
+def test_values_of_a_sweep_are_read_as_those_of_set() -> None:
+    assert axis_of("deadline.afap=prompt,table") == ("deadline.afap", ["prompt", "table"])
+    assert axis_of("feeder.slots=1, 2") == ("feeder.slots", [1, 2])
+
+
 def test_without_a_rule_the_scenarios_own_is_simulated(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _, _ = run(capsys, tiny, "--with", "settings.deadline.rule=fixed", "--json")
 
@@ -157,6 +186,10 @@ def test_charts_are_written_where_they_are_asked_for(
         (("--set", "deadline.p_tight=2"), "deadline.p_tight: expected a number from 0 to 1, got 2"),
         (("--set", "deadline.rule=fixed"), "--set: expected settings other than deadline.rule: --rule is for that"),
         (("--set", "deadline.p_tight"), "--set: expected KEY=VALUE, got 'deadline.p_tight'"),
+        (("--sweep", "deadline.p_afap"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap'"),
+        (("--sweep", "deadline.p_afap=0.1,,0.2"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap=0.1,,0"),
+        (("--sweep", "deadline.p_thigh=1,2"), "deadline.p_thigh: expected the name of a setting"),
+        (("--sweep", "deadline.p_tight=0.5,2"), "deadline.p_tight: expected a number from 0 to 1, got 2"),
         (("--with", "population.host=3"), "population.host: expected one of"),
         (("--with", "days=0"), "days: expected a number above 0, got 0"),
         (("--seeds", "0"), "0 is not in the range x>=1"),

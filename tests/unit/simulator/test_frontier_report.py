@@ -1,0 +1,92 @@
+"""Combinations of settings as people read them: a row each, the frontier marked, bars and pictures."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from domain.units import Seconds
+from simulator.frontier import Swept, Tried
+from simulator.frontier_chart import Limits, write_frontier_charts
+from simulator.frontier_report import markdown_of, names, rows_of, shown
+from simulator.metrics import Figures
+from simulator.report import CLAIRVOYANT, Comparison
+
+
+def reached(hours: float, price: float) -> Figures:
+    return Figures(
+        afap_makespan_s=3600.0 * hours,
+        makespan_s={"afap": 3600.0 * hours, "throughput": 720_000.0},
+        instances_per_job=price,
+        deadline_mode_fraction=0.0625,
+        deadline_miss_fraction=0.03,
+    )
+
+
+def swept(*keys: str, bound: bool = True) -> Swept:
+    least = {CLAIRVOYANT: Figures(afap_makespan_s=36_000.0)} if bound else {}
+    return Swept(
+        "small",
+        3,
+        [
+            Tried(dict.fromkeys(keys or ("deadline.p_afap",), value), Comparison("small", 3, {"muster": ours, **least}))
+            for value, ours in ((0.5, reached(30, 1.2)), (0.7, reached(25, 1.1)))
+        ],
+    )
+
+
+def lines_of(what: Swept, width: int) -> list[str]:
+    console = Console(width=width, file=io.StringIO())
+    with console.capture() as capture:
+        console.print(shown(what))
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def test_a_row_has_settings_makespans_prices_and_the_ratio_to_the_bound() -> None:
+    rows = rows_of(swept(), "muster")
+
+    assert rows.head[:6] == ["", "p_afap", "AFAP, h", "over the bound", "throughput, h", "instances per job"]
+    assert rows.head[6:] == ["in deadline mode, %", "missed, %"]
+    assert rows.cells == [
+        ("1 ", "0.5", "30.0", "3.00", "200.0", "1.20", "6.2", "3.0"),
+        ("2*", "0.7", "25.0", "2.50", "200.0", "1.10", "6.2", "3.0"),
+    ]
+
+
+def test_without_the_bound_there_is_no_ratio() -> None:
+    assert "over the bound" not in rows_of(swept(bound=False), "muster").head
+
+
+def test_keys_are_told_without_their_section_unless_two_would_read_alike() -> None:
+    assert names(swept("deadline.p_afap", "feeder.slots")) == {"deadline.p_afap": "p_afap", "feeder.slots": "slots"}
+    assert set(names(swept("a.x", "b.x")).values()) == {"a.x", "b.x"}
+
+
+def test_the_console_shows_every_number_on_eighty_columns_and_a_bar_each() -> None:
+    lines = lines_of(swept("deadline.p_afap", "lifecycle.tail_overhead_fraction", "lifecycle.tail_late_factor"), 80)
+
+    assert lines[0] == "small, muster: 2 combinations, medians over 3 seeds"
+    (row,) = (line.split() for line in lines if line.split()[:1] == ["2*"] and "█" not in line)
+    assert row == ["2*", "0.7", "0.7", "0.7", "25.0", "2.50", "200.0", "1.10", "6.2", "3.0"]
+    assert [line.split()[0] for line in lines if "█" in line] == ["1", "2*"]
+
+
+def test_a_document_gets_the_same_table() -> None:
+    assert markdown_of(swept(), "muster").splitlines()[2:] == [
+        "| 1  | 0.5 | 30.0 | 3.00 | 200.0 | 1.20 | 6.2 | 3.0 |",
+        "| 2* | 0.7 | 25.0 | 2.50 | 200.0 | 1.10 | 6.2 | 3.0 |",
+    ]
+
+
+def test_a_picture_is_drawn_of_each_rule_and_limits_are_lines_in_it(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    limits = Limits({"0.90 of `accelerated`": Seconds(1e5)}, {"instances_per_job": 1.25})
+    (plain,) = write_frontier_charts(swept(), tmp_path / "plain")
+    (limited,) = write_frontier_charts(swept(), tmp_path / "limited", limits)
+
+    assert plain.name == "small-frontier.png"
+    assert plain.read_bytes() != limited.read_bytes()
+    assert limited.read_bytes() == write_frontier_charts(swept(), tmp_path / "again", limits)[0].read_bytes()
