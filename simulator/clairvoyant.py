@@ -1,17 +1,17 @@
 """Below which makespan can nobody go, who knows every computer's future? A lower bound, batch by batch.
 
-Claim. Let a batch of n jobs with quorum q be submitted at s. For each computer h let a_h be the earliest instant, s or
-later, at which it may ask for work; it does not depend on what any dispatcher does, because computers ask at instants
-of a grid and when they are on. For m_h processors (of what a job takes), a speed v_h and jobs of at least w, let
+Claim. Let a batch of n jobs with quorum q be submitted at s. For each computer h let a_h be an instant, s or later,
+before which no call of h's asks for work, whatever a dispatcher that answers has said to it (`first_ask_at`). For m_h
+processors (of what a job takes), a speed v_h and jobs of at least w, let
 
     N_h(t) = 0                                   while W_h(t) < w / v_h
     N_h(t) = min(jobs, floor(m_h v_h W_h(t) / w))     from then on
 
 where W_h(t) is the time it is on in [a_h, t]. Let w_(1) <= ... <= w_(n) be the true sizes of the jobs. Then the batch
-is not over before t_j, the first t with sum over h of N_h(t) >= q (n - j + 1), for every j; the bound is the largest
+is not done before t_j, the first t with sum over h of N_h(t) >= q (n - j + 1), for every j; the bound is the largest
 t_j - s.
 
-Proof. Of the jobs j to n each is over only when q computers have ended an instance of it, none of them twice, and each
+Proof. Of the jobs j to n each is done only when q computers have ended an instance of it, none of them twice, and each
 such instance is at least w_(j) long. Nothing of the batch is on h before a_h. In what follows h is given every
 advantage a client can have: no other work, of this project or another, all its processors are the batch's, jobs can
 be split and moved between processors at no cost, none is lost or fails, all are reported and validated at once. Even
@@ -20,25 +20,39 @@ N_h(t) of them end by t, and no computer ends more of them than there are jobs. 
 McNaughton's rule, 1959; the bound does not need it.) Hence q (n - j + 1) ended instances cannot exist before t_j.
 Counting the GPUs of h as one more computer only relaxes. The simulated client keeps to all that was used: a task runs
 at full speed at most, tasks share at most the processors there are, also in deadline mode, and they make progress
-while it is on.
+while it is on. Where an app has several versions for a kind of processor, v_h is the speed of the fastest and m_h v_h
+what all processors come to with the one that makes most of them: whatever is sent, no job and no computer is faster.
 
-Computers that never answer are left out, and those that a job cannot be sent to for its memory or its processors.
+In its share. Let nobody compute a job of the batch in deadline mode. Then h gives this project its share f_h of its
+processors and no more, for other projects have work at all times; jobs of others that are in danger only take from
+that. The same claim holds with f_h m_h for m_h, and w / v_h max(1, 1 / (f_h m_h)) for w / v_h. So it is a bound for
+every rule and every run that never makes a client hurry, as long due dates do, and not for one that does: one that
+stays below it has done so by deadline mode.
+
+What both leave out. A job that is given up, for errors or for too many instances, is over in a run without being done:
+a run in which jobs failed (`jobs_failed`) may be shorter than the bound, which is for all of them. Jobs of a scenario
+are given up after 20 errors or 100 instances, so that hardly any is. A server that says it is down makes clients call
+again at other instants than those of their grid: in a scenario with outages a_h is when h is on.
+
+Computers that never answer are left out, and those that a job cannot be sent to: for its memory or its processors, or
+because the app has no version for them.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from domain.apps import CPU, AppVersion
 from domain.errors import InvalidInputError
 from domain.units import Instant, Seconds
 from simulator.availability import Availability
 from simulator.calls import MOST_POSTPONED_S
 from simulator.fate import true_size
 from simulator.ports import Scenario
-from simulator.scenario import AppPlan, FileScenario
+from simulator.scenario import FileScenario
 from simulator.submitters import BatchPlan
 from simulator.traits import Traits
 
@@ -48,21 +62,42 @@ ROUNDING_S = 1e-3  # what is added up in floating point may end so much earlier
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A computer's processors of one kind: `width` jobs at a time, each of 1 flop in `s_per_flop`, from `start_at`."""
+    """A computer's processors of one kind: `width` jobs at a time, each of 1 flop in `s_per_flop`, from `start_at`.
+
+    `share` of the processors is this project's while no job is in danger.
+    """
 
     availability: Availability
     start_at: float
     width: float
     s_per_flop: float
+    share: float = 1.0
 
     def end_at(self, number: int, flop: float) -> float:
         """When `number` jobs of so many flop can be over at the earliest: (w / v) max(1, k / m) of time it is on."""
         needed_s = flop * self.s_per_flop * max(1.0, number / self.width)
         return self.availability.when(self.availability.worked_s(self.start_at) + needed_s)
 
+    def in_share(self) -> Lane:
+        """While no job is in danger; a width below 1 is a job at a part of its speed.
 
-def clairvoyant(scenario: Scenario, seed: int) -> Mapping[str, Seconds]:
-    """The bound of every batch by its name; a batch that cannot be over at all is left out.
+        >>> one = Lane(Availability(iter([(0.0, 1e9)]), start_at=Instant(0.0)), 0.0, 1.0, 1.0, share=0.25)
+        >>> one.in_share().end_at(1, 10.0)
+        40.0
+        """
+        return replace(self, width=self.width * self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """By the name of each batch: below what nobody can go; and nobody who never makes a client hurry."""
+
+    least_s: Mapping[str, Seconds]
+    in_share_s: Mapping[str, Seconds]
+
+
+def clairvoyant(scenario: Scenario, seed: int) -> Bounds:
+    """The bounds of every batch; one that cannot be over at all is left out.
 
     Raises InvalidInputError for a scenario whose computers are not drawn from a file's population.
     """
@@ -74,16 +109,18 @@ def clairvoyant(scenario: Scenario, seed: int) -> Mapping[str, Seconds]:
         for traits in population.traits(seed, starts_at=scenario.starts_at, horizon_s=scenario.horizon_s)
         if traits.loss_fraction < 1.0
     ]
-    apps = {app.name: app for app in scenario.apps}
-    bounds = {}
+    versions = {program.app.name: program.versions for program in scenario.programs}
+    least_s, in_share_s = dict[str, Seconds](), dict[str, Seconds]()
     for plan in scenario.batches:
         at = _submitted_at(plan, scenario)
-        lanes = _lanes(plan, apps[plan.app], hosts, at, scenario)
         sizes = sorted(true_size(f"{plan.name} {i}", population.size_sigma, seed) for i in range(plan.jobs))
-        end_at = batch_end_at(lanes, [plan.fpops_est * size for size in sizes], quorum=plan.quorum)
-        if end_at < math.inf:
-            bounds[plan.name] = Seconds(max(0.0, end_at - at - ROUNDING_S))
-    return bounds
+        flops = [plan.fpops_est * size for size in sizes]
+        lanes = list(_lanes(plan, versions[plan.app], hosts, at, scenario))
+        for bounds, some in ((least_s, lanes), (in_share_s, [one.in_share() for one in lanes])):
+            end_at = batch_end_at(some, flops, quorum=plan.quorum)
+            if end_at < math.inf:
+                bounds[plan.name] = Seconds(max(0.0, end_at - at - ROUNDING_S))
+    return Bounds(least_s, in_share_s)
 
 
 def batch_end_at(lanes: Sequence[Lane], sizes: Sequence[float], *, quorum: int = 1) -> float:
@@ -127,43 +164,67 @@ def _submitted_at(plan: BatchPlan, scenario: FileScenario) -> Instant:
 
 def _lanes(
     plan: BatchPlan,
-    app: AppPlan,
+    versions: Sequence[AppVersion],
     hosts: Iterable[tuple[Traits, Availability]],
     at: Instant,
     scenario: FileScenario,
-) -> list[Lane]:
-    lanes = []
+) -> Iterator[Lane]:
     for traits, availability in hosts:
         if plan.ncpus > traits.ncpus or plan.memory_bytes > traits.ram_bytes:
             continue
-        on_grid = not (scenario.outages or traits.asks_with_reports)
-        start_at = first_ask_at(traits, availability, at) if on_grid else None
-        if start_at is None:
-            start_at = availability.on_from(max(at, traits.joins_at))
+        counts = {str(CPU): traits.ncpus}
+        if traits.gpu is not None:
+            counts[traits.gpu.type] = traits.gpu.count
+        fitting = [one for one in versions if _runs_on(one, traits)]
+        if not fitting:
+            continue
+        start_at = _start_at(traits, availability, at, scenario)
         if start_at >= traits.leaves_at:
             continue
-        if app.on_cpus:
-            width = traits.ncpus / min(app.ncpus, float(traits.ncpus))
-            lanes.append(Lane(availability, start_at, width, 1.0 / traits.flop_per_s_of(app.ncpus, 0.0)))
-        gpu = traits.gpu
-        if gpu is not None and gpu.type in app.gpu_types:
-            lanes.append(Lane(availability, start_at, float(gpu.count), 1.0 / traits.flop_per_s_of(0.1, 1.0)))
-    return lanes
+        for kind, count in counts.items():
+            speeds = [_speed_of(one, traits) for one in fitting if one.processor_type == kind]
+            if speeds:
+                fastest = max(flop_per_s for flop_per_s, _ in speeds)
+                together = count * max(flop_per_s / usage for flop_per_s, usage in speeds)
+                yield Lane(availability, start_at, together / fastest, 1.0 / fastest, traits.share)
+
+
+def _runs_on(version: AppVersion, traits: Traits) -> bool:
+    """Whether it can be sent there, by its platform and its processors."""
+    plan = version.plan_class
+    needed = max(float(plan.min_host_ncpus), plan.ncpus)
+    return version.platform == traits.platform and traits.ncpus >= needed
+
+
+def _speed_of(version: AppVersion, traits: Traits) -> tuple[float, float]:
+    """Of a job that runs alone, in flop/s, and the processors of its own kind that it takes."""
+    plan = version.plan_class
+    gpu_count = plan.gpu_count if plan.gpu_type is not None else 0.0
+    return traits.flop_per_s_of(plan.ncpus, gpu_count), gpu_count or min(plan.ncpus, float(traits.ncpus))
+
+
+def _start_at(traits: Traits, availability: Availability, at: Instant, scenario: FileScenario) -> float:
+    """From when it may have something of what is submitted at `at`."""
+    if scenario.outages or traits.asks_with_reports:
+        return availability.on_from(max(at, traits.joins_at))
+    return first_ask_at(traits, availability, at)
 
 
 def first_ask_at(traits: Traits, availability: Availability, at: Instant) -> float:
     """The earliest instant, `at` or later, at which a computer may ask for work.
 
-    It asks at instants of its grid, or as soon after them as it is on, or as the server lets it: MOST_POSTPONED_S
-    after them at the latest.
+    A client waits to ask for one instant g of its grid at a time, the first at or after it joined. It asks in the first
+    call after g, and from then on waits for the next instant of the grid. That call is made when it is on, and when the
+    server lets it: a reply before g may have told it to wait, by at most MOST_POSTPONED_S, else it takes an instant of
+    the grid behind the wait. So it comes between on_from(g) and on_from(g + MOST_POSTPONED_S), and `at` or later only
+    if the latter is: then not before on_from(at). Of all g before `at` the last one may be waited for the longest.
+
+    A computer with the grid 1:00, 7:00, … is on until 1:03 and from 3:00 on. At 0:57 a report was answered "wait for
+    ten minutes": it calls at 3:00 and asks then. For what is submitted at 2:00 that is the earliest.
     """
     interval_s = traits.interval_s
     first = math.ceil((traits.joins_at - traits.grid_at) / interval_s)
     last = math.floor((at - traits.grid_at) / interval_s)
-    if last >= first:
-        asked_at = availability.on_from(traits.grid_at + last * interval_s)
-        if asked_at >= at:
-            return asked_at
-        if asked_at + MOST_POSTPONED_S >= at:
-            return availability.on_from(at)
+    if last >= first and availability.on_from(traits.grid_at + last * interval_s + MOST_POSTPONED_S) >= at:
+        return availability.on_from(at)
     return availability.on_from(traits.grid_at + max(first, last + 1) * interval_s)

@@ -34,6 +34,7 @@ class Figures:
     """
 
     afap_makespan_s: Figure = None
+    afap_makespan_in_share_s: Figure = None  # of the clairvoyant bound: of those who never make a client hurry
     other_makespan_s: Figure = None
     makespan_s: ByName | None = None  # by kind of batch
     tail_s: ByName | None = None
@@ -95,11 +96,15 @@ def figures_of(
     )
 
 
-def bound_figures(bounds: Mapping[str, Seconds], plans: Sequence[BatchPlan]) -> Figures:
+def bound_figures(
+    bounds: Mapping[str, Seconds], plans: Sequence[BatchPlan], *, in_share_s: Mapping[str, Seconds]
+) -> Figures:
     """The clairvoyant bound in the same figures, as far as it says something."""
     spans = [(plan.qos, bounds[plan.name]) for plan in plans if plan.name in bounds]
+    afap = [plan.name for plan in plans if plan.qos is QoS.AFAP]
     return Figures(
         afap_makespan_s=_median(s for qos, s in spans if qos is QoS.AFAP),
+        afap_makespan_in_share_s=_median(in_share_s[name] for name in afap if name in in_share_s),
         other_makespan_s=_median(s for qos, s in spans if qos in OTHER),
         makespan_s=_by_kind(spans),
         instances_per_job=1.0,

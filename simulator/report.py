@@ -68,6 +68,7 @@ Line = tuple[str, Callable[[Figures], Figure], Callable[[float], str]]
 
 LINES: tuple[Line, ...] = (
     ("AFAP makespan", lambda f: f.afap_makespan_s, hours),
+    ("AFAP makespan, nobody in deadline mode", lambda f: f.afap_makespan_in_share_s, hours),
     ("long-deadline and throughput makespan", lambda f: f.other_makespan_s, hours),
     ("instances per job", lambda f: f.instances_per_job, number),
     ("deadlines missed", lambda f: f.deadline_miss_fraction, percent),

@@ -64,7 +64,8 @@ def run_case(case: Case, more_duties: MoreDuties, watch: Watch) -> Ran:
     Settings.from_mapping(case.settings)
     if checked_rule(case.rule) == CLAIRVOYANT:
         plans = [plan for plan in case.scenario.batches if plan.name not in case.scenario.learning]
-        return Ran(bound_figures(clairvoyant(case.scenario, case.seed), plans))
+        bounds = clairvoyant(case.scenario, case.seed)
+        return Ran(bound_figures(bounds.least_s, plans, in_share_s=bounds.in_share_s))
     engine = Engine(
         case.scenario,
         case.seed,

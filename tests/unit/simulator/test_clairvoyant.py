@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.apps import AppVersion, PlanClass, ProcessorType
 from domain.batches import QoS
 from domain.errors import InvalidInputError
-from domain.units import Instant, Seconds
+from domain.units import AppId, AppVersionId, Instant, Seconds
 from simulator.availability import Availability
-from simulator.clairvoyant import Lane, batch_end_at, clairvoyant, first_ask_at, nth_end_at
+from simulator.calls import MOST_POSTPONED_S, Calls
+from simulator.clairvoyant import Bounds, Lane, batch_end_at, clairvoyant, first_ask_at, nth_end_at
 from simulator.engine import Engine
 from simulator.loop import run_without_threads
 from simulator.metrics import makespan_s
-from simulator.scenario import FileScenario, parse_scenario
+from simulator.scenario import AppPlan, FileScenario, parse_scenario
+from simulator.traits import Traits
 from store.memory import MemoryStore
 from tests.unit.simulator.machines import DAY, HOUR, START, always_on, at, on_during, traits
 from tests.unit.simulator.rig import PlainScenario, no_more_duties
@@ -97,6 +100,56 @@ def test_who_has_not_joined_asks_later() -> None:
     assert first_ask_at(traits(first_hours=1.0, joins_hours=20.0), always_on(), at(3.0)) == at(25.0)
 
 
+def calls_of(one: Traits, availability: Availability) -> Calls:
+    return Calls(
+        one.interval_s,
+        one.grid_at,
+        one.joins_at,
+        one.most_backoff_s,
+        one.buffer.full_s,
+        one.asks_with_reports,
+        availability,
+        random.Random(1),
+    )
+
+
+def test_a_reply_that_lets_it_wait_until_it_is_off_lets_it_ask_when_it_is_on_again() -> None:
+    plain, availability = traits(first_hours=1.0), on_during((0.0, 1.05), (3.0, 20.0))
+    calls = calls_of(plain, availability)
+    calls.ended(at(1.0), at(0.95))
+    calls.answered(at(0.95), Seconds(MOST_POSTPONED_S))
+
+    assert (calls.next_at(), calls.asks(at(3.0))) == (at(3.0), True)
+    assert first_ask_at(plain, availability, at(2.0)) == at(3.0)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 10**9), st.sampled_from([0.1, 1.0, 6.0]))
+def test_nobody_asks_earlier_whatever_it_is_answered(seed: int, interval_hours: float) -> None:
+    draw = random.Random(seed)
+    joins_hours, first_hours = draw.choice((0.0, 7.7)), draw.uniform(0.0, 6.0)
+    plain = traits(interval_hours=interval_hours, first_hours=first_hours, joins_hours=joins_hours)
+    shortly_after = [first_hours + n * interval_hours + draw.uniform(0.0, 0.2) for n in range(5)]
+    switches = sorted(shortly_after + [draw.uniform(0.0, 60.0) for _ in range(15)])
+    availability = on_during(*zip(switches[::2], switches[1::2], strict=True), (70.0, 1e4))
+    posted_at = sorted(at(draw.uniform(0.0, 70.0)) for _ in range(200))
+    calls, asked_at, now = calls_of(plain, availability), [], plain.joins_at
+    while now < posted_at[-1]:
+        if draw.random() < 0.7:
+            shortly_before = calls.ask_at - draw.uniform(0.0, 2.0 * MOST_POSTPONED_S)
+            calls.ended(at(0.0), Instant(max(now, shortly_before)))
+        now = Instant(calls.next_at())
+        if calls.asks(now):
+            asked_at.append(now)
+        if calls.asks(now) and draw.random() < 0.2:
+            calls.stay_away(now)
+        else:
+            calls.answered(now, Seconds(draw.choice((60.0, MOST_POSTPONED_S, MOST_POSTPONED_S + 1.0, DAY))))
+
+    for posted in posted_at:
+        assert first_ask_at(plain, availability, posted) <= next((one for one in asked_at if one >= posted), math.inf)
+
+
 # ------------------------------------------------------------------ that it is a bound
 
 
@@ -165,7 +218,13 @@ def a_scenario(
     )
 
 
-def dispatched_end_s(scenario: FileScenario, seed: int, draw: random.Random) -> float:
+SOME_TIME = (HOUR, 8 * HOUR, 9 * DAY)
+NO_HURRY = (1e4 * DAY,)
+
+
+def dispatched_end_s(
+    scenario: FileScenario, seed: int, draw: random.Random, due_after_s: Sequence[float] = SOME_TIME
+) -> float:
     """The batch's makespan if whoever calls is given jobs as the draw wants it, by deadlines as it wants them."""
     plan = scenario.batches[0]
     posted_at = scenario.starts_at + plan.at_s
@@ -195,7 +254,7 @@ def dispatched_end_s(scenario: FileScenario, seed: int, draw: random.Random) -> 
                     for job in chosen
                 ),
                 results=tuple(
-                    ResultElement(name, f"b_{job}", Instant(now + draw.choice((HOUR, 8 * HOUR, 9 * DAY))), "linux", 100)
+                    ResultElement(name, f"b_{job}", Instant(now + draw.choice(due_after_s)), "linux", 100)
                     for name, job in zip(names, chosen, strict=True)
                 ),
             ),
@@ -205,7 +264,7 @@ def dispatched_end_s(scenario: FileScenario, seed: int, draw: random.Random) -> 
 
 
 def scenario_delay(draw: random.Random) -> Seconds:
-    return Seconds(draw.choice((60.0, 300.0, DAY)))
+    return Seconds(draw.choice((60.0, 300.0, MOST_POSTPONED_S, DAY)))
 
 
 @settings(max_examples=25, deadline=None)
@@ -213,7 +272,26 @@ def scenario_delay(draw: random.Random) -> Seconds:
 def test_no_dispatcher_is_faster_whatever_it_gives_to_whom(seed: int, at_hours: float, share: float) -> None:
     scenario = a_scenario(at_hours=at_hours, share_fraction=share, loss_fraction=0.0, error_fraction=0.0)
 
-    assert clairvoyant(scenario, seed)["b"] <= dispatched_end_s(scenario, seed, random.Random(seed)) + 1e-3
+    assert clairvoyant(scenario, seed).least_s["b"] <= dispatched_end_s(scenario, seed, random.Random(seed)) + 1e-3
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 5.3, 31.0]), st.sampled_from([0.1, 0.5, 0.75]))
+def test_no_dispatcher_that_hurries_nobody_is_faster_than_computers_in_their_share(
+    seed: int, at_hours: float, share: float
+) -> None:
+    scenario = a_scenario(at_hours=at_hours, share_fraction=share, loss_fraction=0.0, error_fraction=0.0)
+    bounds = clairvoyant(scenario, seed)
+
+    assert bounds.least_s["b"] <= bounds.in_share_s["b"]
+    assert bounds.in_share_s["b"] <= dispatched_end_s(scenario, seed, random.Random(seed), NO_HURRY) + 1e-3
+
+
+def test_in_its_share_a_job_for_all_processors_takes_longer() -> None:
+    both = a_lane(width=2.0, speed=2.0)  # two processors, each job on one
+
+    assert hours(batch_end_at([replace(both, share=0.5).in_share()], [HOUR] * 2)) == 1.0
+    assert hours(batch_end_at([replace(both, share=0.25).in_share()], [HOUR])) == 1.0
 
 
 @pytest.mark.parametrize("rule", ["muster", "proposal", "fixed", "accelerated"])
@@ -230,18 +308,18 @@ def test_no_rule_is_faster(rule: str) -> None:
     run_without_threads(engine.run())
     (batch,) = engine.record.batches.values()
 
-    assert clairvoyant(scenario, 1)["b"] <= makespan_s(batch, engine.ended_at)
+    assert clairvoyant(scenario, 1).least_s["b"] <= makespan_s(batch, engine.ended_at)
 
 
 def test_who_never_answers_is_of_no_use_to_it() -> None:
     everybody = a_scenario(jobs=40)
     half = a_scenario(jobs=40, silent_hosts_fraction=0.5)
 
-    assert clairvoyant(half, 1)["b"] > clairvoyant(everybody, 1)["b"]
+    assert clairvoyant(half, 1).least_s["b"] > clairvoyant(everybody, 1).least_s["b"]
 
 
 def test_a_batch_that_nobody_can_run_has_no_bound() -> None:
-    assert clairvoyant(a_scenario(hosts=1, mean_stay_days=0.001, replaced=False), 1) == {}
+    assert clairvoyant(a_scenario(hosts=1, mean_stay_days=0.001, replaced=False), 1) == Bounds({}, {})
 
 
 def test_a_scenario_without_a_population_is_refused() -> None:
@@ -249,7 +327,40 @@ def test_a_scenario_without_a_population_is_refused() -> None:
         clairvoyant(PlainScenario(), 1)
 
 
+LINUX, WINDOWS = "x86_64-pc-linux-gnu", "windows_x86_64"
+
+
+def with_versions(*versions: tuple[str, PlanClass]) -> FileScenario:
+    """40 jobs of an app that has these versions alone."""
+    made = tuple(AppVersion(AppVersionId(0), AppId(0), platform, 100, plan) for platform, plan in versions)
+    scenario = a_scenario(jobs=40, platforms={LINUX: 0.5, WINDOWS: 0.5}, gpus=[{"share": 1.0, "median_tflops": 0.5}])
+    return replace(scenario, apps=(AppPlan("app", versions=made),))
+
+
+def bound_of(*versions: tuple[str, PlanClass]) -> float:
+    return clairvoyant(with_versions(*versions), 1).least_s.get("b", math.inf)
+
+
+def test_who_has_no_version_is_left_out() -> None:
+    plain, wide = PlanClass(""), PlanClass("wide", ncpus=64.0)
+
+    assert bound_of((LINUX, plain), (WINDOWS, plain)) < bound_of((LINUX, plain)) < math.inf
+    assert bound_of(("aarch64", plain)) == bound_of((LINUX, wide), (WINDOWS, wide)) == math.inf
+
+
+def test_versions_for_several_processors_and_for_gpus_count() -> None:
+    plain = [(LINUX, PlanClass("")), (WINDOWS, PlanClass(""))]
+    pair = [(LINUX, PlanClass("mt2", ncpus=2.0)), (WINDOWS, PlanClass("mt2", ncpus=2.0))]
+    gpu = [(name, PlanClass("gpu", 0.1, ProcessorType("NVIDIA"))) for name in (LINUX, WINDOWS)]
+    halves = [(name, PlanClass("gpu", 0.1, ProcessorType("NVIDIA"), gpu_count=0.5)) for name in (LINUX, WINDOWS)]
+
+    assert bound_of(*plain, *pair) <= min(bound_of(*plain), bound_of(*pair))  # a job may be ended in half the time
+    assert bound_of(*plain, *gpu) < bound_of(*plain)
+    assert bound_of(*gpu) < math.inf
+    assert bound_of(*gpu, *halves) <= min(bound_of(*gpu), bound_of(*halves))
+
+
 def test_the_kind_of_batch_does_not_matter() -> None:
-    bounds = [clairvoyant(a_scenario(qos=qos), 1)["b"] for qos in (QoS.AFAP, QoS.LONG_DEADLINE, QoS.THROUGHPUT)]
+    bounds = [clairvoyant(a_scenario(qos=qos), 1).least_s["b"] for qos in (QoS.AFAP, QoS.LONG_DEADLINE, QoS.THROUGHPUT)]
 
     assert len(set(bounds)) == 1

@@ -119,7 +119,9 @@ def test_figures_are_told_with_six_digits() -> None:
 
 def test_the_bound_is_told_in_the_same_figures() -> None:
     plans = read_scenario("small").batches
-    found = bound_figures({"rush": Seconds(5.0), "census": Seconds(9.0)}, plans)
+    in_share_s = {"rush": Seconds(7.0), "census": Seconds(11.0)}
+    found = bound_figures({"rush": Seconds(5.0), "census": Seconds(9.0)}, plans, in_share_s=in_share_s)
 
+    assert found.afap_makespan_in_share_s == 7.0
     assert (found.afap_makespan_s, found.other_makespan_s) == (5.0, 9.0)
     assert (found.batches, found.batches_unfinished) == (3.0, 1.0)
