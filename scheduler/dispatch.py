@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.apps import ANONYMOUS, ProcessorType
+from domain.draws import draw
 from domain.jobs import Ready
 from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
@@ -22,7 +23,7 @@ from scheduler.asking import Asking, Want
 from scheduler.assigning import chosen_of
 from scheduler.choice import Choice, Chosen, Refused, not_told_by_app, refused_by_all
 from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS, device_refusal
-from scheduler.gates import draw, newcomer_refusal
+from scheduler.gates import newcomer_refusal
 from scheduler.leasing import BUSY, may_idle
 from scheduler.need import Need, need_of
 from scheduler.passes import PASSES, WITHOUT_SHARE, Pass, groups_in, is_prompt_of
@@ -242,7 +243,8 @@ class Walk:
         """Where to go on after the slots from `at` that are not for this host, and why not; None: that one is."""
         if self._is_muster and verdict.is_newcomers:
             fraction = self._scheduler.newcomer_fraction
-            looked_at, place = next_for_newcomers(slots, at, fraction, most=max(self._draws_left, SLOTS_LOOKED_AT))
+            most = max(self._draws_left, SLOTS_LOOKED_AT)
+            looked_at, place = next_for_newcomers(group, slots, at, fraction, most=most)
             self._draws_left -= looked_at
             if place > at:
                 return place, newcomer_refusal(verdict.standing, slots[at], fraction)

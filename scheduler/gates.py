@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from domain.apps import AppVersion
 from domain.catalogue import Catalogue
+from domain.draws import draw
 from domain.hosts import HostAppVersion
 from domain.jobs import Ready
 from domain.ranking import BOOTSTRAP_P, CutPoints, Gate, Percentile, RelaxedGate, percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
-from domain.units import HOUR_S, AppVersionId, InstanceId, Instant, Seconds
+from domain.units import HOUR_S, AppVersionId, Instant, Seconds
 from scheduler.runtime import runtime_behind_s
-
-DRAWS_KEPT = 4096  # newcomers look at the same slots of the array again and again
 
 
 def percentile_of(
@@ -136,19 +134,3 @@ def newcomer_refusal(found: Percentile, slot: Ready, fraction: float) -> Refusal
         return None
     terms = (found.because, fraction)
     return Refusal(RefusalCode.NEWCOMER_SHARE, "{0}; newcomers get {1:g} of first instances", terms)
-
-
-@lru_cache(maxsize=DRAWS_KEPT)
-def draw(instance_id: InstanceId) -> float:
-    """A number from 0 to below 1 that belongs to an instance: equal for all requests and workers.
-
-    The id's bits are mixed by two rounds of multiply and xor-shift, so that the neighbours of one batch
-    are spread evenly.
-
-    >>> sum(draw(InstanceId(i)) < 0.05 for i in range(100_000)) / 100_000
-    0.05065
-    """
-    mixed = (instance_id * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
-    mixed = ((mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93) & 0xFFFFFFFFFFFFFFFF
-    mixed ^= mixed >> 32
-    return (mixed >> 11) / float(1 << 53)

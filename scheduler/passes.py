@@ -9,11 +9,12 @@ from typing import assert_never
 
 from domain.apps import ProcessorType
 from domain.batches import QoS
+from domain.draws import draw
 from domain.refusals import Refusal
 from domain.settings import AfapPolicy, DeadlineRule
 from domain.units import AppId, InstanceId
 from scheduler.asking import Asking
-from scheduler.gates import draw, lowest_gate
+from scheduler.gates import lowest_gate
 from scheduler.ports import SlotGroup
 from scheduler.verdict import Judge, has_low_turnaround, is_accelerated
 

@@ -8,6 +8,7 @@ from typing import Any
 from domain.apps import ANONYMOUS, CPU, NVIDIA
 from domain.batches import BatchCounts, QoS
 from domain.dispatch import Assignment
+from domain.draws import draw
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
 from domain.jobs import Input
 from domain.refusals import RefusalCode
@@ -25,7 +26,6 @@ from domain.units import (
 )
 from scheduler.choice import Choice
 from scheduler.dispatch import DRAWS_LOOKED_AT, GATES_LOOKED_AT, GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
-from scheduler.gates import draw
 from tests.builders import (
     LINUX,
     NOW,

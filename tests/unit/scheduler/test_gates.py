@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from domain.apps import CPU
 from domain.batches import QoS
+from domain.draws import draw
 from domain.hosts import DecayedSums
 from domain.ranking import Gate, Percentile, RelaxedGate
 from domain.refusals import Refusal, RefusalCode
@@ -16,7 +17,6 @@ from scheduler.dispatch import choose
 from scheduler.gates import (
     RELAXED_STEP,
     affordable,
-    draw,
     lowest_gate,
     newcomer_refusal,
     percentile_of,
