@@ -14,9 +14,8 @@ Satisfies simulator.ports.Scenario.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 from domain.apps import App, AppVersion, PlanClass, ProcessorType
@@ -29,7 +28,7 @@ from simulator.population import Population
 from simulator.population_fields import parse_population
 from simulator.ports import Outage, Program, ShareOf, Submission
 from simulator.submitters import BatchPlan, in_order, parse_batches
-from simulator.swf import Replay, plans_of, read_swf
+from simulator.swf import LeftOut, Replay, plans_of, read_swf, told
 
 SHIPPED = Path(__file__).parent / "scenarios"
 MONDAY = Instant(1767571200.0)  # 5 January 2026, 0 h UTC
@@ -98,16 +97,27 @@ class FileScenario:
         wrong = self.population.garbage_fraction > 0.0 or self.population.unreliable_hosts_fraction > 0.0
         return [plan.submission(self.starts_at, with_outputs=wrong) for plan in self.batches]
 
-    def with_trace(self, path: Path, *, speed_up: float = 1.0, most_jobs: int | None = None) -> FileScenario:
+    def with_trace(
+        self,
+        path: Path,
+        *,
+        speed_up: float = 1.0,
+        most_jobs: int | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> FileScenario:
         """The same project with the batches of a workload log (simulator/swf.py), or of its first `most_jobs` jobs.
 
-        Jobs have the scenario's delay bound. Raises InvalidInputError, also when no job of the log comes in time.
+        Jobs have the scenario's delay bound. `tell` hears what became of the log. Raises InvalidInputError, also when
+        no job of the log comes in time.
         """
-        replay = Replay(self.apps[0].name, self.horizon_s, self.delay_bound_s, speed_up)
-        plans = plans_of(islice(read_swf(path), most_jobs), replay)
+        replay = Replay(self.apps[0].name, self.horizon_s, self.delay_bound_s, speed_up, most_jobs=most_jobs)
+        left_out = LeftOut()
+        plans = plans_of(read_swf(path, left_out), replay, left_out)
         if not plans:
             expected = f"a log with a job that ran and came in the first {self.horizon_s * speed_up / DAY_S:g} days"
             raise InvalidInputError("trace", expected, str(path))
+        if tell is not None:
+            tell(told(plans, left_out))
         return self.with_batches(plans)
 
     def with_batches(self, batches: Sequence[BatchPlan]) -> FileScenario:

@@ -2,8 +2,13 @@
 
 A line is a job of 18 numbers or more, ';' begins a comment, below 0 is "not known". A job that used p processors for t
 seconds becomes a batch of p jobs of t seconds on a processor of 1 Gflop/s; jobs of one user that came within
-`together_s` of the first, alike in length, are one batch, as a user's script submits them. Jobs that never ran are
-left out.
+`together_s` of the first, alike in length, are one batch, as a user's script submits them.
+
+After the definition of the format (version 2.2, Parallel Workloads Archive): status 0 is a job that failed, 1 one that
+was completed, 5 one that was cancelled, before it started or while it ran, -1 not known. 2 to 4 are the partial
+executions of a job that was put aside, which has a line of its own besides, with all of its run time: they are left
+out. So are jobs that never ran, that nobody knows the submission of, or the processors. What they had run counts for
+those that failed or were cancelled. Lines need not be in the order of their submission.
 """
 
 from __future__ import annotations
@@ -12,8 +17,10 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from domain.batches import QoS
@@ -25,6 +32,9 @@ from simulator.submitters import BatchPlan
 COLUMNS = 18
 FLOP_PER_S = 1e9  # of the processor on which a job takes its run time
 NAMES = ("job", "submit", "wait", "run time", "processors", "CPU time", "memory", "processors requested")
+PARTIAL = (2, 3, 4)
+CANCELLED = 5
+BEHIND_END, NOT_ASKED_FOR = "behind the end", "more than were asked for"
 GZIP = b"\x1f\x8b"
 
 
@@ -42,12 +52,15 @@ class LoggedJob:
     asked_s: float | None = None
 
 
-def read_swf(path: Path) -> Iterator[LoggedJob]:
-    """The jobs of a file, gzipped or not, one after the other; those that never ran are left out.
+LeftOut = Counter[str]  # what is left out of a log, and how often
+
+
+def read_swf(path: Path, left_out: LeftOut | None = None) -> Iterator[LoggedJob]:
+    """The jobs of a file, gzipped or not, one after the other; what is left out is counted in `left_out`.
 
     Raises InvalidInputError naming the line.
     """
-    yield from parse_swf(_lines(path), str(path))
+    yield from parse_swf(_lines(path), str(path), left_out)
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -63,34 +76,52 @@ def _lines(path: Path) -> Iterator[str]:
         raise InvalidInputError(str(path), "a readable log in Standard Workload Format", str(error)) from error
 
 
-def parse_swf(lines: Iterable[str], where: str) -> Iterator[LoggedJob]:
+def parse_swf(lines: Iterable[str], where: str, left_out: LeftOut | None = None) -> Iterator[LoggedJob]:
     """The jobs of these lines.
 
     >>> list(parse_swf(["; comment", "1 10 0 3600 2 -1 -1 2 7200 -1 1 5 1 1 1 1 -1 -1"], "log"))
     [LoggedJob(number=1, submitted_s=10.0, run_s=3600.0, processors=2, user=5, group=1, waited_s=0.0, asked_s=7200.0)]
+    >>> left_out = LeftOut()
+    >>> list(parse_swf(["1 10 0 60 2 -1 -1 2 7200 -1 3 5 1 1 1 1 -1 -1"], "log", left_out)), dict(left_out)
+    ([], {'partial executions': 1})
     """
+    left_out = LeftOut() if left_out is None else left_out
+    line_of = dict[int, int]()
     for number, line in enumerate(lines, start=1):
         text = line.partition(";")[0].strip()
         if not text:
             continue
-        job = _job(text.split(maxsplit=COLUMNS), f"{where} line {number}")
-        if job is not None:
-            yield job
+        place = f"{where} line {number}"
+        job = _job(text.split(maxsplit=COLUMNS), place)
+        if isinstance(job, str):
+            left_out[job] += 1
+            continue
+        if line_of.setdefault(job.number, number) != number:
+            expected = f"a number of its own; line {line_of[job.number]} has the same"
+            raise InvalidInputError(f"{place}, job", expected, job.number)
+        yield job
 
 
-def _job(cells: list[str], where: str) -> LoggedJob | None:
+def _job(cells: list[str], where: str) -> LoggedJob | str:
+    """The job, or why it is left out."""
     if len(cells) < COLUMNS:
         raise InvalidInputError(where, f"{COLUMNS} columns", f"{len(cells)} columns")
-    run_s = _number(cells, 3, where)
-    used, requested = _number(cells, 4, where), _number(cells, 7, where)
+    status, run_s, submitted_s = (_number(cells, place, where) for place in (10, 3, 1))
+    used, requested = int(_number(cells, 4, where)), int(_number(cells, 7, where))
     processors = used if used > 0 else requested
-    if run_s <= 0 or processors <= 0:
-        return None
+    if status in PARTIAL:
+        return "partial executions"
+    if run_s <= 0:
+        return "cancelled before they started" if status == CANCELLED else "without a run time"
+    if processors <= 0:
+        return "on an unknown number of processors"
+    if submitted_s < 0:
+        return "submitted at an unknown time"
     return LoggedJob(
         int(_number(cells, 0, where)),
-        _number(cells, 1, where, low=0.0),
+        submitted_s,
         run_s,
-        int(processors),
+        processors,
         int(_number(cells, 11, where)),
         int(_number(cells, 12, where)),
         _known(_number(cells, 2, where)),
@@ -117,21 +148,21 @@ def processors_of(path: Path) -> int | None:
     return found.get("MaxProcs", found.get("MaxNodes")) or None
 
 
-def _number(cells: list[str], place: int, where: str, *, low: float = -math.inf) -> float:
+def _number(cells: list[str], place: int, where: str) -> float:
     name = NAMES[place] if place < len(NAMES) else f"column {place + 1}"
     try:
         value = float(cells[place])
     except ValueError:
         value = math.nan
-    if not (math.isfinite(value) and value >= low):
-        expected = "a number" if low == -math.inf else f"a number of at least {low:g}"
-        raise InvalidInputError(f"{where}, {name}", expected, cells[place])
+    if not math.isfinite(value):
+        raise InvalidInputError(f"{where}, {name}", "a number", cells[place])
     return value
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How a log becomes batches. Times are divided by `speed_up`; everything behind `horizon_s` is left out.
+    """How a log becomes batches. Times are divided by `speed_up`; everything behind `horizon_s` is left out, and what
+    is submitted after the first `most_jobs`.
 
     Users take turns in kinds of batches: every `afap_every`-th user is in a hurry, the others can wait.
     """
@@ -142,20 +173,16 @@ class Replay:
     speed_up: float = 1.0
     together_s: float = HOUR_S
     afap_every: int = 4
+    most_jobs: int | None = None
 
 
-def plans_of(jobs: Iterable[LoggedJob], replay: Replay) -> list[BatchPlan]:
-    """The batches of a log. The first job comes at second 0; jobs must be in the order of their submission."""
+def plans_of(jobs: Iterable[LoggedJob], replay: Replay, left_out: LeftOut | None = None) -> list[BatchPlan]:
+    """The batches of a log's jobs, whatever their order. The first that was submitted comes at second 0."""
+    chosen = _in_time(jobs, replay, LeftOut() if left_out is None else left_out)
     plans: list[BatchPlan] = []
     open_plans: dict[tuple[int, int], int] = {}  # (user, size) -> place in `plans`
-    first_s: float | None = None
-    for job in jobs:
-        first_s = job.submitted_s if first_s is None else first_s
-        at_s = (job.submitted_s - first_s) / replay.speed_up
-        if at_s < 0:
-            raise InvalidInputError(f"job {job.number}", "jobs in the order of their submission", job.submitted_s)
-        if at_s >= replay.horizon_s:
-            break
+    for job in chosen:
+        at_s = (job.submitted_s - chosen[0].submitted_s) / replay.speed_up
         alike = (job.user, round(math.log2(job.run_s)))
         place = open_plans.get(alike)
         if place is not None and _joins(plans[place], job, at_s, replay):
@@ -164,6 +191,37 @@ def plans_of(jobs: Iterable[LoggedJob], replay: Replay) -> list[BatchPlan]:
         open_plans[alike] = len(plans)
         plans.append(_plan(job, at_s, replay))
     return plans
+
+
+def _in_time(jobs: Iterable[LoggedJob], replay: Replay, left_out: LeftOut) -> list[LoggedJob]:
+    """In the order of submission, those that come before the horizon; of a long log little else is remembered."""
+    within_s = replay.horizon_s * replay.speed_up
+    first_s = math.inf
+    found = list[LoggedJob]()
+    late = 0
+    for job in jobs:
+        first_s = min(first_s, job.submitted_s)
+        if job.submitted_s - first_s < within_s:
+            found.append(job)
+        else:
+            late += 1
+    found.sort(key=attrgetter("submitted_s"))
+    in_time = [job for job in found if job.submitted_s - first_s < within_s]
+    chosen = in_time[: replay.most_jobs]
+    left_out.update({BEHIND_END: late + len(found) - len(in_time), NOT_ASKED_FOR: len(in_time) - len(chosen)})
+    return chosen
+
+
+def told(plans: Iterable[BatchPlan], left_out: Mapping[str, int]) -> str:
+    """What became of a log, in a sentence.
+
+    >>> told([], {"partial executions": 2, "behind the end": 0, "without a run time": 1})
+    'batches: 0, jobs: 0; left out: 2 partial executions, 1 without a run time'
+    """
+    every = list(plans)
+    text = f"batches: {len(every)}, jobs: {sum(plan.jobs for plan in every)}"
+    missing = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
+    return f"{text}; left out: {missing}" if missing else text
 
 
 def _joins(plan: BatchPlan, job: LoggedJob, at_s: float, replay: Replay) -> bool:

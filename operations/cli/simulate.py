@@ -87,7 +87,12 @@ def simulate(
     """
     found = read_scenario(scenario, dict(_pair(change, "--with") for change in changes))
     if trace is not None:
-        found = found.with_trace(trace, speed_up=trace_speed_up, most_jobs=trace_jobs)
+        found = found.with_trace(
+            trace,
+            speed_up=trace_speed_up,
+            most_jobs=trace_jobs,
+            tell=lambda text: click.echo(f"{trace}: {text}", err=True),
+        )
     changed = dict(_pair(setting, "--set") for setting in settings)
     if RULE in changed:
         raise InvalidInputError("--set", f"settings other than {RULE}: --rule is for that", changed[RULE])

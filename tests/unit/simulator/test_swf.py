@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.units import Seconds
-from simulator.swf import LoggedJob, Replay, parse_swf, plans_of, processors_of, read_swf
+from simulator.swf import LeftOut, LoggedJob, Replay, parse_swf, plans_of, processors_of, read_swf, told
 
 LOG = """\
 ; Version: 2.2
@@ -46,17 +45,6 @@ def test_a_log_may_be_gzipped(tmp_path: Path) -> None:
     assert list(read_swf(packed)) == list(read_swf(plain)) == jobs_of(LOG)
 
 
-def test_a_log_is_read_as_far_as_it_is_needed() -> None:
-    def lines() -> Iterator[str]:
-        yield from LOG.splitlines()
-        raise AssertionError("read on behind the horizon")
-
-    jobs = parse_swf(lines(), "log.swf")
-    plans = plans_of(jobs, Replay("app", Seconds(3600.0), WEEK))
-
-    assert [plan.name for plan in plans] == ["job1", "job4"]
-
-
 def test_jobs_of_a_user_that_come_together_are_a_batch() -> None:
     first, second, third = plans_of(jobs_of(LOG), REPLAY)
 
@@ -77,11 +65,7 @@ def test_time_may_pass_faster() -> None:
     ("line", "says"),
     [
         ("1 2 3", "log.swf line 2: expected 18 columns, got '3 columns'"),
-        ("1 x 0 3600 4 -1 -1 4 7200 -1 1 8 1 1 1 1 -1 -1", "log.swf line 2, submit: expected a number of at least 0"),
-        (
-            "1 -5 0 60 4 -1 -1 4 7200 -1 1 8 1 1 1 1 -1 -1",
-            "line 2, submit: expected a number of at least 0, got '-5'",
-        ),
+        ("1 x 0 3600 4 -1 -1 4 7200 -1 1 8 1 1 1 1 -1 -1", "log.swf line 2, submit: expected a number"),
         ("1 5 0 nan 4 -1 -1 4 7200 -1 1 8 1 1 1 1 -1 -1", "log.swf line 2, run time: expected a number"),
         ("1 5 0 60 4 -1 -1 4 7200 -1 1 who 1 1 1 1 -1 -1", "line 2, column 12: expected a number, got 'who'"),
     ],
@@ -93,11 +77,70 @@ def test_a_wrong_line_is_named(line: str, says: str) -> None:
     assert says in str(caught.value)
 
 
-def test_a_log_out_of_order_is_refused() -> None:
-    lines = [line for line in LOG.splitlines() if line.startswith(("5", "1"))]
+def line(number: int, submitted_s: float, *, run_s: float = 3600.0, status: int = 1, processors: int = 2) -> str:
+    return f"{number} {submitted_s} 0 {run_s} {processors} -1 -1 {processors} 7200 -1 {status} {number} 1 1 1 1 -1 -1"
 
-    with pytest.raises(InvalidInputError, match="job 1: expected jobs in the order of their submission"):
-        plans_of(parse_swf(reversed(lines), "log.swf"), REPLAY)
+
+def test_partial_executions_are_left_out_and_their_jobs_whole_run_counts() -> None:
+    left_out = LeftOut()
+    lines = [
+        line(1, 0.0, run_s=100.0),
+        line(1, 0.0, run_s=60.0, status=2),
+        line(1, 0.0, run_s=40.0, status=3),
+        line(2, 5.0, run_s=30.0, status=0),
+        line(2, 5.0, run_s=30.0, status=4),
+    ]
+
+    assert [(job.number, job.run_s) for job in parse_swf(lines, "log", left_out)] == [(1, 100.0), (2, 30.0)]
+    assert left_out == {"partial executions": 3}
+
+
+def test_what_is_not_known_or_never_ran_is_left_out_and_counted() -> None:
+    left_out = LeftOut()
+    lines = [
+        line(1, 0.0, run_s=-1, status=5),
+        line(2, 1.0, run_s=50.0, status=5),  # cancelled while it ran
+        line(3, 2.0, run_s=0.0),
+        line(4, -1.0),
+        line(5, 3.0, processors=-1),
+        line(6, 4.0, status=-1),  # of a model
+    ]
+
+    assert [job.number for job in parse_swf(lines, "log", left_out)] == [2, 6]
+    assert left_out == {
+        "cancelled before they started": 1,
+        "without a run time": 1,
+        "submitted at an unknown time": 1,
+        "on an unknown number of processors": 1,
+    }
+
+
+def test_a_number_that_stands_twice_is_named_with_both_lines() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        jobs_of("; comment\n" + line(7, 0.0) + "\n" + line(8, 0.0) + "\n" + line(7, 50.0))
+
+    assert str(caught.value) == "log.swf line 4, job: expected a number of its own; line 2 has the same, got 7"
+
+
+def test_lines_need_not_be_in_order_and_no_job_in_time_is_lost_behind_one_that_is_not() -> None:
+    left_out = LeftOut()
+    lines = [line(1, 500.0), line(2, 1400.0), line(3, 600.0), line(4, 300.0), line(5, 1000.0)]
+    replay = Replay("app", Seconds(500.0), WEEK)
+
+    plans = plans_of(parse_swf(lines, "log"), replay, left_out)
+
+    assert [(plan.name, plan.at_s) for plan in plans] == [("job4", 0.0), ("job1", 200.0), ("job3", 300.0)]
+    assert left_out == {"behind the end": 2, "more than were asked for": 0}
+
+
+def test_the_first_jobs_are_the_first_that_were_submitted() -> None:
+    left_out = LeftOut()
+    lines = [line(1, 500.0), line(2, 400.0), line(3, 300.0)]
+
+    plans = plans_of(parse_swf(lines, "log"), Replay("app", WEEK, WEEK, most_jobs=2), left_out)
+
+    assert [plan.name for plan in plans] == ["job3", "job2"]
+    assert told(plans, left_out) == "batches: 2, jobs: 4; left out: 1 more than were asked for"
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:

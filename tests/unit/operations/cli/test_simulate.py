@@ -150,8 +150,9 @@ def test_a_workload_log_stands_in_for_the_batches(
     log.write_bytes(gzip.compress(LOG.encode()) if packed else LOG.encode())
 
     whole, _, code = run(capsys, tiny, "--trace", log, "--rule", "clairvoyant", "--json")
-    first, _, _ = run(capsys, tiny, "--trace", log, "--trace-jobs", 1, "--rule", "clairvoyant", "--json")
+    first, told, _ = run(capsys, tiny, "--trace", log, "--trace-jobs", 1, "--rule", "clairvoyant", "--json")
 
+    assert told == f"{log}: batches: 1, jobs: 2; left out: 1 more than were asked for\n"
     assert code == 0
     assert [last_object(out)["rules"]["clairvoyant"]["batches"] for out in (whole, first)] == [2, 1]
     assert set(last_object(whole)["rules"]["clairvoyant"]["makespan_s"]) == {"afap", "long_deadline"}
