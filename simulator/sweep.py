@@ -96,17 +96,27 @@ def _ends(rule: str, cases: Sequence[Case], ran: Sequence[Ran]) -> Ends:
     return Ends(tuple(ends_s), jobs)
 
 
-def run_here(cases: Sequence[Case], more_duties: MoreDuties, watching: Watching) -> list[Ran]:
+Keep = Callable[[int, Ran], None]  # hears of a run that is over, by its case's place, before the others are
+
+
+def keep_nothing(place: int, ran: Ran) -> None:
+    """All of them come at the end."""
+
+
+def run_here(
+    cases: Sequence[Case], more_duties: MoreDuties, watching: Watching, keep: Keep = keep_nothing
+) -> list[Ran]:
     """One after the other in this process."""
     found = []
     for place, case in enumerate(cases):
         found.append(run_case(case, more_duties, seldom(partial(watching.moved, place))))
+        keep(place, found[-1])
         watching.over(place)
     return found
 
 
 def run_on_processes(
-    cases: Sequence[Case], more_duties: MoreDuties, watching: Watching, *, processes: int
+    cases: Sequence[Case], more_duties: MoreDuties, watching: Watching, keep: Keep = keep_nothing, *, processes: int
 ) -> list[Ran]:
     """As many at a time as there are processes. What one raises is raised, and the others are given up."""
     context = multiprocessing.get_context("spawn")
@@ -114,7 +124,7 @@ def run_on_processes(
     with ProcessPoolExecutor(processes, context, initializer=_remember, initargs=(told,)) as pool:
         futures = [pool.submit(_run_and_tell, place, case, more_duties) for place, case in enumerate(cases)]
         try:
-            _wait_for(futures, told, watching)
+            _wait_for(futures, told, watching, keep)
             return [future.result() for future in futures]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -179,14 +189,16 @@ def _run_and_tell(place: int, case: Case, more_duties: MoreDuties) -> Ran:
 # ------------------------------------------------------------ in this one
 
 
-def _wait_for(futures: Sequence[Future[Ran]], told: multiprocessing.Queue[Told], watching: Watching) -> None:
+def _wait_for(
+    futures: Sequence[Future[Ran]], told: multiprocessing.Queue[Told], watching: Watching, keep: Keep
+) -> None:
     places = {future: place for place, future in enumerate(futures)}
     waiting = set(futures)
     while waiting:
         done, waiting = wait(waiting, timeout=LOOK_S, return_when=FIRST_COMPLETED)
         _pass_on(told, watching)
         for future in done:
-            future.result()
+            keep(places[future], future.result())
             watching.over(places[future])
 
 

@@ -1,0 +1,128 @@
+"""A scenario's frontier: thresholds in every combination, which of them no other beats, and the limits among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.policy_quality.limits import MOST_DEADLINE_MODE, MOST_INSTANCES, limits_of
+from benchmarks.policy_quality.sections import ACCELERATED, MUSTER, SCENARIOS, cases_with, pictures
+from domain.settings import Settings
+from domain.units import Seconds
+from simulator import frontier_chart
+from simulator.frontier import Swept, frontier
+from simulator.frontier_report import markdown_of, numbered
+from simulator.grid import Axis, Grid, grid_of
+from simulator.metrics import Figures
+from simulator.report import CLAIRVOYANT
+from simulator.run import Case, Ran
+from simulator.scenario import read_scenario
+from simulator.sweep import compared
+
+# What is swept: who hurries, how many copies there may be, and how soon a copied job is copied again. The defaults
+# are among the values.
+USUAL: Sequence[Axis] = (
+    ("deadline.p_afap", (0.25, 0.5, 0.75)),
+    ("lifecycle.tail_overhead_fraction", (0.1, 0.25, 0.5)),
+    ("lifecycle.tail_late_factor", (0.7, 1.5)),
+)
+GRIDS: Mapping[str, Sequence[Axis]] = {  # a run of `large` takes ten minutes
+    "large": (("deadline.p_afap", (0.25, 0.5, 0.75)), ("lifecycle.tail_overhead_fraction", (0.1, 0.25)))
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Satisfies Section."""
+
+    scenario: str
+    seeds: Sequence[int]
+
+    @property
+    def name(self) -> str:
+        return f"{self.scenario} frontier"
+
+    @property
+    def after(self) -> str:
+        place = SCENARIOS.index(self.scenario) if self.scenario in SCENARIOS else 0
+        return f"{SCENARIOS[place - 1]} frontier" if place else self.scenario
+
+    @property
+    def grid(self) -> Grid:
+        return grid_of(
+            read_scenario(self.scenario),
+            GRIDS.get(self.scenario, USUAL),
+            rules=(MUSTER, CLAIRVOYANT),
+            seeds=self.seeds,
+            settings={},
+        )
+
+    @property
+    def compared_with(self) -> list[Case]:
+        """Whose makespan the limit is told of."""
+        return cases_with(self.scenario, (ACCELERATED,), self.seeds)
+
+    @property
+    def cases(self) -> list[Case]:
+        return [*self.grid.cases, *self.compared_with]
+
+    def text(self, ran: Sequence[Ran], docs: Path) -> str:
+        grid, others = self.grid, self.compared_with
+        swept = grid.swept(ran[: len(grid.cases)])
+        accelerated = compared(others, ran[len(grid.cases) :]).rules[ACCELERATED]
+        lines = chart_limits(self.scenario, accelerated, swept.tried[0].comparison.rules[CLAIRVOYANT])
+        parts = [
+            f"### {self.scenario}: thresholds\n",
+            f"{len(swept.tried)} combinations, medians over {len(self.seeds)}. {remarks(swept, lines)}\n",
+            markdown_of(swept, MUSTER),
+            pictures(frontier_chart.write_frontier_charts(swept, docs / "charts", lines)),
+        ]
+        return "\n".join(parts)
+
+
+def chart_limits(scenario: str, accelerated: Figures, bound: Figures) -> frontier_chart.Limits:
+    """A line for each limit of AFAP makespans that is known, and for each price that has one."""
+    limits = limits_of(scenario)
+    of = {
+        f"{limits.over_accelerated:.2f} of accelerated": (accelerated.afap_makespan_s, limits.over_accelerated),
+        f"{limits.over_the_bound:.1f} times the bound": (bound.afap_makespan_s, limits.over_the_bound),
+    }
+    return frontier_chart.Limits(
+        {name: Seconds(span_s * factor) for name, (span_s, factor) in of.items() if span_s is not None},
+        {"instances_per_job": MOST_INSTANCES, "deadline_mode_fraction": MOST_DEADLINE_MODE},
+    )
+
+
+def remarks(swept: Swept, limits: frontier_chart.Limits) -> str:
+    """In which rows the defaults are, and which keep which limits."""
+    figures = swept.figures(MUSTER)
+    cheap = {place for place, one in enumerate(figures) if _keeps(one, limits.prices)}
+    told = [
+        f"The defaults are row {_rows(swept, places)}." if (places := defaults(swept)) else "",
+        f"Within {MOST_INSTANCES} instances per job and {MOST_DEADLINE_MODE:.0%} in deadline mode: "
+        f"{_rows(swept, cheap)}.".replace("%", " %"),
+    ]
+    for name, most_s in limits.makespans_s.items():
+        quick = {place for place in cheap if (figures[place].afap_makespan_s or most_s + 1.0) <= most_s}
+        told.append(f"Of these at most {name}: {_rows(swept, quick)}.")
+    return " ".join(one for one in told if one)
+
+
+def defaults(swept: Swept) -> set[int]:
+    """The places of the combinations that are the settings' defaults."""
+    known = Settings().as_mapping()
+    return {
+        place
+        for place, one in enumerate(swept.tried)
+        if all(known[key] == value for key, value in one.settings.items())
+    }
+
+
+def _keeps(figures: Figures, prices: Mapping[str, float]) -> bool:
+    return all((value := getattr(figures, name)) is not None and value <= most for name, most in prices.items())
+
+
+def _rows(swept: Swept, places: Iterable[int]) -> str:
+    marked = frontier(swept.figures(MUSTER))
+    return ", ".join(numbered(place, marked).strip() for place in sorted(places)) or "none"
