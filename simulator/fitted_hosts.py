@@ -25,6 +25,10 @@ class FittedHosts:
     shapes: tuple[float, ...]
     gflops: tuple[float, ...]
 
+    @property
+    def most_cores(self) -> int:
+        return max(cores for cores, share in zip(CORES, self.shares, strict=True) if share > 0.0)
+
     def draw(self, rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], Floats]:
         """Cores and flop/s per core of `count` computers."""
         p = np.array(self.shares)

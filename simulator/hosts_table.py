@@ -31,6 +31,10 @@ class HostTable:
     cores: Floats
     flop_per_s: Floats
 
+    @property
+    def most_cores(self) -> int:
+        return max(1, math.ceil(float(self.cores.max())))
+
     def draw(self, rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], Floats]:
         """Cores and flop/s per core of `count` computers."""
         model = rng.choice(len(self.computers), count, p=self.computers / self.computers.sum())

@@ -24,6 +24,7 @@ from simulator.work_buffer import Buffer
 
 TRAITS, PRESENCE, FATES = range(3)  # what a generator is for
 MOST_TIMEZONE_H = 12
+MEMORY_SIGMA = 0.4  # of ln of a computer's memory per core
 
 ALWAYS_ON = OnOff()
 OS_OF = {"windows_x86_64": "Microsoft Windows", "x86_64-apple-darwin": "Darwin"}
@@ -104,7 +105,7 @@ class Population:
         count = len(stays)
         cores, speeds = self.computers.draw(rng, count)
         stretches = rng.lognormal(0.0, self.stretch_sigma, count)
-        gigabytes = rng.lognormal(math.log(self.gigabytes_per_core), 0.4, count) * cores
+        gigabytes = rng.lognormal(math.log(self.gigabytes_per_core), MEMORY_SIGMA, count) * cores
         buffers = rng.lognormal(0.0, self.buffer_sigma, count)
         platforms = rng.choice(list(self.platforms), count, p=_normed(list(self.platforms.values())))
         phases = rng.random(count) * self.interval_s

@@ -47,7 +47,16 @@ KNOWN = (
     "buffer_min_days",
     "buffer_additional_days",
 )
-LAWS = ("weibull", "exponential", "lognormal", "hyperexponential")
+LAWS: Mapping[str, tuple[str, ...]] = {
+    "weibull": ("shape", "scale_hours"),
+    "exponential": ("mean_hours",),
+    "lognormal": ("median_hours", "sigma"),
+    "hyperexponential": ("fractions", "means_hours"),
+}
+LEAST_SHAPE, MOST_SHAPE = 0.1, 20.0  # of a Weibull law; below, single lengths are longer than any simulation
+MOST_SIGMA = 5.0  # of a logarithm: one in twenty is then 3,700 times the median
+LEAST_MEAN_S, MOST_MEAN_S = 60.0, 3650 * DAY_S  # of lengths of being on and off
+LEAST_INTERVAL_HOURS, MOST_INTERVAL_HOURS = 0.01, 1000.0
 
 
 def parse_population(values: Mapping[str, object], *, folder: Path, where: str = "population") -> Population:
@@ -59,7 +68,7 @@ def parse_population(values: Mapping[str, object], *, folder: Path, where: str =
     """
     fields = Fields(values, known=KNOWN, where=where)
     usual = Population(())
-    interval_s = _above(fields, "request_interval_hours", 6.0) * HOUR_S
+    interval_s = within(fields, "request_interval_hours", LEAST_INTERVAL_HOURS, MOST_INTERVAL_HOURS, 6.0) * HOUR_S
     share = fraction_of(fields, "share_fraction", usual.share)
     if share <= 0.0:
         raise InvalidInputError(fields.path("share_fraction"), "a number above 0 and at most 1", share)
@@ -78,7 +87,7 @@ def parse_population(values: Mapping[str, object], *, folder: Path, where: str =
         asks_with_reports=fields.flag("asks_with_reports", default=False),
         buffer_min_s=fields.number("buffer_min_days", default=0.1) * DAY_S,
         buffer_additional_s=fields.number("buffer_additional_days", default=0.5) * DAY_S,
-        **{name: fields.number(name, default=getattr(usual, name)) for name in SIGMAS},
+        **{name: within(fields, name, 0.0, MOST_SIGMA, getattr(usual, name)) for name in SIGMAS},
         **{name: _above(fields, name, getattr(usual, name)) for name in NUMBERS},
         **{name: fraction_of(fields, name, getattr(usual, name)) for name in FRACTIONS},
     )
@@ -89,6 +98,14 @@ def fraction_of(fields: Fields, name: str, default: float | None = None) -> floa
     value = fields.number(name, default=default)
     if value > 1.0:
         raise InvalidInputError(fields.path(name), "a number from 0 to 1", value)
+    return value
+
+
+def within(fields: Fields, name: str, low: float, high: float, default: float | None = None) -> float:
+    """A number from `low` to `high`."""
+    value = fields.number(name, default=default)
+    if not low <= value <= high:
+        raise InvalidInputError(fields.path(name), f"a number from {low:g} to {high:g}", value)
     return value
 
 
@@ -137,6 +154,8 @@ def _platforms(fields: Fields) -> dict[str, float]:
     if not given:
         return {"windows_x86_64": 0.85, "x86_64-pc-linux-gnu": 0.15}
     of = Fields(given, known=tuple(given), where=fields.path("platforms"))
+    if "" in given:
+        raise InvalidInputError(fields.path("platforms"), "names of platforms", "")
     return {name: of.number(name, above=0.0) for name in given}
 
 
@@ -148,16 +167,23 @@ def _gpus(fields: Fields) -> tuple[GpuKind, ...]:
         kinds.append(
             GpuKind(
                 fraction_of(one, "share"),
-                one.text("type", most=64, default="NVIDIA"),
+                _type(one),
                 one.whole("count", 1, 16, default=1),
                 _above(one, "median_tflops", 5.0) * 1e12,
-                one.number("sigma", default=0.6),
+                within(one, "sigma", 0.0, MOST_SIGMA, 0.6),
                 _above(one, "gigabytes", 6.0) * 1e9,
             )
         )
     if sum(kind.share for kind in kinds) > 1.0 + 1e-9:
         raise InvalidInputError(fields.path("gpus"), "shares that add up to at most 1", sum(k.share for k in kinds))
     return tuple(kinds)
+
+
+def _type(gpu: Fields) -> str:
+    name = gpu.text("type", most=64, default="NVIDIA")
+    if not name:
+        raise InvalidInputError(gpu.path("type"), "a name", name)
+    return name
 
 
 def _presences(fields: Fields) -> tuple[Presence, ...]:
@@ -176,7 +202,7 @@ def _presence(values: Mapping[str, object], where: str) -> Presence:
         fields.number("share", above=0.0, default=1.0),
         process,
         _hours(fields) if fields.has("hours") else None,
-        fields.number("spread_sigma", default=0.0),
+        within(fields, "spread_sigma", 0.0, MOST_SIGMA, 0.0),
     )
 
 
@@ -185,10 +211,12 @@ def _hours(fields: Fields) -> Hours:
     given = Fields(fields.table("hours"), known=("from", "hours", "weekend_hours", "sd_hours"), where=path)
     hours = Hours(
         given.number("from"),
-        given.number("hours", above=0.0),
-        given.number("weekend_hours", default=0.0),
-        given.number("sd_hours", default=0.5),
+        within(given, "hours", 0.0, 24.0),
+        within(given, "weekend_hours", 0.0, 24.0, 0.0),
+        within(given, "sd_hours", 0.0, 24.0, 0.5),
     )
+    if hours.hours <= 0.0 and hours.weekend_hours <= 0.0:
+        raise InvalidInputError(f"{path}.hours", "a number above 0, or weekend_hours above 0", hours.hours)
     if hours.from_hour >= 24.0:
         raise InvalidInputError(f"{path}.from", "an hour from 0 to below 24", hours.from_hour)
     return hours
@@ -196,31 +224,41 @@ def _hours(fields: Fields) -> Hours:
 
 def _law(fields: Fields, name: str) -> Law:
     path = fields.path(name)
-    known = ("law", "shape", "scale_hours", "mean_hours", "median_hours", "sigma", "fractions", "means_hours")
-    given = Fields(fields.table(name), known=known, where=path)
-    match given.choice("law", LAWS):
+    values = fields.table(name)
+    kind = Fields(values, known=tuple(values), where=path).choice("law", tuple(LAWS))
+    law = _law_of(kind, Fields(values, known=("law", *LAWS[kind]), where=path), values)
+    if not LEAST_MEAN_S <= law.mean_s <= MOST_MEAN_S:
+        expected = f"lengths with a mean of {LEAST_MEAN_S:g} s to 10 years ({MOST_MEAN_S:.0f} s)"
+        raise InvalidInputError(path, expected, law.mean_s)
+    return law
+
+
+def _law_of(kind: str, given: Fields, values: Mapping[str, object]) -> Law:
+    match kind:
         case "weibull":
-            return Weibull(given.number("shape", above=0.0), given.number("scale_hours", above=0.0) * HOUR_S)
+            shape = within(given, "shape", LEAST_SHAPE, MOST_SHAPE)
+            return Weibull(shape, given.number("scale_hours", above=0.0) * HOUR_S)
         case "exponential":
             return Weibull(1.0, given.number("mean_hours", above=0.0) * HOUR_S)
         case "lognormal":
-            return LogNormal(given.number("median_hours", above=0.0) * HOUR_S, given.number("sigma"))
+            median_s = given.number("median_hours", above=0.0) * HOUR_S
+            return LogNormal(median_s, within(given, "sigma", 0.0, MOST_SIGMA))
         case _:
-            return _hyperexponential(fields.table(name), path)
+            return _hyperexponential(values, given)
 
 
-def _hyperexponential(values: Mapping[str, object], path: str) -> HyperExponential:
-    fractions, means = _numbers(values, "fractions", path), _numbers(values, "means_hours", path)
+def _hyperexponential(values: Mapping[str, object], given: Fields) -> HyperExponential:
+    fractions, means = (_numbers(values, name, given.path(name)) for name in LAWS["hyperexponential"])
     if len(fractions) != len(means) or abs(sum(fractions) - 1.0) > 1e-6:
         expected = "as many fractions as means_hours, adding up to 1"
-        raise InvalidInputError(f"{path}.fractions", expected, list(fractions))
+        raise InvalidInputError(given.path("fractions"), expected, list(fractions))
     return HyperExponential(tuple(p / sum(fractions) for p in fractions), tuple(mean * HOUR_S for mean in means))
 
 
 def _numbers(values: Mapping[str, object], name: str, path: str) -> tuple[float, ...]:
     given = values.get(name)
     if not isinstance(given, list) or not given or not all(_is_positive(one) for one in given):
-        raise InvalidInputError(f"{path}.{name}", "a list of numbers above 0", given)
+        raise InvalidInputError(path, "a list of numbers above 0", given)
     return tuple(float(one) for one in given)
 
 

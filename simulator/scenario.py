@@ -27,6 +27,7 @@ from simulator.client import SimulatedVolunteer
 from simulator.population import Population
 from simulator.population_fields import parse_population
 from simulator.ports import Outage, Program, ShareOf, Submission
+from simulator.scenario_checks import check_that_all_can_be_run, check_times, name_of
 from simulator.submitters import BatchPlan, in_order, parse_batches
 from simulator.swf import LeftOut, Replay, plans_of, read_swf, told
 
@@ -45,6 +46,7 @@ KNOWN = (
     "outage",
 )
 MOST_DAYS = 3650.0
+YEAR_2100 = 4102444800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class FileScenario:
         if not plans:
             expected = f"a log with a job that ran and came in the first {self.horizon_s * speed_up / DAY_S:g} days"
             raise InvalidInputError("trace", expected, str(path))
+        check_that_all_can_be_run(plans, self.programs, self.population)
         if tell is not None:
             tell(told(plans, left_out))
         return self.with_batches(plans)
@@ -185,10 +188,12 @@ def parse_scenario(values: Mapping[str, object], *, folder: Path, name: str = "s
         raise InvalidInputError("days", f"at most {MOST_DAYS:g}", days)
     delay_bound_s = Seconds(fields.number("delay_bound_days", above=0.0, default=7.0) * DAY_S)
     starts_at = Instant(fields.number("starts_at", default=MONDAY))
+    if starts_at >= YEAR_2100:
+        raise InvalidInputError("starts_at", "seconds since 1970 before the year 2100", starts_at)
     settings = flat(fields.table("settings"))
     Settings.from_mapping(settings)
     scenario = FileScenario(
-        fields.text("name", most=100, default=name),
+        name_of(fields, default=name),
         starts_at,
         Seconds(days * DAY_S),
         settings,
@@ -203,10 +208,8 @@ def parse_scenario(values: Mapping[str, object], *, folder: Path, name: str = "s
     for plan in batches:
         if plan.app not in {app.name for app in scenario.apps}:
             raise InvalidInputError(f"batch {plan.name}: app", f"one of {[a.name for a in scenario.apps]}", plan.app)
-        if plan.at_s >= scenario.horizon_s:
-            raise InvalidInputError(
-                f"batch {plan.name}: at_hours", f"before the end, {days:g} days", plan.at_s / HOUR_S
-            )
+    check_times(batches, scenario.outages, scenario.population, starts_at=starts_at, horizon_s=scenario.horizon_s)
+    check_that_all_can_be_run(batches, scenario.programs, scenario.population)
     return scenario.with_batches(batches)
 
 
@@ -223,25 +226,27 @@ def flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def _apps(fields: Fields) -> tuple[AppPlan, ...]:
-    apps = []
+    apps = list[AppPlan]()
     for number, values in enumerate(fields.tables("app")):
         one = Fields(values, known=("name", "ncpus", "gpu_types", "on_cpus"), where=f"app[{number}]")
         types = values.get("gpu_types", [])
-        if not isinstance(types, list) or not all(isinstance(kind, str) and kind for kind in types):
-            raise InvalidInputError(one.path("gpu_types"), "a list of types of GPUs", types)
+        are_types = isinstance(types, list) and all(isinstance(kind, str) and kind for kind in types)
+        if not isinstance(types, list) or not are_types or len(set(types)) < len(types):
+            raise InvalidInputError(one.path("gpu_types"), "a list of types of GPUs, each once", types)
         on_cpus = one.flag("on_cpus", default=True)
         if not on_cpus and not types:
             raise InvalidInputError(one.path("on_cpus"), "true, or gpu_types", False)
-        name = one.text("name", most=100)
+        name = name_of(one, [app.name for app in apps])
         apps.append(AppPlan(name, one.number("ncpus", above=0.0, default=1.0), tuple(types), on_cpus))
     return tuple(apps)
 
 
 def _submitters(fields: Fields) -> tuple[ShareOf, ...]:
-    found = []
+    found = list[ShareOf]()
     for number, values in enumerate(fields.tables("submitter")):
         one = Fields(values, known=("name", "shares"), where=f"submitter[{number}]")
-        found.append(ShareOf(one.text("name", most=100), one.number("shares", above=0.0, default=1.0)))
+        name = name_of(one, [known.submitter for known in found])
+        found.append(ShareOf(name, one.number("shares", above=0.0, default=1.0)))
     return tuple(found)
 
 

@@ -29,6 +29,7 @@ KNOWN = (
     "every_hours",
 )
 MOST_TIMES = 100_000
+MOST_FLOP = 1e24  # of one job: thousands of years of the fastest computer
 OUTPUT = {"name": "out", "max_bytes": 10_000}
 
 
@@ -112,7 +113,7 @@ def _plans(fields: Fields, delay_bound_s: Seconds) -> Iterator[BatchPlan]:
         qos=qos,
         at_s=fields.number("at_hours", default=0.0) * HOUR_S,
         jobs=fields.whole("jobs", 1, MAX_JOBS),
-        fpops_est=fields.number("fpops_est", above=0.0),
+        fpops_est=_fpops_est(fields),
         delay_bound_s=Seconds(fields.number("delay_bound_days", above=0.0, default=delay_bound_s / DAY_S) * DAY_S),
         deadline_s=_deadline_s(fields, qos),
         quorum=fields.whole("quorum", 1, 20, default=1),
@@ -121,6 +122,9 @@ def _plans(fields: Fields, delay_bound_s: Seconds) -> Iterator[BatchPlan]:
     )
     times = fields.whole("times", 1, MOST_TIMES, default=1)
     if times == 1:
+        if fields.has("every_hours"):
+            expected = "nothing unless times is above 1"
+            raise InvalidInputError(fields.path("every_hours"), expected, fields.number("every_hours"))
         yield plan
         return
     every_s = fields.number("every_hours", above=0.0) * HOUR_S
@@ -132,6 +136,13 @@ def _name(fields: Fields, name: str, default: str | None = None) -> str:
     value = fields.text(name, most=100, default=default)
     if not value or "{" in value:
         raise InvalidInputError(fields.path(name), "a name without {", value)
+    return value
+
+
+def _fpops_est(fields: Fields) -> float:
+    value = fields.number("fpops_est", above=0.0)
+    if value > MOST_FLOP:
+        raise InvalidInputError(fields.path("fpops_est"), f"at most {MOST_FLOP:g}", value)
     return value
 
 

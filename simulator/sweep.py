@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from domain.errors import MusterError
+from domain.errors import InvalidInputError, MusterError
 from domain.settings import DeadlineRule
 from domain.units import DAY_S, Instant
 from simulator.metrics import medians
@@ -64,8 +64,11 @@ def cases_of(
 ) -> list[Case]:
     """Every rule with every seed, rule by rule.
 
-    What a rule leaves out (`LEFT_OUT`) is left out unless the scenario or `settings` has it.
+    What a rule leaves out (`LEFT_OUT`) is left out unless the scenario or `settings` has it. Raises InvalidInputError
+    for a scenario in which nobody submits anything.
     """
+    if not scenario.batches:
+        raise InvalidInputError("scenario", "at least one [[batch]] table, or a workload log (--trace)", scenario.name)
     chosen = list(seeds)
     of_rules = {rule: {**LEFT_OUT.get(rule, {}), **scenario.settings, **settings} for rule in rules}
     return [Case(scenario, seed, rule, given) for rule, given in of_rules.items() for seed in chosen]

@@ -14,6 +14,7 @@ from simulator.population_fields import USUAL, parse_population
 from simulator.scenario import MONDAY
 from simulator.traits import Traits
 
+WEIBULL: dict[str, object] = {"law": "weibull", "shape": 1, "scale_hours": 1}
 HUNDRED = Population((Arrivals(100),))
 THOUSAND = Population((Arrivals(1000),))
 
@@ -147,7 +148,10 @@ def test_a_path_to_a_table_counts_from_the_scenarios_folder(tmp_path: Path) -> N
         ({"hosts": 2.5}, "population.hosts: expected a whole number from 1 to 1000000, got 2.5"),
         ({"loss_fraction": 1.5}, "population.loss_fraction: expected a number from 0 to 1, got 1.5"),
         ({"share_fraction": 0}, "population.share_fraction: expected a number above 0 and at most 1, got 0.0"),
-        ({"request_interval_hours": 0}, "population.request_interval_hours: expected a number above 0, got 0"),
+        (
+            {"request_interval_hours": 0},
+            "population.request_interval_hours: expected a number from 0.01 to 1000, got 0.0",
+        ),
         ({"computers": "amiga"}, "expected one of seti, einstein, lhc, or a CSV file of computers, got 'amiga'"),
         ({"colour": "blue"}, "population.colour: expected one of"),
         ({"arrivals": [{"hosts": 1}]}, "population.arrivals[0].at_hours: expected a number of at least 0; it must be"),
@@ -162,6 +166,48 @@ def test_a_path_to_a_table_counts_from_the_scenarios_folder(tmp_path: Path) -> N
             {"presence": [{"on": {"law": "hyperexponential", "fractions": [0.5], "means_hours": [1]}, "off": {}}]},
             "presence[0].on.fractions: expected as many fractions as means_hours, adding up to 1, got [0.5]",
         ),
+        (
+            {"presence": [{"on": {**WEIBULL, "shape": 0.001}, "off": WEIBULL}]},
+            "population.presence[0].on.shape: expected a number from 0.1 to 20, got 0.001",
+        ),
+        (
+            {"presence": [{"on": WEIBULL, "off": {"law": "lognormal", "median_hours": 1, "sigma": 100}}]},
+            "population.presence[0].off.sigma: expected a number from 0 to 5, got 100",
+        ),
+        (
+            {"presence": [{"on": WEIBULL, "off": WEIBULL, "spread_sigma": 500}]},
+            "population.presence[0].spread_sigma: expected a number from 0 to 5, got 500",
+        ),
+        (
+            {"presence": [{"on": {**WEIBULL, "mean_hours": 3}, "off": WEIBULL}]},
+            "population.presence[0].on.mean_hours: expected one of law, scale_hours, shape; this field is unknown",
+        ),
+        (
+            {"presence": [{"on": {"law": "hyperexponential", "fractions": [1], "means_hours": [True]}, "off": {}}]},
+            "population.presence[0].on.means_hours: expected a list of numbers above 0, got [True]",
+        ),
+        (
+            {"presence": [{"on": {**WEIBULL, "scale_hours": 1e-6}, "off": WEIBULL}]},
+            "population.presence[0].on: expected lengths with a mean of 60 s to 10 years (315360000 s), got 0.0036",
+        ),
+        (
+            {"presence": [{"on": WEIBULL, "off": {"law": "exponential", "mean_hours": 1e300}}]},
+            "population.presence[0].off: expected lengths with a mean of 60 s to 10 years (315360000 s), got 3.6e+303",
+        ),
+        ({"presence": [{"share": 0}]}, "population.presence[0].share: expected a number above 0, got 0"),
+        (
+            {"presence": [{"hours": {"from": 8, "hours": 30}}]},
+            "presence[0].hours.hours: expected a number from 0 to 24",
+        ),
+        ({"stretch_sigma": 500}, "population.stretch_sigma: expected a number from 0 to 5, got 500"),
+        ({"size_sigma": 500}, "population.size_sigma: expected a number from 0 to 5, got 500"),
+        ({"buffer_sigma": math.nan}, "population.buffer_sigma: expected a number of at least 0, got nan"),
+        ({"gpus": [{"share": 0.1, "sigma": 500}]}, "population.gpus[0].sigma: expected a number from 0 to 5, got 500"),
+        ({"gpus": [{"share": 0.1, "type": ""}]}, "population.gpus[0].type: expected a name, got ''"),
+        ({"platforms": {"": 1.0}}, "population.platforms: expected names of platforms, got ''"),
+        ({"request_interval_hours": 1e-6}, "population.request_interval_hours: expected a number from 0.01 to 1000"),
+        ({"hosts": True}, "population.hosts: expected a whole number from 1 to 1000000, got True"),
+        ({"loss_fraction": math.inf}, "population.loss_fraction: expected a number of at least 0, got inf"),
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, object], says: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,57 @@ def test_an_outage_has_a_beginning_and_an_end() -> None:
             {"outage": [{"at_hours": 5, "hours": 2}, {"at_hours": 6, "hours": 1}]},
             "outage[1].at_hours: expected outages in order and apart, got 6.0",
         ),
+        ({"outage": [{"at_hours": 240, "hours": 2}]}, "outage[0].at_hours: expected before the end, 10 days, got 240"),
+        ({"outage": [{"at_hours": -1, "hours": 2}]}, "outage[0].at_hours: expected a number of at least 0, got -1"),
+        ({"outage": [{"at_hours": True, "hours": 2}]}, "outage[0].at_hours: expected a number of at least 0, got True"),
+        ({"days": math.nan}, "days: expected a number above 0, got nan"),
+        ({"starts_at": 1e12}, "starts_at: expected seconds since 1970 before the year 2100, got 1000000000000.0"),
+        ({"name": ""}, "name: expected a name, got ''"),
+        ({"submitter": [{"name": ""}]}, "submitter[0].name: expected a name, got ''"),
+        (
+            {"submitter": [{"name": "ada"}, {"name": "ada", "shares": 2}]},
+            "submitter[1].name: expected names that differ, got 'ada'",
+        ),
+        ({"app": [{"name": "a"}, {"name": "a", "ncpus": 4}]}, "app[1].name: expected names that differ, got 'a'"),
+        ({"app": [{"name": ""}]}, "app[0].name: expected a name, got ''"),
+        (
+            {"app": [{"name": "a", "gpu_types": ["ATI", "ATI"]}]},
+            "app[0].gpu_types: expected a list of types of GPUs, each once, got ['ATI', 'ATI']",
+        ),
+        ({"batch": [{**BATCH, "every_hours": 5}]}, "batch[0].every_hours: expected nothing unless times is above 1"),
+        ({"batch": [{**BATCH, "times": 0}]}, "batch[0].times: expected a whole number from 1 to 100000, got 0"),
+        ({"batch": [{**BATCH, "at_hours": -1}]}, "batch[0].at_hours: expected a number of at least 0, got -1"),
+        ({"batch": [{**BATCH, "jobs": True}]}, "batch[0].jobs: expected a whole number from 1 to 1000000, got True"),
+        ({"batch": [{**BATCH, "fpops_est": math.inf}]}, "batch[0].fpops_est: expected a number above 0, got inf"),
+        ({"batch": [{**BATCH, "fpops_est": 1e300}]}, "batch[0].fpops_est: expected at most 1e+24, got 1e+300"),
+        (
+            {"batch": [{**BATCH, "times": 3, "every_hours": 200}]},
+            "batch a-3: at_hours: expected before the end, 10 days, got 400.0",
+        ),
+        (
+            {"batch": [{**BATCH, "ncpus": 64}]},
+            "batch a: ncpus: expected at most 24, as many as a computer of this population has, got 64.0",
+        ),
+        (
+            {"batch": [{**BATCH, "memory_gigabytes": 900}]},
+            "batch a: memory_gigabytes: expected what a computer of this population can have, got 900.0",
+        ),
+        (
+            {"app": [{"name": "app", "ncpus": 64}], "batch": [BATCH]},
+            "batch a: app: expected an app that a computer of this population can run, got 'app'",
+        ),
+        (
+            {"app": [{"name": "app", "gpu_types": ["ATI"], "on_cpus": False}], "batch": [BATCH]},
+            "batch a: app: expected an app that a computer of this population can run, got 'app'",
+        ),
+        (
+            {"population": {"hosts": 5, "arrivals": [{"hosts": 1, "at_hours": 300}]}},
+            "population.arrivals[0].at_hours: expected before the end, 10 days, got 300.0",
+        ),
+        (
+            {"population": {"hosts": 5, "mean_stay_days": 1e-6}},
+            "population: expected at most 1000000 computers in 10 days, got 50000005",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, object], says: str) -> None:
@@ -171,6 +223,20 @@ def test_what_is_wrong_is_named(change: dict[str, object], says: str) -> None:
         parse_scenario({**PLAIN, **change}, folder=Path())
 
     assert says in str(caught.value)
+
+
+def test_an_app_for_gpus_that_some_have_can_be_run() -> None:
+    scenario = parse_scenario(
+        {
+            "days": 10,
+            "population": {"hosts": 5, "gpus": [{"share": 0.1, "type": "ATI"}]},
+            "app": [{"name": "app", "gpu_types": ["ATI"], "on_cpus": False}],
+            "batch": [BATCH],
+        },
+        folder=Path(),
+    )
+
+    assert len(scenario.batches) == 1
 
 
 def test_a_file_that_is_not_there_or_no_toml_is_refused(tmp_path: Path) -> None:
@@ -209,6 +275,15 @@ def test_a_log_may_be_cut_short_and_its_time_may_pass_faster(tmp_path: Path) -> 
 
     assert [plan.name for plan in scenario.with_trace(log, most_jobs=1).batches] == ["job1"]
     assert [plan.at_s for plan in scenario.with_trace(log, speed_up=10.0).batches] == [0.0, 69_999.0]
+
+
+def test_a_log_for_an_app_that_nobody_can_run_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text(LOG, encoding="utf-8")
+    scenario = parse_scenario({**PLAIN, "app": [{"name": "wide", "ncpus": 64}]}, folder=Path())
+
+    with pytest.raises(InvalidInputError, match="batch job1: app: expected an app that a computer"):
+        scenario.with_trace(log)
 
 
 def test_a_log_of_nothing_that_ran_is_refused(tmp_path: Path) -> None:

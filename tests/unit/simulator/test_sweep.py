@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from distributed import LocalCluster
 
+from domain.errors import InvalidInputError
 from operations.simulating import duties
 from simulator.run import Case
+from simulator.scenario import read_scenario
 from simulator.sweep import cases_of, run_here, run_on_dask, run_on_processes, seldom
 from tests.unit.simulator.test_run import tiny
 
@@ -34,6 +36,13 @@ def test_rules_without_copies_of_last_jobs_have_none_unless_asked() -> None:
 
     assert fractions() == [None, 0.0, 0.0, None]
     assert fractions(**{"lifecycle.tail_overhead_fraction": 0.1}) == [0.1, 0.1, 0.1, 0.1]
+
+
+def test_a_scenario_in_which_nobody_submits_anything_is_refused() -> None:
+    with pytest.raises(
+        InvalidInputError, match=r"scenario: expected at least one \[\[batch\]\] table, or a workload log"
+    ):
+        cases_of(read_scenario("small", {"batch": []}), rules=("muster",), seeds=(1,), settings={})
 
 
 def test_processes_do_what_is_done_here() -> None:
