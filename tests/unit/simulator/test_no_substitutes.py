@@ -5,16 +5,21 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import operator
 import sys
 import types
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import simulator
 from operations.simulating import duties
 from simulator.engine import Engine
 from simulator.loop import run_without_threads
 from simulator.run import warnings_only
+from simulator.services import Services
 from store.memory import MemoryStore
 from tests.unit.simulator.rig import PlainScenario, a_batch
 
@@ -58,8 +63,8 @@ def owner_of(thing: object) -> str:
 def parts_of(thing: object) -> Iterator[object]:
     """What an object of ours holds on to, and what a function was closed over."""
     if isinstance(thing, dict):
-        yield from thing.values()
-    elif isinstance(thing, (list, tuple, set, frozenset)):
+        yield from (*thing.keys(), *thing.values())
+    elif isinstance(thing, (list, tuple, set, frozenset, deque)):
         yield from thing
     elif isinstance(thing, types.MethodType):
         yield from (thing.__self__, thing.__func__)
@@ -67,6 +72,9 @@ def parts_of(thing: object) -> Iterator[object]:
         yield from (thing.func, *thing.args, *thing.keywords.values())
     elif isinstance(thing, types.FunctionType):
         yield from (cell.cell_contents for cell in thing.__closure__ or ())
+        yield from (thing.__defaults__, thing.__kwdefaults__, getattr(thing, "__wrapped__", None))
+    elif isinstance(thing, functools._lru_cache_wrapper):
+        yield thing.__wrapped__
     elif owner_of(type(thing)) in OURS:
         yield from vars(thing).values() if hasattr(thing, "__dict__") else ()
         slots = {name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())}
@@ -99,22 +107,72 @@ def own_parts(roots: list[object]) -> set[str]:
 
 
 def test_services_hold_nothing_of_the_simulator_but_what_they_stand_on() -> None:
-    services = a_run().services
+    engine = a_run()
+    rounds = [duty.run_once for duty in duties(engine.store, engine.services.catalogue, engine.clock)]
 
-    found = own_parts([services.requests, services.feeder, services.jobs, services.ranking, services.estimator])
+    found = own_parts([*vars(engine.services).values(), *rounds])
 
-    assert {"RecordedLedger", "RecordedUnsettled", "VirtualClock"} <= found  # the search goes deep enough
+    assert {"RecordedLedger", "RecordedUnsettled", "RecordedOverdue", "VirtualClock"} <= found  # it goes deep enough
     assert found - PLUMBING <= {BUILT_BY}
 
 
-def test_the_search_finds_a_substitute() -> None:
-    services = a_run().services
+@pytest.fixture(scope="module")
+def services() -> Services:
+    return a_run().services
+
+
+class Better:
+    """What a substitute could be: it stands where something of production stood."""
+
+    def __init__(self, instead_of: object) -> None:
+        self.instead_of = instead_of
+
+
+Better.__module__ = "simulator.better"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "requests._giver._decide",
+        "requests._elements",
+        "feeder._refiller",
+        "feeder.array",
+        "jobs.validator",
+        "jobs.sweeper",
+        "jobs.mover",
+        "jobs.copier._work",
+        "jobs.accelerator._catalogue",
+        "orderer._work",
+        "orderer._explained_by",
+        "reserver._work",
+        "reserver._told",
+        "class_looker._catalogue",
+        "ranking.statistics",
+        "ranking.timer",
+        "estimator._snapshots",
+        "estimator._run_fit",
+    ],
+)
+def test_the_search_finds_a_substitute_wherever_it_is(services: Services, place: str) -> None:
+    path, _, name = place.rpartition(".")
+    holder = operator.attrgetter(path)(services)
+    was = getattr(holder, name)
+
+    object.__setattr__(holder, name, Better(was))
+    found = own_parts(list(vars(services).values()))
+    object.__setattr__(holder, name, was)
+
+    assert "Better" in found
+    assert "Better" not in own_parts(list(vars(services).values()))
+
+
+def test_a_substitute_that_is_a_function_is_found_behind_what_wraps_it() -> None:
     substitute = types.FunctionType(owner_of.__code__, {})
     substitute.__module__ = "simulator.better"
 
-    services.requests._giver._decide = substitute
-
-    assert "owner_of" in own_parts([services.requests]) - PLUMBING
+    for wrapped in (substitute, functools.partial(substitute), functools.lru_cache(substitute), deque([substitute])):
+        assert "owner_of" in own_parts([{"known": wrapped}])
 
 
 def test_after_a_run_no_deciding_module_has_anything_of_the_simulator() -> None:
