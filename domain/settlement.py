@@ -109,7 +109,7 @@ class OutageReport:
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class TailInstance:
     """An instance of a job its batch waits for, and what is known of the host that has it.
 
@@ -130,7 +130,7 @@ class TailInstance:
     timeout_at: Instant = Instant(0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class TailJob:
     """An open job of a batch that is nearly done."""
 

@@ -246,6 +246,11 @@ class JobArray:
         """Whether the instance is a slot or in flight."""
         return instance_id in self._held or instance_id in self.in_flight
 
+    def unknown(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Those that are neither slots nor in flight."""
+        held, in_flight = self._held, self.in_flight
+        return [one for one in candidates if (i := one.ready.instance_id) not in held and i not in in_flight]
+
     def unrunnable(self) -> tuple[Unrunnable, ...]:
         """What nobody can run, and why."""
         return self.rotation.report(self._slots_by_shard, now=self._clock.now())

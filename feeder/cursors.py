@@ -18,6 +18,26 @@ class _Positions:
 
     after: array[int] = field(default_factory=lambda: array("q", bytes(8 * SHARDS)))
     closed: dict[int, Seconds] = field(default_factory=dict)
+    _in_order: list[int] | None = None
+
+    def in_order(self) -> list[int]:
+        """All shards: least advanced first, once read to the end last. Made anew after a change."""
+        if self._in_order is None:
+            closed, after = self.closed, self.after
+            self._in_order = sorted(range(SHARDS), key=lambda shard: (closed.get(shard, 0.0), after[shard], shard))
+        return self._in_order
+
+    def read_until(self, shard: int, instance_id: int) -> None:
+        self.after[shard] = instance_id
+        self._in_order = None
+
+    def close(self, shard: int, until_s: Seconds) -> None:
+        self.closed[shard] = until_s
+        self._in_order = None
+
+    def open(self, shard: int) -> None:
+        self.closed.pop(shard, None)
+        self._in_order = None
 
 
 class Cursors:
@@ -26,7 +46,7 @@ class Cursors:
     A cursor has passed an instance only if somebody remembers it: the array, the instances in flight, or a
     group's cool-off. Whoever lets go of an unsent instance calls `rewind`. A range that was read to its end
     starts over after PROBE_S, so that an instance whose transaction committed late is found too.
-    Memory: about 1 KiB per batch that was read.
+    Memory: about 1.5 KiB per batch that was read.
     """
 
     def __init__(self) -> None:
@@ -44,8 +64,9 @@ class Cursors:
         positions = self._batches.get(batch_id)
         if positions is None:
             return sorted(shards)
-        still_open = [shard for shard in shards if positions.closed.get(shard, now_s) <= now_s]
-        return sorted(still_open, key=lambda shard: (positions.closed.get(shard, 0.0), positions.after[shard], shard))
+        every, closed = positions.in_order(), positions.closed
+        still_open = [shard for shard in every if closed.get(shard, now_s) <= now_s] if closed else every
+        return [shard for shard in still_open if shard in shards]
 
     def is_probed(self, batch_id: BatchId, shard: int) -> bool:
         """Whether the range was read to its end before: if it is open, it is to be looked at once more."""
@@ -63,13 +84,14 @@ class Cursors:
         """The instance was read and somebody remembers it."""
         positions = self._batches.setdefault(ready.batch_id, _Positions())
         shard = shard_of(ready.job_id)
-        positions.after[shard] = max(positions.after[shard], ready.instance_id)
+        if ready.instance_id > positions.after[shard]:
+            positions.read_until(shard, ready.instance_id)
 
     def found_end(self, batch_id: BatchId, shard: int, *, now_s: Seconds) -> None:
         """Nothing is left behind the cursor now."""
         positions = self._batches.setdefault(batch_id, _Positions())
-        positions.after[shard] = 0
-        positions.closed[shard] = Seconds(now_s + PROBE_S)
+        positions.read_until(shard, 0)
+        positions.close(shard, Seconds(now_s + PROBE_S))
 
     def found_dry(self, batch_id: BatchId, *, now_s: Seconds) -> None:
         """All fresh instances of a batch were read and are remembered."""
@@ -94,8 +116,8 @@ class Cursors:
         if positions is None:
             return
         for shard, instance_id in smallest.items():
-            positions.after[shard] = min(positions.after[shard], instance_id - 1)
-            positions.closed.pop(shard, None)
+            positions.read_until(shard, min(positions.after[shard], instance_id - 1))
+            positions.open(shard)
 
     def own(self, owned: frozenset[int]) -> None:
         """Start over in every shard that was gained or lost."""
@@ -105,8 +127,8 @@ class Cursors:
             self._dry.clear()
         for positions in self._batches.values() if changed else ():
             for shard in changed:
-                positions.after[shard] = 0
-                positions.closed.pop(shard, None)
+                positions.read_until(shard, 0)
+                positions.open(shard)
 
     def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
         """Forget the cursors of other batches: they have no work any more."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass
 
 from domain.jobs import Ready
+from domain.quick import quick_dataclass
 from domain.units import BatchId, HostId, InstanceId, JobId, Seconds, VolunteerId
 
 IN_FLIGHT_S = Seconds(60.0)  # a dispatch is written or given up well within this
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Taken:
     """An instance on its way to a host. `taken_s` is on the monotonic clock."""
 

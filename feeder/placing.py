@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from domain.batches import Batch
 from domain.jobs import JobClass
+from domain.quick import quick_dataclass
 from domain.units import InstanceId, JobClassId
 from domain.waiting import Candidate
 from feeder.array import JobArray
@@ -14,7 +15,7 @@ from feeder.cursors import Cursors
 from feeder.partitions import Part
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Offer:
     """An instance that was read; `by_cursor`: from a range behind a cursor, which passes it when it is dealt with."""
 

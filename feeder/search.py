@@ -134,13 +134,10 @@ class Search:
 
     def _new(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """What the array does not hold. Of a group in its cool-off a host may see slots only if there are none yet."""
-        held = self._array.slots_of_groups()
-        return [
-            candidate
-            for candidate in candidates
-            if not self._array.is_known(candidate.ready.instance_id)
-            and not (self._array.rotation.is_out(candidate.ready) and group_key(candidate.ready) in held)
-        ]
+        new = self._array.unknown(candidates)
+        held = self._array.slots_of_groups() if new else {}
+        is_out = self._array.rotation.is_out
+        return [one for one in new if not (is_out(one.ready) and group_key(one.ready) in held)]
 
     def _remember(self, kinds: Kinds, outcome: _Outcome) -> None:
         fresh_enough_s = outcome.ended_s - REMEMBER_S

@@ -15,7 +15,14 @@ from store.memory.rows import StoredHost
 NAN = float("nan")
 Pair = tuple[HostId, AppVersionId]
 
-HOST_COLUMNS: tuple[tuple[str, str], ...] = (("last_rpc_at", "f8"), ("flop_per_s", "f8"))
+HOST_COLUMNS: tuple[tuple[str, str], ...] = (
+    ("last_rpc_at", "f8"),
+    ("flop_per_s", "f8"),
+    ("ncpus", "f8"),
+    ("ram_bytes", "f8"),
+    ("disk_free_bytes", "f8"),
+    ("cpu_fraction", "f8"),
+)
 # NaN where nothing is known.
 HAV_COLUMNS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
@@ -56,7 +63,7 @@ class HostColumns:
         self._of_havs = KeptTable(HAV_COLUMNS)
 
     def of_hosts(self) -> Table:
-        """HOST_COLUMNS of every host, as they are now."""
+        """HOST_COLUMNS of every host, as they are now, in the order in which they came."""
         self._update()
         return self._of_hosts.rows
 
@@ -81,7 +88,7 @@ class HostColumns:
         host_places = self._host_places
         self._of_hosts.write(
             [host_places.setdefault(stored.host.host_id, len(host_places)) for stored in changed],
-            [(stored.host.last_rpc_at, stored.host.flop_per_s) for stored in changed],
+            [_host(stored.host) for stored in changed],
         )
         havs = [(stored, row) for stored in changed for row in stored.havs.values()]
         places = self._places
@@ -89,6 +96,12 @@ class HostColumns:
             [places.setdefault((row.host_id, row.app_version_id), len(places)) for _, row in havs],
             [_hav(stored.host, stored.rpc_interval_s, row) for stored, row in havs],
         )
+
+
+def _host(host: Host) -> tuple[object, ...]:
+    """The fields of HOST_COLUMNS."""
+    about = (host.ram_bytes, host.disk_free_bytes, host.cpu_availability_fraction)
+    return (host.last_rpc_at, host.flop_per_s, host.ncpus, *about)
 
 
 def _hav(host: Host, rpc_interval_s: float | None, row: HostAppVersion) -> tuple[object, ...]:

@@ -160,8 +160,7 @@ class MemoryLedger:
         """Whether the dispatch asks for more copies than there are instances that may be of use."""
         if assignment.copies <= job.copies:
             return False
-        job.copies = assignment.copies
-        job.changed()
+        job.ask_for(assignment.copies)
         return job.copies > sum(row.state in OF_USE for row in job.instances)
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:

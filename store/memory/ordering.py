@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+
+import numpy as np
 
 from domain.batches import BatchState
 from domain.errors import NotFoundError
@@ -25,6 +26,7 @@ from domain.ordered_work import (
 from domain.ordering import PlaceInOrder, Request, ServiceLevel
 from domain.units import AccountId, BatchId, FlopPerSecond, Instant, Seconds
 from domain.usage import DecayedUsage
+from store.binary_copy import Table
 from store.memory.order_book import OrderBook, correct_logical_times, limit_key, ordered_batch
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
@@ -55,16 +57,16 @@ class MemoryOrdering:
         )
 
     async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
-        hosts = [stored.host for stored in self._work.hosts.values() if stored.host.last_rpc_at >= active_since]
-        if not hosts:
+        every = self._work.host_columns.of_hosts()
+        hosts = every[every["last_rpc_at"] >= active_since]
+        if not hosts.size:
             return Reference(now)
-        columns = list(zip(*((float(host.ncpus), host.ram_bytes, host.disk_free_bytes) for host in hosts), strict=True))
         return Reference(
             now,
-            Request(*(statistics.median(column) for column in columns)),
-            Request(*(max(column) for column in columns)),
-            FlopPerSecond(statistics.median(host.flop_per_s for host in hosts)),
-            sum(host.ncpus * host.flop_per_s * host.cpu_availability_fraction for host in hosts),
+            _request(lambda column: float(np.median(column)), hosts),
+            _request(lambda column: float(column.max()), hosts),
+            FlopPerSecond(float(np.median(hosts["flop_per_s"]))),
+            sum((hosts["ncpus"] * hosts["flop_per_s"] * hosts["cpu_fraction"]).tolist()),  # in order: no other rounding
         )
 
     async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:
@@ -120,6 +122,11 @@ class MemoryOrdering:
                         used = row.elapsed_s * job.job_class.ncpus * speed / job.job_class.fpops_est_flop
                         found.append((-row.reported_at, row.instance_id, used))
         return [used for _, _, used in sorted(found)]
+
+
+def _request(of: Callable[[Table], float], hosts: Table) -> Request:
+    """A figure of each resource."""
+    return Request(of(hosts["ncpus"]), of(hosts["ram_bytes"]), of(hosts["disk_free_bytes"]))
 
 
 def members_of(registry: Registry) -> list[Member]:

@@ -8,14 +8,16 @@ instances are few: one sorted list.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from domain.units import InstanceId
 
 COMPACT_FROM = 4096  # skipped ids that are cut off at once
 
-StillFresh = Callable[[InstanceId], bool]
+Row = TypeVar("Row")
+FreshOf = Callable[[Sequence[InstanceId]], list[Row]]  # of those still waiting, in the same order, what is stored
 
 
 @dataclass(slots=True, eq=False)
@@ -25,17 +27,23 @@ class FreshQueue:
     ids: list[InstanceId] = field(default_factory=list)
     head: int = 0
 
-    def after(self, instance_id: InstanceId, still_fresh: StillFresh) -> Iterator[InstanceId]:
-        """Fresh ids greater than `instance_id`, ascending."""
-        self._advance(still_fresh)
+    def after(self, instance_id: InstanceId, limit: int, fresh_of: FreshOf[Row]) -> list[Row]:
+        """The first `limit` fresh ones greater than `instance_id`, ascending."""
         ids = self.ids
-        for position in range(bisect_right(ids, instance_id, lo=self.head), len(ids)):
-            if still_fresh(ids[position]):
-                yield ids[position]
+        start = bisect_right(ids, instance_id, lo=self.head)
+        found = fresh_of(ids[start : start + limit])
+        if len(found) == limit:
+            return found
+        end = start + limit
+        while len(found) < limit and end < len(ids):
+            start, end = end, end + limit - len(found)
+            found += fresh_of(ids[start:end])
+        self._advance(fresh_of)
+        return found
 
-    def _advance(self, still_fresh: StillFresh) -> None:
+    def _advance(self, fresh_of: FreshOf[Row]) -> None:
         ids, head = self.ids, self.head
-        while head < len(ids) and not still_fresh(ids[head]):
+        while head < len(ids) and not fresh_of(ids[head : head + 1]):
             head += 1
         if head >= COMPACT_FROM:
             del ids[:head]

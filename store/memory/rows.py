@@ -73,6 +73,7 @@ class StoredBatch:
     hold: str | None = None  # the limits that hold it
     sent_most: int | None = None
     refunded_s: Seconds = Seconds(0.0)  # of what its submitter's logical time was charged
+    wanted: int | None = None  # the sum of what its jobs want, once somebody has asked
     tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was looked at last
     columns: Columns | None = None  # store.memory.batch_columns
     returns: Columns | None = None  # store.memory.turnarounds
@@ -136,10 +137,22 @@ class StoredJob:
     ended_at: Instant | None = None
     instances: tuple[StoredInstance, ...] = ()
 
+    @property
+    def wanted(self) -> int:
+        """Instances that it takes while none fails."""
+        return max(self.job_class.quorum, self.copies)
+
+    def ask_for(self, copies: int) -> None:
+        """More instances from now on."""
+        before, self.copies = self.wanted, copies
+        if self.batch.wanted is not None:
+            self.batch.wanted += self.wanted - before
+        self.changed()
+
     def changed(self) -> None:
-        """Something about the job or its instances is not as the feeder or a forecast has read it."""
+        """Something about the job or its instances is not as a request, the feeder or a forecast has read it."""
         for row in self.instances:
-            row.candidate = None
+            row.candidate = row.held = None
         if self.batch.columns is not None:
             self.batch.columns.changed.add(self.job_id)
         if self.batch.returns is not None:
@@ -183,7 +196,9 @@ class StoredInstance:
     gated: bool = False
     uploads: tuple[Upload, ...] = ()
     created_at: Instant | None = None  # None: with its batch
-    candidate: Candidate | None = None  # as the feeder reads it; None: to be made, something has changed
+    # As the feeder reads it, and a request while a host has it; None: to be made, something has changed.
+    candidate: Candidate | None = None
+    held: Held | None = None
 
     @property
     def name(self) -> str:
@@ -195,6 +210,12 @@ class StoredInstance:
 
     def as_held(self) -> Held:
         """The instance as its host has it; it must have been sent."""
+        held, usual_s = self.held, self.job.median_turnaround_s
+        if held is None or held.median_turnaround_s != usual_s:
+            held = self.held = self._as_held(usual_s)
+        return held
+
+    def _as_held(self, median_turnaround_s: Seconds | None) -> Held:
         job = self.job
         assert self.host_id is not None and self.volunteer_id is not None and self.app_version_id is not None
         assert self.sent_at is not None and self.due_at is not None and self.est_runtime_s is not None
@@ -212,6 +233,6 @@ class StoredInstance:
             self.est_runtime_s,
             self.tight,
             no_longer_needed=job.state is not JobState.OPEN,
-            median_turnaround_s=job.median_turnaround_s,
+            median_turnaround_s=median_turnaround_s,
             gated=self.gated,
         )

@@ -41,14 +41,16 @@ class MemoryTails:
         return [self._tail_job(self._work.jobs[job_id - 1], now) for job_id in behind]
 
     def _open_jobs(self, batch: StoredBatch) -> Sequence[JobId]:
-        """Ascending. Jobs that are over stay so: those that were open before are all that need be looked at."""
-        jobs = self._work.jobs
-        ids = batch.job_ids if batch.tail is None else batch.tail
+        """Ascending. Jobs that are over stay so: those that were open before are all that need be looked at, if any."""
+        jobs, known = self._work.jobs, batch.tail
+        if known is not None and batch.state is BatchState.ACTIVE and len(known) == batch.counts.jobs_open:
+            return known
+        ids = batch.job_ids if known is None else known
         batch.tail = [JobId(job_id) for job_id in ids if jobs[job_id - 1].state is JobState.OPEN]
         return batch.tail
 
     def _tail_job(self, job: StoredJob, now: Instant) -> TailJob:
-        instances = tuple(self._tail_instance(row, now) for row in job.instances)
+        instances = tuple([self._tail_instance(row, now) for row in job.instances])
         return TailJob(job.job_id, job.job_class, job.copies, job.tail_copies, instances, job.median_turnaround_s)
 
     def _tail_instance(self, row: StoredInstance, now: Instant) -> TailInstance:
@@ -70,8 +72,10 @@ class MemoryTails:
         )
 
     async def instances_wanted(self, batch_id: BatchId) -> int:
-        jobs = (self._work.jobs[job_id - 1] for job_id in self._work.batches[batch_id].job_ids)
-        return sum(max(job.job_class.quorum, job.copies) for job in jobs)
+        batch = self._work.batches[batch_id]
+        if batch.wanted is None:
+            batch.wanted = sum(self._work.jobs[job_id - 1].wanted for job_id in batch.job_ids)
+        return batch.wanted
 
     async def work_beside(self, batch: Batch, *, since: Instant, most: int) -> WorkBeside:
         last = max(self._work.batches) - most
@@ -118,5 +122,6 @@ class MemoryTails:
 def _ln_ratio(hav: HostAppVersion | None, now: Instant, *, tight: bool) -> float:
     if hav is None:
         return 0.0
-    sums = (hav.tight if tight else hav.relaxed).at_time(now)
-    return sums.total / (sums.n + SHRINKAGE)
+    sums = hav.tight if tight else hav.relaxed
+    weight = sums.kept_fraction(now)
+    return sums.total * weight / (sums.n * weight + SHRINKAGE)

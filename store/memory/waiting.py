@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
 
 from domain.batches import Batch
 from domain.jobs import InstanceState, JobClass, Ready
 from domain.units import SHARDS, BatchId, HostId, InstanceId, JobClassId, VolunteerId
 from domain.waiting import Candidate, FreshRange
-from store.memory.rows import RETURNED, StoredInstance
+from store.memory.queues import FreshQueue
+from store.memory.rows import RETURNED, StoredBatch, StoredInstance
 from store.memory.work import Work
 
 ALL_SHARDS = frozenset(range(SHARDS))
@@ -32,8 +32,7 @@ class MemoryWaiting:
             batch = self._work.batches.get(wanted.batch_id)
             queue = batch.waiting.fresh.get(wanted.shard) if batch else None
             if queue is not None:
-                ids = queue.after(wanted.after_instance_id, self._work.is_fresh)
-                candidates.extend(self._candidates(islice(ids, wanted.limit)))
+                candidates += self._first(queue, wanted.after_instance_id, wanted.limit)
         return candidates
 
     async def urgent(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
@@ -41,7 +40,8 @@ class MemoryWaiting:
         for batch_id in batch_ids:
             batch = self._work.batches.get(batch_id)
             if batch is not None:
-                candidates.extend(self._candidates(id_ for _, id_ in batch.waiting.urgent[:per_batch]))
+                rows = self._work.instances
+                candidates += [_candidate(rows[id_ - 1]) for _, id_ in batch.waiting.urgent[:per_batch]]
         return candidates
 
     async def tail(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
@@ -49,17 +49,26 @@ class MemoryWaiting:
         for batch_id in batch_ids:
             batch = self._work.batches.get(batch_id)
             if batch is not None:
-                queues = (batch.waiting.fresh[shard] for shard in sorted(batch.waiting.fresh))
-                ids = (id_ for queue in queues for id_ in queue.after(InstanceId(0), self._work.is_fresh))
-                candidates.extend(self._candidates(islice(ids, per_batch)))
+                candidates += self._first_of_all(batch, per_batch)
         return candidates
 
-    async def still_unsent(self, instance_ids: Sequence[InstanceId]) -> Collection[InstanceId]:
-        rows = (self._work.instance(instance_id) for instance_id in instance_ids)
-        return {row.instance_id for row in rows if row is not None and row.state is InstanceState.UNSENT}
+    def _first_of_all(self, batch: StoredBatch, limit: int) -> list[Candidate]:
+        """Shard after shard."""
+        found: list[Candidate] = []
+        for shard in sorted(batch.waiting.fresh):
+            if len(found) >= limit:
+                break
+            found += self._first(batch.waiting.fresh[shard], InstanceId(0), limit - len(found))
+        return found
 
-    def _candidates(self, ids: Iterable[InstanceId]) -> Iterable[Candidate]:
-        return (_candidate(self._work.instances[instance_id - 1]) for instance_id in ids)
+    def _first(self, queue: FreshQueue, after: InstanceId, limit: int) -> list[Candidate]:
+        rows = queue.after(after, limit, self._work.fresh_of)
+        return [row.candidate or _candidate(row) for row in rows]
+
+    async def still_unsent(self, instance_ids: Sequence[InstanceId]) -> Collection[InstanceId]:
+        rows, history, unsent = self._work.instances, self._work.history, InstanceState.UNSENT
+        found = (rows[id_ - 1] for id_ in instance_ids if 0 < id_ <= len(rows))
+        return {row.instance_id for row in found if row.state is unsent and row.job.job_id not in history}
 
 
 class AllShards:

@@ -81,9 +81,10 @@ class Work:
         row = self.instances[instance_id - 1] if 0 < instance_id <= len(self.instances) else None
         return row if row is not None and row.job.job_id not in self.purged else None
 
-    def is_fresh(self, instance_id: InstanceId) -> bool:
-        row = self.instances[instance_id - 1]
-        return row.state is InstanceState.UNSENT and not row.urgent
+    def fresh_of(self, instance_ids: Iterable[InstanceId]) -> list[StoredInstance]:
+        """Those of them that are fresh."""
+        rows, unsent = self.instances, InstanceState.UNSENT
+        return [row for id_ in instance_ids if (row := rows[id_ - 1]).state is unsent and not row.urgent]
 
     def newest_host(self, volunteer_id: VolunteerId, host_cpid: str) -> StoredHost | None:
         """The volunteer's host of that cpid that was made last; an empty cpid is nobody's."""

@@ -37,6 +37,17 @@ def test_a_range_at_its_end_rests_and_then_starts_over_after_the_others() -> Non
     assert cursors.after(BATCH, 0) == 0
 
 
+def test_the_least_advanced_shards_come_first_after_every_move() -> None:
+    cursors = Cursors()
+    for shard, number in ((2, 30), (0, 20), (1, 10)):
+        cursors.advance(in_shard(shard, number))
+    assert cursors.open_shards(BATCH, (0, 1, 2), now_s=T0) == [1, 0, 2]
+    cursors.advance(in_shard(1, 40))
+    assert cursors.open_shards(BATCH, (0, 1, 2), now_s=T0) == [0, 2, 1]
+    cursors.rewind(in_shard(2, 5))
+    assert cursors.open_shards(BATCH, (2, 1), now_s=T0) == [2, 1]
+
+
 def test_a_batch_is_open_while_any_of_its_shards_is() -> None:
     cursors = Cursors()
     cursors.found_end(BATCH, 0, now_s=T0)

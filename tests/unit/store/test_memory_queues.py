@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,40 +15,46 @@ def ids(*numbers: int) -> list[InstanceId]:
     return [InstanceId(number) for number in numbers]
 
 
+def fresh(*gone: int, asked: list[int] | None = None) -> Callable[[Sequence[InstanceId]], list[int]]:
+    """Numbers stand for what is stored; all but those that are gone are fresh."""
+
+    def of(instance_ids: Sequence[InstanceId]) -> list[int]:
+        if asked is not None:
+            asked.extend(instance_ids)
+        return [number for number in instance_ids if number not in gone]
+
+    return of
+
+
 @given(
     present=st.sets(st.integers(1, 200)),
     gone=st.sets(st.integers(1, 200)),
-    cursors=st.lists(st.integers(0, 201), min_size=1, max_size=5),
+    reads=st.lists(st.tuples(st.integers(0, 201), st.integers(1, 210)), min_size=1, max_size=5),
 )
-def test_a_cursor_sees_exactly_what_is_still_fresh_behind_it(
-    present: set[int], gone: set[int], cursors: list[int]
+def test_a_cursor_sees_the_first_that_are_still_fresh_behind_it(
+    present: set[int], gone: set[int], reads: list[tuple[int, int]]
 ) -> None:
     queue = FreshQueue(ids(*sorted(present)))
 
-    for cursor in cursors:
-        expected = sorted(number for number in present - gone if number > cursor)
-        assert list(queue.after(InstanceId(cursor), lambda id_: id_ not in gone)) == expected
+    for cursor, limit in reads:
+        expected = sorted(number for number in present - gone if number > cursor)[:limit]
+        assert queue.after(InstanceId(cursor), limit, fresh(*gone)) == expected
 
 
 def test_instances_that_went_from_the_front_are_asked_about_once() -> None:
-    asked: list[InstanceId] = []
-
-    def still_fresh(instance_id: InstanceId) -> bool:
-        asked.append(instance_id)
-        return instance_id > 1000
-
+    asked: list[int] = []
     queue = FreshQueue(ids(*range(1, 1002)))
-    assert list(queue.after(InstanceId(0), still_fresh)) == [1001]
+    assert queue.after(InstanceId(0), 2, fresh(*range(1, 1001), asked=asked)) == [1001]
     asked.clear()
 
-    assert list(queue.after(InstanceId(0), still_fresh)) == [1001]
+    assert queue.after(InstanceId(0), 2, fresh(*range(1, 1001), asked=asked)) == [1001]
     assert set(asked) == {1001}
 
 
 def test_a_long_run_of_gone_instances_is_cut_off() -> None:
     queue = FreshQueue(ids(*range(1, COMPACT_FROM + 2)))
 
-    assert list(queue.after(InstanceId(0), lambda id_: id_ > COMPACT_FROM)) == [COMPACT_FROM + 1]
+    assert queue.after(InstanceId(0), 2, fresh(*range(1, COMPACT_FROM + 1))) == [COMPACT_FROM + 1]
     assert (queue.ids, queue.head) == ([COMPACT_FROM + 1], 0)
 
 
