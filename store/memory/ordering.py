@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domain.batches import BatchState
 from domain.errors import NotFoundError
@@ -124,7 +125,7 @@ class MemoryOrdering:
         return [used for _, _, used in sorted(found)]
 
 
-def _request(of: Callable[[Table], float], hosts: Table) -> Request:
+def _request(of: Callable[[NDArray[np.float64]], float], hosts: Table) -> Request:
     """A figure of each resource."""
     return Request(of(hosts["ncpus"]), of(hosts["ram_bytes"]), of(hosts["disk_free_bytes"]))
 
