@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NewType
 
+from domain.quick import quick_dataclass
 from domain.units import AppId, AppVersionId, Instant, VolunteerId
 
 ProcessorType = NewType("ProcessorType", str)
@@ -29,7 +30,7 @@ class App:
     adaptive_copies: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class PlanClass:
     """What a kind of app version uses and needs. One processor type per plan class.
 

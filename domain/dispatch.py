@@ -162,6 +162,10 @@ class RequestWrites:
     lease: Lease | None = None
     refused: Whys = ()
 
+    def with_choice(self, assignments: tuple[Assignment, ...], lease: Lease | None, refused: Whys) -> RequestWrites:
+        """The same with what was chosen for the host, or why nothing was."""
+        return RequestWrites(self.host, self.reports, assignments, self.detach, self.known, lease, refused)
+
 
 @quick_dataclass(frozen=True, slots=True)
 class WriteOutcome:

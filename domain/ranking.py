@@ -13,6 +13,7 @@ from math import log
 
 from domain.apps import ProcessorType
 from domain.hosts import HostAppVersion
+from domain.quick import quick_dataclass
 from domain.settings import RankingSettings
 from domain.units import DAY_S, AppId, Instant, Seconds
 
@@ -84,7 +85,7 @@ class CutPoints:
     relaxed: tuple[RelaxedGate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@quick_dataclass(frozen=True, slots=True)
 class Percentile:
     """P = min(X, Y) with its two parts; `p` None for a newcomer: below every gate.
 

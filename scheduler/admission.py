@@ -237,7 +237,7 @@ def wants_of(request: SchedulerRequest, host: Host) -> tuple[Want, ...]:
             host.flop_per_s,
         )
     )
-    return tuple(want for want in wants if want.req_s > 0)
+    return tuple([want for want in wants if want.req_s > 0])
 
 
 def less_resent(wants: tuple[Want, ...], resent: Iterable[Held], catalogue: Catalogue) -> tuple[Want, ...]:
@@ -267,9 +267,12 @@ def kinds_of(asking: Asking) -> tuple[tuple[AppId, ProcessorType], ...]:
     return tuple(
         (app_id, want.processor_type)
         for want in asking.wants
-        for app_id, versions in sorted(catalogue.current.items())
+        for app_id in sorted(catalogue.current)
         if (not volunteer.apps or app_id in volunteer.apps)
-        and any(v.processor_type == want.processor_type and v.platform in asking.host.platforms for v in versions)
+        and any(
+            version.platform in asking.host.platforms and version.processor_type == want.processor_type
+            for version in catalogue.current[app_id]
+        )
     )
 
 
@@ -277,13 +280,15 @@ def _elsewhere(queue: tuple[InProgress, ...] | None) -> tuple[HeldElsewhere, ...
     if queue is None:
         return None
     return tuple(
-        HeldElsewhere(
-            job.name,
-            job.report_deadline,
-            Seconds(max(0.0, job.remaining_s)),
-            sanity.clamped(job.ncpus, 0.0, sanity.MOST_CPUS),
-            ProcessorType(job.gpu_type) if job.gpu_type else None,
-            sanity.clamped(job.gpu_count, 0.0, sanity.MOST_GPUS),
-        )
-        for job in queue
+        [
+            HeldElsewhere(
+                job.name,
+                job.report_deadline,
+                Seconds(max(0.0, job.remaining_s)),
+                sanity.clamped(job.ncpus, 0.0, sanity.MOST_CPUS),
+                ProcessorType(job.gpu_type) if job.gpu_type else None,
+                sanity.clamped(job.gpu_count, 0.0, sanity.MOST_GPUS),
+            )
+            for job in queue
+        ]
     )

@@ -8,8 +8,10 @@ work that runs first because it is endangered or tight, `queue` everything the h
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import starmap
 
 from domain.apps import CPU, AppVersion, PlanClass, ProcessorType
 from domain.hosts import Host
@@ -78,11 +80,20 @@ class Timeline:
         ((4.0,), (9.0,))
         """
         parts = math.lcm(self.parts, other.parts)
+        if parts == 1:
+            return Timeline(tuple(starmap(max, zip(self.instances, other.instances, strict=True))))
         pairs = zip(self.in_parts(parts).instances, other.in_parts(parts).instances, strict=True)
         return Timeline(tuple(tuple(map(max, mine, theirs)) for mine, theirs in pairs))
 
     def clamped(self) -> Timeline:
-        """The same with every free time in the past moved to now."""
+        """The same with every free time in the past moved to now.
+
+        >>> Timeline.of([-math.inf, -5.0, 10.0]).clamped().instances
+        ((0.0,), (0.0,), (10.0,))
+        """
+        if self.parts == 1:
+            past = bisect_left(self.instances, (0.0,))
+            return Timeline(((0.0,),) * past + self.instances[past:]) if past else self
         return Timeline(tuple(tuple(max(0.0, time_s) for time_s in parts) for parts in self.instances))
 
     def with_idle(self, idle: int) -> Timeline:
@@ -218,10 +229,16 @@ def told_work(in_progress: Iterable[HeldElsewhere], held: Iterable[Held], host: 
     tight_names = frozenset(one.name for one in held if one.tight)
     works = []
     for one in sorted(in_progress, key=lambda one: (one.report_deadline, one.name)):
-        plan = PlanClass("", ncpus=one.ncpus, gpu_type=one.gpu_type, gpu_count=one.gpu_count)
+        plan = _told_plan(one.ncpus, one.gpu_type, one.gpu_count)
         share = host.cpu_availability_fraction if one.gpu_type is None else host.gpu_availability_fraction
         works.append(Work(plan, max(0.0, one.remaining_s) / max(0.01, share), 0.0, one.name in tight_names))
     return tuple(works)
+
+
+@lru_cache(maxsize=256)
+def _told_plan(ncpus: float, gpu_type: ProcessorType | None, gpu_count: float) -> PlanClass:
+    """What a job occupies that a client tells of: most are alike."""
+    return PlanClass("", ncpus=ncpus, gpu_type=gpu_type, gpu_count=gpu_count)
 
 
 def busy_of(wants: Iterable[Want], host: Host, work: Iterable[Work]) -> Busy:
@@ -271,7 +288,7 @@ def _told(want: Want | None, count: int, idle: int) -> Timeline:
 
 def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[Work]) -> Mapping[ProcessorType, Timeline]:
     """Free times of `counts` instances, from now, after this work in this order."""
-    timelines = {kind: Timeline.of([-math.inf] * count) for kind, count in counts.items()}
+    timelines = {kind: Timeline(((-math.inf,),) * count) for kind, count in counts.items()}
     for work in works:
         _charge(timelines, work.plan, work.runtime_s, work.since_s)
     return {kind: timeline.clamped() for kind, timeline in timelines.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from domain.apps import AppVersion, ProcessorType
 from domain.batches import Batch
@@ -70,20 +70,23 @@ class Choice:
 
     def reasons(self) -> Mapping[RefusalCode, tuple[int, str]]:
         """Per code: how often it was met and its first sentence, for the message to the volunteer."""
-        firsts: dict[RefusalCode, Refusal] = {}
-        for refusal in self._refusals():
-            firsts.setdefault(refusal.code, refusal)
-        return {code: (count, firsts[code].detail) for code, count in self.counts().items()}
+        refusals = self._refusals()
+        firsts = {refusal.code: refusal for refusal in reversed(refusals)}
+        return {code: (count, firsts[code].detail) for code, count in _counted(refusals).items()}
 
     def counts(self) -> dict[RefusalCode, int]:
         """Per code, how often it was met, in the order they were met first."""
-        counts: dict[RefusalCode, int] = {}
-        for refusal in self._refusals():
-            counts[refusal.code] = counts.get(refusal.code, 0) + 1
-        return counts
+        return _counted(self._refusals())
 
     def _refusals(self) -> list[Refusal]:
         return [one.refusal for one in self.refused_at_large] + [refusal for _, _, refusal in self.not_given]
+
+
+def _counted(refusals: Iterable[Refusal]) -> dict[RefusalCode, int]:
+    counts: dict[RefusalCode, int] = {}
+    for refusal in refusals:
+        counts[refusal.code] = counts.get(refusal.code, 0) + 1
+    return counts
 
 
 def refused_by_all(refused: Mapping[tuple[int, ProcessorType], Refusal], kinds: int) -> Iterator[tuple[int, Refusal]]:

@@ -99,7 +99,7 @@ class Giver:
         """
         assignments = tuple([chosen.assignment for chosen in choice.chosen])
         refused = () if assignments else kept_of(reasons)
-        chosen_for = replace(writes, assignments=assignments, lease=choice.lease, refused=refused)
+        chosen_for = writes.with_choice(assignments, choice.lease, refused)
         try:
             outcome = await self._ledger.write(chosen_for)
         except BaseException:
@@ -136,7 +136,7 @@ def _given(choice: Choice, told: Reasons, outcome: WriteOutcome, *, lost_before:
     """What came of a choice; `told`: why none was chosen, if none was."""
     jobs = tuple([chosen_job(one, outcome.sent[i]) for i, one in _sent(choice, outcome)])
     lost = lost_before + len(choice.chosen) - len(jobs)
-    refusals = choice.counts()
+    refusals = choice.counts() if choice.chosen else {code: count for code, (count, _) in told.items()}
     reasons = {} if jobs else dict(choice.reasons() if choice.chosen else told)
     if lost:
         refusals[RefusalCode.LOST_RACE] = lost

@@ -39,8 +39,10 @@ class HeldReview:
 
 def stray_ids(listed: Collection[str], held: Iterable[Held]) -> tuple[InstanceId, ...]:
     """Instances the client lists that it does not have in progress as far as we know, at most MOST_STRAYS."""
-    known = {entry.instance_id for entry in held}
-    ids = (instance_id_of(name) for name in sorted(listed))
+    if not listed:
+        return ()
+    known = {entry.instance_id: entry.name for entry in held}
+    ids = (instance_id_of(name) for name in sorted(set(listed).difference(known.values())))
     return tuple(dict.fromkeys(i for i in ids if i is not None and i not in known))[:MOST_STRAYS]
 
 
@@ -70,7 +72,9 @@ def review_held(
     work (`wants_no_work`) is not sent it again either. `hold_back`: nothing may be sent now for reasons
     of our own, so lost jobs wait for the next request.
     """
-    listed, reported = frozenset(listed), frozenset(reported)
+    listed, reported, held = frozenset(listed), frozenset(reported), tuple(held)
+    if not listed and not held:
+        return HeldReview()
     resend: list[Held] = []
     ended: list[Report] = []
     kept: list[Held] = []

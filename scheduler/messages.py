@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 from domain.lengths import in_words
 from domain.refusals import Refusal, RefusalCode, Whys
@@ -95,6 +96,8 @@ def kept_of(reasons: Reasons) -> Whys:
 
 def _by_frequency(reasons: Reasons) -> list[RefusalCode]:
     """The most frequent first."""
+    if len(reasons) == 1:
+        return list(reasons)
     return sorted(reasons, key=lambda code: (-reasons[code][0], _PLACE[code]))
 
 
@@ -149,5 +152,6 @@ def _sentence(detail: str) -> str:
     return detail if detail.endswith((".", "!", "?")) else detail + "."
 
 
+@lru_cache(maxsize=64)  # a handful of delays are set, or follow from others
 def _again(delay_s: Seconds) -> Message:
     return Message(f"Your client may ask again in {in_words(delay_s)}.")

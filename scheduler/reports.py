@@ -49,8 +49,8 @@ def reported_ids(results: Iterable[ReportedResult]) -> tuple[InstanceId, ...]:
     >>> reported_ids([ReportedResult("pi_3_41_77", 5, 0), ReportedResult("fake_0x", 5, 0)])
     (77,)
     """
-    ids = (instance_id_of(result.name) for result in results)
-    return tuple(dict.fromkeys(i for i in ids if i is not None))
+    ids = [instance_id_of(result.name) for result in results]
+    return tuple(dict.fromkeys([i for i in ids if i is not None]))
 
 
 def take_reports(

@@ -6,6 +6,7 @@ All of it feeds runtimes and due dates, and none of it can be checked; so nothin
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 
 from domain.apps import CPU, ProcessorType
 from domain.hosts import Coprocessor, Host
@@ -27,6 +28,9 @@ MOST_DELAY_S = 365 * DAY_S
 MOST_PLATFORMS = 16
 MOST_TEXT_CHARS = 255
 MOST_INT = 2**31 - 1
+
+
+_TEXTS = attrgetter("host_cpid", "domain_name", "os_name", "os_version", "cpu_vendor", "cpu_model")
 
 
 def clamped(value: float, low: float, high: float) -> float:
@@ -60,14 +64,18 @@ def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
     share less what it uses.
     """
     info = request.host
+    texts = _TEXTS(info)
+    if texts != _TEXTS(host):  # what is known was cleaned before
+        texts = tuple(map(text, texts))
+    host_cpid, domain_name, os_name, os_version, cpu_vendor, cpu_model = texts
     return Host(
         host_id=host.host_id,
         volunteer_id=host.volunteer_id,
         created_at=host.created_at,
-        host_cpid=text(info.host_cpid),
+        host_cpid=host_cpid,
         rpc_seqno=seqno(request),
         last_rpc_at=now,
-        domain_name=text(info.domain_name),
+        domain_name=domain_name,
         ncpus=usable_cpus(info.ncpus, request.max_ncpus_fraction),
         flop_per_s=speed_of(info.flop_per_s),
         ram_bytes=usable_ram_bytes(request),
@@ -75,14 +83,23 @@ def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
         on_fraction=clamped(request.on_fraction, LEAST_FRACTION, 1.0),
         active_fraction=clamped(request.active_fraction, LEAST_FRACTION, 1.0),
         gpu_active_fraction=clamped(request.gpu_active_fraction, LEAST_FRACTION, 1.0),
-        platforms=tuple(dict.fromkeys(text(name) for name in request.platforms[:MOST_PLATFORMS] if name)),
-        os_name=text(info.os_name),
-        os_version=text(info.os_version),
-        cpu_vendor=text(info.cpu_vendor),
-        cpu_model=text(info.cpu_model),
+        platforms=host.platforms if request.platforms == host.platforms else platforms(request.platforms),
+        os_name=os_name,
+        os_version=os_version,
+        cpu_vendor=cpu_vendor,
+        cpu_model=cpu_model,
         client_version=version_number(request.client_version),
         coprocessors=coprocessors(request.coprocs),
     )
+
+
+def platforms(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The platforms a client names, each once, in its order.
+
+    >>> platforms(("x86_64-pc-linux-gnu", "", "i686-pc-linux-gnu", "x86_64-pc-linux-gnu"))
+    ('x86_64-pc-linux-gnu', 'i686-pc-linux-gnu')
+    """
+    return tuple(dict.fromkeys([text(name) for name in names[:MOST_PLATFORMS] if name]))
 
 
 def usable_cpus(ncpus: int, max_ncpus_fraction: float) -> int:
@@ -127,8 +144,8 @@ def version_number(version: tuple[int, int, int]) -> int:
     >>> version_number((7, 20, 5))
     72005
     """
-    major, minor, release = (min(99, max(0, part)) for part in version)
-    return major * 10_000 + minor * 100 + release
+    major, minor, release = version
+    return min(99, max(0, major)) * 10_000 + min(99, max(0, minor)) * 100 + min(99, max(0, release))
 
 
 def usable_coprocs(coprocs: tuple[CoprocRequest, ...]) -> tuple[CoprocRequest, ...]:
@@ -139,7 +156,10 @@ def usable_coprocs(coprocs: tuple[CoprocRequest, ...]) -> tuple[CoprocRequest, .
     for coproc in coprocs:
         name = text(coproc.type, 64)
         if coproc.usable and coproc.count > 0 and name and name != CPU:
-            by_type.setdefault(name, replace(coproc, type=name, count=min(MOST_GPUS, coproc.count)))
+            is_sane = name == coproc.type and coproc.count <= MOST_GPUS
+            by_type.setdefault(
+                name, coproc if is_sane else replace(coproc, type=name, count=min(MOST_GPUS, coproc.count))
+            )
     return tuple(by_type.values())[:MOST_COPROC_TYPES]
 
 

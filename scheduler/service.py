@@ -73,6 +73,7 @@ class RequestService:
         self._clock = clock
         self._giver = Giver(ports.ledger, ports.array, decide)
         self._elements = Elements(ports.uploads)
+        self._log = log.bind()  # once: where a configuration may still change, each use of `log` puts one together
 
     async def answer(self, request: SchedulerRequest) -> SchedulerReply:
         """The reply to a client.
@@ -209,9 +210,9 @@ class RequestService:
         self._ports.observer.request_answered(
             sent=len(given.jobs), resent=resent, reports=reports, refusals=given.refusals, took_s=took_s
         )
-        if not log.is_enabled_for(DEBUG):  # asked first: putting the line together costs more than everything else here
+        if not self._log.is_enabled_for(DEBUG):  # asked first: the line costs more than everything else here
             return
-        log.debug(
+        self._log.debug(
             "request answered",
             host_id=host_id,
             case=str(case),
