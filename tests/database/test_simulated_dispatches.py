@@ -3,14 +3,17 @@ instant and for the same reason, with all duties of a project, losses, errors, a
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from domain.dispatch import Assignment
 from domain.units import DAY_S, HOUR_S, Instant
 from operations.simulating import duties
 from simulator.engine import Engine
-from simulator.ports import Outage
+from simulator.ports import Outage, Scenario
 from simulator.run import warnings_only
+from simulator.scenario import parse_scenario
 from simulator.services import AnyStore
 from store.memory import MemoryStore
 from tests.pg import opened_store
@@ -32,12 +35,36 @@ SCENARIO = PlainScenario(
 )
 
 
-async def dispatches(store: AnyStore) -> list[Assignment]:
+# Clients as simulations have them: they are off at times, compute in deadline mode, lose jobs and answer wrongly.
+PEOPLE = parse_scenario(
+    {
+        "days": 2,
+        "delay_bound_days": 1,
+        "population": {
+            "hosts": 9,
+            "loss_fraction": 0.1,
+            "error_fraction": 0.05,
+            "garbage_fraction": 0.05,
+            "gpus": [{"share": 0.3}],
+        },
+        "app": [{"name": "app", "gpu_types": ["NVIDIA"]}],
+        "batch": [
+            {"name": "bulk", "qos": "throughput", "jobs": 40, "fpops_est": 2e13},
+            {"name": "census", "qos": "long_deadline", "jobs": 15, "fpops_est": 2e13, "quorum": 2, "submitter": "bob"},
+            {"name": "rush", "qos": "afap", "jobs": 20, "fpops_est": 2e13, "at_hours": 12},
+        ],
+    },
+    folder=Path(),
+)
+
+
+async def dispatches(store: AnyStore, scenario: Scenario = SCENARIO, rule: str = "muster") -> list[Assignment]:
     engine = Engine(
-        SCENARIO,
+        scenario,
         7,
         store=lambda clock: store,
-        settings={"lifecycle.sweep_interval_s": 600.0},  # a round of duties costs PostgreSQL as much as a request
+        # a round of duties costs PostgreSQL as much as a request
+        settings={"lifecycle.sweep_interval_s": 600.0, "deadline.rule": rule},
         more_duties=duties,
         watch=lambda at: None,
         sequence=True,
@@ -57,3 +84,15 @@ async def test_the_stores_give_the_same_sequence_of_dispatches() -> None:
     assert len(in_memory) >= 130
     assert on_postgres == in_memory
     assert {one.tight for one in in_memory} == {True, False}
+
+
+@pytest.mark.parametrize("rule", ["muster", "accelerated"])
+async def test_the_stores_give_simulated_people_the_same_under_each_rule(rule: str) -> None:
+    async with opened_store() as store:
+        on_postgres = await dispatches(store, PEOPLE, rule)
+
+    in_memory = await dispatches(MemoryStore(), PEOPLE, rule)
+
+    assert len(in_memory) >= 80
+    assert on_postgres == in_memory
+    assert {one.tight for one in in_memory} >= {rule == "muster"}
