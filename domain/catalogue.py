@@ -42,6 +42,11 @@ class Catalogue:
         """The processor types an app has current versions for."""
         return frozenset(version.processor_type for version in self.current.get(app_id, ()))
 
+    def retry_turnaround_s(self, app_id: AppId) -> Seconds | None:
+        """T_retry of an app on the processors on which it is least; None while unknown."""
+        known = [cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]
+        return min((one for one in known if one is not None), default=None)
+
     def median_safe_runtime_s(self, app_id: AppId) -> Seconds | None:
         """The median of R_q over an app's hosts, on the processors most of them use; None while unknown."""
         known = [cuts for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]

@@ -47,6 +47,13 @@ class DeadlineSettings:
         low=0,
         high=100,
     )
+    first_factor: float = knob(
+        4.0,
+        "batches with a deadline go first, as AFAP ones, with less than so many times a retry's time left; 0 = never "
+        "(decision 49)",
+        low=0,
+        high=100,
+    )
     ahead_s: Seconds = knob(
         Seconds(6 * HOUR_S),
         "work that can wait is sent to hosts with work for at most this; 0 = any (decision 36)",

@@ -18,7 +18,7 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.settings import DeadlineRule
 from domain.settlement import NOTHING_BESIDE, ExtraCopy, TailJob, WorkBeside
-from domain.units import DAY_S, AppId, Instant, JobId, Seconds
+from domain.units import DAY_S, Instant, JobId, Seconds
 from jobs.ports import TailWork
 from lifecycle.tail import copies_left, is_tail, job_rest_s, tail_copy, tail_fraction
 
@@ -121,7 +121,7 @@ class TailCopier:
 
     def _worthwhile(self, batch: Batch, jobs: Sequence[TailJob], now: Instant) -> list[tuple[Seconds, ExtraCopy]]:
         catalogue = self._catalogue()
-        measured_s = good_host_s(catalogue, batch.app_id)
+        measured_s = catalogue.retry_turnaround_s(batch.app_id)
         found = []
         for job in jobs:
             copy = tail_copy(
@@ -134,9 +134,3 @@ class TailCopier:
             if copy is not None:
                 found.append((job_rest_s(job, now=now), copy))
         return found
-
-
-def good_host_s(catalogue: Catalogue, app_id: AppId) -> Seconds | None:
-    """What a good host needs for a job of an app, on the processors on which that is least; None while unknown."""
-    known = [cuts.retry_turnaround_s for (of_app, _), cuts in catalogue.cut_points.items() if of_app == app_id]
-    return min((one for one in known if one is not None), default=None)

@@ -14,6 +14,7 @@ from domain.refusals import Refusal
 from domain.settings import AfapPolicy, DeadlineRule
 from domain.units import AppId, InstanceId
 from scheduler.asking import Asking
+from scheduler.deadline import RETRY_FRACTION
 from scheduler.gates import lowest_gate
 from scheduler.ports import SlotGroup
 from scheduler.verdict import Judge, has_low_turnaround, is_accelerated
@@ -26,7 +27,7 @@ class Pass(StrEnum):
 
     LEASED = "leased"  # a job of the batch that the host is held for, where it is
     GATED = "gated"  # jobs that ask for a percentile, while the host has one, up to the urgent share
-    PROMPT = "prompt"  # other jobs of AFAP batches, before work that can wait, in a share of requests
+    PROMPT = "prompt"  # other jobs of AFAP batches, and of those due soon, before what can wait, in a share of requests
     LOCALITY = "locality"  # jobs whose sticky files the host holds
     BETA = "beta"  # apps being tested, for volunteers who opted in
     ALL = "all"  # everything in order
@@ -49,7 +50,7 @@ def groups_in(
         case Pass.GATED | Pass.LEFT_OVER:
             return _behind_open_gates(placed, asking, judge, kind)
         case Pass.PROMPT:
-            return (one for one in placed if one[1].batch.qos is QoS.AFAP) if _afap_first(asking) else iter(())
+            return _in_a_hurry(placed, asking) if _afap_first(asking) else iter(())
         case Pass.LOCALITY:
             files = asking.sticky_files
             return (
@@ -77,6 +78,24 @@ def _afap_first(asking: Asking) -> bool:
     settings = asking.catalogue.settings
     is_prompt = settings.deadline.rule is DeadlineRule.MUSTER and settings.deadline.afap is AfapPolicy.PROMPT
     return is_prompt and draw(InstanceId(asking.seed)) < settings.scheduler.afap_first_fraction
+
+
+def _in_a_hurry(placed: Iterable[Placed], asking: Asking) -> Iterator[Placed]:
+    """Groups of AFAP batches, and of those whose deadline leaves room for a few retries only (decision 49).
+
+    A retry takes T_retry; half a job's delay bound while that is unknown.
+    """
+    catalogue, now = asking.catalogue, asking.now
+    factor = catalogue.settings.deadline.first_factor
+    for one in placed:
+        batch = one[1].batch
+        if batch.qos is QoS.AFAP:
+            yield one
+        elif batch.deadline_at is not None:
+            measured_s = catalogue.retry_turnaround_s(batch.app_id)
+            retry_s = RETRY_FRACTION * one[1].job_class.delay_bound_s if measured_s is None else measured_s
+            if batch.deadline_at - now < factor * retry_s:
+                yield one
 
 
 def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[Placed]:

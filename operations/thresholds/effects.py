@@ -111,6 +111,11 @@ EFFECTS = {
         "AFAP batches are sent sooner by hosts that take them in their turn",
         "a steady stream of AFAP batches leaves more room for the order of all batches",
     ),
+    "deadline.first_factor": Effect(
+        "times a retry's time",
+        "batches with a deadline are sent sooner, and have more time for retries",
+        "they wait longer where the order of all batches has them; 0: until they are urgent",
+    ),
     "scheduler.urgent_share_fraction": Effect(
         "share of a host's jobs",
         "good hosts get more urgent jobs, and less of the ordinary work",

@@ -246,6 +246,29 @@ def test_no_stream_of_batches_as_fast_as_possible_keeps_a_host_from_what_can_wai
     assert ids(choose(asking, array(a_group(1, 3), a_group(2, 3, **AFAP)))) == [1000]
 
 
+def test_a_batch_due_soon_goes_first_like_one_as_fast_as_possible() -> None:
+    """T_retry is five hours, so from twenty hours before its deadline on; a factor of 0 leaves it to the order."""
+
+    def sent(left_h: float, **settings: object) -> list[int]:
+        catalogue = a_catalogue(cuts=[some_cuts(retry_turnaround_s=Seconds(5 * HOUR_S))], **settings)
+        due = a_group(2, 3, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + left_h * HOUR_S))
+        return ids(choose(an_asking(havs=ranked(0.3), catalogue=catalogue), array(a_group(1, 3), due)))
+
+    assert sent(21.0) == [1000]
+    assert sent(19.0) == [2000]
+    assert sent(19.0, deadline__first_factor=0.0) == [1000]
+
+
+def test_a_batch_due_within_two_delay_bounds_goes_first_while_no_host_is_measured() -> None:
+    def sent(left_s: float) -> list[int]:
+        due = a_group(2, 3, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + left_s))
+        return ids(choose(an_asking(), array(a_group(1, 3), due)))
+
+    bound_s = a_group(1, 1).job_class.delay_bound_s
+    assert sent(2.0 * bound_s + 1.0) == [1000]
+    assert sent(2.0 * bound_s - 1.0) == [2000]
+
+
 def test_retries_come_first_for_a_host_that_passes() -> None:
     retried = a_group(2, ready=[a_ready(instance_id=2000, job_id=2000, retries=1)])
     asking = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]))
@@ -567,7 +590,7 @@ def test_gates_are_looked_at_a_bounded_number_of_times_too() -> None:
         a_group(number, qos=QoS.SHORT_DEADLINE, deadline_at=at, fpops_est_flop=1e13)
         for number in range(1, GATES_LOOKED_AT + 11)
     ]
-    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__first_factor=0.0))
     choice = choose(asking, array(*groups, a_group(9000, 1)))
     assert (ids(choice), choice.examined) == ([], GATES_LOOKED_AT)
     assert codes(choice) == {RefusalCode.BELOW_GATE, RefusalCode.REQUEST_LIMIT}
