@@ -72,6 +72,7 @@ class Population:
     presences: tuple[Presence, ...] = (Presence(),)
     gpus: tuple[GpuKind, ...] = ()
     platforms: Mapping[str, float] = field(default_factory=lambda: {"windows_x86_64": 1.0})
+    time_zones_hours: float = 12.0  # so far to both sides of UTC
     hosts_per_volunteer: float = 1.0
     share: float = 0.5
     interval_s: Seconds = Seconds(6 * HOUR_S)
@@ -109,7 +110,7 @@ class Population:
         buffers = rng.lognormal(0.0, self.buffer_sigma, count)
         platforms = rng.choice(list(self.platforms), count, p=_normed(list(self.platforms.values())))
         phases = rng.random(count) * self.interval_s
-        zones = rng.integers(-MOST_TIMEZONE_H, MOST_TIMEZONE_H, count)
+        zones = rng.integers(-MOST_TIMEZONE_H, MOST_TIMEZONE_H, count) * (self.time_zones_hours / MOST_TIMEZONE_H)
         volunteers = rng.integers(0, max(1, round(count / self.hosts_per_volunteer)), count)
         troubles = rng.random((count, 2))
         gpus = self._gpus(rng, count)

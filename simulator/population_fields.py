@@ -13,7 +13,7 @@ from simulator.availability import Hours, OnOff
 from simulator.fitted_hosts import FITTED, FittedHosts
 from simulator.hosts_table import HostTable, read_host_table
 from simulator.laws import HyperExponential, Law, LogNormal, Weibull
-from simulator.population import Arrivals, GpuKind, Population, Presence
+from simulator.population import MOST_TIMEZONE_H, Arrivals, GpuKind, Population, Presence
 
 MOST_HOSTS = 1_000_000
 FRACTIONS = (
@@ -39,6 +39,7 @@ KNOWN = (
     "presence",
     "gpus",
     "platforms",
+    "time_zones_hours",
     "hosts_per_volunteer",
     "share_fraction",
     "request_interval_hours",
@@ -78,6 +79,7 @@ def parse_population(values: Mapping[str, object], *, folder: Path, where: str =
         presences=_presences(fields),
         gpus=_gpus(fields),
         platforms=_platforms(fields),
+        time_zones_hours=within(fields, "time_zones_hours", 0.0, float(MOST_TIMEZONE_H), usual.time_zones_hours),
         hosts_per_volunteer=fields.number("hosts_per_volunteer", low=1.0, default=1.0),
         share=share,
         interval_s=Seconds(interval_s),

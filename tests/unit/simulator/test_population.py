@@ -90,6 +90,18 @@ def test_people_may_have_several_computers() -> None:
     assert len({one.authenticator for one in traits_of(THOUSAND)}) == 1000
 
 
+def test_people_may_live_in_a_few_time_zones_only() -> None:
+    near = parse_population({"hosts": 1000, "time_zones_hours": 1.5}, folder=Path())
+    alone = parse_population({"hosts": 1000, "time_zones_hours": 0}, folder=Path())
+    world = parse_population({"hosts": 1000}, folder=Path())
+    zones = [one.timezone_s / HOUR_S for one in traits_of(near)]
+
+    assert {one.timezone_s for one in traits_of(alone)} == {0.0}
+    assert (min(zones), max(zones)) == (-1.5, 1.375)
+    assert [8.0 * zone for zone in zones] == [one.timezone_s / HOUR_S for one in traits_of(world)]
+    assert [replace(one, timezone_s=0.0) for one in traits_of(world)] == traits_of(alone)  # all else is as it was
+
+
 def test_a_computer_that_nothing_is_said_of_is_always_on() -> None:
     some = replace(HUNDRED, presences=(Presence(),))
     availability, fraction = some.availability(traits_of(some)[0], 1)
@@ -206,6 +218,7 @@ def test_a_path_to_a_table_counts_from_the_scenarios_folder(tmp_path: Path) -> N
         ({"gpus": [{"share": 0.1, "type": ""}]}, "population.gpus[0].type: expected a name, got ''"),
         ({"platforms": {"": 1.0}}, "population.platforms: expected names of platforms, got ''"),
         ({"request_interval_hours": 1e-6}, "population.request_interval_hours: expected a number from 0.01 to 1000"),
+        ({"time_zones_hours": 13}, "population.time_zones_hours: expected a number from 0 to 12, got 13"),
         ({"hosts": True}, "population.hosts: expected a whole number from 1 to 1000000, got True"),
         ({"loss_fraction": math.inf}, "population.loss_fraction: expected a number of at least 0, got inf"),
     ],
