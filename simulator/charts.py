@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from domain.errors import MusterError
 from domain.units import HOUR_S
 from simulator.metrics import Figures
-from simulator.report import Comparison
+from simulator.report import Comparison, kinds_of
 from simulator.text_charts import curve_points
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ def _makespans(picture: Picture, comparison: Comparison) -> Picture:
     """Whole makespans on the left, their tails on the right."""
     left, right = picture.subplots(1, 2)
     _by_kind(left, {rule: figures.makespan_s or {} for rule, figures in comparison.rules.items()})
+    if any(figures.cut_short for figures in comparison.rules.values()):
+        _hatch(left, comparison)
+        left.set_xlabel("hatched: not over when the simulation ended, takes longer", fontsize=8)
     left.set_ylabel("hours")
     left.set_title("makespan", fontsize=10)
     left.legend()
@@ -84,6 +87,15 @@ def _by_kind(axes: Axes, values: Mapping[str, Mapping[str, float | None]]) -> No
         axes.bar(at, heights, width, label=rule, color=COLOURS[place % len(COLOURS)])
     axes.set_ylim(bottom=0.0)
     axes.set_xticks(range(len(kinds)), [kind.replace("_", "\n") for kind in kinds])
+
+
+def _hatch(axes: Axes, comparison: Comparison) -> None:
+    """The bars that would be longer."""
+    kinds = kinds_of(list(comparison.rules.values()))
+    for bars, figures in zip(axes.containers, comparison.rules.values(), strict=True):
+        for kind, bar in zip(kinds, bars, strict=True):
+            if kind in figures.cut_short:
+                bar.set(hatch="///", edgecolor="white")
 
 
 def _prices(picture: Picture, comparison: Comparison) -> Picture:

@@ -103,7 +103,16 @@ class SimulatedVolunteer:
             sum(one.run for one in every),
             sum(one.out_of_turn for one in every),
             Seconds(sum(one.preempted_s for one in every)),
+            self._fates.lost + (self._held() if self._is_gone() else 0),
         )
+
+    def _held(self) -> int:
+        """Instances that would still come back."""
+        tasks = [task for kind in self._kinds.values() for task in kind.processors.tasks]
+        return len(self._ended) + sum(not task.lost for task in tasks)
+
+    def _is_gone(self) -> bool:
+        return self.next_event(self._traits.joins_at) == math.inf
 
     # ------------------------------------------------------------ time
 
@@ -258,16 +267,18 @@ class SimulatedVolunteer:
                 kind.ask_from_at = now + self._calls.backoff_s(kind.in_vain)
 
     def _new_tasks(self, reply: SchedulerReply) -> dict[str, list[Task]]:
+        """By the kind of processor; none of a kind that was sent only what is here already."""
         if not reply.results:
             return {}
         workunits = {workunit.name: workunit for workunit in reply.workunits}
         versions = {(one.app_name, one.version_num, one.plan_class): one for one in reply.app_versions}
-        known = {task.name: task for kind in self._kinds.values() for task in kind.processors.tasks}
+        known = {task.name: (name, task) for name, kind in self._kinds.items() for task in kind.processors.tasks}
         new: dict[str, list[Task]] = {}
         for result in reply.results:
-            held = known.get(result.name)
-            if held is not None:  # sent again: its deadline may have moved
+            if result.name in known:  # sent again: its deadline may have moved
+                of_kind, held = known[result.name]
                 held.due_at = result.report_deadline
+                new.setdefault(of_kind, [])
                 continue
             workunit = workunits[result.wu_name]
             version = versions[workunit.app_name, result.version_num, result.plan_class]

@@ -32,7 +32,7 @@ class Fate:
 
 @dataclass(slots=True)
 class Fates:
-    """One computer's, in the order in which it gets its instances.
+    """One computer's, in the order in which it gets its instances; of those, `lost` are lost.
 
     >>> Fates(0.0, 0.0, 0.0, 0.0, seed=1, draw=random.Random(1)).of_next("a 1")
     Fate(size=1.0, lost=False, fails=False, fails_after=0.13436424411240122, garbage=False)
@@ -44,10 +44,12 @@ class Fates:
     size_sigma: float
     seed: int
     draw: random.Random
+    lost: int = 0
 
     def of_next(self, job: str) -> Fate:
         after, u, garbage = self.draw.random(), self.draw.random(), self.draw.random()
         lost = u < self.loss_fraction
+        self.lost += lost
         return Fate(
             true_size(job, self.size_sigma, self.seed),
             lost=lost,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from domain.batches import QoS
 from domain.units import HOUR_S, Seconds
 from simulator.charts import COLOURS, PRICES, pictures, saved, value_of
 from simulator.frontier import Swept, frontier
@@ -61,7 +62,8 @@ def _drawn(picture: Picture, swept: Swept, rule: str, limits: Limits) -> Picture
 
 
 def _points(axes: Axes, swept: Swept, rule: str, price: str) -> None:
-    """Full and with their number in the table where nothing beats them, hollow elsewhere."""
+    """Full and with their number in the table where nothing beats them, hollow elsewhere; a triangle points up to where
+    a batch is that was not over."""
     figures = swept.figures(rule)
     marked = frontier(figures)
     for place, one in enumerate(figures):
@@ -70,6 +72,7 @@ def _points(axes: Axes, swept: Swept, rule: str, price: str) -> None:
             continue
         colour = COLOURS[0]
         hours, inside = makespan_s / HOUR_S, colour if place in marked else "none"
-        axes.scatter([at], [hours], s=25, facecolors=inside, edgecolors=colour)
+        mark = "^" if QoS.AFAP in one.cut_short else "o"
+        axes.scatter([at], [hours], s=25, marker=mark, facecolors=inside, edgecolors=colour)
         if place in marked:
             axes.annotate(str(place + 1), (at, hours), xytext=(4, 3), textcoords="offset points", fontsize=8)

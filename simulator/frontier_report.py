@@ -11,9 +11,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from domain.batches import QoS
 from simulator.frontier import Swept, Tried, frontier
 from simulator.metrics import Figure, Figures
-from simulator.report import CLAIRVOYANT, hours, number, percent
+from simulator.report import CLAIRVOYANT, NOT_OVER, hours, number, percent, quotient
+from simulator.report import shown as cell
 from simulator.text_charts import bars
 
 MARK = "*"
@@ -27,10 +29,6 @@ class Rows:
     cells: Sequence[Sequence[str]]
 
 
-def _of_kind(kind: str) -> Callable[[Figures], Figure]:
-    return lambda figures: (figures.makespan_s or {}).get(kind)
-
-
 def _hours(value: float) -> str:
     """Without the unit, which stands once at the top."""
     return hours(value).removesuffix(" h")
@@ -42,11 +40,13 @@ def _per_cent(value: float) -> str:
 
 Column = tuple[str, Callable[[Figures], Figure], Callable[[float], str]]
 
+SPANS = (
+    ("AFAP, h", "afap"),
+    ("short, h", "short_deadline"),
+    ("long, h", "long_deadline"),
+    ("throughput, h", "throughput"),
+)
 COLUMNS: tuple[Column, ...] = (
-    ("AFAP, h", lambda f: f.afap_makespan_s, _hours),
-    ("short, h", _of_kind("short_deadline"), _hours),
-    ("long, h", _of_kind("long_deadline"), _hours),
-    ("throughput, h", _of_kind("throughput"), _hours),
     ("instances per job", lambda f: f.instances_per_job, number),
     ("tight, %", lambda f: f.tight_fraction, _per_cent),
     ("in deadline mode, %", lambda f: f.deadline_mode_fraction, _per_cent),
@@ -58,8 +58,11 @@ def rows_of(swept: Swept, rule: str) -> Rows:
     """A row per combination under `rule`. Columns in which nothing stands are left out."""
     every = swept.figures(rule)
     marked = frontier(every)
-    figures = [(name, [_cell(of(one), spoken) for one in every]) for name, of, spoken in COLUMNS]
-    figures.insert(1, ("over the bound", [_cell(over_the_bound(one, rule), number) for one in swept.tried]))
+    figures = [
+        (name, [cell(one.makespan(kind), _hours, more=kind in one.cut_short) for one in every]) for name, kind in SPANS
+    ]
+    figures.insert(1, ("over the bound", [_over_the_bound(one, rule) for one in swept.tried]))
+    figures += [(name, [cell(of(one), spoken) for one in every]) for name, of, spoken in COLUMNS]
     columns = [
         ("", [numbered(place, marked) for place in range(len(every))]),
         *((name, [as_text(one.settings[key]) for one in swept.tried]) for key, name in names(swept).items()),
@@ -76,17 +79,9 @@ def numbered(place: int, marked: Set[int]) -> str:
     return f"{place + 1}{MARK if place in marked else ' '}"
 
 
-def _cell(value: Figure, spoken: Callable[[float], str]) -> str:
-    return "" if value is None else spoken(value)
-
-
-def over_the_bound(one: Tried, rule: str) -> Figure:
-    """AFAP makespan over the clairvoyant bound's; None where one is not known."""
+def _over_the_bound(one: Tried, rule: str) -> str:
     bound = one.comparison.rules.get(CLAIRVOYANT)
-    reached_s = one.comparison.rules[rule].afap_makespan_s
-    if bound is None or not bound.afap_makespan_s or reached_s is None:
-        return None
-    return reached_s / bound.afap_makespan_s
+    return "" if bound is None else quotient(one.comparison.rules[rule], bound)
 
 
 def names(swept: Swept) -> dict[str, str]:
@@ -119,7 +114,7 @@ def _shown(swept: Swept, rule: str) -> Iterable[RenderableType]:
         title=f"{swept.scenario}, {rule}: {len(swept.tried)} combinations, medians over {seeds}",
         title_justify="left",
         caption=f"{MARK} frontier: no other is as good in AFAP makespan, instances per job and deadline mode, "
-        "and better in one",
+        f"and better in one{said(swept, rule)}",
         caption_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
@@ -130,13 +125,22 @@ def _shown(swept: Swept, rule: str) -> Iterable[RenderableType]:
     for cells in rows.cells:
         table.add_row(*cells)
     yield table
-    marked = frontier(swept.figures(rule))
-    spans = {f"{numbered(place, marked):>4}": one.afap_makespan_s for place, one in enumerate(swept.figures(rule))}
-    yield from (Text(""), *bars(f"AFAP makespan, {rule}", spans), Text(""))
+    every = swept.figures(rule)
+    marked = frontier(every)
+    numbers = [f"{numbered(place, marked):>4}" for place in range(len(every))]
+    spans = {told: one.afap_makespan_s for told, one in zip(numbers, every, strict=True)}
+    cut_short = {told for told, one in zip(numbers, every, strict=True) if QoS.AFAP in one.cut_short}
+    yield from (Text(""), *bars(f"AFAP makespan, {rule}", spans, cut_short=cut_short), Text(""))
+
+
+def said(swept: Swept, rule: str) -> str:
+    """What has to be said of the cells' marks, if there are any."""
+    return f"; {NOT_OVER}" if any(one.cut_short for one in swept.figures(rule)) else ""
 
 
 def markdown_of(swept: Swept, rule: str) -> str:
     """The table for a document."""
     rows = rows_of(swept, rule)
     lines = [f"| {' | '.join(rows.head)} |", f"|{'---:|' * len(rows.head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in rows.cells)]) + "\n"
+    below = ["", f"{NOT_OVER}."] if said(swept, rule) else []
+    return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in rows.cells), *below]) + "\n"

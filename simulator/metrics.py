@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from statistics import median
 
 import numpy as np
 
 from domain.batches import QoS
+from domain.jobs import JobClass
 from domain.units import Instant, Seconds
 from simulator.ports import VolunteerFacts
+from simulator.promises import coverage_fraction, promise_ratio
 from simulator.recording import Followed, Record
 from simulator.submitters import BatchPlan
 
 OTHER = (QoS.LONG_DEADLINE, QoS.THROUGHPUT)  # batches that can wait, and must not starve
+OTHERS = "other"  # how they are called together
+MAKESPANS = (*(str(qos) for qos in QoS), OTHERS)
 TAIL_FROM = 0.9
 
 Figure = float | None
@@ -31,6 +36,9 @@ class Figures:
     jobs to all. Fractions are of instances, but for `fairness_gap_fraction` (the part of the work that another
     submitter should have had), `forecast_coverage_fraction` (batches over before the q90 that was published), and
     `refused_feasible_fraction` (requests for work that got none although something that waits could have been run).
+
+    `cut_short` names the makespans, by kind or `other`, that a batch which is not over makes too short: in truth they
+    are greater.
     """
 
     afap_makespan_s: Figure = None
@@ -42,16 +50,26 @@ class Figures:
     tight_fraction: Figure = None
     deadline_mode_fraction: Figure = None
     deadline_miss_fraction: Figure = None
+    never_returned_fraction: Figure = None
     preempted_s_per_job: Figure = None
     validation_delay_s: Figure = None
     validation_delay_p90_s: Figure = None
     fairness_gap_fraction: Figure = None
     wait_s: ByName | None = None  # by processors of a job
+    wait_by_length_s: ByName | None = None  # by the power of ten of its estimated work
     forecast_coverage_fraction: Figure = None
+    forecast_promise_ratio: Figure = None
     refused_feasible_fraction: Figure = None
     batches: Figure = None
     batches_unfinished: Figure = None
     jobs_failed: Figure = None
+    cut_short: tuple[str, ...] = ()
+
+    def makespan(self, name: str) -> Figure:
+        """Of a kind of batch, or of the `other` ones."""
+        if name == OTHERS:
+            return self.other_makespan_s
+        return (self.makespan_s or {}).get(name, self.afap_makespan_s if name == QoS.AFAP else None)
 
 
 def figures_of(
@@ -60,7 +78,6 @@ def figures_of(
     *,
     ended_at: Instant,
     deadlines_missed: int,
-    forecast_coverage: float | None = None,
     learning: Set[str] = frozenset(),
 ) -> Figures:
     """The figures of one run that ended at `ended_at`, of all batches but those named in `learning`.
@@ -72,6 +89,8 @@ def figures_of(
     instances = sum(batch.instances for batch in batches)
     jobs = sum(batch.jobs for batch in batches)
     spans = [(batch.qos, makespan_s(batch, ended_at)) for batch in batches]
+    kinds = {str(batch.qos): [one for one in batches if one.qos is batch.qos] for batch in batches}
+    kinds[OTHERS] = [batch for batch in batches if batch.qos in OTHER]
     tails = [(batch.qos, tail_s(batch)) for batch in batches]
     delays = np.array(record.validation_delays_s)
     return Figures(
@@ -83,16 +102,28 @@ def figures_of(
         tight_fraction=_ratio(sum(batch.tight for batch in batches), instances),
         deadline_mode_fraction=_ratio(sum(one.deadline_mode for one in lived), sum(one.run for one in lived)),
         deadline_miss_fraction=_ratio(deadlines_missed, instances),
+        never_returned_fraction=_ratio(
+            sum(one.lost for one in lived), sum(batch.instances for batch in record.batches.values())
+        ),
         preempted_s_per_job=_ratio(sum(one.preempted_s for one in lived), sum(b.jobs for b in record.batches.values())),
         validation_delay_s=float(np.median(delays)) if delays.size else None,
         validation_delay_p90_s=float(np.quantile(delays, 0.9)) if delays.size else None,
         fairness_gap_fraction=record.shares.gap_fraction,
-        wait_s={f"{ncpus:g}": float(np.median(np.array(waits))) for ncpus, waits in sorted(record.waits_s.items())},
-        forecast_coverage_fraction=forecast_coverage,
-        refused_feasible_fraction=_ratio(record.in_vain_by_policy, record.requests),
+        wait_s=_waits(record, lambda one: one.ncpus, "{:g}"),
+        wait_by_length_s=_waits(record, lambda one: 10.0 ** math.floor(math.log10(one.fpops_est_flop)), "{:.0e}"),
+        forecast_coverage_fraction=coverage_fraction(batches, ended_at),
+        forecast_promise_ratio=promise_ratio(batches),
+        refused_feasible_fraction=_ratio(record.in_vain_by_policy, record.asking),
         batches=float(len(batches)),
         batches_unfinished=float(sum(len(batch.ended_at) < batch.jobs for batch in batches)),
         jobs_failed=float(sum(len(batch.ended_at) - batch.validated for batch in batches)),
+        cut_short=tuple(
+            sorted(
+                kind
+                for kind, some in kinds.items()
+                if is_cut_short([(makespan_s(batch, ended_at), batch.is_over) for batch in some])
+            )
+        ),
     )
 
 
@@ -115,8 +146,17 @@ def bound_figures(
 
 def makespan_s(batch: Followed, ended_at: Instant) -> Seconds:
     """From submission to the end of the last job; to `ended_at` while it is not over."""
-    over = len(batch.ended_at) >= batch.jobs
-    return Seconds((max(batch.ended_at) if over else ended_at) - batch.submitted_at)
+    return Seconds((max(batch.ended_at) if batch.is_over else ended_at) - batch.submitted_at)
+
+
+def is_cut_short(spans: Sequence[tuple[float, bool]]) -> bool:
+    """Whether the median would be greater, had those that are not over (False) all the time they need.
+
+    >>> is_cut_short([(5.0, True), (7.0, True), (9.0, False)]), is_cut_short([(5.0, True), (7.0, False)])
+    (False, True)
+    """
+    longest = [span if over else math.inf for span, over in spans]
+    return bool(spans) and median(longest) > median(span for span, _ in spans)
 
 
 def tail_s(batch: Followed) -> Seconds | None:
@@ -126,7 +166,7 @@ def tail_s(batch: Followed) -> Seconds | None:
     >>> tail_s(Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 10, ended_at=array("d", range(10, 110, 10))))
     10.0
     """
-    if len(batch.ended_at) < batch.jobs or not batch.jobs:
+    if not batch.is_over or not batch.jobs:
         return None
     ends = sorted(batch.ended_at)
     return Seconds(ends[-1] - ends[math.ceil(TAIL_FROM * batch.jobs) - 1])
@@ -139,7 +179,7 @@ def medians(runs: Sequence[Figures]) -> Figures:
     0.5
     """
     found: dict[str, Figure | ByName | None] = {}
-    for one in fields(Figures):
+    for one in (field for field in fields(Figures) if field.name != "cut_short"):
         values = [getattr(run, one.name) for run in runs]
         tables = [value for value in values if isinstance(value, Mapping)]
         if tables:
@@ -147,7 +187,14 @@ def medians(runs: Sequence[Figures]) -> Figures:
             found[one.name] = {name: _median(_known(table.get(name) for table in tables)) for name in names}
         else:
             found[one.name] = _median(_known(values))
-    return Figures(**found)  # type: ignore[arg-type]  # each of its own field's kind
+    cut_short = [name for name in sorted(MAKESPANS) if is_cut_short(_spans(runs, name))]
+    return Figures(**found, cut_short=tuple(cut_short))  # type: ignore[arg-type]  # each of its own field's kind
+
+
+def _spans(runs: Sequence[Figures], name: str) -> list[tuple[float, bool]]:
+    """A makespan in those runs that have it, each with whether it is whole."""
+    known = [(run.makespan(name), name not in run.cut_short) for run in runs]
+    return [(span, whole) for span, whole in known if span is not None]
 
 
 def as_json(figures: Figures) -> dict[str, object]:
@@ -157,6 +204,9 @@ def as_json(figures: Figures) -> dict[str, object]:
         value = getattr(figures, one.name)
         if isinstance(value, Mapping):
             found[one.name] = {name: _rounded(each) for name, each in value.items()}
+        elif isinstance(value, tuple):
+            if value:
+                found[one.name] = list(value)
         elif value is not None:
             found[one.name] = _rounded(value)
     return found
@@ -164,6 +214,14 @@ def as_json(figures: Figures) -> dict[str, object]:
 
 def _rounded(value: Figure) -> Figure:
     return None if value is None else float(f"{value:.6g}")
+
+
+def _waits(record: Record, key: Callable[[JobClass], float], written: str) -> ByName:
+    """Medians of the waits of jobs that are alike by `key`."""
+    alike: dict[float, list[array[float]]] = {}
+    for job_class_id, waits_s in record.waits_s.items():
+        alike.setdefault(key(record.classes[job_class_id]), []).append(waits_s)
+    return {written.format(one): float(np.median(np.concatenate(alike[one]))) for one in sorted(alike)}
 
 
 def _by_kind(values: Iterable[tuple[QoS, float]]) -> ByName:

@@ -58,12 +58,14 @@ class VolunteerFacts:
     """What a volunteer's computer has lived through, as only the simulation can know.
 
     `run` instances got a processor at some time, `deadline_mode` of them out of turn because their deadline was in
-    danger; by that others, of this project or another, were kept from running for `preempted_s` seconds in all.
+    danger; by that others, of this project or another, were kept from running for `preempted_s` seconds in all. `lost`
+    instances it got can never come back with a result: they were lost on it, or with it when it left.
     """
 
     run: int = 0
     deadline_mode: int = 0
     preempted_s: Seconds = Seconds(0.0)
+    lost: int = 0
 
 
 class Volunteer(Protocol):

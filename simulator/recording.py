@@ -20,6 +20,8 @@ from simulator.shares import Shares
 # met after all that is feasibility
 POLICY_REFUSALS = frozenset((RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE, RefusalCode.NOT_YET))
 
+NOT_ASKING = frozenset((RefusalCode.NO_WORK_WANTED, RefusalCode.NO_NEW_TASKS))
+
 
 def doubles() -> array[float]:
     return array("d")
@@ -44,17 +46,22 @@ class Followed:
     ended_at: array[float] = field(default_factory=doubles)
     promised_at: Instant | None = None
 
+    @property
+    def is_over(self) -> bool:
+        return len(self.ended_at) >= self.jobs
+
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """One run. Waits are from submission to a job's first dispatch, by how many processors its jobs take."""
+    """One run. Waits are from submission to a job's first dispatch, by its class."""
 
     batches: dict[BatchId, Followed] = field(default_factory=dict)
     classes: dict[JobClassId, JobClass] = field(default_factory=dict)
-    waits_s: dict[float, array[float]] = field(default_factory=dict)
+    waits_s: dict[JobClassId, array[float]] = field(default_factory=dict)
     validation_delays_s: array[float] = field(default_factory=doubles)
     requests: int = 0
-    in_vain: int = 0  # wanted work, got none
+    asking: int = 0  # for work
+    in_vain: int = 0  # of those: got none
     in_vain_by_policy: int = 0  # of those: could have run something that waits
     refusals: Counter[RefusalCode] = field(default_factory=Counter)
     shares: Shares = field(default_factory=Shares)
@@ -80,7 +87,7 @@ class Record:
             return
         self._sent_before.add(given.job_id)
         job_class = self.classes[given.job_class_id]
-        waits_s = self.waits_s.setdefault(job_class.ncpus, doubles())
+        waits_s = self.waits_s.setdefault(given.job_class_id, doubles())
         waits_s.append(given.sent_at - batch.submitted_at)
         self.shares.sent_first(batch.submitter, job_class.fpops_est_flop)
 
@@ -98,12 +105,6 @@ class Record:
             if at is not None:
                 self.validation_delays_s.append(settlement.settled_at - at)
 
-    @property
-    def coverage_fraction(self) -> float | None:
-        """The batches that were over by what was promised at half; None where nothing was."""
-        over = [one for one in self.batches.values() if one.promised_at is not None and len(one.ended_at) == one.jobs]
-        return sum(max(one.ended_at) <= (one.promised_at or 0.0) for one in over) / len(over) if over else None
-
     # ------------------------------------------------------------ as the scheduler's RequestObserver
 
     def request_answered(
@@ -116,7 +117,9 @@ class Record:
         took_s: Seconds,  # noqa: ARG002
     ) -> None:
         self.requests += 1
-        if sent or resent or not refusals:
+        asking = sent > 0 or not refusals.keys() <= NOT_ASKING
+        self.asking += asking
+        if sent or resent or not asking:
             return
         self.in_vain += 1
         self.in_vain_by_policy += not POLICY_REFUSALS.isdisjoint(refusals)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.table import Table
 
+from domain.batches import QoS
 from domain.units import HOUR_S
-from simulator.metrics import Figure, Figures, as_json
+from simulator.metrics import OTHERS, Figure, Figures, as_json
 
 CLAIRVOYANT = "clairvoyant"
 
@@ -64,14 +66,45 @@ def minutes(value: float) -> str:
     return f"{value / 60.0:.1f} min"
 
 
+NOT_OVER = '">" is of batches that were not over when the simulation ended: it takes longer'
+
+
+def shown(value: Figure, spoken: Callable[[float], str], *, more: bool = False) -> str:
+    """A cell. `more`: in truth it is greater.
+
+    >>> shown(5400.0, hours), shown(5400.0, hours, more=True), shown(None, hours)
+    ('1.5 h', '> 1.5 h', '')
+    """
+    if value is None:
+        return ""
+    return f"> {spoken(value)}" if more else spoken(value)
+
+
+def quotient(value: Figures, base: Figures, makespan: str = "afap") -> str:
+    """A makespan over another one's. One that was cut short makes it `>` or `<`, two make it nothing at all.
+
+    >>> day, cut = Figures(makespan_s={"afap": 86400.0}), Figures(makespan_s={"afap": 86400.0}, cut_short=("afap",))
+    >>> quotient(day, day), quotient(cut, day), quotient(day, cut), quotient(cut, cut)
+    ('1.00', '> 1.00', '< 1.00', '')
+    """
+    ours, theirs = value.makespan(makespan), base.makespan(makespan)
+    more, less = makespan in value.cut_short, makespan in base.cut_short
+    if ours is None or not theirs or (more and less):
+        return ""
+    return f"{'> ' if more else '< ' if less else ''}{number(ours / theirs)}"
+
+
 Line = tuple[str, Callable[[Figures], Figure], Callable[[float], str]]
 
+SPANS: tuple[tuple[str, str], ...] = (
+    ("AFAP makespan", str(QoS.AFAP)),
+    ("long-deadline and throughput makespan", OTHERS),
+)
 LINES: tuple[Line, ...] = (
-    ("AFAP makespan", lambda f: f.afap_makespan_s, hours),
     ("AFAP makespan, nobody in deadline mode", lambda f: f.afap_makespan_in_share_s, hours),
-    ("long-deadline and throughput makespan", lambda f: f.other_makespan_s, hours),
     ("instances per job", lambda f: f.instances_per_job, number),
     ("deadlines missed", lambda f: f.deadline_miss_fraction, percent),
+    ("never returned", lambda f: f.never_returned_fraction, percent),
     ("tight due dates", lambda f: f.tight_fraction, percent),
     ("run in deadline mode", lambda f: f.deadline_mode_fraction, percent),
     ("others kept waiting, per job", lambda f: f.preempted_s_per_job, minutes),
@@ -79,41 +112,61 @@ LINES: tuple[Line, ...] = (
     ("report to validation, 90 %", lambda f: f.validation_delay_p90_s, minutes),
     ("work that another should have had", lambda f: f.fairness_gap_fraction, percent),
     ("batches over before their q90", lambda f: f.forecast_coverage_fraction, percent),
+    ("time promised at half over true time", lambda f: f.forecast_promise_ratio, number),
     ("requests refused although feasible", lambda f: f.refused_feasible_fraction, percent),
     ("batches not over", lambda f: f.batches_unfinished, whole),
     ("jobs failed", lambda f: f.jobs_failed, whole),
 )
 TABLES: tuple[tuple[str, Callable[[Figures], Mapping[str, Figure] | None]], ...] = (
-    ("makespan, {}", lambda f: f.makespan_s),
     ("tail from 90 %, {}", lambda f: f.tail_s),
     ("wait of jobs on {} processors", lambda f: f.wait_s),
+    ("wait of jobs of {} flop and more", lambda f: f.wait_by_length_s),
 )
 
 
 def rows_of(comparison: Comparison) -> list[tuple[str, list[str]]]:
     """What is measured, and a cell per rule; lines that no rule has are left out."""
     every = list(comparison.rules.values())
-    rows = [(name, [_cell(of(figures), spoken) for figures in every]) for name, of, spoken in LINES]
+    spans = [(name, [_span(figures, key) for figures in every]) for name, key in SPANS]
+    rows = [(name, [shown(of(figures), spoken) for figures in every]) for name, of, spoken in LINES]
+    rows.extend((f"makespan, {kind}", [_span(figures, kind) for figures in every]) for kind in kinds_of(every))
     for name, table_of in TABLES:
         tables = [table_of(figures) or {} for figures in every]
-        keys = sorted({key for table in tables for key in table})
-        rows.extend((name.format(key), [_cell(table.get(key), hours) for table in tables]) for key in keys)
+        keys = sorted({key for table in tables for key in table}, key=_by_number)
+        rows.extend((name.format(key), [shown(table.get(key), hours) for table in tables]) for key in keys)
     bound = comparison.rules.get(CLAIRVOYANT)
     if bound is not None and bound.afap_makespan_s:
-        least_s = bound.afap_makespan_s
-        ratios = [None if f.afap_makespan_s is None else f.afap_makespan_s / least_s for f in every]
-        rows.insert(1, ("AFAP makespan over the bound", [_cell(ratio, number) for ratio in ratios]))
-    return [(name, cells) for name, cells in rows if any(cells)]
+        spans.insert(1, ("AFAP makespan over the bound", [quotient(figures, bound) for figures in every]))
+    return [(name, cells) for name, cells in (*spans, *rows) if any(cells)]
 
 
-def _cell(value: Figure, spoken: Callable[[float], str]) -> str:
-    return "" if value is None else spoken(value)
+def kinds_of(every: Sequence[Figures]) -> list[str]:
+    """The kinds of batches that any of them had."""
+    return sorted({kind for figures in every for kind in figures.makespan_s or {}})
+
+
+def _span(figures: Figures, makespan: str) -> str:
+    return shown(figures.makespan(makespan), hours, more=makespan in figures.cut_short)
+
+
+def _by_number(key: str) -> tuple[float, str]:
+    """Numbers by their size, names behind them."""
+    try:
+        return float(key), ""
+    except ValueError:
+        return math.inf, key
+
+
+def remark(comparison: Comparison) -> str:
+    """What has to be said of the table's marks, if there are any."""
+    return NOT_OVER if any(figures.cut_short for figures in comparison.rules.values()) else ""
 
 
 def table_of(comparison: Comparison) -> Table:
     """The comparison as a table for the console."""
     seeds = f"{comparison.seeds} seed{'s' if comparison.seeds != 1 else ''}"
-    table = Table(title=f"{comparison.scenario}: medians over {seeds}", title_justify="left")
+    title = f"{comparison.scenario}: medians over {seeds}"
+    table = Table(title=title, title_justify="left", caption=remark(comparison) or None, caption_justify="left")
     table.add_column("")
     for rule in comparison.rules:
         table.add_column(rule, justify="right")
@@ -129,4 +182,5 @@ def markdown_of(comparison: Comparison) -> str:
         f"|---|{'---:|' * len(comparison.rules)}",
         *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows_of(comparison)),
     ]
-    return "\n".join(lines) + "\n"
+    said = remark(comparison)
+    return "\n".join([*lines, *(["", f"{said}."] if said else [])]) + "\n"

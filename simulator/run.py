@@ -115,7 +115,6 @@ async def _figures(engine: Engine, learning: Set[str]) -> Figures:
         [volunteer.facts() for volunteer in engine.volunteers],
         ended_at=engine.ended_at,
         deadlines_missed=sum(batch.counts.deadlines_missed for batch in batches),
-        forecast_coverage=engine.record.coverage_fraction,
         learning=learning,
     )
 

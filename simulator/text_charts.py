@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from domain.batches import QoS
 from domain.units import HOUR_S
-from simulator.metrics import Figure
-from simulator.report import Comparison, Ends, hours
+from simulator.metrics import Figure, Figures
+from simulator.report import Comparison, Ends, hours, shown
 
 WIDTH = 40
 EIGHTHS = " ▏▎▍▌▋▊▉█"  # of a character, from the left
@@ -23,21 +23,26 @@ def charts_of(comparison: Comparison) -> RenderableType:
     urgent = str(QoS.AFAP)
     rules = comparison.rules.items()
     return Group(
-        *bars("AFAP makespan", {rule: f.afap_makespan_s for rule, f in rules}),
+        *bars("AFAP makespan", {rule: f.afap_makespan_s for rule, f in rules}, cut_short=_cut_short(rules)),
         *bars("AFAP tail, from 90 % of the jobs to all", {rule: (f.tail_s or {}).get(urgent) for rule, f in rules}),
         *_curves(comparison.ends),
     )
 
 
-def bars(title: str, values: Mapping[str, Figure]) -> Iterator[Text]:
-    """The longest over the full width; nothing where there is nothing to draw."""
+def _cut_short(rules: Iterable[tuple[str, Figures]]) -> set[str]:
+    """Those under which an urgent batch was not over at the end."""
+    return {rule for rule, figures in rules if QoS.AFAP in figures.cut_short}
+
+
+def bars(title: str, values: Mapping[str, Figure], *, cut_short: Set[str] = frozenset()) -> Iterator[Text]:
+    """The longest over the full width; nothing where there is nothing to draw. What was `cut_short` has a `>`."""
     known = {rule: value for rule, value in values.items() if value is not None}
     longest = max(known.values(), default=0.0)
     if longest <= 0.0:
         return
     yield Text(title)
     for rule, value in known.items():
-        yield Text(f"{_padded(rule, known)} {bar(value / longest)} {hours(value)}")
+        yield Text(f"{_padded(rule, known)} {bar(value / longest)} {shown(value, hours, more=rule in cut_short)}")
 
 
 def _curves(ends: Mapping[str, Ends]) -> Iterator[Text]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.policy_quality.limits import MOST_DEADLINE_MODE, MOST_INSTANCES, limits_of
 from benchmarks.policy_quality.sections import ACCELERATED, MUSTER, SCENARIOS, cases_with, pictures
+from domain.batches import QoS
 from domain.settings import Settings
 from domain.units import Seconds
 from simulator import frontier_chart
@@ -23,12 +24,12 @@ from simulator.sweep import compared
 # What is swept: who hurries, how many copies there may be, and how soon a copied job is copied again. The defaults
 # are among the values.
 USUAL: Sequence[Axis] = (
-    ("deadline.p_afap", (0.25, 0.5, 0.75)),
-    ("lifecycle.tail_overhead_fraction", (0.1, 0.25, 0.5)),
+    ("deadline.p_afap", (0.3, 0.4, 0.5, 0.6, 0.75)),
+    ("lifecycle.tail_overhead_fraction", (0.1, 0.25)),
     ("lifecycle.tail_late_factor", (0.7, 1.5)),
 )
 GRIDS: Mapping[str, Sequence[Axis]] = {  # a run of `large` takes ten minutes
-    "large": (("deadline.p_afap", (0.25, 0.5, 0.75)), ("lifecycle.tail_overhead_fraction", (0.1, 0.25)))
+    "large": (("deadline.p_afap", (0.3, 0.5, 0.75)), ("lifecycle.tail_overhead_fraction", (0.1, 0.25)))
 }
 
 
@@ -46,7 +47,7 @@ class Frontier:
     @property
     def after(self) -> str:
         place = SCENARIOS.index(self.scenario) if self.scenario in SCENARIOS else 0
-        return f"{SCENARIOS[place - 1]} frontier" if place else self.scenario
+        return f"{SCENARIOS[place - 1]} frontier" if place else ""
 
     @property
     def grid(self) -> Grid:
@@ -98,15 +99,21 @@ def remarks(swept: Swept, limits: frontier_chart.Limits) -> str:
     """In which rows the defaults are, and which keep which limits."""
     figures = swept.figures(MUSTER)
     cheap = {place for place, one in enumerate(figures) if _keeps(one, limits.prices)}
-    told = [
-        f"The defaults are row {_rows(swept, places)}." if (places := defaults(swept)) else "",
-        f"Within {MOST_INSTANCES} instances per job and {MOST_DEADLINE_MODE:.0%} in deadline mode: "
-        f"{_rows(swept, cheap)}.".replace("%", " %"),
-    ]
+    told = [f"The defaults are row {_rows(swept, defaults(swept))}."]
+    told.append(
+        f"At most {MOST_INSTANCES} instances per job and {100 * MOST_DEADLINE_MODE:g} % in deadline mode: "
+        f"{len(cheap)} of {len(figures)} rows."
+    )
     for name, most_s in limits.makespans_s.items():
-        quick = {place for place in cheap if (figures[place].afap_makespan_s or most_s + 1.0) <= most_s}
-        told.append(f"Of these at most {name}: {_rows(swept, quick)}.")
-    return " ".join(one for one in told if one)
+        quick = {place for place in cheap if _is_within(figures[place], most_s)}
+        told.append(f"Of these at most {name}: {len(quick) or 'none'}{_marked(swept, quick)}.")
+    return " ".join(told)
+
+
+def _marked(swept: Swept, places: Set[int]) -> str:
+    """Those of them that are on the frontier, if any."""
+    found = places & frontier(swept.figures(MUSTER))
+    return f", on the frontier {_rows(swept, found)}" if found else ""
 
 
 def defaults(swept: Swept) -> set[int]:
@@ -121,6 +128,11 @@ def defaults(swept: Swept) -> set[int]:
 
 def _keeps(figures: Figures, prices: Mapping[str, float]) -> bool:
     return all((value := getattr(figures, name)) is not None and value <= most for name, most in prices.items())
+
+
+def _is_within(figures: Figures, most_s: float) -> bool:
+    span_s = figures.afap_makespan_s
+    return span_s is not None and span_s <= most_s and QoS.AFAP not in figures.cut_short
 
 
 def _rows(swept: Swept, places: Iterable[int]) -> str:

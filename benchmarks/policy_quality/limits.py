@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simulator.metrics import Figure
+from simulator.metrics import Figure, Figures
+from simulator.report import quotient
 
 MOST_INSTANCES, MOST_DEADLINE_MODE, MOST_OVER_FIXED = 1.25, 0.10, 1.05
 
@@ -29,13 +30,22 @@ def limits_of(scenario: str) -> Limits:
     return SMALL if scenario == "small" else LARGER
 
 
-def ratio(value: Figure, base: Figure) -> Figure:
-    """None where either is not known, or nothing is to be divided by.
+def over(ours: Figures, theirs: Figures, most: float, makespan: str = "afap") -> str:
+    """A makespan over another rule's, in bold where it is not known to be within its limit.
 
-    >>> ratio(3.0, 2.0), ratio(None, 2.0), ratio(3.0, 0.0)
-    (1.5, None, None)
+    >>> day, two = Figures(makespan_s={"afap": 86400.0}), Figures(makespan_s={"afap": 172800.0})
+    >>> over(day, two, 0.9), over(two, day, 0.9), over(Figures(), day, 0.9)
+    ('0.50', '**2.00**', '')
+    >>> over(Figures(makespan_s={"afap": 86400.0}, cut_short=("afap",)), two, 0.9)
+    '**> 0.50**'
     """
-    return value / base if value is not None and base else None
+    said = quotient(ours, theirs, makespan)
+    if not said:
+        return ""
+    span_s, base_s = ours.makespan(makespan), theirs.makespan(makespan)
+    assert span_s is not None
+    assert base_s is not None
+    return said if makespan not in ours.cut_short and span_s <= most * base_s else f"**{said}**"
 
 
 def told(value: Figure, spoken: Callable[[float], str], most: float | None = None) -> str:

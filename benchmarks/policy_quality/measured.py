@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from benchmarks.policy_quality.limits import (
     MOST_INSTANCES,
     MOST_OVER_FIXED,
     limits_of,
-    ratio,
+    over,
     told,
 )
 from benchmarks.policy_quality.sections import (
@@ -26,15 +26,14 @@ from benchmarks.policy_quality.sections import (
 from domain.batches import QoS
 from domain.units import HOUR_S
 from simulator.charts import write_charts
-from simulator.metrics import Figure
-from simulator.report import CLAIRVOYANT, Comparison, markdown_of, number, percent
+from simulator.report import CLAIRVOYANT, Comparison, markdown_of, number, percent, shown, whole
 from simulator.run import Case, Ran
 from simulator.sweep import compared
 
 RULES = (MUSTER, ACCELERATED, FIXED, PROPOSAL, CLAIRVOYANT)
 TOO_LONG = {"large": (PROPOSAL,)}  # its batches are not over at the end: what it takes tells no more than `small`
 
-Goal = tuple[str, Figure, float, Callable[[float], str]]  # what, reached, the limit, how it is told
+Goal = tuple[str, str, str]  # what, what was reached, the limit
 
 
 def rules_of(scenario: str) -> list[str]:
@@ -75,33 +74,31 @@ class Measured:
 
 
 def goals_of(scenario: str, plain: Comparison) -> list[Goal]:
-    """What was asked of `muster`, and what it reached on a scenario."""
+    """What was asked of `muster`, and what it reached on a scenario; in bold what misses its limit."""
     rules = plain.rules
-    ours = rules[MUSTER]
+    ours, fixed = rules[MUSTER], rules[FIXED]
     limits = limits_of(scenario)
-    fixed = rules[FIXED].makespan_s or {}
-    afap_s = ours.afap_makespan_s
-    over_accelerated = ratio(afap_s, rules[ACCELERATED].afap_makespan_s)
-    over_the_bound = ratio(afap_s, rules[CLAIRVOYANT].afap_makespan_s)
-    goals: list[Goal] = [
-        ("AFAP makespan over `accelerated`", over_accelerated, limits.over_accelerated, number),
-        ("AFAP makespan over the clairvoyant bound", over_the_bound, limits.over_the_bound, number),
-        ("instances per job", ours.instances_per_job, MOST_INSTANCES, number),
-        ("instances run in deadline mode", ours.deadline_mode_fraction, MOST_DEADLINE_MODE, percent),
+    accelerated, bound = limits.over_accelerated, limits.over_the_bound
+    goals = [
+        ("AFAP makespan over `accelerated`", over(ours, rules[ACCELERATED], accelerated), number(accelerated)),
+        ("AFAP makespan over the clairvoyant bound", over(ours, rules[CLAIRVOYANT], bound), number(bound)),
+        ("instances per job", told(ours.instances_per_job, number, MOST_INSTANCES), number(MOST_INSTANCES)),
+        (
+            "instances run in deadline mode",
+            told(ours.deadline_mode_fraction, percent, MOST_DEADLINE_MODE),
+            percent(MOST_DEADLINE_MODE),
+        ),
     ]
     for qos in (QoS.LONG_DEADLINE, QoS.THROUGHPUT):
-        reached = ratio((ours.makespan_s or {}).get(qos), fixed.get(qos))
-        goals.append((f"{qos.replace('_', '-')} makespan over `fixed`", reached, MOST_OVER_FIXED, number))
-    goals.append(("batches not over at the end", ours.batches_unfinished, 0.0, number))
-    return [goal for goal in goals if goal[1] is not None]
+        name = f"{qos.replace('_', '-')} makespan over `fixed`"
+        goals.append((name, over(ours, fixed, MOST_OVER_FIXED, qos), number(MOST_OVER_FIXED)))
+    goals.append(("batches not over at the end", told(ours.batches_unfinished, whole, 0.0), whole(0.0)))
+    return [goal for goal in goals if goal[1]]
 
 
 def goals_table(goals: Iterable[Goal]) -> str:
-    """Limits that are missed are in bold."""
     lines = ["| `muster` | reached | limit |", "|---|---:|---:|"]
-    lines += [
-        f"| {name} | {told(reached, spoken, limit)} | {spoken(limit)} |" for name, reached, limit, spoken in goals
-    ]
+    lines += [f"| {name} | {reached} | {limit} |" for name, reached, limit in goals]
     return "\n".join(lines) + "\n"
 
 
@@ -109,6 +106,6 @@ def by_seed(cases: Sequence[Case], ran: Sequence[Ran]) -> str:
     """AFAP makespans in hours, rule by rule."""
     found: dict[str, list[str]] = {}
     for case, one in zip(cases, ran, strict=True):
-        value = one.figures.afap_makespan_s
-        found.setdefault(case.rule, []).append("-" if value is None else f"{value / HOUR_S:.0f}")
+        span_s, cut_short = one.figures.afap_makespan_s, QoS.AFAP in one.figures.cut_short
+        found.setdefault(case.rule, []).append(shown(span_s, lambda s: f"{s / HOUR_S:.0f}", more=cut_short) or "-")
     return "; ".join(f"`{rule}` {', '.join(values)}" for rule, values in found.items())

@@ -11,11 +11,13 @@ from benchmarks.policy_quality.limits import (
     MOST_INSTANCES,
     MOST_OVER_FIXED,
     limits_of,
-    ratio,
+    over,
     told,
 )
 from benchmarks.policy_quality.sections import ACCELERATED, FIXED, MUSTER, cases_with
-from simulator.report import CLAIRVOYANT, Comparison, hours, number, percent
+from domain.batches import QoS
+from simulator.metrics import OTHERS
+from simulator.report import CLAIRVOYANT, NOT_OVER, Comparison, hours, number, percent, remark, shown
 from simulator.run import Case, Ran
 from simulator.sweep import compared
 
@@ -64,18 +66,18 @@ def variants_table(scenario: str, variants: Mapping[str, Comparison]) -> str:
     """A row for each: AFAP makespans of the rules, and what `muster` reached; limits that are missed are in bold."""
     lines = [f"| | `muster` | `accelerated` | `fixed` | bound | {' | '.join(COLUMNS)} |", f"|---|{9 * '---:|'}"]
     lines += [f"| {name} | {' | '.join(_cells(scenario, comparison))} |" for name, comparison in variants.items()]
-    return "\n".join(lines) + "\n"
+    said = any(remark(comparison) for comparison in variants.values())
+    return "\n".join([*lines, *(["", f"{NOT_OVER}."] if said else [])]) + "\n"
 
 
 def _cells(scenario: str, comparison: Comparison) -> list[str]:
     rules = comparison.rules
     ours, limits = rules[MUSTER], limits_of(scenario)
-    spans = {rule: rules[rule].afap_makespan_s for rule in RULES}
     return [
-        *(told(spans[rule], hours) for rule in RULES),
-        told(ratio(spans[MUSTER], spans[ACCELERATED]), number, limits.over_accelerated),
-        told(ratio(spans[MUSTER], spans[CLAIRVOYANT]), number, limits.over_the_bound),
+        *(shown(one.afap_makespan_s, hours, more=QoS.AFAP in one.cut_short) for one in map(rules.__getitem__, RULES)),
+        over(ours, rules[ACCELERATED], limits.over_accelerated),
+        over(ours, rules[CLAIRVOYANT], limits.over_the_bound),
         told(ours.instances_per_job, number, MOST_INSTANCES),
         told(ours.deadline_mode_fraction, percent, MOST_DEADLINE_MODE),
-        told(ratio(ours.other_makespan_s, rules[FIXED].other_makespan_s), number, MOST_OVER_FIXED),
+        over(ours, rules[FIXED], MOST_OVER_FIXED, OTHERS),
     ]

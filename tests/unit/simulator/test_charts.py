@@ -45,6 +45,15 @@ def test_other_ends_make_another_picture(tmp_path: Path) -> None:
     assert one.read_bytes() != other.read_bytes()
 
 
+def test_bars_of_what_was_not_over_are_drawn_otherwise(tmp_path: Path) -> None:
+    rules = {**SMALL.rules, "fixed": replace(SMALL.rules["fixed"], cut_short=("throughput",))}
+    one, other = (
+        write_charts(of, tmp_path / name)[0] for name, of in (("one", SMALL), ("other", replace(SMALL, rules=rules)))
+    )
+
+    assert one.read_bytes() != other.read_bytes()
+
+
 def test_the_same_figures_give_the_same_file(tmp_path: Path) -> None:
     once, again = (write_charts(SMALL, tmp_path / name)[0].read_bytes() for name in ("once", "again"))
 

@@ -138,6 +138,18 @@ def test_a_kind_of_processor_that_got_no_work_is_asked_for_later() -> None:
     assert any(asked)
 
 
+def test_a_request_to_which_a_job_is_sent_again_was_not_in_vain() -> None:
+    one = volunteer(replace(traits(ncpus=16, interval_hours=1.0), most_backoff_s=Seconds(DAY)))
+    now, _ = next_call(one, at(0.0))
+    asked = []
+    for _ in range(8):
+        one.receive(a_reply("pi_1_1_1", hours=10.0), now)
+        now, request = next_call(one, now)
+        asked.append(request.cpu_req_s > 0.0)
+
+    assert all(asked)
+
+
 def test_the_queue_is_told_with_the_work_of_others_once_the_server_wants_it() -> None:
     one = volunteer(traits(ncpus=2, share=0.5))
     now, _ = next_call(one, at(0.0))
@@ -235,6 +247,18 @@ def test_a_deadline_that_is_moved_counts() -> None:
 
     assert request.in_progress is not None
     assert request.in_progress[0].report_deadline == at(5.5)
+
+
+def test_it_counts_what_can_never_come_back() -> None:
+    lost = volunteer(traits(), loss=1.0)
+    leaving = volunteer(traits(leaves_hours=2.0))
+    staying = volunteer(traits())
+    for one in (lost, leaving, staying):
+        now, _ = next_call(one, at(0.0))
+        one.receive(a_reply("pi_1_1_1", hours=3.0), now)
+        one.advance(at(2.5))
+
+    assert [one.facts().lost for one in (lost, leaving, staying)] == [1, 1, 0]
 
 
 def test_it_counts_what_ran_out_of_turn_and_whom_that_kept_waiting() -> None:

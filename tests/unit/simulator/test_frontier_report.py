@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,23 @@ def test_a_row_has_settings_makespans_prices_and_the_ratio_to_the_bound() -> Non
         ("1 ", "0.5", "30.0", "3.00", "200.0", "1.20", "6.2", "3.0"),
         ("2*", "0.7", "25.0", "2.50", "200.0", "1.10", "6.2", "3.0"),
     ]
+
+
+def test_what_was_not_over_is_told_to_take_longer() -> None:
+    found = swept()
+    ours = found.tried[1].comparison.rules
+    cut = Tried(
+        {"deadline.p_afap": 0.7},
+        Comparison("small", 3, {**ours, "muster": replace(ours["muster"], cut_short=("afap",))}),
+    )
+    late = replace(found, tried=[found.tried[0], cut])
+
+    assert rows_of(late, "muster").cells[1][:4] == ("2*", "0.7", "> 25.0", "> 2.50")
+    assert [line.split()[-3:] for line in lines_of(late, 120) if "█" in line] == [
+        [40 * "█", "30.0", "h"],
+        [">", "25.0", "h"],
+    ]
+    assert markdown_of(late, "muster").splitlines()[-1].startswith('">" is of batches')
 
 
 def test_without_the_bound_there_is_no_ratio() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from domain.errors import InvalidInputError
@@ -90,6 +92,7 @@ def test_the_bound_alone_has_nothing_to_sweep() -> None:
         ([reached(20, 1.1, 0.2), reached(30, 1.2, 0.1), reached(30, 1.3, 0.1)], {0, 1}),
         ([reached(20, 1.1, None), reached(30, 1.2)], {1}),
         ([Figures()], set()),
+        ([replace(reached(20, 1.1), cut_short=("afap",)), reached(30, 1.1)], {1}),  # it takes nobody knows how long
     ],
 )
 def test_whom_none_beats_in_one_figure_without_being_worse_in_another_is_on_the_frontier(

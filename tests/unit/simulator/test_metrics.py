@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from domain.batches import QoS
 from domain.jobs import JobClass
+from domain.refusals import RefusalCode
 from domain.units import BatchId, Flop, Instant, JobClassId, Seconds
 from simulator.metrics import Figures, as_json, bound_figures, figures_of, makespan_s, medians, tail_s
 from simulator.ports import VolunteerFacts
@@ -64,10 +67,10 @@ def test_the_figures_of_a_run() -> None:
         a_batch(4, QoS.LONG_DEADLINE, [], jobs=1, instances=2),
     )
     record.validation_delays_s.extend([0.0, 10.0, 20.0])
-    record.waits_s[1.0] = array("d", [5.0, 15.0])
-    record.requests, record.in_vain_by_policy = 50, 5
-    facts = [VolunteerFacts(3, 1, Seconds(60.0)), VolunteerFacts(1, 1, Seconds(0.0))]
-    found = figures_of(record, facts, ended_at=END, deadlines_missed=2, forecast_coverage=0.9)
+    record.waits_s[JobClassId(1)] = array("d", [5.0, 15.0])
+    record.requests, record.asking, record.in_vain_by_policy = 80, 50, 5
+    facts = [VolunteerFacts(3, 1, Seconds(60.0), lost=1), VolunteerFacts(1, 1, Seconds(0.0))]
+    found = figures_of(record, facts, ended_at=END, deadlines_missed=2)
 
     assert found.afap_makespan_s == (200.0 + 500.0) / 2
     assert found.other_makespan_s == (800.0 + 900.0) / 2
@@ -79,9 +82,60 @@ def test_the_figures_of_a_run() -> None:
     assert found.preempted_s_per_job == 10.0
     assert (found.validation_delay_s, found.validation_delay_p90_s) == (10.0, 18.0)
     assert found.wait_s == {"1": 10.0}
-    assert found.forecast_coverage_fraction == 0.9
+    assert found.never_returned_fraction == 1 / 8
     assert found.refused_feasible_fraction == 0.1
     assert (found.batches, found.batches_unfinished, found.jobs_failed) == (4.0, 1.0, 0.0)
+    assert found.cut_short == ("long_deadline", "other")
+
+
+def test_jobs_wait_by_their_processors_and_by_the_power_of_ten_of_their_work() -> None:
+    record = a_record(*(a_batch(number, QoS.AFAP, [300.0]) for number in (1, 2, 3)))
+    for number, (ncpus, work) in enumerate(((1.0, 6e13), (1.0, 2e12), (4.0, 9e13)), start=1):
+        job_class = replace(record.classes[JobClassId(number)], ncpus=ncpus, fpops_est_flop=Flop(work))
+        record.classes[JobClassId(number)] = job_class
+        record.waits_s[JobClassId(number)] = array("d", [10.0 * number])
+    found = figures_of(record, [], ended_at=END, deadlines_missed=0)
+
+    assert found.wait_s == {"1": 15.0, "4": 30.0}
+    assert found.wait_by_length_s == {"1e+12": 20.0, "1e+13": 20.0}
+
+
+def test_forecasts_are_told_of_the_batches_that_are_not_for_learning() -> None:
+    kept, missed, learning = (a_batch(number, QoS.AFAP, [200.0, 400.0]) for number in (1, 2, 3))
+    kept.promised_at, missed.promised_at, learning.promised_at = Instant(500.0), Instant(300.0), Instant(100.0)
+    record = a_record(kept, missed, learning)
+    found = figures_of(record, [], ended_at=END, deadlines_missed=0, learning={"b3"})
+
+    assert found.forecast_coverage_fraction == 0.5
+    assert found.forecast_promise_ratio == (1.5 + 0.5) / 2
+
+
+@pytest.mark.parametrize(
+    ("batches", "cut_short"),
+    [
+        ([([300.0], 1)], ()),
+        ([([300.0], 2)], ("afap",)),
+        ([([300.0], 1), ([300.0], 1), ([], 1)], ()),  # the median is a batch that is over
+        ([([300.0], 1), ([], 1)], ("afap",)),
+    ],
+)
+def test_a_makespan_is_cut_short_where_more_time_would_make_it_longer(
+    batches: list[tuple[list[float], int]], cut_short: tuple[str, ...]
+) -> None:
+    record = a_record(
+        *(a_batch(number, QoS.AFAP, ends, jobs=jobs) for number, (ends, jobs) in enumerate(batches, start=1))
+    )
+
+    assert figures_of(record, [], ended_at=END, deadlines_missed=0).cut_short == cut_short
+
+
+def test_medians_over_seeds_are_cut_short_by_the_same_measure() -> None:
+    whole, cut = Figures(makespan_s={"afap": 5.0}), Figures(makespan_s={"afap": 9.0}, cut_short=("afap",))
+
+    assert medians([whole, whole, cut]).cut_short == ()
+    assert medians([whole, cut, cut]).cut_short == ("afap",)
+    assert medians([whole, cut]).cut_short == ("afap",)
+    assert as_json(cut) == {"makespan_s": {"afap": 9.0}, "cut_short": ["afap"]}
 
 
 def test_a_run_in_which_nothing_happened_has_few_figures() -> None:
@@ -91,6 +145,7 @@ def test_a_run_in_which_nothing_happened_has_few_figures() -> None:
         "makespan_s": {},
         "tail_s": {},
         "wait_s": {},
+        "wait_by_length_s": {},
         "batches": 0.0,
         "batches_unfinished": 0.0,
         "jobs_failed": 0.0,
@@ -125,3 +180,22 @@ def test_the_bound_is_told_in_the_same_figures() -> None:
     assert found.afap_makespan_in_share_s == 7.0
     assert (found.afap_makespan_s, found.other_makespan_s) == (5.0, 9.0)
     assert (found.batches, found.batches_unfinished) == (3.0, 1.0)
+
+
+def answered(record: Record, *, sent: int = 0, resent: int = 0, refusals: Sequence[RefusalCode] = ()) -> None:
+    counted = dict.fromkeys(refusals, 1)
+    record.request_answered(sent=sent, resent=resent, reports=1, refusals=counted, took_s=Seconds(0.0))
+
+
+def test_only_requests_that_ask_for_work_can_be_refused_it() -> None:
+    record = Record()
+    answered(record)  # it reports, and wants nothing
+    answered(record, refusals=(RefusalCode.NO_NEW_TASKS,))
+    answered(record, resent=1)
+    answered(record, sent=1)
+    answered(record, sent=1, refusals=(RefusalCode.BELOW_GATE,))
+    answered(record, refusals=(RefusalCode.BELOW_GATE, RefusalCode.TOO_SLOW))
+    answered(record, refusals=(RefusalCode.TOO_SLOW,))
+
+    assert (record.requests, record.asking, record.in_vain, record.in_vain_by_policy) == (7, 4, 2, 1)
+    assert figures_of(record, [], ended_at=END, deadlines_missed=0).refused_feasible_fraction == 0.25

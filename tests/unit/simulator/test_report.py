@@ -62,6 +62,39 @@ def test_the_table_names_scenario_seeds_and_rules() -> None:
     assert "10.0 h" in text
 
 
+CUT = Comparison(
+    "small",
+    2,
+    {
+        "muster": Figures(afap_makespan_s=36_000.0, makespan_s={"afap": 36_000.0}),
+        "fixed": Figures(afap_makespan_s=72_000.0, makespan_s={"afap": 72_000.0}, cut_short=("afap",)),
+        CLAIRVOYANT: Figures(afap_makespan_s=18_000.0, makespan_s={"afap": 18_000.0}),
+    },
+)
+
+
+def test_what_was_not_over_at_the_end_is_told_to_take_longer() -> None:
+    assert rows_of(CUT) == [
+        ("AFAP makespan", ["10.0 h", "> 20.0 h", "5.0 h"]),
+        ("AFAP makespan over the bound", ["2.00", "> 4.00", "1.00"]),
+        ("makespan, afap", ["10.0 h", "> 20.0 h", "5.0 h"]),
+    ]
+    assert "it takes longer" in " ".join(shown(table_of(CUT)).split())
+    assert markdown_of(CUT).splitlines()[-1].startswith('">" is of batches that were not over')
+    assert "longer" not in shown(table_of(TWO)) + markdown_of(TWO)
+
+
+def test_rows_of_waits_are_in_the_order_of_their_sizes() -> None:
+    waits = Figures(wait_s={"16": 60.0, "2": 60.0}, wait_by_length_s={"1e+13": 60.0, "1e+09": 60.0})
+
+    assert [name for name, _ in rows_of(Comparison("small", 1, {"muster": waits}))] == [
+        "wait of jobs on 2 processors",
+        "wait of jobs on 16 processors",
+        "wait of jobs of 1e+09 flop and more",
+        "wait of jobs of 1e+13 flop and more",
+    ]
+
+
 def test_a_document_gets_the_same_table() -> None:
     lines = markdown_of(TWO).splitlines()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -37,6 +38,13 @@ def test_bars_are_as_long_as_makespans_and_tails() -> None:
     assert lines[4] == "AFAP tail, from 90 % of the jobs to all"
     assert [line.count("█") for line in lines[5:7]] == [10, 40]
     assert [line.split()[0] for line in lines[1:4]] == ["muster", "fixed", "clairvoyant"]
+
+
+def test_a_bar_of_what_was_not_over_says_that_it_takes_longer() -> None:
+    rules = {**TWO.rules, "fixed": replace(TWO.rules["fixed"], cut_short=("afap",))}
+    _, muster, fixed, *_ = shown(replace(TWO, rules=rules))
+
+    assert (muster.split()[-2:], fixed.split()[-3:]) == (["10.0", "h"], [">", "20.0", "h"])
 
 
 def test_curves_rise_with_the_jobs_that_are_over() -> None:
