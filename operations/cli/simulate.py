@@ -173,8 +173,10 @@ class Bars:
     A simulation ends when all its jobs are over, so that a run's bar says how many days there are at most.
     """
 
-    def __init__(self, cases: Sequence[Case], combinations: Sequence[Combination] = ()) -> None:
-        console = Console(stderr=True)
+    def __init__(
+        self, cases: Sequence[Case], combinations: Sequence[Combination] = (), console: Console | None = None
+    ) -> None:
+        console = console or Console(stderr=True)
         self._cases = cases
         self._combinations = combinations
         self._progress = Progress(
