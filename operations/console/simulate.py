@@ -13,10 +13,9 @@ from domain.errors import MusterError
 from domain.simulations import SimulationState
 from operations.access.who import admit
 from operations.api.bodies import whole_number
-from operations.console.charts import Chart, bars, colour, line
 from operations.console.desk import Desk, Fields, fields_of, id_of, number_of
-from operations.console.moments import length, number, percent
 from operations.console.rendering import Crumb, Page
+from operations.console.simulation_charts import charts_of
 from operations.simulations.rules import DEFAULT_RULES, MOST_SEEDS, Asked, checked, scenarios
 from operations.simulations.runs import SimulationRuns
 from simulator.fitted_hosts import FITTED
@@ -86,103 +85,6 @@ def unfinished(result: Document) -> dict[str, float]:
     return {rule: count for rule, count in found.items() if count}
 
 
-def makespan_chart(result: Document) -> Chart | None:
-    """How long batches of each kind take, by rule."""
-    rules: Document = result["rules"]
-    kinds = sorted({kind for one in rules.values() for kind in one.get("makespan_s") or {}})
-    if not kinds:
-        return None
-
-    def hours(rule: str, kind: str) -> float | None:
-        value = (rules[rule].get("makespan_s") or {}).get(kind)
-        return None if value is None else round(value / 3600.0, 2)
-
-    words = [kind.replace("_", " ") for kind in kinds]
-    return Chart(
-        "makespan",
-        "How long batches take",
-        "Hours from submission to the last job's end, medians; less is better.",
-        ("promise", *rules),
-        [
-            (kind.replace("_", " "), *(length((rules[rule].get("makespan_s") or {}).get(kind)) for rule in rules))
-            for kind in kinds
-        ],
-        [bars(rule, words, [hours(rule, kind) for kind in kinds], colour(place)) for place, rule in enumerate(rules)],
-        {"barmode": "group", "yaxis": {"title": {"text": "hours"}, "rangemode": "tozero"}, "bargroupgap": 0.08},
-        height=300,
-    )
-
-
-def ends_chart(result: Document) -> Chart | None:
-    """How urgent batches come to their end, by rule."""
-    curves: Document = result.get("curves") or {}
-    if not curves:
-        return None
-    shares = (0.5, 0.9, 1.0)
-
-    def reached(rule: str, share: float) -> float | None:
-        return next((at * 3600.0 for at, over in curves[rule] if over >= share - 1e-9), None)
-
-    return Chart(
-        "ends",
-        "How urgent batches end",
-        "The share of jobs that are over, by hours since submission: the last few take longest.",
-        ("rule", *(f"{percent(share)} over" for share in shares)),
-        [(rule, *(length(reached(rule, share)) for share in shares)) for rule in curves],
-        [
-            line(
-                rule,
-                [round(at, 3) for at, _ in curves[rule]],
-                [round(100.0 * over, 2) for _, over in curves[rule]],
-                colour(place),
-            )
-            for place, rule in enumerate(curves)
-        ],
-        {
-            "xaxis": {"title": {"text": "hours since submission"}, "rangemode": "tozero"},
-            "yaxis": {"title": {"text": "jobs over"}, "ticksuffix": " %", "range": [0, 103]},
-        },
-        height=300,
-    )
-
-
-def price_chart(result: Document) -> Chart:
-    """What the rules cost: instances per job, and due dates missed."""
-    rules: Document = result["rules"]
-    names = (
-        ("extra instances", "instances_per_job", lambda value: max(0.0, 100.0 * (value - 1.0))),
-        ("deadlines missed", "deadline_miss_fraction", lambda value: 100.0 * value),
-        ("deadline mode", "deadline_mode_fraction", lambda value: 100.0 * value),
-    )
-
-    def value(rule: str, key: str, shown: Any) -> float | None:
-        found = rules[rule].get(key)
-        return None if found is None else round(shown(found), 2)
-
-    return Chart(
-        "price",
-        "What it costs",
-        "Per cent of a batch's jobs or instances; less is better.",
-        ("rule", *(name for name, _, _ in names)),
-        [(rule, *(_with_unit(value(rule, key, shown)) for _, key, shown in names)) for rule in rules],
-        [
-            bars(
-                rule,
-                [name for name, _, _ in names],
-                [value(rule, key, shown) for _, key, shown in names],
-                colour(place),
-            )
-            for place, rule in enumerate(rules)
-        ],
-        {"barmode": "group", "yaxis": {"ticksuffix": " %", "rangemode": "tozero", "title": {"text": "share"}}},
-        height=300,
-    )
-
-
-def _with_unit(value: float | None) -> str:
-    return "–" if value is None else f"{number(value, 1)} %"
-
-
 class SimulatePages:
     """Simulations asked for, running and done."""
 
@@ -219,8 +121,7 @@ class SimulatePages:
         charts = []
         result = None if found.result is None else in_order(found.result, found.asked)
         if result is not None:
-            drawn = (makespan_chart(result), ends_chart(result), price_chart(result))
-            charts = [chart for chart in drawn if chart is not None]
+            charts = charts_of(result)
         running = found.state is SimulationState.RUNNING
         lost = found.is_lost(self._desk.clock.now())
         values: dict[str, object] = {

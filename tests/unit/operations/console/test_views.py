@@ -18,14 +18,13 @@ from domain.units import AppId, BatchId, Instant
 from operations.console.bars import bar_of
 from operations.console.batch_forms import batch_of
 from operations.console.batch_list import asked_of, behind, where_on
-from operations.console.charts import Chart
 from operations.console.ordering_page import contributions_chart, instants_chart
 from operations.console.overview import codes_of, duties_of, partitions_of, rates_chart, rates_of
 from operations.console.percentiles import distribution
 from operations.console.places import Standing, sentence, total_name
 from operations.console.settings_pages import rows_of
 from operations.console.simulate import asked_of as simulation_of
-from operations.console.simulate import ends_chart, in_order, makespan_chart
+from operations.console.simulate import in_order
 from tests.builders import NOW, a_batch, an_app
 
 
@@ -231,17 +230,3 @@ def test_rules_stand_in_the_order_they_were_asked_for() -> None:
     shown = in_order(kept, {"rules": ["muster", "fixed"]})
 
     assert list(shown["rules"]) == list(shown["curves"]) == ["muster", "fixed"]
-
-
-def test_rules_are_compared_in_charts_with_their_numbers() -> None:
-    result = {
-        "rules": {"muster": {"makespan_s": {"afap": 3600.0}}, "fixed": {"makespan_s": {"afap": 9000.0}}},
-        "curves": {"muster": [(0.0, 0.0), (1.0, 1.0)], "fixed": [(0.0, 0.0), (1.0, 0.9), (2.5, 1.0)]},
-    }
-
-    makespan, ends = makespan_chart(result), ends_chart(result)
-
-    assert isinstance(makespan, Chart)
-    assert makespan.rows == [("afap", "1 h", "2 h 30 min")]
-    assert isinstance(ends, Chart)
-    assert [row[2:] for row in ends.rows] == [("1 h", "1 h"), ("1 h", "2 h 30 min")]
