@@ -16,19 +16,17 @@ from simulator.calls import REPORT_AFTER_S, Calls
 from simulator.fate import Fates
 from simulator.ports import VolunteerFacts
 from simulator.processors import Ended, Processors, Task
+from simulator.receiving import task_of
 from simulator.reporting import EXIT_ABORTED, EXIT_LATE, aborted, failed, host_info, success
 from simulator.traits import Traits
 from simulator.work_buffer import NO_WISH, Wish, in_progress, wish_of, work_of_others
 from wire.messages import (
-    AppVersionElement,
     CoprocRequest,
     HeldResult,
     InProgress,
     ReportedResult,
-    ResultElement,
     SchedulerReply,
     SchedulerRequest,
-    WorkunitElement,
 )
 
 CLIENT_VERSION = (7, 20, 5)
@@ -282,28 +280,7 @@ class SimulatedVolunteer:
                 continue
             workunit = workunits[result.wu_name]
             version = versions[workunit.app_name, result.version_num, result.plan_class]
-            new.setdefault(version.coproc_type, []).append(self._task(result, workunit, version))
+            fate = self._fates.of_next(workunit.command_line or workunit.name)
+            task = task_of(result, workunit, version, traits=self._traits, fate=fate)
+            new.setdefault(version.coproc_type, []).append(task)
         return new
-
-    def _task(self, result: ResultElement, workunit: WorkunitElement, version: AppVersionElement) -> Task:
-        """What the job means here: its true length, and what will become of it."""
-        traits = self._traits
-        speed = traits.flop_per_s_of(version.avg_ncpus, version.coproc_count if version.coproc_type else 0.0)
-        fate = self._fates.of_next(workunit.command_line or workunit.name)
-        true_s = workunit.fpops_est * fate.size / speed
-        return Task(
-            result.name,
-            result.report_deadline,
-            left_s=true_s * fate.fails_after if fate.fails else true_s,
-            true_s=true_s,
-            estimate_s=workunit.fpops_est / version.flop_per_s,
-            ncpus=min(version.avg_ncpus, float(traits.ncpus)),
-            gpu_count=version.coproc_count if version.coproc_type else 0.0,
-            version_num=result.version_num,
-            plan_class=result.plan_class,
-            files=tuple([ref.file_name for ref in result.file_refs]),
-            job=result.wu_name,
-            lost=fate.lost,
-            fails=fate.fails,
-            garbage=fate.garbage,
-        )
