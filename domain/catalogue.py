@@ -47,6 +47,10 @@ class Catalogue:
         known = [cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]
         return min((one for one in known if one is not None), default=None)
 
+    def has_version_for(self, app_id: AppId, kind: ProcessorType) -> bool:
+        """Whether an app has a current version for these processors."""
+        return any(version.processor_type == kind for version in self.current.get(app_id, ()))
+
     def median_safe_runtime_s(self, app_id: AppId) -> Seconds | None:
         """The median of R_q over an app's hosts, on the processors most of them use; None while unknown."""
         known = [cuts for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]

@@ -78,23 +78,25 @@ class Search:
                     return True
                 if not before.added or any(instance_id in self._array for instance_id in before.added):
                     return False
-            with self._array.reading():
-                added = await self._added(kinds, limit)
+            added: frozenset[InstanceId] = frozenset()
+            if self._room(limit) > 0 and self._ports.shards.owned():
+                with self._array.reading():
+                    added = await self._added(kinds, limit)
             self._done += 1
             self._remember(kinds, _Outcome(self._clock.monotonic(), self._done, added))
             return bool(added)
 
     async def _added(self, kinds: Kinds, limit: int) -> frozenset[InstanceId]:
-        if self._room(limit) <= 0 or not self._ports.shards.owned():
-            return frozenset()
         catalogue = self._settings.catalogue()
-        apps = {app_id for app_id, kind in kinds if kind in catalogue.processor_types(app_id)}
+        apps = {app_id for app_id, kind in kinds if catalogue.has_version_for(app_id, kind)}
         all_ready = await self._ports.waiting.ready_batches(MOST_BATCHES) if apps else ()
         # What limits leave to a batch is in the plan of a refill: more would be sent against them.
         batches = [batch for batch in all_ready if batch.app_id in apps and batch.sent_most is None]
         if not batches:
             return frozenset()
-        candidates = await self._read(batches, limit)
+        candidates = self._new(await self._read(batches, limit))
+        if not candidates:
+            return frozenset()
         classes = await self._classes.of(candidates)
         by_id = {batch.batch_id: batch for batch in batches}
         added = set()
@@ -111,7 +113,7 @@ class Search:
 
     async def _read(self, batches: Sequence[Batch], limit: int) -> list[Candidate]:
         """The first instances of batches the array has no slot of, and what follows behind the cursors of others."""
-        held = {batch_id for batch_id, _ in self._array.slots_of_parts()}
+        held = self._array.batches()
         absent = [batch.batch_id for batch in batches if batch.batch_id not in held][:MOST_ABSENT]
         present = [batch for batch in batches if batch.batch_id in held][:MOST_PRESENT]
         chosen = [*absent, *(batch.batch_id for batch in present)]

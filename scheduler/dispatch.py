@@ -26,7 +26,7 @@ from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS, device_refusal
 from scheduler.gates import newcomer_refusal
 from scheduler.leasing import BUSY, may_idle
 from scheduler.need import Need, need_of
-from scheduler.passes import PASSES, WITHOUT_SHARE, Pass, groups_in, is_prompt_of
+from scheduler.passes import WITHOUT_SHARE, Pass, groups_in, is_prompt_of, passes_of
 from scheduler.ports import JobArray, SlotGroup
 from scheduler.slots import after_retries, job_refusal, next_for_newcomers
 from scheduler.verdict import Judge, Verdict, is_gated_whole
@@ -60,6 +60,7 @@ class Walk:
         self._asking = asking
         self._array = array
         self._groups: Sequence[SlotGroup] = array.groups()
+        self._passes = passes_of(asking, self._groups)
         self._judge = Judge(asking, APP_CHECKS, CLASS_CHECKS)
         self._kept = asking.catalogue.reserved.kept
         self._scheduler = asking.catalogue.settings.scheduler
@@ -98,10 +99,8 @@ class Walk:
         self._share_used_up = False
         if self._judge.held is not None:
             need = self._leased_first(kind, need)
-        for one_pass in PASSES:
-            if not need.open:
-                break
-            if one_pass is not Pass.LEFT_OVER or self._share_used_up:
+        for one_pass in self._passes:
+            if need.open and (one_pass is not Pass.LEFT_OVER or self._share_used_up):
                 need = self._walk(one_pass, kind, need)
         if self._judge.held_back:
             self._fill_idle(kind, need)
@@ -242,8 +241,7 @@ class Walk:
     ) -> tuple[int, Refusal | None]:
         """Where to go on after the slots from `at` that are not for this host, and why not; None: that one is."""
         if self._is_muster and verdict.is_newcomers:
-            fraction = self._scheduler.newcomer_fraction
-            most = max(self._draws_left, SLOTS_LOOKED_AT)
+            fraction, most = self._scheduler.newcomer_fraction, max(self._draws_left, SLOTS_LOOKED_AT)
             looked_at, place = next_for_newcomers(group, slots, at, fraction, most=most)
             self._draws_left -= looked_at
             if place > at:

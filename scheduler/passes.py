@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum
+from functools import cache
 from itertools import dropwhile, takewhile
 from typing import assert_never
 
@@ -35,14 +36,34 @@ class Pass(StrEnum):
     UNPAID = "unpaid"  # work that is charged nothing, when there is nothing else at all
 
 
-PASSES = tuple(one for one in Pass if one is not Pass.LEASED)  # that every request has
 WITHOUT_SHARE = frozenset({Pass.LEFT_OVER, Pass.LEASED, Pass.UNPAID})  # not bound by the share of urgent jobs
+
+
+def passes_of(asking: Asking, groups: Sequence[SlotGroup]) -> tuple[Pass, ...]:
+    """The passes a request's walk over these groups has, in order: those that may look at something.
+
+    LEASED is not one of them: it comes first for a host that is held, and is a pass of its own.
+    """
+    if not groups:
+        return ()
+    settings, tested = asking.catalogue.settings, asking.volunteer.beta and bool(_tested(asking))
+    has_gates = settings.deadline.rule is not DeadlineRule.FIXED
+    has = (
+        (Pass.GATED, has_gates),
+        (Pass.PROMPT, _afap_first(asking)),
+        (Pass.LOCALITY, bool(asking.sticky_files)),
+        (Pass.BETA, tested),
+        (Pass.ALL, True),
+        (Pass.LEFT_OVER, has_gates),
+        (Pass.UNPAID, _some_unpaid(groups)),
+    )
+    return tuple([one_pass for one_pass, is_one in has if is_one])
 
 
 def groups_in(
     one_pass: Pass, groups: Sequence[SlotGroup], asking: Asking, judge: Judge, kind: ProcessorType
 ) -> Iterator[Placed]:
-    """The groups that are looked at in a pass, in order; cheap, and never wrong in leaving one out."""
+    """The groups that are looked at in one of the request's passes, in order; never wrong in leaving one out."""
     placed = _paid_for(groups)
     match one_pass:
         case Pass.LEASED:
@@ -50,20 +71,17 @@ def groups_in(
         case Pass.GATED | Pass.LEFT_OVER:
             return _behind_open_gates(placed, asking, judge, kind)
         case Pass.PROMPT:
-            return _in_a_hurry(placed, asking) if _afap_first(asking) else iter(())
+            return _in_a_hurry(placed, asking)
         case Pass.LOCALITY:
             files = asking.sticky_files
-            return (
-                (one for one in placed if one[1].sticky_files and one[1].sticky_files <= files) if files else iter(())
-            )
+            return (one for one in placed if one[1].sticky_files and one[1].sticky_files <= files)
         case Pass.BETA:
-            apps = asking.catalogue.apps
-            tested = {app_id for app_id, app in apps.items() if app.beta} if asking.volunteer.beta else set()
-            return (one for one in placed if one[1].batch.app_id in tested) if tested else iter(())
+            tested = _tested(asking)
+            return (one for one in placed if one[1].batch.app_id in tested)
         case Pass.ALL:
             return placed
         case Pass.UNPAID:
-            return dropwhile(_is_paid, enumerate(groups)) if _some_unpaid(groups) else iter(())
+            return dropwhile(_is_paid, enumerate(groups))
         case _:
             assert_never(one_pass)
 
@@ -71,6 +89,11 @@ def groups_in(
 def is_prompt_of(apps: Container[AppId], group: SlotGroup) -> bool:
     """Whether a group is of an AFAP batch of one of the apps."""
     return group.batch.qos is QoS.AFAP and group.batch.app_id in apps
+
+
+def _tested(asking: Asking) -> set[AppId]:
+    """The apps being tested."""
+    return {app_id for app_id, app in asking.catalogue.apps.items() if app.beta}
 
 
 def _afap_first(asking: Asking) -> bool:
@@ -85,14 +108,14 @@ def _in_a_hurry(placed: Iterable[Placed], asking: Asking) -> Iterator[Placed]:
 
     A retry takes T_retry; half a job's delay bound while that is unknown.
     """
-    catalogue, now = asking.catalogue, asking.now
-    factor = catalogue.settings.deadline.first_factor
+    now, factor = asking.now, asking.catalogue.settings.deadline.first_factor
+    measured_s_of = cache(asking.catalogue.retry_turnaround_s)
     for one in placed:
         batch = one[1].batch
         if batch.qos is QoS.AFAP:
             yield one
         elif batch.deadline_at is not None:
-            measured_s = catalogue.retry_turnaround_s(batch.app_id)
+            measured_s = measured_s_of(batch.app_id)
             retry_s = RETRY_FRACTION * one[1].job_class.delay_bound_s if measured_s is None else measured_s
             if batch.deadline_at - now < factor * retry_s:
                 yield one
@@ -115,8 +138,6 @@ def _is_paid(one: Placed) -> bool:
 def _behind_open_gates(placed: Iterable[Placed], asking: Asking, judge: Judge, kind: ProcessorType) -> Iterator[Placed]:
     """Groups that may ask for a percentile, of apps in which the host reaches the lowest gate."""
     settings = asking.catalogue.settings.deadline
-    if settings.rule is DeadlineRule.FIXED:
-        return
     if settings.rule is DeadlineRule.ACCELERATED:
         yield from _accelerated(placed, asking)
         return
