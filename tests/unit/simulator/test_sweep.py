@@ -7,7 +7,7 @@ from distributed import LocalCluster
 
 from domain.errors import InvalidInputError
 from operations.simulating import duties
-from simulator.run import Case
+from simulator.run import Case, Ran
 from simulator.scenario import read_scenario
 from simulator.sweep import cases_of, run_here, run_on_dask, run_on_processes, seldom
 from tests.unit.simulator.test_run import tiny
@@ -47,10 +47,13 @@ def test_a_scenario_in_which_nobody_submits_anything_is_refused() -> None:
 
 def test_processes_do_what_is_done_here() -> None:
     told, elsewhere = Told(), Told()
-    here = run_here(cases(), duties, told)
-    there = run_on_processes(cases(), duties, elsewhere, processes=2)
+    kept: dict[int, Ran] = {}
+    here = run_here(cases(), duties, told, kept.__setitem__)
+    assert [kept[place] for place in range(4)] == here
+    kept.clear()
+    there = run_on_processes(cases(), duties, elsewhere, kept.__setitem__, processes=2)
 
-    assert here == there
+    assert here == there == [kept[place] for place in range(4)]
     assert told.ended == [0, 1, 2, 3]
     assert sorted(elsewhere.ended) == [0, 1, 2, 3]
     assert set(elsewhere.places) == {0, 1}
