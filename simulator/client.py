@@ -265,7 +265,7 @@ class SimulatedVolunteer:
                 kind.ask_from_at = now + self._calls.backoff_s(kind.in_vain)
 
     def _new_tasks(self, reply: SchedulerReply) -> dict[str, list[Task]]:
-        """By the kind of processor; none of a kind that was sent only what is here already."""
+        """By the kind of processor; none of a kind that was sent only what is here already, or is forgotten at once."""
         if not reply.results:
             return {}
         workunits = {workunit.name: workunit for workunit in reply.workunits}
@@ -281,6 +281,7 @@ class SimulatedVolunteer:
             workunit = workunits[result.wu_name]
             version = versions[workunit.app_name, result.version_num, result.plan_class]
             fate = self._fates.of_next(workunit.command_line or workunit.name)
-            task = task_of(result, workunit, version, traits=self._traits, fate=fate)
-            new.setdefault(version.coproc_type, []).append(task)
+            of_kind_new = new.setdefault(version.coproc_type, [])
+            if not fate.forgotten:
+                of_kind_new.append(task_of(result, workunit, version, traits=self._traits, fate=fate))
         return new

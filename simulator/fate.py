@@ -21,21 +21,27 @@ _NORMAL = NormalDist()
 
 @quick_dataclass(frozen=True, slots=True)
 class Fate:
-    """`size` is the true amount of work over the estimate; it fails after a part `fails_after` of its length."""
+    """`size` is the true amount of work over the estimate; it fails after a part `fails_after` of its length.
+
+    A `lost` job stays on its computer and never runs; a `forgotten` one is there no more.
+    """
 
     size: float
     lost: bool
     fails: bool
     fails_after: float
     garbage: bool
+    forgotten: bool = False
 
 
 @dataclass(slots=True)
 class Fates:
     """One computer's, in the order in which it gets its instances; of those, `lost` are lost.
 
+    `forgets`: what would be lost is forgotten instead.
+
     >>> Fates(0.0, 0.0, 0.0, 0.0, seed=1, draw=random.Random(1)).of_next("a 1")
-    Fate(size=1.0, lost=False, fails=False, fails_after=0.13436424411240122, garbage=False)
+    Fate(size=1.0, lost=False, fails=False, fails_after=0.13436424411240122, garbage=False, forgotten=False)
     """
 
     loss_fraction: float
@@ -45,17 +51,21 @@ class Fates:
     seed: int
     draw: random.Random
     lost: int = 0
+    forgets: bool = False
 
     def of_next(self, job: str) -> Fate:
         after, u, garbage = self.draw.random(), self.draw.random(), self.draw.random()
         lost = u < self.loss_fraction
-        self.lost += lost
+        forgotten = lost and self.forgets
+        stays = lost and not forgotten
+        self.lost += stays
         return Fate(
             true_size(job, self.size_sigma, self.seed),
-            lost=lost,
+            lost=stays,
             fails=not lost and u < self.loss_fraction + (1.0 - self.loss_fraction) * self.error_fraction,
             fails_after=after,
             garbage=garbage < self.garbage_fraction,
+            forgotten=forgotten,
         )
 
 

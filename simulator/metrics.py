@@ -33,8 +33,8 @@ class Figures:
 
     Makespans are from submission to the last job's end, medians over the batches of a kind; `other` are long-deadline
     and throughput batches together. A batch that is not over counts with the time it had. `tail_s` is from 90 % of its
-    jobs to all. Fractions are of instances, but for `fairness_gap_fraction` (the part of the work that another
-    submitter should have had), `forecast_coverage_fraction` (batches over before the q90 that was published), and
+    jobs to all. Fractions are of instances, but for `fairness_gap_fraction` (the part of the work sent while two
+    submitters waited that another should have had; `fairness_gap_of_all_fraction`: as a part of all work), `forecast_coverage_fraction` (batches over before the q90 that was published), and
     `refused_feasible_fraction` (requests for work that got none although something that waits could have been run).
 
     `cut_short` names the makespans, by kind or `other`, that a batch which is not over makes too short: in truth they
@@ -55,6 +55,7 @@ class Figures:
     validation_delay_s: Figure = None
     validation_delay_p90_s: Figure = None
     fairness_gap_fraction: Figure = None
+    fairness_gap_of_all_fraction: Figure = None
     wait_s: ByName | None = None  # by processors of a job
     wait_by_length_s: ByName | None = None  # by the power of ten of its estimated work
     forecast_coverage_fraction: Figure = None
@@ -109,6 +110,7 @@ def figures_of(
         validation_delay_s=float(np.median(delays)) if delays.size else None,
         validation_delay_p90_s=float(np.quantile(delays, 0.9)) if delays.size else None,
         fairness_gap_fraction=record.shares.gap_fraction,
+        fairness_gap_of_all_fraction=record.shares.gap_of_all_fraction,
         wait_s=_waits(record, lambda one: one.ncpus, "{:g}"),
         wait_by_length_s=_waits(record, lambda one: 10.0 ** math.floor(math.log10(one.fpops_est_flop)), "{:.0e}"),
         forecast_coverage_fraction=coverage_fraction(batches, ended_at),

@@ -86,6 +86,7 @@ class Population:
     stretch_sigma: float = 0.25
     size_sigma: float = 0.2
     loss_fraction: float = 0.05
+    forgets_lost: bool = False  # clients forget what they lose; those that never answer keep it
     error_fraction: float = 0.01
     garbage_fraction: float = 0.0
     unreliable_hosts_fraction: float = 0.0
@@ -189,6 +190,7 @@ class Population:
             self.size_sigma,
             seed,
             draw,
+            forgets=self.forgets_lost and traits.loss_fraction < 1.0,
         )
         calls = random.Random(f"{seed} {FATES} {traits.number} calls")  # noqa: S311
         return SimulatedVolunteer(traits, availability, fates, calls, on_fraction=fraction)

@@ -13,6 +13,7 @@ class Shares:
         self._waiting: dict[str, int] = {}  # jobs of which nothing was sent
         self._got: defaultdict[str, float] = defaultdict(float)
         self._due: defaultdict[str, float] = defaultdict(float)
+        self._sent_flop = 0.0  # also while nobody else waited
 
     def submitted(self, submitter: str, jobs: int, *, shares: float) -> None:
         self._shares[submitter] = shares
@@ -20,6 +21,7 @@ class Shares:
 
     def sent_first(self, submitter: str, flop: float) -> None:
         """The first instance of a job was sent."""
+        self._sent_flop += flop
         if len(self._waiting) > 1:
             self._got[submitter] += flop
             together = sum(self._shares[other] for other in self._waiting)
@@ -31,7 +33,9 @@ class Shares:
 
     @property
     def gap_fraction(self) -> float | None:
-        """The part of the work that somebody else should have had: half the sum of |got - due|; None: never two.
+        """The part of what was sent while two waited that somebody else should have had; None: two never waited.
+
+        Half the sum of |got - due|, over what was sent then: 0.5 where one of two got it all.
 
         >>> shares = Shares()
         >>> for name in ("ada", "bob"):
@@ -41,8 +45,26 @@ class Shares:
         >>> shares.gap_fraction
         0.25
         """
-        total = sum(self._got[name] for name in sorted(self._got))
-        if total <= 0.0:
-            return None
+        contended = sum(self._got[name] for name in sorted(self._got))
+        return self._gap_flop / contended if contended > 0.0 else None
+
+    @property
+    def gap_of_all_fraction(self) -> float | None:
+        """The same over all that was sent, also while nobody else waited: the shares that people see in the long run.
+
+        >>> shares = Shares()
+        >>> shares.submitted("ada", 6, shares=1.0)
+        >>> for _ in range(4):
+        ...     shares.sent_first("ada", 1e12)
+        >>> shares.submitted("bob", 2, shares=1.0)
+        >>> for name in ("ada", "ada", "bob", "bob"):
+        ...     shares.sent_first(name, 1e12)
+        >>> shares.gap_fraction, shares.gap_of_all_fraction
+        (0.5, 0.125)
+        """
+        return self._gap_flop / self._sent_flop if self._got else None
+
+    @property
+    def _gap_flop(self) -> float:
         names = sorted(self._due.keys() | self._got.keys())
-        return sum(abs(self._got[name] - self._due[name]) for name in names) / (2.0 * total)
+        return sum(abs(self._got[name] - self._due[name]) for name in names) / 2.0

@@ -85,9 +85,15 @@ def traits(
 
 
 def volunteer(
-    of: Traits, *, availability: Availability | None = None, loss: float = 0.0, error: float = 0.0, garbage: float = 0.0
+    of: Traits,
+    *,
+    availability: Availability | None = None,
+    loss: float = 0.0,
+    error: float = 0.0,
+    garbage: float = 0.0,
+    forgets: bool = False,
 ) -> SimulatedVolunteer:
-    fates = Fates(loss, error, garbage, 0.0, seed=1, draw=random.Random(1))
+    fates = Fates(loss, error, garbage, 0.0, seed=1, draw=random.Random(1), forgets=forgets)
     return SimulatedVolunteer(of, availability or always_on(), fates, random.Random(2))
 
 

@@ -187,6 +187,18 @@ def test_a_lost_job_stays_in_its_list_and_never_comes_back() -> None:
     assert listed == [1, 1, 1, 1, 0, 0]  # forgotten two days after its deadline
 
 
+def test_a_job_that_is_forgotten_is_in_no_list_and_takes_no_room() -> None:
+    one = volunteer(traits(interval_hours=24.0), loss=1.0, forgets=True)
+    now, first = next_call(one, at(0.0))
+    one.receive(a_reply("pi_1_1_1", hours=9.0, due_hours=480.0), now)
+    now, request = next_call(one, now)
+
+    assert now == at(24.0)
+    assert (request.other_results, request.results, request.in_progress) == ((), (), ())
+    assert request.cpu_req_s == first.cpu_req_s
+    assert one.facts().lost == 0  # it is found out and sent again
+
+
 def test_a_job_that_fails_says_so() -> None:
     one = volunteer(traits(), error=1.0)
     now, _ = next_call(one, at(0.0))

@@ -219,6 +219,7 @@ def test_a_path_to_a_table_counts_from_the_scenarios_folder(tmp_path: Path) -> N
         ({"platforms": {"": 1.0}}, "population.platforms: expected names of platforms, got ''"),
         ({"request_interval_hours": 1e-6}, "population.request_interval_hours: expected a number from 0.01 to 1000"),
         ({"time_zones_hours": 13}, "population.time_zones_hours: expected a number from 0 to 12, got 13"),
+        ({"lost_jobs": "gone"}, "population.lost_jobs: expected one of stalled, forgotten, got 'gone'"),
         ({"hosts": True}, "population.hosts: expected a whole number from 1 to 1000000, got True"),
         ({"loss_fraction": math.inf}, "population.loss_fraction: expected a number of at least 0, got inf"),
     ],

@@ -39,6 +39,18 @@ def a_comparison() -> dict[str, object]:
     return compared(cases, run_here(cases, duties, _Nobody())).as_json()
 
 
+def test_what_clients_forget_they_are_sent_again_and_nothing_is_made_up_for() -> None:
+    def instances_per_job(**lost: object) -> float:
+        changes = {**TINY, "population.loss_fraction": 0.3, "population.error_fraction": 0.0, **lost}
+        (case,) = cases_of(read_scenario("small", changes), rules=("fixed",), seeds=(1,), settings={})
+        figures = run_case(case, duties, unwatched).figures
+        assert figures.instances_per_job is not None
+        return figures.instances_per_job
+
+    assert instances_per_job() > 1.1
+    assert instances_per_job(**{"population.lost_jobs": "forgotten"}) == 1.0
+
+
 class _Nobody:
     def moved(self, place: int, at: float) -> None: ...
 
