@@ -34,8 +34,9 @@ class Figures:
     Makespans are from submission to the last job's end, medians over the batches of a kind; `other` are long-deadline
     and throughput batches together. A batch that is not over counts with the time it had. `tail_s` is from 90 % of its
     jobs to all. Fractions are of instances, but for `fairness_gap_fraction` (the part of the work sent while two
-    submitters waited that another should have had; `fairness_gap_of_all_fraction`: as a part of all work), `forecast_coverage_fraction` (batches over before the q90 that was published), and
-    `refused_feasible_fraction` (requests for work that got none although something that waits could have been run).
+    submitters waited that another should have had; `fairness_gap_of_all_fraction`: as a part of all work),
+    `forecast_coverage_fraction` (batches over before the q90 that was published), and `refused_feasible_fraction`
+    (requests for work that got none although something that waits could have been run).
 
     `cut_short` names the makespans, by kind or `other`, that a batch which is not over makes too short: in truth they
     are greater.
