@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum
-from functools import cache
 from itertools import dropwhile, takewhile
 from typing import assert_never
 
@@ -13,7 +12,7 @@ from domain.batches import QoS
 from domain.draws import draw
 from domain.refusals import Refusal
 from domain.settings import AfapPolicy, DeadlineRule
-from domain.units import AppId, InstanceId
+from domain.units import AppId, InstanceId, Seconds
 from scheduler.asking import Asking
 from scheduler.deadline import RETRY_FRACTION
 from scheduler.gates import lowest_gate
@@ -108,15 +107,18 @@ def _in_a_hurry(placed: Iterable[Placed], asking: Asking) -> Iterator[Placed]:
 
     A retry takes T_retry; half a job's delay bound while that is unknown.
     """
-    now, factor = asking.now, asking.catalogue.settings.deadline.first_factor
-    measured_s_of = cache(asking.catalogue.retry_turnaround_s)
+    catalogue, now = asking.catalogue, asking.now
+    factor = catalogue.settings.deadline.first_factor
+    measured_s: dict[AppId, Seconds | None] = {}
     for one in placed:
         batch = one[1].batch
         if batch.qos is QoS.AFAP:
             yield one
         elif batch.deadline_at is not None:
-            measured_s = measured_s_of(batch.app_id)
-            retry_s = RETRY_FRACTION * one[1].job_class.delay_bound_s if measured_s is None else measured_s
+            if batch.app_id not in measured_s:
+                measured_s[batch.app_id] = catalogue.retry_turnaround_s(batch.app_id)
+            known_s = measured_s[batch.app_id]
+            retry_s = RETRY_FRACTION * one[1].job_class.delay_bound_s if known_s is None else known_s
             if batch.deadline_at - now < factor * retry_s:
                 yield one
 
