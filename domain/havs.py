@@ -179,9 +179,9 @@ class _Gathered:
 
     def _bound_quota(self, factor: int, added: int) -> None:
         """What the least and the greatest quota become: a step keeps the order of quotas, so all others lie between."""
-        self.quota_least, self.quota_most = (
-            min(self._limit, max(1, quota * factor + added)) for quota in (self.quota_least, self.quota_most)
-        )
+        limit = self._limit
+        self.quota_least = min(limit, max(1, self.quota_least * factor + added))
+        self.quota_most = min(limit, max(1, self.quota_most * factor + added))
 
     def _sample(self, event: HavEvent) -> None:
         sums, taken_back = self.tight if event.tight else self.relaxed, event.takes_back

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, assert_never
 
 from domain.jobs import ValidatorKind
@@ -104,6 +105,7 @@ class NumericTolerance:
         return type(one) is type(other) and one == other
 
 
+@lru_cache(maxsize=100)
 def comparer_for(validator: ValidatorKind, tolerance: float = 0.0) -> Comparer:
     """The comparer a job class asks for."""
     match validator:

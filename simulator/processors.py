@@ -119,7 +119,11 @@ class Processors:
             at = Instant(self.next_at)
             self._compute(at)
             is_done = at >= self._done_at
-            over = [task for task in self.tasks if _is_over(task, at, is_done=is_done)]
+            over = [
+                task
+                for task in self.tasks
+                if not task.lost and ((is_done and task.left_s <= DONE_S) or (not task.started and task.due_at <= at))
+            ]
             if over:
                 ended.extend([Ended(task, at, late=not task.started) for task in over])
                 self.tasks = [task for task in self.tasks if task not in over]
@@ -175,16 +179,14 @@ class Processors:
             _hand_out([task for task in runnable if not task.in_danger], max(0.0, capacity - used))
             self._taking = _kept_from_others(runnable, in_turn)
         for task in runnable:
-            if task.share > 0.0:
-                self._count(task)
-
-    def _count(self, task: Task) -> None:
-        if not task.started:
-            self.run += 1
-            task.started = True
-        if task.in_danger and not task.was_in_danger:
-            self.out_of_turn += 1
-            task.was_in_danger = True
+            if task.share <= 0.0:
+                continue
+            if not task.started:
+                self.run += 1
+                task.started = True
+            if task.in_danger and not task.was_in_danger:
+                self.out_of_turn += 1
+                task.was_in_danger = True
 
     def _first_end(self, runnable: list[Task]) -> float:
         ahead_s = min([task.left_s / task.share for task in runnable if task.share > 0.0], default=math.inf)
@@ -213,12 +215,6 @@ class Processors:
                 task.left_s -= done_s
 
 
-def _is_over(task: Task, at: Instant, *, is_done: bool) -> bool:
-    if task.lost:
-        return False
-    return (is_done and task.left_s <= DONE_S) or (not task.started and task.due_at <= at)
-
-
 def _hand_out(tasks: list[Task], capacity: float, *, whole: bool = False) -> float:
     """Give `capacity` processors to tasks in order, as much of full speed as is left; how much they take.
 
@@ -226,8 +222,11 @@ def _hand_out(tasks: list[Task], capacity: float, *, whole: bool = False) -> flo
     """
     left = capacity
     for task in tasks:
+        if left <= 1e-9:
+            task.share = 0.0
+            continue
         usage = task.usage
-        share = min(1.0, left / usage) if left > 1e-9 else 0.0
+        share = min(1.0, left / usage)
         if whole and share < 1.0 and left < capacity:
             share = 0.0
         task.share = share

@@ -95,6 +95,7 @@ def _difference(before: Kind | None, after: Kind) -> BatchCounts:
     )
 
 
+@cache
 def job_counts(from_state: JobState, to_state: JobState) -> BatchCounts:
     """What to add when a job goes from one state to another.
 

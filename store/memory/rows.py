@@ -29,6 +29,7 @@ from domain.units import (
 from domain.waiting import Candidate
 from store.counting import Counted
 from store.memory.queues import WaitingQueues
+from store.memory.texts import Texts
 
 RETURNED = frozenset((InstanceState.REPORTED, InstanceState.INCONCLUSIVE))  # back, its job not decided
 
@@ -77,6 +78,7 @@ class StoredBatch:
     tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was looked at last
     columns: Columns | None = None  # store.memory.batch_columns
     returns: Columns | None = None  # store.memory.turnarounds
+    reasons: Texts = field(default_factory=Texts)  # of its instances' due dates
 
     @property
     def order(self) -> tuple[int, float, BatchId]:
@@ -184,7 +186,7 @@ class StoredInstance:
     due_at: Instant | None = None
     timeout_at: Instant | None = None
     est_runtime_s: Seconds | None = None
-    because: str = ""
+    reason_number: int | None = None  # among its batch's reasons
     reported_at: Instant | None = None
     elapsed_s: Seconds | None = None
     cpu_s: Seconds | None = None
@@ -204,6 +206,11 @@ class StoredInstance:
     def name(self) -> str:
         job = self.job
         return instance_name(job.batch.app_name, job.batch.batch_id, job.job_id, self.instance_id)
+
+    @property
+    def because(self) -> str:
+        """Why it is due when it is; empty while it was not sent."""
+        return "" if self.reason_number is None else self.job.batch.reasons[self.reason_number]
 
     def counted(self) -> Counted:
         return Counted(self.state, self.sent_at, self.due_at, self.reported_at)

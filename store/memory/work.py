@@ -216,7 +216,7 @@ class Work:
         row.est_runtime_s = assignment.est_runtime_s
         row.tight = assignment.tight
         row.gated = assignment.gated
-        row.because = assignment.because
+        row.reason_number = batch.reasons.add(assignment.because) if assignment.because else None
         self.set_due(row, due_at=assignment.due_at, timeout_at=assignment.timeout_at)
         host.held[row.instance_id] = row
         self.dispatches.setdefault(batch.new.app_id, Dispatches()).add(assignment.sent_at, row.instance_id)
