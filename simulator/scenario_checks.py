@@ -1,5 +1,7 @@
-"""What a scenario must keep to as a whole, beyond its single fields: names that differ, all before the end, and that
-somebody can run what is asked for. Raises InvalidInputError. Pure."""
+"""What must a scenario keep to as a whole, beyond its single fields?
+
+Names differ, all begins before the end, and somebody can run what is asked for. Raises InvalidInputError. Pure.
+"""
 
 from __future__ import annotations
 
