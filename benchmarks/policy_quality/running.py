@@ -13,7 +13,7 @@ from simulator.run import Case, Ran
 from simulator.sweep import run_here, run_on_processes
 
 # CPU seconds of a run, in passing on a slow processor; nothing but the estimate goes by them.
-SECONDS: Mapping[str, float] = {"small": 9.0, "department": 60.0, "large": 600.0}
+SECONDS: Mapping[str, float] = {"small": 9.0, "department": 30.0, "large": 550.0}
 BOUND_PART = 0.02  # of that takes the clairvoyant bound
 
 
