@@ -83,7 +83,7 @@ class SchedulerSettings:
     daily_quota: int = knob(500, "most jobs a day per processor and app version for a good host", low=1)
     daily_quota_start: int = knob(50, "the same for a host without a record", low=1)
     newcomer_fraction: float = knob(0.05, "share of ungated first instances for newcomers", low=0, high=1)
-    urgent_share_fraction: float = knob(0.5, "most of a host's jobs that may be urgent", low=0, high=1)
+    urgent_share_fraction: float = knob(0.5, "most of a host's jobs that are urgent (decision 50)", low=0, high=1)
     afap_first_fraction: float = knob(
         0.9, "share of requests in which AFAP jobs in their turn come before what can wait (decision 36)", low=0, high=1
     )

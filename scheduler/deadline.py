@@ -24,6 +24,8 @@ With `afap` = prompt AFAP batches have two rows of their own instead, with or wi
 
     2    good hosts               P >= p_afap   x, tight
     3    y <= now + 2 T_retry     none          y = now + queue + R_q, when all is done for sure; y <= C - T_retry
+
+each `afap_due_factor` times as far ahead (decision 50), at most D, and in row 3 at most C - T_retry.
 """
 
 from __future__ import annotations
@@ -104,12 +106,15 @@ def retry_turnaround_s(cuts: CutPoints | None, bound_s: Seconds) -> Seconds:
 
 ROW_1 = "row 1: throughput, all work done {0:length} from now, due at the delay bound of {1:length}"
 ROW_2 = "row 2: no estimate yet, P {0:.3f} >= {1:g}, due when this host is done for sure, {2:length} from now"
-ROW_2_GOOD = "row 2: a good host, P {0:.3f} >= {1:g}, due when it is done for sure, {2:length} from now"
+ROW_2_PROMPT = "row 2: no estimate yet, P {0:.3f} >= {1:g}, done for sure {2:length} from now; due in {3:length}"
+ROW_2_GOOD = "row 2: a good host, P {0:.3f} >= {1:g}, done for sure {2:length} from now; due in {3:length}"
 ROW_3 = (
     "row 3: done for sure {0:length} from now; the batch is to be complete in {1:length}, a retry takes {2:length}; "
     "due in {3:length}"
 )
-ROW_3_TURN = "row 3: done in its turn {0:length} from now, within {1:g} times the {2:length} of a retry; due then"
+ROW_3_TURN = (
+    "row 3: done in its turn {0:length} from now, within {1:g} times the {2:length} of a retry; due in {3:length}"
+)
 ROW_4 = (
     "row 4: done for sure {0:length} from now, too late for a retry before completion in {1:length}, "
     "P {2:.3f} >= {3:g}; due in {4:length}"
@@ -192,13 +197,13 @@ def prompt(
     """AFAP batches (decision 36): good hosts hurry, x is their due date; others are done in their turn, at y.
 
     Others get a job only if y is at most `afap_turn_factor` T_retry ahead, and leaves a retry before C where C is
-    known. An idle host with R_q = 10 h below the gate, T_retry = 12 h: done in its turn in 10 h, and due then.
+    known. An idle host with R_q = 10 h below the gate, T_retry = 12 h: done in its turn in 10 h, and due after 11.
 
     >>> moment = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.3))
     >>> due = prompt(moment, None, safe_runtime_s=Seconds(36e3), bound_s=Seconds(604800.0), retry_s=Seconds(43200.0),
     ...              retry=False, settings=DeadlineSettings())
     >>> due.row, due.due_at, due.tight, due.gate.value
-    (3, 36000.0, False, 'none')
+    (3, 39600.0, False, 'none')
     """
     now = moment.now
     in_s = moment.start_s + safe_runtime_s
@@ -208,13 +213,15 @@ def prompt(
         turn_s = max(in_s, moment.queue_s + safe_runtime_s)
         left_s = bound_s if complete_at is None else complete_at - retry_s - now
         if turn_s <= min(bound_s, settings.afap_turn_factor * retry_s, left_s):
-            numbers: tuple[float, ...] = (turn_s, settings.afap_turn_factor, retry_s)
-            due = Due(Instant(now + turn_s), False, Gate.NONE, 0.0, 3, ROW_3_TURN, numbers)
+            due_s = min(settings.afap_due_factor * turn_s, bound_s, left_s)
+            numbers: tuple[float, ...] = (turn_s, settings.afap_turn_factor, retry_s, due_s)
+            due = Due(Instant(now + due_s), False, Gate.NONE, 0.0, 3, ROW_3_TURN, numbers)
             return _gated(due, moment.percentile, retry=retry, settings=settings)
     shown_p = -1.0 if moment.percentile.p is None else moment.percentile.p
-    sentence = ROW_2 if complete_at is None else ROW_2_GOOD
-    numbers = (shown_p, settings.p_afap, in_s)
-    due = Due(Instant(now + in_s), True, Gate.AFAP, settings.p_afap, 2, sentence, numbers)
+    sentence = ROW_2_PROMPT if complete_at is None else ROW_2_GOOD
+    due_s = min(settings.afap_due_factor * in_s, bound_s)
+    numbers = (shown_p, settings.p_afap, in_s, due_s)
+    due = Due(Instant(now + due_s), True, Gate.AFAP, settings.p_afap, 2, sentence, numbers)
     return _gated(due, moment.percentile, retry=retry, settings=settings)
 
 

@@ -21,15 +21,19 @@ from simulator.run import Case, Ran
 from simulator.scenario import read_scenario
 from simulator.sweep import compared
 
-# What is swept: who hurries, how many copies there may be, and how soon a copied job is copied again. The defaults
-# are among the values.
+# What is swept: who hurries, how much, and how many copies there may be. The defaults are among the values.
 USUAL: Sequence[Axis] = (
-    ("deadline.p_afap", (0.3, 0.4, 0.5, 0.6, 0.75)),
+    ("deadline.p_afap", (0.5, 0.65, 0.8)),
+    ("deadline.afap_due_factor", (1.0, 1.1, 1.3)),
     ("lifecycle.tail_overhead_fraction", (0.1, 0.25)),
-    ("lifecycle.tail_late_factor", (0.7, 1.5)),
 )
-GRIDS: Mapping[str, Sequence[Axis]] = {  # a run of `large` takes ten minutes
-    "large": (("deadline.p_afap", (0.3, 0.5, 0.75)), ("lifecycle.tail_overhead_fraction", (0.1, 0.25)))
+GRIDS: Mapping[str, Sequence[Axis]] = {  # a run takes half a minute, of `large` ten minutes
+    "department": (
+        ("deadline.p_afap", (0.5, 0.8)),
+        ("deadline.afap_due_factor", (1.0, 1.1, 1.3)),
+        ("lifecycle.tail_overhead_fraction", (0.1, 0.25)),
+    ),
+    "large": (("deadline.p_afap", (0.5, 0.8)), ("deadline.afap_due_factor", (1.0, 1.1, 1.3))),
 }
 
 

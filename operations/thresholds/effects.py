@@ -111,6 +111,11 @@ EFFECTS = {
         "AFAP batches are sent sooner by hosts that take them in their turn",
         "a steady stream of AFAP batches leaves more room for the order of all batches",
     ),
+    "deadline.afap_due_factor": Effect(
+        "times as far ahead",
+        "fewer AFAP jobs are computed before everything else on their computers, and they are over a little later",
+        "more of them are; what is lost is found sooner",
+    ),
     "deadline.first_factor": Effect(
         "times a retry's time",
         "batches with a deadline are sent sooner, and have more time for retries",

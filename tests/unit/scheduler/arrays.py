@@ -121,7 +121,8 @@ def a_group(number: int = 1, size: int = 1, *, ready: Sequence[Ready] | None = N
 def a_catalogue(
     *versions: AppVersion, apps: Sequence[App] = (), cuts: Sequence[CutPoints] = (), **settings: object
 ) -> Catalogue:
-    """One app with one version unless others are given; settings by "section__name"."""
+    """One app with one version unless others are given; settings by "section__name". AFAP jobs are due when done."""
+    settings = {"deadline__afap_due_factor": 1.0, **settings}
     listed = {one.app_version_id: one for one in versions or (an_app_version(),)}
     return Catalogue(
         apps={app.app_id: app for app in apps or (an_app(),)},

@@ -51,7 +51,7 @@ def decide(
         safe_runtime_s=Seconds(safe_runtime_s),
         retry=retry,
         cuts=some_cuts(retry_turnaround_s=retry_turnaround_s),
-        settings=DeadlineSettings(**{"ahead_s": 0.0, **settings}),
+        settings=DeadlineSettings(**{"ahead_s": 0.0, "afap_due_factor": 1.0, **settings}),
     )
 
 
@@ -98,7 +98,7 @@ def test_row_2_is_closed_below_p_afap() -> None:
 def test_row_2_holds_for_a_good_host_with_and_without_an_estimate() -> None:
     found = due(QoS.AFAP, p=0.5, complete_in_s=3 * DAY_S, queue_s=20 * HOUR_S)
     assert (found.row, found.due_at, found.tight, found.gate) == (2, NOW + 5 * HOUR_S, True, Gate.AFAP)
-    assert found.because == "row 2: a good host, P 0.500 >= 0.5, due when it is done for sure, 5 h from now"
+    assert found.because == "row 2: a good host, P 0.500 >= 0.5, done for sure 5 h from now; due in 5 h"
 
 
 def test_a_retry_of_a_batch_as_fast_as_possible_waits_for_no_better_host_once_completion_has_passed() -> None:
@@ -112,9 +112,24 @@ def test_other_hosts_get_jobs_in_their_turn_if_they_are_done_within_two_retries(
     for complete_in_s in (None, 6 * DAY_S):
         found = due(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S, complete_in_s=complete_in_s)
         assert (found.row, found.due_at, found.tight, found.gate) == (3, NOW + 48 * HOUR_S, False, Gate.NONE)
-        assert found.because == ("row 3: done in its turn 2 d from now, within 2 times the 1 d of a retry; due then")
+        assert found.because == "row 3: done in its turn 2 d from now, within 2 times the 1 d of a retry; due in 2 d"
         later = refusal(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S + 1.0, complete_in_s=complete_in_s)
         assert later.code is RefusalCode.BELOW_GATE
+
+
+def test_what_is_as_fast_as_possible_may_be_due_later_than_its_host_is_done() -> None:
+    """So much later that the client need not compute it before everything else; never behind the delay bound."""
+    assert DeadlineSettings().afap_due_factor == 1.1
+    hurried = due(QoS.AFAP, p=0.5, afap_due_factor=1.2)
+    assert (hurried.due_at, hurried.tight) == (NOW + 6 * HOUR_S, True)
+    assert hurried.because == "row 2: no estimate yet, P 0.500 >= 0.5, done for sure 5 h from now; due in 6 h"
+    in_turn = due(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S, afap_due_factor=1.5)
+    assert (in_turn.due_at, in_turn.tight) == (NOW + 72 * HOUR_S, False)
+    assert in_turn.because == "row 3: done in its turn 2 d from now, within 2 times the 1 d of a retry; due in 3 d"
+    assert due(QoS.AFAP, p=0.5, bound_s=DAY_S, afap_due_factor=10.0).due_at == NOW + DAY_S
+    assert (
+        due(QoS.AFAP, p=0.2, complete_in_s=2 * DAY_S, queue_s=19 * HOUR_S, afap_due_factor=10.0).due_at == NOW + DAY_S
+    )
 
 
 def test_without_a_factor_jobs_of_batches_as_fast_as_possible_are_for_good_hosts() -> None:
