@@ -249,7 +249,7 @@ def test_no_stream_of_batches_as_fast_as_possible_keeps_a_host_from_what_can_wai
 def test_a_batch_due_soon_goes_first_like_one_as_fast_as_possible() -> None:
     """T_retry is five hours, so from twenty hours before its deadline on; a factor of 0 leaves it to the order."""
 
-    def sent(left_h: float, **settings: object) -> list[int]:
+    def sent(left_h: float, **settings: Any) -> list[int]:
         catalogue = a_catalogue(cuts=[some_cuts(retry_turnaround_s=Seconds(5 * HOUR_S))], **settings)
         due = a_group(2, 3, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + left_h * HOUR_S))
         return ids(choose(an_asking(havs=ranked(0.3), catalogue=catalogue), array(a_group(1, 3), due)))
