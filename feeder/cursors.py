@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from domain.jobs import Ready
 from domain.units import SHARDS, BatchId, InstanceId, Seconds, shard_of
@@ -59,14 +60,16 @@ class Cursors:
         positions = self._batches.get(batch_id)
         return InstanceId(positions.after[shard] if positions is not None else 0)
 
-    def open_shards(self, batch_id: BatchId, shards: Collection[int], *, now_s: Seconds) -> list[int]:
-        """Those of `shards` that may have more to read: least advanced first, once read to the end last."""
+    def open_shards(
+        self, batch_id: BatchId, shards: Collection[int], *, now_s: Seconds, most: int = SHARDS
+    ) -> list[int]:
+        """The first of `shards` that may have more to read: least advanced first, once read to the end last."""
         positions = self._batches.get(batch_id)
         if positions is None:
-            return sorted(shards)
+            return sorted(shards)[:most]
         every, closed = positions.in_order(), positions.closed
-        still_open = [shard for shard in every if closed.get(shard, now_s) <= now_s] if closed else every
-        return [shard for shard in still_open if shard in shards]
+        still_open = (shard for shard in every if shard in shards and closed.get(shard, now_s) <= now_s)
+        return list(islice(still_open, most))
 
     def is_probed(self, batch_id: BatchId, shard: int) -> bool:
         """Whether the range was read to its end before: if it is open, it is to be looked at once more."""

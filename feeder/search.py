@@ -130,7 +130,8 @@ class Search:
         return found
 
     def _ranges(self, batch: Batch, rows: int) -> list[FreshRange]:
-        shards = self._cursors.open_shards(batch.batch_id, ALL_SHARDS, now_s=self._clock.monotonic())[:MOST_RANGES]
+        now_s = self._clock.monotonic()
+        shards = self._cursors.open_shards(batch.batch_id, ALL_SHARDS, now_s=now_s, most=MOST_RANGES)
         limit = -(-rows // len(shards)) if shards else 0
         return [FreshRange(batch.batch_id, s, self._cursors.after(batch.batch_id, s), limit) for s in shards]
 

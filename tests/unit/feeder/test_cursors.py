@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from domain.jobs import Ready
 from domain.units import BatchId, InstanceId, JobId, Seconds
 from feeder.cursors import PROBE_S, Cursors
@@ -82,3 +85,35 @@ def test_cursors_of_batches_without_work_are_forgotten() -> None:
     cursors.keep_batches([BatchId(2)])
     assert cursors.after(BATCH, 3) == 0
     assert not cursors.is_dry(BATCH, now_s=T0)
+
+
+WHAT = st.sampled_from(["read", "end", "rewind"])
+STEPS = st.tuples(WHAT, st.integers(0, 63), st.integers(1, 1000), st.integers(0, 20))
+
+
+@given(
+    st.lists(STEPS),
+    st.frozensets(st.integers(0, 63)),
+    st.integers(0, 64),
+)
+def test_shards_are_read_on_where_least_was_read_and_those_read_to_their_end_last(
+    steps: list[tuple[str, int, int, int]], shards: frozenset[int], most: int
+) -> None:
+    cursors, after, closed = Cursors(), dict.fromkeys(range(64), 0), dict[int, float]()
+    for step, shard, number, second in steps:
+        cursors.open_shards(BATCH, shards, now_s=T0)
+        if step == "read":
+            cursors.advance(in_shard(shard, number))
+            after[shard] = max(after[shard], number)
+        elif step == "end":
+            cursors.found_end(BATCH, shard, now_s=Seconds(T0 + second))
+            after[shard], closed[shard] = 0, T0 + second + PROBE_S
+        else:
+            cursors.rewind(in_shard(shard, number))
+            after[shard] = min(after[shard], number - 1)
+            closed.pop(shard, None)
+    now_s = Seconds(T0 + 12)
+    still_open = [shard for shard in shards if closed.get(shard, now_s) <= now_s]
+    expected = sorted(still_open, key=lambda shard: (closed.get(shard, 0.0), after[shard], shard))
+    assert cursors.open_shards(BATCH, shards, now_s=now_s) == expected
+    assert cursors.open_shards(BATCH, shards, now_s=now_s, most=most) == expected[:most]
