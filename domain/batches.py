@@ -114,6 +114,19 @@ class Batch:
     job_pe: float = 1.0
 
 
+def goes_first(batch: Batch, *, within_s: float, now: Instant) -> bool:
+    """Whether a batch goes before what can wait: an AFAP one, or one whose deadline is less than that ahead.
+
+    >>> batch = Batch(1, 1, 1, 1, "b", QoS.SHORT_DEADLINE, BatchState.ACTIVE, Instant(0.0), 0, 0.0, Instant(0.0),
+    ...               deadline_at=Instant(7200.0))
+    >>> [goes_first(batch, within_s=7200.0, now=Instant(now)) for now in (0.0, 1.0)]
+    [False, True]
+    """
+    if batch.qos is QoS.AFAP:
+        return True
+    return batch.deadline_at is not None and batch.deadline_at - now < within_s
+
+
 def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:
     """C: when the batch should be complete. None for throughput, and for AFAP without an estimate.
 

@@ -51,6 +51,11 @@ class Catalogue:
         """Whether an app has a current version for these processors."""
         return any(version.processor_type == kind for version in self.current.get(app_id, ()))
 
+    def longest_retry_s(self, app_id: AppId) -> Seconds | None:
+        """T_retry of an app on the processors on which it is most; None while unknown."""
+        known = [cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]
+        return max((one for one in known if one is not None), default=None)
+
     def median_safe_runtime_s(self, app_id: AppId) -> Seconds | None:
         """The median of R_q over an app's hosts, on the processors most of them use; None while unknown."""
         known = [cuts for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]

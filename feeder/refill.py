@@ -216,7 +216,9 @@ class Refiller:
         self, supplies: Sequence[BatchSupply], catalogue: Catalogue, view: View, slots: int
     ) -> dict[Part, int]:
         requests = self._array.mix.weights(now_s=self._clock.monotonic())
-        return targets(supplies, catalogue=catalogue, requests=requests, owned=view.owned, slots=slots)
+        return targets(
+            supplies, catalogue=catalogue, requests=requests, owned=view.owned, slots=slots, now=self._clock.now()
+        )
 
     def _wants(
         self, supplies: Sequence[BatchSupply], target: Mapping[Part, int], view: View, *, scan: bool

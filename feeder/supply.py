@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.apps import CPU, ProcessorType
-from domain.batches import Batch
+from domain.batches import Batch, goes_first
 from domain.catalogue import Catalogue
 from domain.ranking import Gate
-from domain.settings import FeederSettings
-from domain.units import SHARDS, AppId, BatchId
+from domain.settings import AfapPolicy, DeadlineRule, FeederSettings
+from domain.units import SHARDS, AppId, BatchId, Instant
 from feeder.gating import Standing
 from feeder.keeping import with_kept
 from feeder.partitions import Idle, Part, Supply, app_weights, capacities, partition_weights, plan
@@ -85,6 +85,7 @@ def targets(
     requests: Mapping[ProcessorType, float],
     owned: Collection[int],
     slots: int,
+    now: Instant,
 ) -> dict[Part, int]:
     """How many of these slots every part of every batch should have."""
     settings: FeederSettings = catalogue.settings.feeder
@@ -103,9 +104,24 @@ def targets(
         batch_share_fraction=settings.batch_share_fraction,
         turns=_turns(batches, supplies, slots, ordering.equal_among) if ordering.policy == EQUAL_ACCESS else (),
         idle=Idle(ordering.idle_fraction, ordering.idle_jobs),
+        first=_going_first(batches, catalogue, now),
     )
     kept = catalogue.reserved.kept
     return with_kept(planned, supplies, kept, slots=slots) if kept else planned
+
+
+def _going_first(batches: Sequence[BatchSupply], catalogue: Catalogue, now: Instant) -> set[BatchId]:
+    """The batches that requests look for before what can wait, on whatever processors."""
+    deadline = catalogue.settings.deadline
+    if deadline.rule is not DeadlineRule.MUSTER or deadline.afap is not AfapPolicy.PROMPT:
+        return set()
+    found = set()
+    for batch in (one.batch for one in batches):
+        retry_s = catalogue.longest_retry_s(batch.app_id) if batch.deadline_at is not None else None
+        within_s = deadline.first_factor * (math.inf if retry_s is None else retry_s) if deadline.first_factor else 0.0
+        if goes_first(batch, within_s=within_s, now=now):
+            found.add(batch.batch_id)
+    return found
 
 
 def _turns(

@@ -8,13 +8,13 @@ from itertools import dropwhile, takewhile
 from typing import assert_never
 
 from domain.apps import ProcessorType
-from domain.batches import QoS
+from domain.batches import QoS, goes_first
 from domain.draws import draw
 from domain.refusals import Refusal
 from domain.settings import AfapPolicy, DeadlineRule
-from domain.units import AppId, InstanceId, Seconds
+from domain.units import AppId, InstanceId
 from scheduler.asking import Asking
-from scheduler.deadline import RETRY_FRACTION
+from scheduler.deadline import retry_turnaround_s
 from scheduler.gates import lowest_gate
 from scheduler.ports import SlotGroup
 from scheduler.verdict import Judge, has_low_turnaround, is_accelerated
@@ -70,7 +70,7 @@ def groups_in(
         case Pass.GATED | Pass.LEFT_OVER:
             return _behind_open_gates(placed, asking, judge, kind)
         case Pass.PROMPT:
-            return _in_a_hurry(placed, asking)
+            return _in_a_hurry(placed, asking, kind)
         case Pass.LOCALITY:
             files = asking.sticky_files
             return (one for one in placed if one[1].sticky_files and one[1].sticky_files <= files)
@@ -102,25 +102,22 @@ def _afap_first(asking: Asking) -> bool:
     return is_prompt and draw(InstanceId(asking.seed)) < settings.scheduler.afap_first_fraction
 
 
-def _in_a_hurry(placed: Iterable[Placed], asking: Asking) -> Iterator[Placed]:
+def _in_a_hurry(placed: Iterable[Placed], asking: Asking, kind: ProcessorType) -> Iterator[Placed]:
     """Groups of AFAP batches, and of those whose deadline leaves room for a few retries only (decision 49).
 
-    A retry takes T_retry; half a job's delay bound while that is unknown.
+    A retry takes T_retry on these processors; and no deadline is near that is further ahead than a job's delay bound.
     """
     catalogue, now = asking.catalogue, asking.now
     factor = catalogue.settings.deadline.first_factor
-    measured_s: dict[AppId, Seconds | None] = {}
     for one in placed:
         batch = one[1].batch
-        if batch.qos is QoS.AFAP:
+        within_s = 0.0
+        if batch.deadline_at is not None:
+            bound_s = one[1].job_class.delay_bound_s
+            retry_s = retry_turnaround_s(catalogue.cut_points.get((batch.app_id, kind)), bound_s)
+            within_s = min(factor * retry_s, bound_s)
+        if goes_first(batch, within_s=within_s, now=now):
             yield one
-        elif batch.deadline_at is not None:
-            if batch.app_id not in measured_s:
-                measured_s[batch.app_id] = catalogue.retry_turnaround_s(batch.app_id)
-            known_s = measured_s[batch.app_id]
-            retry_s = RETRY_FRACTION * one[1].job_class.delay_bound_s if known_s is None else known_s
-            if batch.deadline_at - now < factor * retry_s:
-                yield one
 
 
 def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[Placed]:

@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+import scipy
 
 from domain.settings import Settings
 from simulator.report import CLAIRVOYANT
@@ -95,7 +96,7 @@ def loaded_modules() -> list[Path]:
 
 def digest_of_files(files: Sequence[Path]) -> str:
     """Of their text, and of what else numbers come from."""
-    found = sha256(f"{sys.version} {np.__version__}".encode())
+    found = sha256(f"{sys.version} {np.__version__} {scipy.__version__}".encode())
     for file in files:
         found.update(file.name.encode() + b"\0" + file.read_bytes())
     return found.hexdigest()[:16]

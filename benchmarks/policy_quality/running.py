@@ -28,7 +28,10 @@ def run_all(cases: Sequence[Case], kept: KeptRuns, *, processes: int) -> list[Ra
         run_here(missing, duties, Told(missing), keep)
     elif missing:
         run_on_processes(missing, duties, Told(missing), keep, processes=processes)
-    return [ran for case in cases if (ran := kept.find(case)) is not None]
+    every = [kept.find(case) for case in cases]
+    if None in every:
+        raise RuntimeError("a run was kept and is not found: the code changed meanwhile, so begin again")
+    return [ran for ran in every if ran is not None]
 
 
 def unkept(cases: Sequence[Case], kept: KeptRuns) -> list[Case]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from domain.batches import QoS
 from domain.errors import NotFoundError
 from domain.jobs import JobClass
 from domain.refusals import RefusalCode
-from domain.units import AccountId, BatchId, HostId, Instant, JobClassId, SubmitterId, VolunteerId, shard_of
+from domain.units import HOUR_S, AccountId, BatchId, HostId, Instant, JobClassId, SubmitterId, VolunteerId, shard_of
 from feeder.in_flight import IN_FLIGHT_S
 from feeder.refill import URGENT_PER_BATCH
 from tests.builders import NOW
@@ -123,8 +124,29 @@ async def test_gated_batches_leave_half_of_the_array_to_others() -> None:
     for number in (4, 5):
         rig.database.add_batch(number)
         rig.database.add_jobs(number, 1000)
-    await rig.refill()
-    assert rig.per_batch() == {1: 50, 4: 50}
+    await rig.refill(2)
+    assert rig.per_batch() == {1: 34, 2: 8, 3: 8, 4: 50}
+
+
+async def test_a_batch_due_soon_has_slots_behind_four_that_would_fill_the_array() -> None:
+    """Requests look for it first (decision 49), which is in vain where the array has none of it."""
+
+    async def slots_of(last: dict[str, Any]) -> int:
+        rig = Rig(slots=100)
+        for number in (1, 2, 3, 4):
+            rig.database.add_batch(number, submitter_id=SubmitterId(number))
+            rig.database.add_jobs(number, 1000)
+        rig.database.add_batch(5, submitter_id=SubmitterId(5), **last)
+        rig.database.add_jobs(5, 1000)
+        await rig.refill(2)
+        return rig.per_batch().get(5, 0)
+
+    def due(hours: float) -> dict[str, Any]:
+        return {"qos": QoS.SHORT_DEADLINE, "deadline_at": Instant(NOW + hours * HOUR_S)}
+
+    assert await slots_of({}) == 0
+    assert await slots_of(due(1.0)) == 25
+    assert await slots_of({"qos": QoS.AFAP}) == 25
 
 
 async def test_each_app_has_slots_though_hosts_ask_for_the_processors_of_one() -> None:

@@ -259,14 +259,27 @@ def test_a_batch_due_soon_goes_first_like_one_as_fast_as_possible() -> None:
     assert sent(19.0, deadline__first_factor=0.0) == [1000]
 
 
-def test_a_batch_due_within_two_delay_bounds_goes_first_while_no_host_is_measured() -> None:
+def test_a_batch_due_within_its_delay_bound_goes_first_while_no_host_is_measured() -> None:
+    """Half of it counts as a retry's time then, and no deadline further ahead than a job's bound is near."""
+
     def sent(left_s: float) -> list[int]:
         due = a_group(2, 3, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + left_s))
         return ids(choose(an_asking(), array(a_group(1, 3), due)))
 
     bound_s = a_group(1, 1).job_class.delay_bound_s
-    assert sent(2.0 * bound_s + 1.0) == [1000]
-    assert sent(2.0 * bound_s - 1.0) == [2000]
+    assert sent(bound_s + 1.0) == [1000]
+    assert sent(bound_s - 1.0) == [2000]
+
+
+def test_what_is_due_soon_goes_by_the_processors_that_are_asked_for() -> None:
+    """A retry takes five hours on a CPU and one on a GPU, and it is for a CPU: 19 hours are little."""
+    cuts = [
+        some_cuts(retry_turnaround_s=Seconds(5 * HOUR_S)),
+        some_cuts(kind=NVIDIA, retry_turnaround_s=Seconds(HOUR_S)),
+    ]
+    due = a_group(2, 3, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + 19 * HOUR_S))
+    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=cuts))
+    assert ids(choose(asking, array(a_group(1, 3), due))) == [2000]
 
 
 def test_retries_come_first_for_a_host_that_passes() -> None:
