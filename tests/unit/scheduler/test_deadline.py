@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from domain.batches import BatchCounts, QoS, complete_at
 from domain.ranking import Gate, Percentile
@@ -130,6 +132,28 @@ def test_what_is_as_fast_as_possible_may_be_due_later_than_its_host_is_done() ->
     assert (
         due(QoS.AFAP, p=0.2, complete_in_s=2 * DAY_S, queue_s=19 * HOUR_S, afap_due_factor=10.0).due_at == NOW + DAY_S
     )
+
+
+@given(
+    p=st.floats(0.0, 1.0),
+    queue_s=st.floats(0.0, 3 * DAY_S),
+    start_s=st.floats(0.0, 3 * DAY_S),
+    factor=st.floats(1.0, 10.0),
+    complete_in_s=st.none() | st.floats(-DAY_S, 9 * DAY_S),
+)
+def test_no_factor_gives_less_time_than_is_needed_nor_more_than_there_is(
+    p: float, queue_s: float, start_s: float, factor: float, complete_in_s: float | None
+) -> None:
+    busy: dict[str, Any] = {"p": p, "queue_s": queue_s, "start_s": start_s, "complete_in_s": complete_in_s}
+    found = decide(QoS.AFAP, afap_due_factor=factor, **busy)
+    plain = decide(QoS.AFAP, afap_due_factor=1.0, **busy)
+    assert isinstance(found, Due) == isinstance(plain, Due)
+    if isinstance(found, Due) and isinstance(plain, Due):
+        needed_s, given_s = plain.due_at - NOW, found.due_at - NOW
+        assert (found.row, found.tight) == (plain.row, plain.tight)
+        assert needed_s <= given_s + 1e-6 and given_s <= min(D, factor * needed_s) + 1e-6
+        if found.row == 3 and complete_in_s is not None:
+            assert given_s <= complete_in_s - T_RETRY + 1e-6
 
 
 def test_without_a_factor_jobs_of_batches_as_fast_as_possible_are_for_good_hosts() -> None:
