@@ -115,16 +115,18 @@ class Batch:
 
 
 def goes_first(batch: Batch, *, within_s: float, now: Instant) -> bool:
-    """Whether a batch goes before what can wait: an AFAP one, or one whose deadline is less than that ahead.
+    """Whether a batch goes before what can wait: an AFAP one, or one whose deadline is less than that ahead; 0: none.
 
     >>> batch = Batch(1, 1, 1, 1, "b", QoS.SHORT_DEADLINE, BatchState.ACTIVE, Instant(0.0), 0, 0.0, Instant(0.0),
     ...               deadline_at=Instant(7200.0))
     >>> [goes_first(batch, within_s=7200.0, now=Instant(now)) for now in (0.0, 1.0)]
     [False, True]
+    >>> goes_first(batch, within_s=0.0, now=Instant(7201.0))
+    False
     """
     if batch.qos is QoS.AFAP:
         return True
-    return batch.deadline_at is not None and batch.deadline_at - now < within_s
+    return batch.deadline_at is not None and 0.0 < within_s > batch.deadline_at - now
 
 
 def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:

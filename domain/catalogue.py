@@ -42,19 +42,14 @@ class Catalogue:
         """The processor types an app has current versions for."""
         return frozenset(version.processor_type for version in self.current.get(app_id, ()))
 
-    def retry_turnaround_s(self, app_id: AppId) -> Seconds | None:
-        """T_retry of an app on the processors on which it is least; None while unknown."""
-        known = [cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]
-        return min((one for one in known if one is not None), default=None)
+    def retry_turnarounds_s(self, app_id: AppId) -> list[Seconds]:
+        """T_retry of an app on each of its processor types on which it is known."""
+        found = (cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id)
+        return [one for one in found if one is not None]
 
     def has_version_for(self, app_id: AppId, kind: ProcessorType) -> bool:
         """Whether an app has a current version for these processors."""
         return any(version.processor_type == kind for version in self.current.get(app_id, ()))
-
-    def longest_retry_s(self, app_id: AppId) -> Seconds | None:
-        """T_retry of an app on the processors on which it is most; None while unknown."""
-        known = [cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]
-        return max((one for one in known if one is not None), default=None)
 
     def median_safe_runtime_s(self, app_id: AppId) -> Seconds | None:
         """The median of R_q over an app's hosts, on the processors most of them use; None while unknown."""

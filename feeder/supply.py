@@ -117,8 +117,9 @@ def _going_first(batches: Sequence[BatchSupply], catalogue: Catalogue, now: Inst
         return set()
     found = set()
     for batch in (one.batch for one in batches):
-        retry_s = catalogue.longest_retry_s(batch.app_id) if batch.deadline_at is not None else None
-        within_s = deadline.first_factor * (math.inf if retry_s is None else retry_s) if deadline.first_factor else 0.0
+        within_s = 0.0
+        if batch.deadline_at is not None and deadline.first_factor > 0.0:
+            within_s = deadline.first_factor * max(catalogue.retry_turnarounds_s(batch.app_id), default=math.inf)
         if goes_first(batch, within_s=within_s, now=now):
             found.add(batch.batch_id)
     return found

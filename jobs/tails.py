@@ -121,7 +121,7 @@ class TailCopier:
 
     def _worthwhile(self, batch: Batch, jobs: Sequence[TailJob], now: Instant) -> list[tuple[Seconds, ExtraCopy]]:
         catalogue = self._catalogue()
-        measured_s = catalogue.retry_turnaround_s(batch.app_id)
+        measured_s = min(catalogue.retry_turnarounds_s(batch.app_id), default=None)
         found = []
         for job in jobs:
             copy = tail_copy(

@@ -257,6 +257,7 @@ def test_a_batch_due_soon_goes_first_like_one_as_fast_as_possible() -> None:
     assert sent(21.0) == [1000]
     assert sent(19.0) == [2000]
     assert sent(19.0, deadline__first_factor=0.0) == [1000]
+    assert sent(-1.0, deadline__first_factor=0.0) == [1000]
 
 
 def test_a_batch_due_within_its_delay_bound_goes_first_while_no_host_is_measured() -> None:
