@@ -36,9 +36,11 @@ class StoredOutput:
 class KnownFile:
     """What the database knows of a file in the upload folder.
 
-    `state` of its instance, None where there is no such instance; `nbytes` None where no upload of it was recorded.
+    `state` of its instance, None where there is no such instance; `nbytes` None where no upload of it was recorded;
+    `reported_success`: its host reported the instance with exit status 0.
     """
 
     name: str
     state: str | None
     nbytes: int | None
+    reported_success: bool = False

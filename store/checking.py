@@ -77,7 +77,7 @@ class CheckingSession:
         rows = await self._connection.fetch(
             load("check_files_known"), [name for name, _ in files], [instance_id for _, instance_id in files]
         )
-        return [KnownFile(row["name"], row["state"], row["nbytes"]) for row in rows]
+        return [KnownFile(row["name"], row["state"], row["nbytes"], row["reported_success"]) for row in rows]
 
 
 def _output(row: asyncpg.Record) -> StoredOutput:

@@ -22,6 +22,10 @@ class PostgresUploads:
                 return True
         return False
 
+    async def recorded_bytes(self, instance_id: InstanceId, name: str) -> int | None:
+        row = await self._database.fetch_one("recorded_upload", instance_id, name)
+        return None if row is None else int(row["nbytes"])
+
     async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
         names, instance_ids = [name for name, _ in files], [instance_id for _, instance_id in files]
         return [row["name"] for row in await self._database.fetch("unneeded_files", names, instance_ids)]

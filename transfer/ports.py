@@ -14,8 +14,12 @@ class UploadRecords(Protocol):
     ) -> bool:
         """Remember that an output is whole on disk; durable on return. Idempotent.
 
-        False when there is no such instance: the file is then nobody's.
+        False when there is no such instance: the file then has no owner.
         """
+        ...
+
+    async def recorded_bytes(self, instance_id: InstanceId, name: str) -> int | None:
+        """Bytes of an output that was recorded; None where it was not."""
         ...
 
 

@@ -1,9 +1,11 @@
 """What hosts have brought so far: growing parts, and whole files whose MD5 was right.
 
     UPLOAD_DIR/ab/NAME.part   what has arrived of a file
-    UPLOAD_DIR/ab/NAME        the whole file, MD5 verified; read-only once the database knows of it
+    UPLOAD_DIR/ab/NAME        the whole file, MD5 verified
 
-The first whole file of a name stays: what a host brought and others were compared with never changes.
+The database decides whether a whole file counts: it counts once its upload is recorded. A recorded file is made
+read-only so that the cleaner can skip it without asking; nothing else trusts that mode. The first whole file of a
+name stays: what a host brought, and what other outputs were compared with, never changes.
 
 Each step on a part opens it anew, takes an exclusive lock and looks whether the part still is what the
 step expects, so an upload that was cut and resumed elsewhere, in this process or another one, takes over
@@ -16,23 +18,21 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from io import FileIO
 from pathlib import Path
+from typing import BinaryIO
 
 from domain.units import Instant
 from transfer.download_folder import Content, content_of
-from transfer.files import make_folder, md5_of, sync_folder
+from transfer.files import make_folder, md5_of, sync, sync_folder
 from transfer.names import stored_path
 
-# A file's permission says how far it is, changed with the file in one step.
-_OPEN_MODE = 0o644  # a part that lacks something, or a whole file the database may not know of
-_CLOSING_MODE = 0o600  # a part that may have all its bytes, not verified yet
-_RECORDED_MODE = 0o444  # a whole file the database knows of
-
+_OPEN_MODE = 0o644
+_RECORDED_MODE = 0o444  # a hint for the cleaner: the upload was recorded
 
 PART = ".part"
 
@@ -58,35 +58,46 @@ class Finish(StrEnum):
 class UploadFolder:
     """The folder uploads grow in."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, sync: Callable[[BinaryIO | FileIO], None] = sync) -> None:
+        """`sync` waits until the bytes of an open file are on disk."""
         self._folder = folder
+        self._sync = sync
 
     def path(self, name: str) -> Path:
         """Where the whole file of that name is or would be. Raises InvalidInputError for unsafe names."""
         return stored_path(self._folder, name)
 
-    def size(self, name: str) -> int:
-        """Bytes that need not be sent again: of the whole file, else of its part, else 0.
+    def part_size(self, name: str) -> int:
+        """Bytes of a part that need not be sent again; 0 when there is none.
 
-        A client that hears the full size sends nothing more, so a part that may be complete but was never
-        verified (the server stopped at that moment) counts one byte less.
+        A client that is told the full size sends nothing more. A part may hold all its bytes without being verified
+        or on disk, so it always counts one byte less: the client comes back and announces its MD5.
         """
+        try:
+            return max(0, self._part(name).stat().st_size - 1)
+        except FileNotFoundError:
+            return 0
+
+    def whole_size(self, name: str) -> int | None:
+        """Bytes of the whole file, recorded or not; None when it is not there."""
         try:
             return self.path(name).stat().st_size
         except FileNotFoundError:
-            pass
-        try:
-            part = self._part(name).stat()
-        except FileNotFoundError:
-            return 0
-        return max(0, part.st_size - 1) if stat.S_IMODE(part.st_mode) == _CLOSING_MODE else part.st_size
+            return None
 
     def whole(self, name: str) -> Content | None:
-        """The verified file's size and MD5, read from disk; None when it is not whole."""
+        """The verified file's size and MD5, read from disk, its name on disk too; None when it is not whole.
+
+        A process may have died between giving the file its name and syncing the folder, so that is repeated here:
+        what this returns may be recorded.
+        """
+        path = self.path(name)
         try:
-            return content_of(self.path(name))
+            found = content_of(path)
+            sync_folder(path.parent)
         except FileNotFoundError:
             return None
+        return found
 
     def read(self, name: str) -> bytes | None:
         """The verified file's bytes; None when it is not whole."""
@@ -104,22 +115,21 @@ class UploadFolder:
         with self._locked_part(name, create=True) as part:
             size = os.fstat(part.fileno()).st_size
             if size < offset:
+                if not size:  # made just now: no part is left behind
+                    self._part(name).unlink()
                 return size
             os.ftruncate(part.fileno(), offset)
-            os.fchmod(part.fileno(), _OPEN_MODE)
             return offset
 
-    def append(self, name: str, chunk: bytes, *, at: int, last: bool = False) -> bool:
-        """Add bytes to a part that ends `at`; False when it ends elsewhere: somebody else goes on with it.
+    def append(self, name: str, chunk: bytes, *, at: int) -> bool:
+        """Add bytes to a part that ends `at`; False when it ends elsewhere: another connection goes on with it.
 
-        `last` says that the file is complete with them. OSError: no room; nothing was added.
+        OSError: no room; nothing was added.
         """
         try:
             with self._locked_part(name, create=False) as part:
                 if part.seek(0, os.SEEK_END) != at:
                     return False
-                if last:
-                    os.fchmod(part.fileno(), _CLOSING_MODE)
                 try:
                     _write_all(part, chunk)
                 except OSError:
@@ -133,7 +143,7 @@ class UploadFolder:
         """Wait until what has arrived is on disk."""
         try:
             with self._locked_part(name, create=False) as part:
-                os.fsync(part.fileno())
+                self._sync(part)
         except FileNotFoundError:
             return  # it has become whole, or was wrong and is gone
 
@@ -151,8 +161,7 @@ class UploadFolder:
                 if path.exists():
                     part_path.unlink()
                 else:
-                    os.fchmod(part.fileno(), _OPEN_MODE)
-                    os.fsync(part.fileno())
+                    self._sync(part)
                     part_path.rename(path)
                     sync_folder(path.parent)
         except FileNotFoundError:
@@ -162,15 +171,8 @@ class UploadFolder:
             return Finish.TOO_SHORT
         return Finish.WHOLE if found == Content(nbytes, md5) else Finish.OTHER_CONTENT
 
-    def is_recorded(self, name: str) -> bool:
-        """Whether the database knows that the file is whole."""
-        try:
-            return not self.path(name).stat().st_mode & stat.S_IWUSR
-        except FileNotFoundError:
-            return False
-
     def mark_recorded(self, name: str) -> None:
-        """Remember beside the file that the database knows of it."""
+        """Tell the cleaner that the file's upload was recorded."""
         self.path(name).chmod(_RECORDED_MODE)
 
     def unfinished(self, sub_folder: str, before: Instant) -> list[Leftover]:
@@ -196,20 +198,18 @@ class UploadFolder:
         with self._locked_part(name, create=True) as part:
             if os.fstat(part.fileno()).st_size:
                 return False
-            if self.is_recorded(name) or not self.path(name).exists():
+            if not _is_writable(self.path(name)):
                 self._part(name).unlink()
                 return False
-            self.path(name).chmod(_CLOSING_MODE)
             self.path(name).rename(self._part(name))
             return True
 
     def put_back(self, name: str) -> None:
         """Undo `set_aside`: the database knows of the file."""
-        with suppress(FileNotFoundError), self._locked_part(name, create=False) as part:  # not there: brought anew
+        with suppress(FileNotFoundError), self._locked_part(name, create=False):  # not there: it was uploaded again
             if self.path(name).exists():
                 self._part(name).unlink()
                 return
-            os.fchmod(part.fileno(), _OPEN_MODE)
             self._part(name).rename(self.path(name))
 
     def drop_part(self, name: str, before: Instant) -> bool:
@@ -243,6 +243,14 @@ class UploadFolder:
                 if _is_at(part, path):
                     yield part
                     return
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether a whole file is there that was not marked as recorded."""
+    try:
+        return bool(path.stat().st_mode & stat.S_IWUSR)
+    except FileNotFoundError:
+        return False
 
 
 def _is_at(file: FileIO, path: Path) -> bool:

@@ -77,17 +77,29 @@ class Uploads:
         return web.Response(body=encode_upload_reply(reply), content_type="text/xml", charset="utf-8")
 
     async def _size(self, query: SizeQuery) -> UploadReply:
-        """How much of a file is here. The full size of a whole file is told only once it is recorded."""
+        """How many bytes need not be sent again: the full size only of a file whose upload is recorded.
+
+        A client that hears the full size sends nothing more and reports the job. Whatever a file looks like, the
+        database row decides; a part counts one byte less than it has.
+        """
         output = parse_output_name(query.name)
         if output is None:
             if not valid_file_name(query.name):
                 return _refused("no output has such a name")
             return UploadReply(STATUS_DONE, file_size=0)
-        if not await asyncio.to_thread(self._folder.is_recorded, output.name):
-            recorded = await self._record_if_whole(output)
-            if recorded.status != STATUS_DONE:
-                return recorded
-        return UploadReply(STATUS_DONE, file_size=await asyncio.to_thread(self._folder.size, output.name))
+        nbytes = await asyncio.to_thread(self._folder.whole_size, output.name)
+        if nbytes is None:
+            return UploadReply(STATUS_DONE, file_size=await asyncio.to_thread(self._folder.part_size, output.name))
+        recorded = await self._records.recorded_bytes(output.instance_id, output.name)
+        if recorded is None:
+            reply = await self._record_if_whole(output)
+            if reply.status != STATUS_DONE:
+                return reply
+        elif recorded != nbytes:
+            return _again(
+                f"the server's file has {nbytes} bytes where {recorded} were recorded; its operator must look"
+            )
+        return UploadReply(STATUS_DONE, file_size=nbytes)
 
     async def _take(self, header: UploadHeader, body: RequestBody) -> UploadReply:
         refusal = self._refusal(header)
@@ -128,9 +140,7 @@ class Uploads:
                 await asyncio.to_thread(self._folder.append, output.name, body.arrived(), at=at)
                 raise
             last = at + len(chunk) == header.nbytes
-            if (chunk or last) and not await asyncio.to_thread(
-                self._folder.append, output.name, chunk, at=at, last=last
-            ):
+            if (chunk or last) and not await asyncio.to_thread(self._folder.append, output.name, chunk, at=at):
                 return _again("the upload goes on over another connection")
             at += len(chunk)
             if last:

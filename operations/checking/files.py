@@ -26,7 +26,10 @@ EXPECTED = {"in_progress", "timed_out", "aborted"}  # its host may still bring t
 
 @dataclass(slots=True)
 class FileCounts:
-    """What there was. `unfinished`: parts, and whole files not recorded; `abandoned`: those nobody will go on with."""
+    """What there was. `unfinished`: parts, and whole files not recorded; `abandoned`: those no host will go on with.
+
+    `unacknowledged`: unfinished ones whose host reported success all the same.
+    """
 
     outputs: int = 0
     files: int = 0
@@ -34,6 +37,7 @@ class FileCounts:
     unfinished: int = 0
     abandoned: int = 0
     abandoned_bytes: int = 0
+    unacknowledged: int = 0
 
 
 async def missing_files(
@@ -119,6 +123,7 @@ def _count(file: FoundFile, known: KnownFile | None, counts: FileCounts) -> None
     if known is None or known.state is None or (file.whole and known.nbytes is not None):
         return
     counts.unfinished += 1
+    counts.unacknowledged += known.reported_success and known.nbytes is None
     if known.state not in EXPECTED:
         counts.abandoned += 1
         counts.abandoned_bytes += file.nbytes

@@ -53,7 +53,12 @@ class Inspection:
         counts = self.counts
         if counts.abandoned:
             size = in_words(counts.abandoned_bytes)
-            lines.append(f"{counts.abandoned} files of {size} were begun, and nobody will bring the rest")
+            lines.append(f"{counts.abandoned} files of {size} were begun, and no host will bring the rest")
+        if counts.unacknowledged:
+            lines.append(
+                f"{counts.unacknowledged} files were never recorded although their hosts reported success: "
+                "their clients gave the upload up, or were told that a part is complete"
+            )
         looked_at = f"{len(self.wrong)} questions, {counts.outputs} outputs and {counts.files} files looked at"
         return "\n".join([*lines, f"{looked_at}: {self.found or 'nothing'} wrong"])
 

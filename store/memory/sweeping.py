@@ -150,6 +150,10 @@ class MemoryUploads:
         row.uploads = tuple(sorted((*others, Upload(name, nbytes, md5)), key=lambda upload: upload.name))
         return True
 
+    async def recorded_bytes(self, instance_id: InstanceId, name: str) -> int | None:
+        row = self._work.instance_of_any_age(instance_id)
+        return None if row is None else next((one.nbytes for one in row.uploads if one.name == name), None)
+
     async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
         return sorted(name for name, instance_id in files if not self._is_needed(name, instance_id))
 

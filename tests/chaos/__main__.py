@@ -17,7 +17,8 @@ import click
 
 from tests.chaos.deployment import Deployment, deployed
 from tests.chaos.rounds import Round, run_round
-from tests.chaos.schedule import KINDS, NEEDS_ROOT, draw_schedule
+from tests.chaos.schedule import KINDS, NEEDS_COMPILER, NEEDS_ROOT, draw_schedule
+from tests.chaos.sync_faults import can_be_built
 from transfer.keys import create_keys
 
 RENEWED_AFTER = 25  # rounds on one database
@@ -64,7 +65,8 @@ def tell(done: Round) -> None:
 
 async def run(rounds: list[Round], schedules: int, seed: int, volunteers: int, keep: Path | None) -> None:
     """Add rounds, on deployments that are renewed now and then, and after one that went wrong."""
-    kinds = KINDS.keys() if os.getuid() == 0 else KINDS.keys() - NEEDS_ROOT
+    kinds = KINDS.keys() - (frozenset() if os.getuid() == 0 else NEEDS_ROOT)
+    kinds -= frozenset() if can_be_built() else NEEDS_COMPILER
     with tempfile.TemporaryDirectory() as folder:
         keys_dir = Path(folder) / "keys"
         create_keys(keys_dir)

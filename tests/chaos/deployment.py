@@ -26,6 +26,7 @@ from tests.chaos.database import EmbeddedServer
 from tests.chaos.disk import Disk
 from tests.chaos.link import Link
 from tests.chaos.node import Node
+from tests.chaos.sync_faults import SyncFaults
 from tests.e2e.stock_client import free_port
 from tests.faults.waiting import CLOCK
 
@@ -60,6 +61,7 @@ class Deployment:
     database: Link
     node: Node
     clock_file: Path
+    syncs: SyncFaults
     hosts: list[Host] = field(default_factory=list)
     one_at_the_database: asyncio.Lock = field(default_factory=asyncio.Lock)  # faults of a server wait for each other
     one_at_the_node: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -140,8 +142,10 @@ async def deployed(keys_dir: Path, volunteers: int) -> AsyncIterator[Deployment]
         )
         project.upload_dir.rmdir()
         project.upload_dir.symlink_to(uploads.folder)
-        node = Node(project.data_dir, database.dsn, port, WORKERS, clock_file, folder / "node.log")
-        made = Deployment(folder, project, primary, spare, uploads, clients, database, node, clock_file)
+        syncs = SyncFaults(folder)
+        log_file = folder / "node.log"
+        node = Node(project.data_dir, database.dsn, port, WORKERS, clock_file, log_file, syncs.environment)
+        made = Deployment(folder, project, primary, spare, uploads, clients, database, node, clock_file, syncs)
         await node.start()
         await made.add_app()
         await made.add_hosts(volunteers)

@@ -12,6 +12,7 @@ import psutil
 
 from tests.chaos.deployment import Deployment
 from tests.chaos.schedule import CLOCK_STEPS_S, Fault
+from tests.chaos.sync_faults import DEADLY_S
 from tests.chaos.upgrade import upgrade
 from tests.faults.waiting import CLOCK
 
@@ -39,6 +40,7 @@ async def mend(made: Deployment) -> None:
         link.thaw()
         await link.listen()
     made.uploads.empty()
+    made.syncs.set(0.0)
     made.primary.disk.empty()
     await made.primary.revive()
 
@@ -112,6 +114,19 @@ async def uploads_full(made: Deployment, fault: Fault) -> None:
     await asyncio.to_thread(made.uploads.fill)
     await CLOCK.sleep(fault.lasts_s)
     made.uploads.empty()
+
+
+async def sync_slow(made: Deployment, fault: Fault) -> None:
+    """Impatient clients hang up and come back while their last bytes are synced."""
+    made.syncs.set(2.0 + 3.0 * fault.draw)
+    await CLOCK.sleep(fault.lasts_s)
+    made.syncs.set(0.0)
+
+
+async def sync_deadly(made: Deployment, fault: Fault) -> None:
+    made.syncs.set(DEADLY_S)
+    await CLOCK.sleep(fault.lasts_s)
+    made.syncs.set(0.0)
 
 
 async def database_full(made: Deployment, fault: Fault) -> None:
@@ -198,6 +213,8 @@ INJECTORS: dict[str, Injector] = {
     "stop background": stop_background,
     "stop database": stop_database,
     "uploads full": uploads_full,
+    "sync slow": sync_slow,
+    "sync deadly": sync_deadly,
     "database full": database_full,
     "clients cut": clients_cut,
     "clients slow": clients_slow,

@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -36,11 +37,17 @@ class Node:
     workers: int
     clock_file: Path
     log_file: Path
+    environment: Mapping[str, str] = field(default_factory=dict)  # of its processes, besides this one's
     process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
         """Return when it answers."""
-        environment = {**os.environ, "MUSTER_DATABASE_URL": self.database_url, CLOCK_FILE: str(self.clock_file)}
+        environment = {
+            **os.environ,
+            **self.environment,
+            "MUSTER_DATABASE_URL": self.database_url,
+            CLOCK_FILE: str(self.clock_file),
+        }
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.node", str(self.data_dir), str(self.port), str(self.workers)],

@@ -87,7 +87,10 @@ async def _look(made: Deployment, done: Round) -> None:
     found = await compare(done.told, made.dsn, made.project.upload_dir)
     done.verdict.lost += found.lost
     done.verdict.doubled += found.doubled
-    for question, wrong in (await made.inspected()).wrong.items():
+    inspection = await made.inspected()
+    if inspection.counts.unacknowledged:
+        done.verdict.lost.append(f"{inspection.counts.unacknowledged} outputs reported, and never recorded")
+    for question, wrong in inspection.wrong.items():
         where = done.verdict.doubled if question == "nothing is there twice" else done.verdict.wrong
         where += [f"{question}: {one}" for one in wrong]
     done.verdict.wrong += [f"an output was refused for ever: {one}" for one in done.told.refused_outputs]

@@ -21,6 +21,8 @@ KINDS: dict[str, tuple[float, float]] = {
     "stop background": (0.5, 4.0),
     "stop database": (0.5, 4.0),
     "uploads full": (0.5, 3.0),
+    "sync slow": (1.0, 4.0),
+    "sync deadly": (0.1, 1.0),
     "database full": (0.3, 2.0),
     "clients cut": (0.0, 1.5),
     "clients slow": (1.0, 4.0),
@@ -34,6 +36,7 @@ KINDS: dict[str, tuple[float, float]] = {
     "upgrade": (0.0, 0.0),
 }
 NEEDS_ROOT = frozenset({"uploads full", "database full"})  # they mount a small file system
+NEEDS_COMPILER = frozenset({"sync slow", "sync deadly"})  # they load a library of their own into the node
 RARE = frozenset({"fail-over", "upgrade", "kill node"})  # they take longer
 CLOCK_STEPS_S = (3.0, 60.0, 3600.0, 2 * 86400.0)
 

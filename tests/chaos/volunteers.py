@@ -25,6 +25,7 @@ from wire.messages import STATE_COMPUTE_ERROR, STATE_UPLOADED, ReportedFile
 
 PAUSE_S = (0.6, 2.4)  # between two requests of a volunteer
 TIMEOUT_S = 12.0
+IMPATIENT_S = 2.0  # every fourth volunteer hangs up so soon, and comes back
 MOST_BYTES = 12_000
 REPEATED = 0.06  # share of requests and uploads that are sent once more, or replayed later
 GARBAGE, ERRORS = 0.02, 0.02
@@ -109,12 +110,11 @@ class Volunteer:
 @asynccontextmanager
 async def at_work(hosts: Sequence[Host], told: Told, seed: int) -> AsyncIterator[list[Volunteer]]:
     """All of them at work until left; each on connections of its own."""
-    timeout, connector = aiohttp.ClientTimeout(total=TIMEOUT_S), aiohttp.TCPConnector(limit=0, force_close=True)
     stop = asyncio.Event()
-    async with aiohttp.ClientSession(timeout=timeout, connector=connector) as http:
+    async with _session(TIMEOUT_S) as patient, _session(IMPATIENT_S) as impatient:
         volunteers = []
         for number, host in enumerate(hosts):
-            host.http = http
+            host.http = patient if number % 4 else impatient
             volunteers.append(Volunteer(host, told, random.Random(f"{seed} {number}")))
         tasks = [asyncio.create_task(one.run(stop)) for one in volunteers]
         try:
@@ -127,3 +127,9 @@ async def at_work(hosts: Sequence[Host], told: Told, seed: int) -> AsyncIterator
             await asyncio.gather(*tasks, return_exceptions=True)
             for task in done:
                 task.result()
+
+
+def _session(timeout_s: float) -> aiohttp.ClientSession:
+    """A new connection for each request."""
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=timeout_s), connector=connector)

@@ -43,6 +43,17 @@ async def test_a_newer_upload_of_the_same_name_takes_its_place(store: Store) -> 
     assert await uploads_of(store, sent) == (Upload("out", 7, "d" * 32),)
 
 
+async def test_recorded_bytes_are_those_of_the_record(store: Store) -> None:
+    sent = await under_way(store)
+    assert await store.uploads.recorded_bytes(sent.instance_id, "out") is None
+
+    await store.uploads.record_upload(sent.instance_id, name="out", nbytes=7, md5="c" * 32, completed_at=NOW)
+
+    assert await store.uploads.recorded_bytes(sent.instance_id, "out") == 7
+    assert await store.uploads.recorded_bytes(sent.instance_id, "other") is None
+    assert await store.uploads.recorded_bytes(InstanceId(999), "out") is None
+
+
 async def test_a_file_of_no_instance_is_nobodys(store: Store) -> None:
     recorded = await store.uploads.record_upload(InstanceId(999), name="out", nbytes=7, md5="c" * 32, completed_at=NOW)
 

@@ -133,6 +133,7 @@ BY_KEY = {  # query -> the indexes it must use
     # uploads
     "record_upload": {"instance_pkey"},
     "record_finished_upload": {"finished_instance_2027_01_pkey"},
+    "recorded_upload": {"upload_pkey", "finished_instance_2027_01_pkey"},
     # submit, abort
     "mark_again": {"batch_in_order", "batch_count_pkey", "batch_pkey"},
     "active_shares": {"batch_by_submitter"},

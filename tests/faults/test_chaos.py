@@ -12,6 +12,7 @@ VOLUNTEERS, LOAD_S = 60, 4.0
 SHORT = [
     Schedule(1, (Fault("kill worker", 1.0, 0.0, 0.5), Fault("clients doubled", 2.0, 3.0, 0.5))),
     Schedule(2, (Fault("kill database", 1.5, 0.5, 0.5), Fault("clients cut", 3.0, 0.5, 0.5))),
+    Schedule(4, (Fault("sync slow", 0.5, 2.0, 0.5), Fault("sync deadly", 3.0, 0.5, 0.5))),
     Schedule(3, (Fault("clock forward", 1.0, 2.0, 0.9), Fault("kill all workers", 3.0, 0.0, 0.5))),
 ]
 

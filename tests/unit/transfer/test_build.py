@@ -28,6 +28,9 @@ class AnyRecords:
     ) -> bool:
         return True
 
+    async def recorded_bytes(self, instance_id: InstanceId, name: str) -> int | None:
+        return None
+
 
 async def test_a_file_is_fetched_and_an_output_brought_under_the_addresses_given(tmp_path: Path) -> None:
     create_keys(tmp_path / "keys")

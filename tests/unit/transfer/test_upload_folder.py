@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import resource
 from pathlib import Path
@@ -24,28 +25,29 @@ def folder(tmp_path: Path) -> UploadFolder:
 
 def brought(folder: UploadFolder, content: bytes = CONTENT) -> Finish:
     folder.begin(NAME, 0)
-    assert folder.append(NAME, content, at=0, last=True)
+    assert folder.append(NAME, content, at=0)
     return folder.finish(NAME, nbytes=len(content), md5=hashlib.md5(content).hexdigest())
 
 
 def test_nothing_is_here_of_an_unknown_file(folder: UploadFolder) -> None:
-    assert folder.size(NAME) == 0
+    assert folder.part_size(NAME) == 0
+    assert folder.whole_size(NAME) is None
     assert folder.whole(NAME) is None
     assert folder.read(NAME) is None
-    assert not folder.is_recorded(NAME)
 
 
 def test_a_whole_file_is_read_back(folder: UploadFolder) -> None:
     assert brought(folder) is Finish.WHOLE
     assert folder.read(NAME) == CONTENT
     assert folder.whole(NAME) == (len(CONTENT), MD5)
-    assert folder.size(NAME) == len(CONTENT)
+    assert folder.whole_size(NAME) == len(CONTENT)
+    assert folder.part_size(NAME) == 0
 
 
 def test_a_part_is_not_presented_as_the_file(folder: UploadFolder) -> None:
     folder.begin(NAME, 0)
     folder.append(NAME, CONTENT[:10], at=0)
-    assert folder.size(NAME) == 10
+    assert folder.part_size(NAME) == 9
     assert folder.read(NAME) is None
     assert folder.finish(NAME, nbytes=len(CONTENT), md5=MD5) is Finish.TOO_SHORT
 
@@ -54,14 +56,14 @@ def test_going_on_behind_the_end_is_refused_with_the_size(folder: UploadFolder) 
     folder.begin(NAME, 0)
     folder.append(NAME, CONTENT[:10], at=0)
     assert folder.begin(NAME, 11) == 10
-    assert folder.size(NAME) == 10
+    assert folder.part_size(NAME) == 9
 
 
 def test_going_on_before_the_end_cuts_off_the_rest(folder: UploadFolder) -> None:
     folder.begin(NAME, 0)
     folder.append(NAME, CONTENT[:10], at=0)
     assert folder.begin(NAME, 4) == 4
-    assert folder.size(NAME) == 4
+    assert folder.part_size(NAME) == 3
 
 
 def test_the_older_of_two_writers_stops_when_the_newer_took_over(folder: UploadFolder) -> None:
@@ -69,7 +71,7 @@ def test_the_older_of_two_writers_stops_when_the_newer_took_over(folder: UploadF
     assert folder.append(NAME, CONTENT[:20], at=0)
     folder.begin(NAME, 5)
     assert not folder.append(NAME, CONTENT[20:30], at=20)
-    assert folder.append(NAME, CONTENT[5:], at=5, last=True)
+    assert folder.append(NAME, CONTENT[5:], at=5)
     assert folder.finish(NAME, nbytes=len(CONTENT), md5=MD5) is Finish.WHOLE
     assert not folder.append(NAME, b"late", at=len(CONTENT))
     assert folder.read(NAME) == CONTENT
@@ -77,19 +79,47 @@ def test_the_older_of_two_writers_stops_when_the_newer_took_over(folder: UploadF
 
 def test_a_wrong_md5_deletes_the_part(folder: UploadFolder) -> None:
     folder.begin(NAME, 0)
-    folder.append(NAME, CONTENT, at=0, last=True)
+    folder.append(NAME, CONTENT, at=0)
     assert folder.finish(NAME, nbytes=len(CONTENT), md5="0" * 32) is Finish.WRONG_MD5
-    assert folder.size(NAME) == 0
+    assert folder.part_size(NAME) == 0
 
 
-def test_a_complete_part_that_was_never_verified_lacks_one_byte(folder: UploadFolder) -> None:
+@pytest.mark.parametrize("length", [1, 2, len(CONTENT)])
+def test_a_part_counts_one_byte_less_than_it_has(folder: UploadFolder, length: int) -> None:
     folder.begin(NAME, 0)
-    folder.append(NAME, CONTENT, at=0, last=True)
-    assert folder.size(NAME) == len(CONTENT) - 1
-    assert folder.begin(NAME, len(CONTENT) - 1) == len(CONTENT) - 1
-    assert folder.size(NAME) == len(CONTENT) - 1
-    assert folder.append(NAME, CONTENT[-1:], at=len(CONTENT) - 1, last=True)
+    folder.append(NAME, CONTENT[:length], at=0)
+    assert folder.part_size(NAME) == length - 1
+    assert folder.begin(NAME, length - 1) == length - 1
+    assert folder.append(NAME, CONTENT[length - 1 :], at=length - 1)
     assert folder.finish(NAME, nbytes=len(CONTENT), md5=MD5) is Finish.WHOLE
+
+
+def test_a_part_is_not_complete_while_it_is_synced(tmp_path: Path) -> None:
+    """A process may die at that moment, so a client must not hear that all bytes are here."""
+    seen: list[tuple[int, int | None]] = []
+    other = UploadFolder(tmp_path)  # as another process sees it
+    made = UploadFolder(tmp_path, sync=lambda _: seen.append((other.part_size(NAME), other.whole_size(NAME))))
+    assert brought(made) is Finish.WHOLE
+    assert seen == [(len(CONTENT) - 1, None)]
+
+
+def test_a_process_that_dies_in_sync_leaves_a_part(tmp_path: Path) -> None:
+    def die(_: object) -> None:
+        raise OSError(errno.EIO, "the process dies here")
+
+    with pytest.raises(OSError, match="dies"):
+        brought(UploadFolder(tmp_path, sync=die))
+    left = UploadFolder(tmp_path)
+    assert left.whole_size(NAME) is None
+    assert left.part_size(NAME) == len(CONTENT) - 1
+    assert left.begin(NAME, len(CONTENT) - 1) == len(CONTENT) - 1
+    assert left.append(NAME, CONTENT[-1:], at=len(CONTENT) - 1)
+    assert left.finish(NAME, nbytes=len(CONTENT), md5=MD5) is Finish.WHOLE
+
+
+def test_resuming_a_file_that_is_gone_leaves_no_part(folder: UploadFolder, tmp_path: Path) -> None:
+    assert folder.begin(NAME, 10) == 0
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_both_of_two_finishers_find_the_file_whole(folder: UploadFolder) -> None:
@@ -103,18 +133,11 @@ def test_the_first_whole_file_stays(folder: UploadFolder) -> None:
     assert folder.read(NAME) == CONTENT
 
 
-def test_recorded_is_remembered_beside_the_file(folder: UploadFolder, tmp_path: Path) -> None:
-    brought(folder)
-    assert not folder.is_recorded(NAME)
-    folder.mark_recorded(NAME)
-    assert UploadFolder(tmp_path / "upload").is_recorded(NAME)
-
-
 def test_removing_leaves_nothing(folder: UploadFolder) -> None:
     brought(folder)
     folder.mark_recorded(NAME)
     folder.remove(NAME)
-    assert folder.size(NAME) == 0
+    assert folder.part_size(NAME) == 0
 
 
 def test_a_chunk_without_room_is_taken_back_whole(folder: UploadFolder) -> None:
@@ -127,7 +150,7 @@ def test_a_chunk_without_room_is_taken_back_whole(folder: UploadFolder) -> None:
             folder.append(NAME, b"y" * 1000, at=1000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert folder.size(NAME) == 1000
+    assert folder.part_size(NAME) == 999
     assert folder.append(NAME, b"y" * 1000, at=1000)
 
 
@@ -139,6 +162,6 @@ def test_whatever_writers_do_a_whole_file_has_the_announced_md5(
     folder = UploadFolder(tmp_path_factory.mktemp("upload"))
     for begin, at, source in steps:
         folder.begin(NAME, begin)
-        folder.append(NAME, CONTENT[source : source + 20], at=at, last=source + 20 >= len(CONTENT))
+        folder.append(NAME, CONTENT[source : source + 20], at=at)
         folder.finish(NAME, nbytes=len(CONTENT), md5=MD5)
         assert folder.read(NAME) in (None, CONTENT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,9 +25,16 @@ class Said:
 
     questions = ("batches",)
 
-    def __init__(self, outputs: Sequence[StoredOutput] = (), *, states: dict[int, str] | None = None) -> None:
+    def __init__(
+        self,
+        outputs: Sequence[StoredOutput] = (),
+        *,
+        states: dict[int, str] | None = None,
+        successes: Collection[int] = (),
+    ) -> None:
         self.stored = {output.name: output for output in outputs}
         self.states = states or {}
+        self.successes = successes
         self.wrong: list[Wrong] = []
         self.forgets = False  # what was listed is gone when it is asked for again
 
@@ -40,7 +47,12 @@ class Said:
     async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
         stored = {} if self.forgets else self.stored
         return [
-            KnownFile(name, self.states.get(instance_id), stored[name].nbytes if name in stored else None)
+            KnownFile(
+                name,
+                self.states.get(instance_id),
+                stored[name].nbytes if name in stored else None,
+                instance_id in self.successes,
+            )
             for name, instance_id in files
         ]
 
@@ -132,6 +144,19 @@ async def test_what_was_begun_is_counted_and_right(tmp_path: Path) -> None:
 
     assert found == []
     assert (counts.unfinished, counts.abandoned, counts.abandoned_bytes) == (2, 1, 8)
+
+
+@pytest.mark.parametrize(("successes", "counted"), [((), 0), ((77,), 1)])
+async def test_a_part_of_a_reported_success_is_counted(
+    tmp_path: Path, successes: tuple[int, ...], counted: int
+) -> None:
+    put(tmp_path, f"{NAME}.part", mode=0o644)
+    counts = FileCounts()
+
+    said = Said(states={77: "failed"}, successes=successes)
+    assert [one async for one in stray_files(said, tmp_path, counts)] == []
+
+    assert (counts.unfinished, counts.unacknowledged) == (1, counted)
 
 
 async def test_only_the_first_findings_are_listed(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""Makes syncing an upload slow or deadly for the processes of a node: a shared library loaded before the C library."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+SOURCE = Path(__file__).with_suffix(".c")
+SYNC_FILE = "MUSTER_TEST_SYNC_FILE"
+DEADLY_S = -1.0
+
+
+def can_be_built() -> bool:
+    """Whether this machine has a C compiler."""
+    return shutil.which("cc") is not None
+
+
+class SyncFaults:
+    """The fault of one node; without a compiler there is none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "sync"
+        self._library = folder / "sync_faults.so"
+        self.set(0.0)
+        if can_be_built():
+            command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(self._library), str(SOURCE), "-ldl"]
+            subprocess.run(command, check=True, capture_output=True)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to have the fault."""
+        if not self._library.exists():
+            return {}
+        return {"LD_PRELOAD": str(self._library), SYNC_FILE: str(self._file)}
+
+    def set(self, takes_s: float) -> None:
+        """Each sync of a part takes this long from now on; DEADLY_S: its process dies instead."""
+        fresh = self._file.with_name("sync.new")
+        fresh.write_bytes(struct.pack("d", takes_s))
+        fresh.replace(self._file)
