@@ -15,6 +15,7 @@ from operations.compose import WorkerParts, build_worker
 from operations.entrance.site import BoundedSite
 from operations.metrics.board import Board
 from operations.project import Project
+from operations.starting import start_when_available
 
 SHUTDOWN_S = 10.0  # requests under way have this long to end
 SHARE_S = 5.0  # a new worker waits so long for the others to give it its share of the shards
@@ -41,12 +42,14 @@ class Worker:
         self._number = number
 
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
-        """Serve until `stop` is set. A background task that breaks ends the worker, and it is started anew."""
+        """Serve until `stop` is set. A background task that breaks ends the worker, and it is restarted.
+
+        A worker that starts while the database is away waits for it.
+        """
         async with AsyncExitStack() as stack:
-            name = f"worker {self._number}"
-            built = build_worker(self._project, self._clock, board=self._board, name=name)
-            parts: WorkerParts = await stack.enter_async_context(built)
-            await take_share(parts, self._clock)
+            parts = await start_when_available(self._start, stack, stop, self._clock)
+            if parts is None:
+                return
             settings = parts.catalogue.catalogue().settings.server
             runner = web.AppRunner(
                 parts.application,
@@ -63,6 +66,13 @@ class Worker:
             say_ready()
             log.info("worker serves", worker=self._number, port=self._port)
             await run_until(stop, parts.tasks)
+
+    async def _start(self, stack: AsyncExitStack) -> WorkerParts:
+        """The worker's parts, with its share of the shards. Raises UnavailableError."""
+        built = build_worker(self._project, self._clock, board=self._board, name=f"worker {self._number}")
+        parts = await stack.enter_async_context(built)
+        await take_share(parts, self._clock)
+        return parts
 
 
 async def take_share(parts: WorkerParts, clock: Clock) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import asyncpg
 
@@ -106,11 +107,23 @@ class Database:
 
     @classmethod
     async def open(cls, dsn: str, *, min_size: int, max_size: int) -> Database:
-        """Connect `min_size` times; grow to `max_size` when busy."""
-        with lost_means_unavailable():
-            pool = await asyncpg.create_pool(
-                dsn, min_size=min_size, max_size=max_size, connect=_connect_pooled, connection_class=Session
-            )
+        """Connect `min_size` times; grow to `max_size` when busy. If that fails, no connection stays open."""
+        opened: WeakSet[Session] = WeakSet()
+
+        async def connect_noted(dsn: str | None = None, **unused: Any) -> Session:
+            session = await _connect_pooled(dsn, **unused)
+            opened.add(session)
+            return session
+
+        try:
+            with lost_means_unavailable():
+                pool = await asyncpg.create_pool(
+                    dsn, min_size=min_size, max_size=max_size, connect=connect_noted, connection_class=Session
+                )
+        except BaseException:
+            for session in list(opened):  # asyncpg leaves them to the garbage collector
+                session.terminate()
+            raise
         return cls(pool, dsn)
 
     async def close(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
 from store.access import PostgresAccess
@@ -25,7 +27,7 @@ from store.ordering import PostgresOrdering
 from store.ordering_rules import PostgresOrderingRules
 from store.people import PostgresPeople, PostgresVolunteers
 from store.percentiles import PostgresGenerations
-from store.pool import Database, connect
+from store.pool import CLOSE_S, LOST, Database, connect, lost_means_unavailable
 from store.process_reports import PostgresProcessReports, PostgresSimulations
 from store.reserving import PostgresReserving
 from store.settings import PostgresSettings
@@ -109,8 +111,10 @@ async def open_store(dsn: str, *, clock: Clock | None = None, min_size: int = 2,
     """
     connection = await connect(dsn)
     try:
-        await check_version(connection)
+        with lost_means_unavailable():
+            await check_version(connection)
     finally:
-        await connection.close()
+        with suppress(*LOST):
+            await connection.close(timeout=CLOSE_S)
     database = await Database.open(dsn, min_size=min_size, max_size=max_size)
     return PostgresStore(database, clock or SystemClock())
