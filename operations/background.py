@@ -10,10 +10,14 @@ import structlog
 
 from domain.clock import Clock
 from operations.compose import BackgroundParts, build_background
+from operations.duty import Duty
 from operations.metrics.board import Board
 from operations.project import Project
+from operations.rounds import RoundThreads
 from operations.starting import start_when_available
 from operations.worker import run_until
+
+THREADS = 32  # at most, for all duties
 
 log = structlog.get_logger()
 
@@ -25,16 +29,23 @@ class Background:
         self._project = project
         self._board = board
         self._clock = clock
+        self._duties: tuple[Duty, ...] = ()
 
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
         """Do the duties until `stop` is set. A process that starts while the database is away waits for it."""
+        asyncio.get_running_loop().set_default_executor(RoundThreads(THREADS, "round"))
         async with AsyncExitStack() as stack:
             parts = await start_when_available(self._start, stack, stop, self._clock)
             if parts is None:
                 return
+            self._duties = parts.duties
             say_ready()
             log.info("background duties run", duties=sorted(parts.tasks))
             await run_until(stop, parts.tasks)
+
+    def hangs(self) -> str:
+        """The duties of which a round does not end, with their names."""
+        return ", ".join(duty.name for duty in self._duties if duty.hangs())
 
     async def _start(self, stack: AsyncExitStack) -> BackgroundParts:
         return await stack.enter_async_context(build_background(self._project, self._clock, board=self._board))

@@ -22,7 +22,7 @@ from batch_estimator.ports import Ports as EstimatorPorts
 from batch_estimator.service import Estimator
 from domain.clock import Clock
 from domain.settings import RankingSettings, Settings
-from domain.units import HOUR_S
+from domain.units import HOUR_S, Seconds
 from feeder.service import Feeder
 from hoststats.build import HostStatisticsServices
 from hoststats.ports import Ports as HostStatisticsPorts
@@ -38,7 +38,7 @@ from operations.catalogue import CatalogueCache
 from operations.console.build import build_console
 from operations.counters import RefillCounters, RequestCounters
 from operations.door import LedgerDoor
-from operations.duty import Duty
+from operations.duty import ROUND_S, Duty
 from operations.entrance.buckets import Buckets
 from operations.entrance.entrance import Entrance
 from operations.entrance.hosts import HostLimit
@@ -56,6 +56,7 @@ from operations.simulations.runs import SimulationRuns
 from operations.site.attach import AttachFlow
 from operations.site.build import PLACE, build_site
 from scheduler.service import Ports as SchedulerPorts
+from store.duties import DutyLocks
 from store.postgres import PostgresStore, open_store
 from store.shards import PostgresShards
 from store.submissions import FINISH_ABORTS_S
@@ -67,6 +68,14 @@ from transfer.leftovers import LeftoverCleaner
 from transfer.upload_folder import UploadFolder
 
 Loop = Callable[[], Coroutine[None, None, None]]
+LONG_ROUNDS_S = {  # time limits of duties whose rounds go through a whole large project
+    "host classes": HOUR_S,
+    "host statistics": Seconds(6 * HOUR_S),
+    "estimator": HOUR_S,
+    "history": HOUR_S,
+    "marks of batches": HOUR_S,
+    "leftover files": HOUR_S,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,7 @@ class BackgroundParts:
 
     catalogue: CatalogueCache
     duties: tuple[Duty, ...]
+    locks: DutyLocks
     status: BackgroundStatus
     pulse: PulseTeller
 
@@ -97,7 +107,7 @@ class BackgroundParts:
     def tasks(self) -> dict[str, Loop]:
         """Loops by name."""
         measuring = {"measuring": self.status.reporter.run, "measuring the project": self.status.cluster.run}
-        lasting = {"catalogue": self.catalogue.run, "pulse": self.pulse.run, **measuring}
+        lasting = {"catalogue": self.catalogue.run, "pulse": self.pulse.run, "duty locks": self.locks.run, **measuring}
         return {**lasting, **{duty.name: duty.run for duty in self.duties}}
 
 
@@ -258,7 +268,15 @@ async def build_background(
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
         other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, however many share it
         duties = tuple(
-            Duty(name, run_once, locks=locks, clock=clock, interval_s=interval_s, lock=other_locks.get(name, ""))
+            Duty(
+                name,
+                run_once,
+                locks=locks,
+                clock=clock,
+                interval_s=interval_s,
+                lock=other_locks.get(name, ""),
+                limit_s=LONG_ROUNDS_S.get(name, ROUND_S),
+            )
             for name, run_once, interval_s in (
                 ("validator", services.validator.run_once, lifecycle("validate_interval_s")),
                 ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),
@@ -280,7 +298,7 @@ async def build_background(
         pulse = PulseTeller(
             f"{platform.node()}: background", BackgroundPulse(duties, clock), store.process_reports, clock
         )
-        yield BackgroundParts(catalogue, duties, status, pulse)
+        yield BackgroundParts(catalogue, duties, locks, status, pulse)
     finally:
         await locks.close()
         await store.close()

@@ -1,4 +1,7 @@
-"""Who works on a batch now? Whoever holds its session lock, so that two processes never do at once."""
+"""Who works on a batch now? Whoever holds its session lock, so that two processes never do at once.
+
+The server ends the session of a process that has asked nothing for 30 s: a process that is stopped keeps no batch.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from domain.errors import UnavailableError
 from domain.units import BatchId
 from store.pool import CLOSE_S, LOST, lost_means_unavailable
 from store.queries import load
-from store.watched import WatchedConnection, connect_watched
+from store.watched import DEAD_S, WatchedConnection, connect_watched, kept_heard
 
 
 class BatchClaims:
@@ -33,7 +36,8 @@ class BatchClaims:
             taken = await self._asked("try_claim", batch_id)
             session = self._connection
             try:
-                yield taken
+                async with kept_heard(lambda: self._be_heard(session)):
+                    yield taken
             finally:
                 if taken and self._connection is session:  # with its session the claim is gone
                     with suppress(UnavailableError):  # then it is free
@@ -41,13 +45,19 @@ class BatchClaims:
         finally:
             self._claimed.discard(batch_id)
 
-    async def _asked(self, query: str, batch_id: BatchId) -> bool:
+    async def _be_heard(self, session: WatchedConnection | None) -> None:
+        """Raises UnavailableError when the session of a claim is gone."""
+        if self._connection is not session:
+            raise UnavailableError("the session that held the claim is gone")
+        await self._asked("connection_alive")
+
+    async def _asked(self, query: str, *arguments: object) -> bool:
         async with self._turn:
             try:
                 with lost_means_unavailable():
                     if self._connection is None or self._connection.is_closed():
-                        self._connection = await connect_watched(self._dsn)
-                    return bool(await self._connection.fetchval(load(query), batch_id))
+                        self._connection = await connect_watched(self._dsn, silence_s=DEAD_S)
+                    return bool(await self._connection.fetchval(load(query), *arguments))
             except UnavailableError:
                 await self.close()
                 raise

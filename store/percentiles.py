@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -24,7 +25,7 @@ from store.pool import Database, connect_patiently, lost_means_unavailable
 from store.queries import load
 from store.rows import Row
 from store.rows import encoded as as_json
-from store.watched import connect_watched
+from store.watched import DEAD_S, connect_watched, kept_heard
 
 RUN_LOCK = "a run of the host statistics"
 RUNS_KEPT = 1000
@@ -59,12 +60,14 @@ class PostgresNewGeneration:
         number: int,
         writer: asyncpg.Connection[asyncpg.Record],
         lock: asyncpg.Connection[asyncpg.Record],
+        turn: asyncio.Lock,
         *,
         full: bool,
     ) -> None:
         self.number = number
         self._writer = writer
         self._lock = lock
+        self._turn = turn  # of who asks something on the lock's connection
         self._full = full
 
     async def write(self, percentiles: Table) -> None:
@@ -91,9 +94,10 @@ class PostgresNewGeneration:
             if self._full:
                 await self._writer.execute(load("attach_percentile_table"), self.number, timeout=COPY_TIMEOUT_S)
             await self._writer.executemany(load("insert_cut_points"), [_columns(self.number, cut) for cut in cuts])
-            switched = await self._lock.fetchval(
-                load("switch_generation"), self.number, run.full, run.started_at, run.seconds, as_json(run.parts)
-            )
+            async with self._turn:
+                switched = await self._lock.fetchval(
+                    load("switch_generation"), self.number, run.full, run.started_at, run.seconds, as_json(run.parts)
+                )
         if switched is None:
             raise UnavailableError("another run of the host statistics came in between: nothing was published")
 
@@ -106,15 +110,21 @@ class PostgresGenerations:
 
     @asynccontextmanager
     async def new(self, *, now: Instant, full: bool) -> AsyncIterator[PostgresNewGeneration | None]:
-        lock = await connect_watched(self._database.dsn)
+        lock, turn = await connect_watched(self._database.dsn, silence_s=DEAD_S), asyncio.Lock()
+
+        async def be_heard() -> None:
+            async with turn:
+                with lost_means_unavailable():
+                    await lock.fetchval(load("connection_alive"))
+
         try:
             with lost_means_unavailable():
                 mine = await lock.fetchval(load("try_duty_lock"), RUN_LOCK)
             if not mine:
                 yield None
                 return
-            async with bulk_connection(self._database.dsn) as writer:
-                yield await self._begin(writer, lock, now, full=full)
+            async with kept_heard(be_heard), bulk_connection(self._database.dsn) as writer:
+                yield await self._begin(writer, lock, turn, now, full=full)
         finally:
             lock.terminate()  # at once, whatever is under way: the lock is free
 
@@ -122,6 +132,7 @@ class PostgresGenerations:
         self,
         writer: asyncpg.Connection[asyncpg.Record],
         lock: asyncpg.Connection[asyncpg.Record],
+        turn: asyncio.Lock,
         now: Instant,
         *,
         full: bool,
@@ -130,7 +141,7 @@ class PostgresGenerations:
         number = await writer.fetchval(load("insert_generation"), now, full)
         if full:
             await writer.execute(load("add_percentile_table"), number)
-        return PostgresNewGeneration(number, writer, lock, full=full)
+        return PostgresNewGeneration(number, writer, lock, turn, full=full)
 
     async def remove_old(self) -> int:
         await self._database.fetch("remove_old_runs", RUNS_KEPT)

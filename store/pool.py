@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
@@ -65,6 +67,25 @@ def _why(error: BaseException) -> str:
     if isinstance(error, TimeoutError) and not str(error):
         return "a command took longer than it may"
     return str(error) or type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The duty that a task does, and the server's process of the session that holds its lock."""
+
+    duty: str
+    holder: int
+
+
+# Inside the round of a duty, every transaction of a pool begins by asking whether the lock is still held, and keeps
+# others from taking it until it ends: a process that was frozen for a minute writes nothing as if it held the lock.
+FENCE: ContextVar[Fence | None] = ContextVar("FENCE", default=None)
+
+
+async def _pass_fence(connection: Connection) -> None:
+    fence = FENCE.get()
+    if fence is not None and not await connection.fetchval(load("enter_duty"), fence.duty, fence.holder):
+        raise UnavailableError(f"this process lost the lock of the duty {fence.duty}: another may do it now")
 
 
 async def connect(dsn: str) -> Session:
@@ -162,6 +183,7 @@ class Database:
         try:
             with lost_means_unavailable(LOST_INSIDE):
                 async with connection.transaction():
+                    await _pass_fence(connection)
                     yield connection
         finally:
             await self._pool.release(connection)

@@ -18,12 +18,11 @@ from domain.errors import UnavailableError
 from domain.units import SHARDS, Seconds
 from store.pool import CLOSE_S, LOST, lost_means_unavailable
 from store.queries import load
-from store.watched import WatchedConnection, connect_watched
+from store.watched import DEAD_S, WatchedConnection, connect_watched
 
 LOCK_CLASS = 19797  # of advisory locks; -1 among its shards says that a worker lives
 INTERVAL_S = 1.0
 SILENCE_S = 15.0
-DEAD_S = 30.0  # after this the server lets others have the shards of a worker that has stopped asking
 
 
 def fair_share(workers: Sequence[int], me: int) -> int:

@@ -9,6 +9,9 @@ import pytest
 
 from domain.errors import UnavailableError
 from store.duties import DutyLocks
+from store.pool import Connection, Database
+from store.watched import DEAD_S
+from tests.faults.waiting import until
 from tests.pg import with_database
 
 END_OTHERS = (
@@ -58,3 +61,101 @@ async def not_mine(locks: DutyLocks, duty: str) -> bool:
 async def test_without_a_database_nobody_does_anything(dsn: str) -> None:
     with pytest.raises(UnavailableError, match="no_such_database"):
         await DutyLocks(with_database(dsn, "no_such_database")).mine("sweep")
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    """The pool that writes what the duty's rounds decide."""
+    opened = await Database.open(dsn, min_size=1, max_size=2)
+    yield opened
+    await opened.close()
+
+
+NOTE = "INSERT INTO duty (name, done_at) VALUES ($1, 0)"
+SETTING = "SELECT reset_val FROM pg_settings WHERE name = 'idle_session_timeout'"
+
+
+async def test_server_ends_lock_session_after_silence(nodes: tuple[DutyLocks, DutyLocks]) -> None:
+    one, other = nodes
+    await one.mine("sweep")
+    assert one._connection is not None
+    assert await one._connection.fetchval(SETTING) == str(int(DEAD_S * 1000))
+    await one._connection.execute("SET idle_session_timeout = 50")  # it is silent from now on
+
+    async def taken_over() -> bool:
+        return await other.mine("sweep")
+
+    await until(taken_over, 10.0, "the other one has the duty")
+    assert await not_mine(one, "sweep")
+
+
+async def test_duty_given_up_goes_to_another(nodes: tuple[DutyLocks, DutyLocks]) -> None:
+    one, other = nodes
+    assert await one.mine("sweep") and await one.mine("validate")
+
+    await one.give_up("sweep")
+
+    assert await other.mine("sweep")
+    assert [await one.mine("sweep"), await one.mine("validate")] == [False, True]
+
+
+async def test_fence_refuses_what_begins_after_takeover(
+    dsn: str, database: Database, nodes: tuple[DutyLocks, DutyLocks]
+) -> None:
+    """A process wakes in the middle of a round, after another one took the duty over."""
+    one, other = nodes
+    assert await one.mine("sweep")
+    with one.fence("sweep"):
+        async with database.transaction() as connection:
+            await connection.execute(NOTE, "before")
+        await end_session(dsn, one)
+        assert await other.mine("sweep")
+
+        with pytest.raises(UnavailableError, match="lost the lock of the duty sweep"):
+            async with database.transaction() as connection:
+                await connection.execute(NOTE, "as if nothing had happened")
+
+    with other.fence("sweep"):
+        async with database.transaction() as connection:
+            await connection.execute(NOTE, "by the other one")
+    async with database.transaction() as connection:
+        assert await noted(connection) == ["before", "by the other one"]
+
+
+async def test_takeover_waits_for_transaction_of_holder(
+    dsn: str, database: Database, nodes: tuple[DutyLocks, DutyLocks]
+) -> None:
+    """The lock is lost in the middle of a transaction: what it writes is there before another one begins."""
+    one, other = nodes
+    assert await one.mine("sweep")
+    with one.fence("sweep"):
+        async with database.transaction() as connection:
+            await end_session(dsn, one)
+            assert not await other.mine("sweep")
+            assert await other.mine("validate")
+            await connection.execute(NOTE, "before")
+
+    assert await other.mine("sweep")
+
+
+async def test_fence_of_lost_lock_is_refused(dsn: str, nodes: tuple[DutyLocks, DutyLocks]) -> None:
+    one, other = nodes
+    assert await other.mine("sweep") and not await one.mine("sweep")
+
+    with pytest.raises(UnavailableError), one.fence("sweep"):
+        pass
+    with pytest.raises(UnavailableError), DutyLocks(dsn).fence("sweep"):
+        pass
+
+
+async def end_session(dsn: str, locks: DutyLocks) -> None:
+    """As the server does after 30 s without a command."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        assert await connection.fetchval("SELECT pg_terminate_backend($1, 5000)", locks._pid)
+    finally:
+        await connection.close()
+
+
+async def noted(connection: Connection) -> list[str]:
+    return [row["name"] for row in await connection.fetch("SELECT name FROM duty ORDER BY name")]

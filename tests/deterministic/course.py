@@ -256,7 +256,7 @@ class _Course:
     def _outcome(self) -> Outcome:
         failed = [duty for one in self.cluster.backgrounds.values() for duty in getattr(one.runs, "duties", ())]
         breaches = [*self.auditor.breaches, *self.cluster.breaches, *self.loop.errors]
-        breaches += [f"duty {duty.name} failed: {duty.failure}" for duty in failed if duty.failures]
+        breaches += [f"duty {duty.name} failed: {duty.failure}" for duty in failed if duty.failures > duty.overruns]
         seen = Counter(self.faults.seen)
         trace = (
             f"{self.loop.callbacks} {self.loop.time():.6f} {self.faults.calls} {sorted(self.faults.injected.items())}"

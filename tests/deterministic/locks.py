@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 
 import structlog
 
@@ -97,6 +98,16 @@ class DutyLocks:
 
     async def mine(self, duty: str) -> bool:
         return bool(await self._link.call("duties.mine", lambda: self._take(f"duty {duty}")))
+
+    async def give_up(self, duty: str) -> None:
+        async def free() -> None:
+            self._table.give_up(f"duty {duty}", self._process)
+
+        await self._link.call("duties.give_up", free)
+
+    def fence(self, duty: str) -> AbstractContextManager[None]:
+        """None: the store in memory has no lock to lose, and rounds of two processes may overlap."""
+        return nullcontext()
 
     async def _take(self, what: str) -> bool:
         if self._table.take(what, self._process):

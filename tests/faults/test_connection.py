@@ -15,7 +15,8 @@ import pytest
 from domain.errors import UnavailableError
 from operations.worker import run_until
 from store.pool import CLOSE_S, REQUEST_TIMEOUT_S, Database, connect
-from store.shards import DEAD_S, SILENCE_S, PostgresShards
+from store.shards import SILENCE_S, PostgresShards
+from store.watched import DEAD_S
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer, LiveWorker, live_server
 from tests.e2e.stock_client import free_port

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from domain.errors import MusterError, UnavailableError
-from operations.duty import STAND_BY_S, Duty
+from domain.units import later
+from operations.duty import GIVEN_UP_S, STAND_BY_S, Duty
+from operations.rounds import GRACE_S, RoundThreads
+from tests.builders import NOW
+from tests.faults.waiting import until
 from tests.unit.operations.clocks import HastyClock, StillClock
 
 
@@ -22,6 +28,14 @@ class OneLock:
         if self.away:
             raise UnavailableError
         return duty in self.held
+
+    async def give_up(self, duty: str) -> None:
+        self.held.discard(duty)
+
+    @contextmanager
+    def fence(self, duty: str) -> Iterator[None]:
+        assert duty in self.held
+        yield
 
 
 @dataclass(frozen=True)
@@ -112,8 +126,9 @@ async def test_a_round_that_left_work_behind_is_followed_at_once() -> None:
 async def test_a_duty_of_one_folder_is_done_for_each_folder() -> None:
     locks, ran = {"leftovers of here": 0}, []
 
-    class Shared:
+    class Shared(OneLock):
         def __init__(self, process: int) -> None:
+            super().__init__(*(f"leftovers of {folder}" for folder in ("here", "there")))
             self.process = process
 
         async def mine(self, duty: str) -> bool:
@@ -140,3 +155,80 @@ async def test_the_interval_is_read_anew_each_round() -> None:
     task.cancel()
 
     assert clock.sleeps == [1.0, 2.0, 3.0]
+
+
+class StuckRound:
+    """Waits for ever, in a thread as well if `read` is given."""
+
+    def __init__(self, read: threading.Event | None = None) -> None:
+        self.read = read
+
+    async def __call__(self) -> object:
+        if self.read is not None:
+            await asyncio.to_thread(self.read.wait)
+        await asyncio.Event().wait()
+        return None
+
+
+def a_short_duty(run_once: Callable[[], Awaitable[object]], locks: OneLock, clock: HastyClock) -> Duty:
+    return Duty("sweep", run_once, locks=locks, clock=clock, interval_s=lambda: 10.0, limit_s=0.05)
+
+
+async def test_round_over_its_limit_is_cancelled_and_given_up() -> None:
+    locks = OneLock("sweep")
+    duty = a_short_duty(StuckRound(), locks, HastyClock(rounds=1))
+
+    assert await duty.step() == GIVEN_UP_S
+    assert (duty.is_mine, duty.failures, locks.held) == (False, 1, set())
+    assert duty.failure == "OverrunError: a round took longer than 0.05 s"
+    assert not duty.hangs()
+
+
+async def test_limit_doubles_until_a_round_succeeds() -> None:
+    """A round that takes long, and does not hang, is not cancelled for ever."""
+    locks = OneLock("sweep")
+    work: list[Callable[[], Awaitable[object]]] = [StuckRound(), StuckRound(), Round()]
+
+    async def next_round() -> object:
+        return await work.pop(0)()
+
+    duty, limits = a_short_duty(next_round, locks, HastyClock(rounds=1)), []
+    for _ in range(3):
+        limits.append(duty.limit_s)
+        locks.held.add("sweep")
+        await duty.step()
+
+    assert (limits, duty.limit_s) == ([0.05, 0.1, 0.2], 0.05)
+
+
+async def test_call_left_in_thread_hangs_after_grace() -> None:
+    """As a read of a file server that does not answer: cancelling the round does not end it."""
+    locks, clock, answer = OneLock("sweep"), HastyClock(rounds=2), threading.Event()
+    asyncio.get_running_loop().set_default_executor(RoundThreads(2))
+    duty = a_short_duty(StuckRound(answer), locks, clock)
+    try:
+        await duty.step()
+        assert not duty.hangs()
+        await clock.sleep(GRACE_S + 0.1)
+        assert duty.hangs()
+    finally:
+        answer.set()
+    await until(lambda: not duty.hangs(), 10.0, "the call is over")
+
+
+async def test_round_tells_its_deadline() -> None:
+    clock, locks = HastyClock(rounds=1), OneLock("sweep")
+    deadlines = []
+
+    async def run_once() -> object:
+        deadlines.append(duty.deadline_at)
+        return None
+
+    duty = Duty("sweep", run_once, locks=locks, clock=clock, interval_s=lambda: 10.0, limit_s=30.0)
+    await duty.step()
+    deadlines.append(duty.deadline_at)
+    await duty._give_up()
+    await duty.step()
+    deadlines.append(duty.deadline_at)
+
+    assert deadlines == [later(NOW, 30.0), later(NOW, 40.0), None]

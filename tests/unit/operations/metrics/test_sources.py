@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,11 @@ async def test_a_duty_tells_when_it_was_done_and_whose_it_is() -> None:
     class Locks:
         async def mine(self, duty: str) -> bool:
             return duty != "another node's"
+
+        async def give_up(self, duty: str) -> None: ...
+
+        def fence(self, duty: str) -> AbstractContextManager[None]:
+            return nullcontext()
 
     async def nothing() -> None: ...
 
