@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import click
 import structlog
@@ -17,6 +17,7 @@ import uvloop
 
 from domain.clock import SystemClock
 from operations.background import Background
+from operations.heartbeat import say, send_heartbeats
 from operations.logs import configure_logs
 from operations.metrics.board import Board, FolderBoard
 from operations.project import Project, open_project
@@ -59,21 +60,28 @@ def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Pat
 def worker(place: Place, host: str, port: int, number: int) -> None:
     """Answer clients."""
     made = Worker(place.project, SystemClock(), host=host, port=port, number=number, board=place.board)
-    _run(lambda stop: made.run(stop, _say_ready))
+    run_service(made)
 
 
 @main.command()
 @click.pass_obj
 def background(place: Place) -> None:
     """Run the duties that must not stall a request."""
-    _run(lambda stop: Background(place.project, SystemClock(), board=place.board).run(stop, _say_ready))
+    run_service(Background(place.project, SystemClock(), board=place.board))
 
 
-def _say_ready() -> None:
-    print("ready", flush=True)
+class Service(Protocol):
+    """What a process of a node does."""
+
+    async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None: ...
+
+    def hangs(self) -> str:
+        """What hangs in it; empty while it works."""
+        ...
 
 
-def _run(service: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+def run_service(service: Service) -> None:
+    """Run a service until SIGTERM, SIGINT or the end of the supervisor; send heartbeats meanwhile."""
     gc.set_threshold(*COLLECT_AFTER)
     gc.freeze()  # what is loaded by now stays for ever
 
@@ -82,13 +90,16 @@ def _run(service: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         loop.add_signal_handler(signal.SIGINT, stop.set)
-        watcher = asyncio.create_task(_stop_with_supervisor(stop))
+        beside = [
+            asyncio.create_task(_stop_with_supervisor(stop)),
+            asyncio.create_task(send_heartbeats(service.hangs, SystemClock())),
+        ]
         try:
-            await service(stop)
+            await service.run(stop, lambda: say("ready"))
         finally:
-            watcher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watcher
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
 
     uvloop.run(main_task())
 

@@ -1,7 +1,8 @@
 """Keeps a node's processes alive: N request workers and one background process.
 
-A child that dies is started again, with a growing pause while it keeps dying. Children watch their
-standard input: when the supervisor is gone, however it went, the pipe closes and they stop.
+A child that dies is started again, with a growing pause while it keeps dying or cannot be started. A child that sends
+no heartbeat for 30 s, or sends that it hangs, is killed and started again. Children watch their standard input: when
+the supervisor is gone, however it went, the pipe closes and they stop.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ RESTART_PAUSE_S = Seconds(0.5)  # doubled for each death in a row
 RESTART_PAUSE_MOST_S = Seconds(30.0)
 HEALTHY_S = Seconds(60.0)  # a child that lived this long starts with the first pause again
 STOP_S = Seconds(20.0)  # after SIGTERM a child has this long before it is killed
+SILENCE_S = Seconds(30.0)  # without a heartbeat; as long as the server keeps the locks of a silent process
+FIRST_BEAT_S = Seconds(120.0)  # until the first heartbeat: a busy machine takes long to load a program
+KILLED_S = Seconds(10.0)  # a killed child that is not gone after this is replaced all the same
+TICK_S = Seconds(1.0)  # how often silence is counted
 
 PROGRAM = (sys.executable, "-m", "operations.process")
 
@@ -41,11 +46,16 @@ class Child:
 
     name: str
     arguments: Sequence[str]
+    silence_s: Seconds | None = None  # it is killed after so long without a heartbeat; None: it sends none
     process: asyncio.subprocess.Process | None = None
     deaths: int = 0
     restarts: int = 0  # ever
     started_s: Seconds = Seconds(0.0)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    ticks: int = 0  # of the supervisor since its last heartbeat: no clock that stands still with the machine
+    beats: bool = False  # whether it sent one since it was started
+    hangs: str = ""  # what hangs in it, as it sent
+    output: asyncio.Task[None] | None = None  # reads its lines
 
     def runs(self) -> bool:
         """Whether it runs, and has said that it is ready."""
@@ -86,12 +96,14 @@ class Supervisor:
         program: Sequence[str] = PROGRAM,
         environment: Mapping[str, str] | None = None,
         stop_s: float = STOP_S,
+        tick_s: float = TICK_S,
     ) -> None:
         self._children = children
         self._clock = clock
         self._program = program
         self._environment = {**os.environ, **(environment or {})}
         self._stop_s = stop_s
+        self._tick_s = tick_s
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -124,18 +136,32 @@ class Supervisor:
 
     async def _keep(self, child: Child) -> None:
         while not self._stopping.is_set():
-            await self._start(child)
-            assert child.process is not None
-            code = await child.process.wait()
+            started = await self._try_start(child)
+            code = await self._ended(child) if started else None
             if self._stopping.is_set():
                 return
             child.ready.clear()
-            child.restarts += 1
+            child.restarts += started
             lived_s = self._clock.monotonic() - child.started_s
             child.deaths = 1 if lived_s > HEALTHY_S else child.deaths + 1
             pause_s = restart_pause_s(child.deaths)
-            log.error("process died", process=child.name, exit_code=code, lived_s=lived_s, restart_in_s=pause_s)
+            if started:
+                log.error("process died", process=child.name, exit_code=code, lived_s=lived_s, restart_in_s=pause_s)
             await self._clock.sleep(pause_s)  # stopping cancels it
+
+    async def _try_start(self, child: Child) -> bool:
+        """Whether it was started. The other children go on without it.
+
+        Raises FileNotFoundError or PermissionError for a program that could never be started.
+        """
+        try:
+            await self._start(child)
+        except (OSError, RuntimeError) as error:  # no room for a process, a thread, memory or a file
+            if child.process is None and isinstance(error, (FileNotFoundError, PermissionError)):
+                raise
+            log.exception("process not started, trying again", process=child.name, tries=child.deaths + 1)
+            return False
+        return True
 
     async def _start(self, child: Child) -> None:
         child.started_s = self._clock.monotonic()
@@ -147,7 +173,38 @@ class Supervisor:
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # a terminal's Ctrl-C reaches the supervisor alone
         )
-        asyncio.get_running_loop().create_task(_watch_output(child, child.process))
+        child.ticks, child.beats, child.hangs = 0, False, ""
+        child.output = asyncio.create_task(_watch_output(child, child.process))
+
+    async def _ended(self, child: Child) -> int | None:
+        """Return the child's exit code when it ended; kill it when it hangs.
+
+        None: it is killed, and the kernel has not ended it yet, as in a call to a file server that does not answer.
+        """
+        process = child.process
+        assert process is not None
+        ending = asyncio.create_task(process.wait())
+        try:
+            while not (await asyncio.wait({ending}, timeout=self._tick_s))[0]:
+                child.ticks += 1
+                why = self._hangs_because(child)
+                if why:
+                    log.error("process hangs, killing it", process=child.name, why=why)
+                    with contextlib.suppress(ProcessLookupError):
+                        process.kill()
+                    await asyncio.wait({ending}, timeout=KILLED_S)
+                    break
+            return process.returncode
+        finally:
+            ending.cancel()
+
+    def _hangs_because(self, child: Child) -> str:
+        """What hangs in it, or how long it has sent nothing; empty while it works."""
+        if child.silence_s is None or child.hangs:
+            return child.hangs
+        most_s = child.silence_s if child.beats else max(child.silence_s, FIRST_BEAT_S)
+        silent_s = child.ticks * self._tick_s
+        return f"no heartbeat for {silent_s:.0f} s, at most {most_s:.0f} s" if silent_s > most_s else ""
 
     async def _end(self, child: Child) -> None:
         process = child.process
@@ -161,12 +218,20 @@ class Supervisor:
             log.error("process did not stop, killing it", process=child.name)
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), KILLED_S)
 
 
 async def _watch_output(child: Child, process: asyncio.subprocess.Process) -> None:
-    """A child writes one line, "ready", when it serves; nothing else goes to its standard output."""
+    """Read a child's lines: "ready" when it serves, "alive" as a heartbeat, "hangs WHAT" before it is killed."""
     assert process.stdout is not None
     async for line in process.stdout:
-        if line.strip() == b"ready":
+        word, _, rest = line.decode(errors="replace").strip().partition(" ")
+        if child.process is not process:
+            return  # it was replaced
+        if word == "ready":
             child.ready.set()
+        elif word == "alive":
+            child.ticks, child.beats = 0, True
+        elif word == "hangs":
+            child.hangs = rest

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import uvloop
 
 from domain.clock import SystemClock
 from domain.errors import InvalidInputError
@@ -18,7 +19,7 @@ from operations.install import install
 from operations.logs import configure_logs
 from operations.metrics.node import NodeStatus, run_folder, telling
 from operations.project import open_project
-from operations.supervisor import Child, Supervisor, check_port_free
+from operations.supervisor import SILENCE_S, Child, Supervisor, check_port_free
 from store.migrate import migrate as migrate_database
 
 METRICS_PORT = 9464  # of the supervisor, unless told
@@ -91,7 +92,7 @@ async def migrate(run: Run, pre_only: bool) -> None:
 def up(data_dir: Path, database_url: str | None, **options: Any) -> None:
     """Run all services until SIGTERM or Ctrl-C."""
     configure_logs(options["log_level"])
-    asyncio.run(_up(data_dir, database_url, Serving(**options)))
+    uvloop.run(_up(data_dir, database_url, Serving(**options)))  # asyncio starts a thread for each process
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +112,10 @@ class Serving:
         common = ["--data-dir", str(data_dir), "--run-dir", str(run_dir), "--log-level", self.log_level]
         where = ["--host", self.host, "--port", str(self.port)]
         workers = [
-            Child(f"worker {number}", [*common, "worker", *where, "--number", str(number)])
+            Child(f"worker {number}", [*common, "worker", *where, "--number", str(number)], SILENCE_S)
             for number in range(self.workers)
         ]
-        return [Child("background", [*common, "background"]), *workers]
+        return [Child("background", [*common, "background"], SILENCE_S), *workers]
 
     def say(self) -> None:
         """That every process is ready."""

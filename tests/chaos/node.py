@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+import uvloop
 
 from domain.clock import SystemClock
 from operations.cli.node import Serving
@@ -107,7 +108,7 @@ def main() -> None:
     data_dir, port, workers = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     serving = Serving("127.0.0.1", port, workers, "127.0.0.1", 0, "info", as_json=False)
     with run_folder() as folder:
-        asyncio.run(Supervisor(serving.children(data_dir, folder), SystemClock(), program=PROGRAM).run())
+        uvloop.run(Supervisor(serving.children(data_dir, folder), SystemClock(), program=PROGRAM).run())
 
 
 if __name__ == "__main__":

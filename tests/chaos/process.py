@@ -10,7 +10,7 @@ import click
 from operations.background import Background
 from operations.logs import configure_logs
 from operations.metrics.board import FolderBoard
-from operations.process import Place, _run, _say_ready
+from operations.process import Place, run_service
 from operations.project import open_project
 from operations.worker import Worker
 from tests.chaos.clock import SteppedClock
@@ -38,14 +38,14 @@ def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Pat
 def worker(place: Place, host: str, port: int, number: int) -> None:
     """Answer clients."""
     made = Worker(place.project, _clock(), host=host, port=port, number=number, board=place.board)
-    _run(lambda stop: made.run(stop, _say_ready))
+    run_service(made)
 
 
 @main.command()
 @click.pass_obj
 def background(place: Place) -> None:
     """Run the duties."""
-    _run(lambda stop: Background(place.project, _clock(), board=place.board).run(stop, _say_ready))
+    run_service(Background(place.project, _clock(), board=place.board))
 
 
 def _clock() -> SteppedClock:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from domain.units import Seconds
 from operations.supervisor import HEALTHY_S, Child, PortInUseError, Supervisor, check_port_free, restart_pause_s
+from tests.faults.waiting import until
 from tests.unit.operations.clocks import HastyClock, StillClock
 
 # Says that it is ready, then lives until its standard input closes or it is asked to end.
@@ -213,3 +217,135 @@ def test_a_port_another_program_listens_on_is_named(*, shared: bool) -> None:
 def test_an_address_that_is_not_ours_is_named() -> None:
     with pytest.raises(PortInUseError, match=r"^cannot listen on 192\.0\.2\.1 port 8080: "):
         check_port_free("192.0.2.1", 8080)
+
+
+BEATING = """
+import sys, threading
+def beat():
+    while True:
+        print('alive', flush=True)
+        pause.wait(0.05)
+pause = threading.Event()
+threading.Thread(target=beat, daemon=True).start()
+print('ready', flush=True)
+sys.stdin.read()
+"""
+HANGING = "import sys; print('ready\\nalive\\nhangs validator', flush=True); sys.stdin.read()"
+TICK_S, SILENCE_S = 0.1, Seconds(1.0)
+
+
+def watched(script: str) -> tuple[Child, Supervisor]:
+    """A child that is watched closely, and its supervisor."""
+    child = Child("one", [], SILENCE_S)
+    return child, Supervisor([child], HastyClock(rounds=5), program=program(script), tick_s=TICK_S)
+
+
+async def restarted(child: Child, before: int) -> None:
+    """Return when the child was replaced and the next one is ready."""
+    await until(
+        lambda: child.restarts > 0 and child.ready.is_set() and pid_of(child) != before, PATIENT_S, "it was restarted"
+    )
+
+
+async def test_stopped_child_is_killed_and_restarted() -> None:
+    child, supervisor = watched(BEATING)
+
+    with capture_logs() as logs:
+        async with running(supervisor):
+            await asyncio.wait_for(supervisor.wait_ready(), PATIENT_S)
+            before = pid_of(child)
+            os.kill(before, signal.SIGSTOP)
+            await asyncio.wait_for(restarted(child, before), PATIENT_S)
+            assert not is_alive(before)
+
+    [why] = [line["why"] for line in logs if line["event"] == "process hangs, killing it"]
+    assert why.startswith("no heartbeat for 1 s, at most 1 s")
+
+
+async def test_child_that_says_it_hangs_is_restarted() -> None:
+    child, supervisor = watched(HANGING)
+
+    with capture_logs() as logs:
+        async with running(supervisor):
+            await asyncio.wait_for(supervisor.wait_ready(), PATIENT_S)
+            await asyncio.wait_for(restarted(child, pid_of(child)), PATIENT_S)
+
+    assert "validator" in [line.get("why") for line in logs]
+
+
+async def test_child_with_heartbeats_is_left_alone() -> None:
+    child, supervisor = watched(BEATING)
+
+    async with running(supervisor):
+        await asyncio.wait_for(supervisor.wait_ready(), PATIENT_S)
+        for _ in range(3):  # heartbeats are heard again and again
+            child.ticks = 5
+            await until(lambda: child.ticks < 5, PATIENT_S, "a heartbeat")
+
+    assert child.restarts == 0
+
+
+class SteppedClock(StillClock):
+    """Each sleep ends when `step` is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._steps = asyncio.Semaphore(0)
+
+    async def sleep(self, duration_s: float) -> None:
+        self.sleeps.append(duration_s)
+        await self._steps.acquire()
+
+    async def after(self, *sleeps: float) -> None:
+        """Return when exactly these sleeps were begun."""
+        await until(lambda: self.sleeps == list(sleeps), PATIENT_S, f"pauses of {sleeps} s")
+
+    def step(self) -> None:
+        self._steps.release()
+
+
+@contextmanager
+def no_files_left() -> Iterator[None]:
+    """Inside, this process can open no file, so that no process can be started."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def no_threads_left() -> Iterator[None]:
+    """Inside, no thread can be started, as where all process ids are used."""
+    size = threading.stack_size(1 << 46)
+    try:
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            threading.Thread(target=print).start()
+        yield
+    finally:
+        threading.stack_size(size)
+
+
+@pytest.mark.parametrize("lack", [no_files_left, no_threads_left])
+async def test_failed_restart_is_retried_and_spares_siblings(lack: Callable[[], AbstractContextManager[None]]) -> None:
+    clock, one, two = SteppedClock(), Child("one", []), Child("two", [])
+
+    with capture_logs() as logs:
+        async with running(Supervisor([one, two], clock, program=program(OBEDIENT))) as task:
+            await until(lambda: one.ready.is_set() and two.ready.is_set(), PATIENT_S, "both are ready")
+            before = (pid_of(one), pid_of(two))
+            os.kill(before[0], signal.SIGKILL)
+            await clock.after(0.5)
+            with lack():
+                clock.step()
+                await clock.after(0.5, 1.0)
+                clock.step()
+                await clock.after(0.5, 1.0, 2.0)
+            assert not task.done()
+            assert two.runs() and is_alive(before[1])
+            clock.step()
+            await restarted(one, before[0])
+            assert pid_of(two) == before[1]
+
+    assert [line["tries"] for line in logs if line["event"] == "process not started, trying again"] == [2, 3]
