@@ -46,6 +46,7 @@ from operations.entrance.newcomers import Newcomers
 from operations.metrics.board import Board, OwnBoard
 from operations.metrics.build import BackgroundStatus, WorkerStatus
 from operations.mounting import mounted, path_of
+from operations.overdue import DutyWatch
 from operations.pauses import ClockCheck, NodePauses
 from operations.project import Project
 from operations.pulse import BackgroundPulse, PulseTeller, WorkerPulse
@@ -160,6 +161,7 @@ async def build_worker(
             requests=counters,
             refills=refills,
             pages=pages,
+            watch=DutyWatch(store.process_reports, clock),
             clock=clock,
         )
         account_keys = AccountKeys(keys.account_secret)
@@ -216,6 +218,7 @@ async def build_worker(
             "refill counters": refills.run,
             "measuring": status.reporter.run,
             "pulse": pulse.run,
+            "deadlines of duties": status.watch.run,
         }
         yield WorkerParts(application, loops, catalogue, shards, fed, door, api.hub, status, pulse)
     finally:

@@ -67,7 +67,7 @@ class Duty:
         self.is_mine = False  # whether this process held the lock when it looked last
         self.failed_at: Instant | None = None
         self.failure = ""  # what the last round that failed raised
-        self.deadline_at: Instant | None = None  # by when the round under way, or the next one, is to end
+        self.deadline_at: Instant | None = None  # by when the next round is to succeed; stays when the duty is lost
         self._run_once = run_once
         self._locks = locks
         self._lock = lock or name
@@ -89,15 +89,13 @@ class Duty:
 
     async def step(self) -> float:
         """One round; returns the seconds until the next."""
-        pause_s = await self._step()
-        self.deadline_at = later(self._clock.now(), pause_s + self.limit_s) if self.is_mine else None
-        return pause_s
-
-    async def _step(self) -> float:
+        was_mine, self.is_mine = self.is_mine, False
         try:
             self.is_mine = await self._locks.mine(self._lock)
             if not self.is_mine:
                 return STAND_BY_S
+            if not was_mine:
+                self.deadline_at = later(self._clock.now(), self.limit_s)
             began_s = self._clock.monotonic()
             report = await self._round(began_s)
         except UnavailableError as error:
@@ -116,7 +114,9 @@ class Duty:
         self.runs += 1
         self.ran_at, self.took_s = self._clock.now(), Seconds(self._clock.monotonic() - began_s)
         log.debug("duty done", duty=self.name, report=report)
-        return 0.0 if getattr(report, "more", False) else self._interval_s()
+        pause_s = 0.0 if getattr(report, "more", False) else self._interval_s()
+        self.deadline_at = later(self.ran_at, pause_s + self.limit_s)
+        return pause_s
 
     async def run(self) -> None:
         while True:
@@ -125,7 +125,6 @@ class Duty:
     async def _round(self, began_s: Seconds) -> object:
         """What the round reports. Raises OverrunError."""
         limit_s = self.limit_s
-        self.deadline_at = later(self._clock.now(), limit_s)
         this = Round(Seconds(began_s + limit_s))
         self._rounds = [one for one in self._rounds if one.is_left()] + [this]
         token = ROUND.set(this)

@@ -14,7 +14,7 @@ HOUR_S = 3600.0
 KEPT = 24  # hours, the present one too
 PREFIX = "status_"
 SCHEDULER = "scheduler"
-PROBES = frozenset({"healthz", "readyz"})  # that a node is not ready is their answer
+PROBES = frozenset({"healthz", "readyz", "duties"})  # their 503 is an answer, no failure
 
 
 def failures_of(totals: Mapping[str, int], replies: Mapping[tuple[str, str], int]) -> Counter[str]:

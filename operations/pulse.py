@@ -183,7 +183,7 @@ def taken_as_json(taken: Mapping[GroupKey, Instant], *, since: Instant, most: in
 
 
 class BackgroundPulse:
-    """Figures of a background process: its duties' last rounds."""
+    """Figures of a background process: its duties' last rounds, and by when the next are to be done."""
 
     kind = "background"
 
@@ -208,6 +208,7 @@ class BackgroundPulse:
                     "took_s": duty.took_s,
                     "failed_at": duty.failed_at,
                     "failure": duty.failure,
+                    "deadline_at": duty.deadline_at,
                 }
                 for duty in self._duties
             ],

@@ -15,7 +15,7 @@ from operations.logs import REQUEST_ID
 
 HEADER = "X-Request-ID"
 FORM = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-AREAS = frozenset({"api", "console", "download", "upload", "metrics", "healthz", "readyz"})
+AREAS = frozenset({"api", "console", "download", "upload", "metrics", "healthz", "readyz", "duties"})
 ITSELF = "scheduler"  # counts its own requests
 HUNG_UP = 499  # no status of HTTP: who asked was gone before the answer, which is no failure of the server's
 

@@ -37,6 +37,9 @@ class PostgresProcessReports:
             for row in await self._database.fetch("list_processes", at)
         ]
 
+    async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
+        return {row["name"]: row["deadline_at"] for row in await self._database.fetch("duty_deadlines", since)}
+
     async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:
         found = await self._database.fetch("failures_of_gone", since, before)
         return [rows.decoded_object(row["failed"]) for row in found]

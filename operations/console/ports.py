@@ -71,3 +71,7 @@ class ProcessReports(Protocol):
     async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:
         """What workers that spoke last in that span say `failed`, by their names; nothing else of their reports."""
         ...
+
+    async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
+        """The last deadline of each background duty, of processes that reported since."""
+        ...

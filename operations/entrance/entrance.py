@@ -23,7 +23,7 @@ from operations.entrance.buckets import Buckets
 MOST_FORM_BYTES = 1024 * 1024  # of pages' forms, whole in memory; the other areas have limits of their own
 LEAST_BYTES_PER_S = 10_000  # of a body that was announced
 OWN_LIMITS = frozenset({"api", "scheduler", "upload"})
-NOT_COUNTED = frozenset({"healthz", "readyz"})
+NOT_COUNTED = frozenset({"healthz", "readyz", "duties"})
 
 log = structlog.get_logger()
 

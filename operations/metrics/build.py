@@ -16,6 +16,7 @@ from operations.metrics.board import Board
 from operations.metrics.cluster import Cluster
 from operations.metrics.pages import Readers, StatusPages, worker_troubles
 from operations.metrics.reporter import Reporter
+from operations.overdue import DutyWatch
 from operations.pauses import ClockCheck, NodePauses
 from operations.request_ids import PageCounters
 from store.postgres import PostgresStore
@@ -48,8 +49,10 @@ class WorkerStatus:
         requests: RequestCounters,
         refills: RefillCounters,
         pages: PageCounters,
+        watch: DutyWatch,
         clock: Clock,
     ) -> None:
+        self.watch = watch
         self.reporter = Reporter(
             name,
             board,
@@ -61,6 +64,7 @@ class WorkerStatus:
                 lambda: sources.of_refills(feeder, refills, clock.now()),
                 lambda: sources.of_cut_points(catalogue.catalogue(), clock.now()),
                 lambda: sources.of_store(store.figures),
+                lambda: sources.of_overdue(watch),
                 lambda: sources.of_node(pauses, clock_check, shards, clock.now()),
             ),
             clock,

@@ -92,6 +92,12 @@ DUTY_LAST = _gauge(
 )
 DUTY_SECONDS = _gauge("duty_last_run_seconds", "How long that round took.", "duty", across=Across.MOST)
 DUTY_MINE = _gauge("duty_mine", "1 where this node does the duty.", "duty", across=Across.MOST)
+DUTY_OVERDUE = _gauge(
+    "duty_overdue_seconds",
+    "How long ago a round of the duty should have been done by any node; 0 in time.",
+    "duty",
+    across=Across.MOST,
+)
 
 # ------------------------------------------------------------ the database
 DATABASE_UP = _gauge("database_up", "1 while the process reaches the database.", across=Across.EACH)

@@ -1,12 +1,13 @@
-"""What a monitoring system and a load balancer ask: /metrics, /healthz and /readyz.
+"""What a monitoring system and a load balancer ask: /metrics, /healthz, /readyz and /duties.
 
 /healthz says that the process answers at all: when it does not, start it anew. /readyz says whether it can do what it
-is for, with the reasons why not: send requests elsewhere meanwhile.
+is for, with the reasons why not: send requests elsewhere meanwhile. /duties says which background duties no node does
+in time: alert an operator. A load balancer must not ask that: duties are the cluster's, and it would drop every node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from aiohttp import web
@@ -17,8 +18,9 @@ from domain.units import Instant, Seconds
 from feeder.refill import Refill
 from operations.access.addresses import Networks, address_of
 from operations.metrics.board import Board
+from operations.metrics.catalogue import DUTY_OVERDUE
 from operations.metrics.exposition import exposition
-from operations.metrics.readings import FRESH_S
+from operations.metrics.readings import FRESH_S, Reading, together
 
 KEPT_S = Seconds(1.0)  # an answer serves for so long, whoever asks
 ARRAY_STALE_S = Seconds(30.0)
@@ -28,7 +30,7 @@ Refuses = Callable[[web.Request], str | None]  # why somebody may not read metri
 
 
 class StatusPages:
-    """The three pages of one process, about its whole node. Without `refuses` anybody reads metrics."""
+    """The pages of one process, about its whole node. Without `refuses` anybody reads metrics."""
 
     def __init__(self, board: Board, troubles: Troubles, clock: Clock, *, refuses: Refuses | None = None) -> None:
         self._board = board
@@ -42,6 +44,7 @@ class StatusPages:
             web.get("/metrics", self.metrics),
             web.get("/healthz", self.health),
             web.get("/readyz", self.readiness),
+            web.get("/duties", self.duties),
         ]
 
     async def metrics(self, request: web.Request) -> web.Response:
@@ -59,6 +62,11 @@ class StatusPages:
         """200, or 503 with a reason for each thing that is in trouble."""
         troubles = dict(self._troubles())
         return _json(503 if troubles else 200, {"ready": not troubles, "troubles": troubles})
+
+    async def duties(self, request: web.Request) -> web.Response:
+        """200, or 503 with a reason for each duty that no process of the cluster does in time."""
+        troubles = duty_troubles(self._board.all(), self._clock.now())
+        return _json(503 if troubles else 200, {"in_time": not troubles, "troubles": troubles})
 
     def _text(self, accept: str) -> tuple[bytes, str]:
         asked_s = self._clock.monotonic()
@@ -110,6 +118,21 @@ def node_troubles(ready: Mapping[str, bool], heard_at: Mapping[str, float], now:
         elif name in heard_at and (silent_s := now - heard_at[name]) > FRESH_S:
             troubles[name] = f"it has said nothing for {in_words(silent_s)}"
     return troubles
+
+
+def duty_troubles(readings: Sequence[Reading], now: Instant) -> dict[str, str]:
+    """Which duties are overdue, as the workers of this node last read it. Pure.
+
+    >>> late_s = [("sweeper", 0.0), ("gates", 70.0)]
+    >>> taken = tuple((DUTY_OVERDUE.name, (duty,), (late,)) for duty, late in late_s)
+    >>> duty_troubles([Reading("worker 0", 0.0, taken)], Instant(2.0))
+    {'gates': 'it should have been done 1 min 10 s ago'}
+    """
+    found = together(readings, now).get(DUTY_OVERDUE)
+    if found is None:
+        return {"duties": "no worker of this node knows of any duty"}
+    late = {labels[0]: Seconds(value[0]) for labels, value in sorted(found.items()) if value[0] > 0.0}
+    return {duty: f"it should have been done {in_words(late_s)} ago" for duty, late_s in late.items()}
 
 
 def _json(status: int, value: object) -> web.Response:

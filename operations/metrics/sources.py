@@ -16,6 +16,7 @@ from operations.counters import RefillCounters, RequestCounters
 from operations.duty import Duty
 from operations.metrics import catalogue as metric
 from operations.metrics.kinds import Sample
+from operations.overdue import DutyWatch
 from operations.pauses import ClockCheck, NodePauses
 from operations.request_ids import PageCounters
 from store.figures import PostgresFigures
@@ -113,6 +114,12 @@ def of_duties(duties: Sequence[Duty]) -> Iterator[Sample]:
         if duty.ran_at is not None:
             yield metric.DUTY_LAST.of(duty.name, value=duty.ran_at)
             yield metric.DUTY_SECONDS.of(duty.name, value=duty.took_s)
+
+
+def of_overdue(watch: DutyWatch) -> Iterator[Sample]:
+    """Background duties of the whole cluster that no process does in time."""
+    for duty, late_s in watch.late_s().items():
+        yield metric.DUTY_OVERDUE.of(duty, value=late_s)
 
 
 def of_process(started_at: Instant, version: str) -> Callable[[], Iterable[Sample]]:

@@ -24,10 +24,24 @@ class MemoryProcessReports:
         lately = [one for one in self._reports.values() if one.reported_at >= at]
         return sorted(lately, key=lambda one: (one.kind, one.name))
 
+    async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
+        found: dict[str, Instant] = {}
+        for one in await self.since(since):
+            for duty in _duties(one):
+                name, at = str(duty["name"]), duty.get("deadline_at")
+                if isinstance(at, float):
+                    found[name] = max(found.get(name, Instant(at)), Instant(at))
+        return dict(sorted(found.items()))
+
     async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:
         workers = [one for one in await self.since(since) if one.kind == "worker" and one.reported_at < before]
         told = [one.report.get("failed") for one in workers]
         return [failed for failed in told if isinstance(failed, Mapping)]
+
+
+def _duties(report: ProcessReport) -> Sequence[Mapping[str, object]]:
+    duties = report.report.get("duties") if report.kind == "background" else None
+    return duties if isinstance(duties, list) else ()
 
 
 class MemorySimulations:

@@ -76,9 +76,11 @@ class LiveServer:
     async def measure(self) -> None:
         """Every process puts what it measures on the board."""
         assert self.background is not None
+        await self.background.pulse.tell_once()
         await self.background.status.cluster.ask_once()
         self.background.status.reporter.report_once()
         for worker in self.workers:
+            await worker.parts.status.watch.read_once()
             worker.parts.status.reporter.report_once()
 
     async def validate(self) -> None:

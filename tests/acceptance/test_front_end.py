@@ -126,12 +126,12 @@ async def test_a_stock_clients_request_work_and_files_go_through_the_front_end(f
 
 async def test_strangers_get_pages_and_nothing_of_the_operators(front: FrontEnd) -> None:
     seen = {}
-    for path in ("", "console/sign-in", "api/v1/openapi.json", "metrics", "healthz", "readyz"):
+    for path in ("", "console/sign-in", "api/v1/openapi.json", "metrics", "healthz", "readyz", "duties"):
         async with front.http.get(front.url + path) as reply:
             seen[path] = reply.status
 
-    assert [path for path, status in seen.items() if status == 404] == ["metrics", "healthz", "readyz"]
-    assert {status for path, status in seen.items() if path not in ("metrics", "healthz", "readyz")} == {200}
+    assert [path for path, status in seen.items() if status == 404] == ["metrics", "healthz", "readyz", "duties"]
+    assert {status for path, status in seen.items() if path not in ("metrics", "healthz", "readyz", "duties")} == {200}
 
 
 async def test_who_comes_without_tls_is_sent_on_and_loses_nothing(front: FrontEnd) -> None:

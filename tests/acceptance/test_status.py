@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from domain.settings import RankingSettings
@@ -79,6 +80,31 @@ async def test_a_worker_is_ready_while_it_may_give_out_work(server: LiveServer) 
     assert status == 503
     assert '"work":"this server has lost sight of its database' in text
     assert (await get(server, "healthz"))[0] == 200
+
+
+async def test_overdue_duty_is_told_and_costs_no_readiness(server: LiveServer) -> None:
+    await server.validate()
+    await server.sweep()
+    await server.measure()
+    assert await get(server, "duties") == (200, '{"in_time":true,"troubles":{}}')
+
+    await server.forward(100.0)  # in which the sweeper runs, and the validator hangs
+    await server.sweep()
+    await server.measure()
+
+    status, text = await get(server, "duties")
+    assert status == 503
+    assert set(json.loads(text)["troubles"]) == {"validator"}
+    assert json.loads(text)["troubles"]["validator"].startswith("it should have been done ")
+    assert (await get(server, "readyz"))[0] == 200
+    lines = (await get(server, "metrics"))[1].splitlines()
+    found = dict(line.split() for line in lines if line.startswith("muster_duty_overdue_seconds"))
+    assert float(found['muster_duty_overdue_seconds{duty="sweeper"}']) == 0
+    assert 50 < float(found['muster_duty_overdue_seconds{duty="validator"}']) < 100
+
+    await server.validate()
+    await server.measure()
+    assert (await get(server, "duties"))[0] == 200
 
 
 async def test_a_request_is_known_by_the_id_its_caller_gave_it(server: LiveServer) -> None:

@@ -220,6 +220,19 @@ async def test_what_workers_that_are_gone_say_failed_is_told_alone(store: Store)
     assert await failed(0.5, 30.0) == []
 
 
+async def test_last_deadline_of_each_duty_counts(store: Store) -> None:
+    async def told(process: str, at_s: float, **deadlines: float | None) -> None:
+        duties = [{"name": name, "deadline_at": at} for name, at in deadlines.items()]
+        await store.process_reports.note(process, "background", {"duties": duties}, now=later(NOW, at_s))
+
+    await told("a: background", 0.0, sweeper=NOW + 9.0, validator=NOW + 3.0, gates=None)
+    await told("b: background", 5.0, sweeper=None, validator=NOW + 7.0, gates=None)
+    await store.process_reports.note("a: worker 0", "worker", {"slots": 9}, now=NOW)
+
+    assert await store.process_reports.duty_deadlines(NOW) == {"sweeper": NOW + 9.0, "validator": NOW + 7.0}
+    assert await store.process_reports.duty_deadlines(later(NOW, 1.0)) == {"validator": NOW + 7.0}
+
+
 async def test_a_simulation_is_asked_for_followed_and_kept(store: Store) -> None:
     first = await store.simulations.add({"scenario": "small"}, who="ada", now=NOW, heard_since=NOW, most=1)
     assert first is not None

@@ -294,6 +294,7 @@ SMALL = {  # looks at no large table
     "insert_simulation",
     "list_processes",
     "failures_of_gone",
+    "duty_deadlines",
     "list_simulations",
     "note_process",
     "note_simulation",

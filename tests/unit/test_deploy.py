@@ -110,4 +110,4 @@ def test_the_front_end_leads_everywhere_but_to_what_is_the_operators() -> None:
 
     assert code.count("{") == code.count("}")
     assert [line for line in map(str.strip, code.splitlines()) if line and line[-1] not in "{};"] == []
-    assert "location ~ ^/(metrics|healthz|readyz)$" in text
+    assert "location ~ ^/(metrics|healthz|readyz|duties)$" in text

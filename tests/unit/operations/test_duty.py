@@ -227,8 +227,11 @@ async def test_round_tells_its_deadline() -> None:
     duty = Duty("sweep", run_once, locks=locks, clock=clock, interval_s=lambda: 10.0, limit_s=30.0)
     await duty.step()
     deadlines.append(duty.deadline_at)
-    await duty._give_up()
-    await duty.step()
+    await clock.sleep(100.0)
+    locks.held.clear()
+    await duty.step()  # it is lost, and overdue until another process does it
     deadlines.append(duty.deadline_at)
+    locks.held.add("sweep")
+    await duty.step()
 
-    assert deadlines == [later(NOW, 30.0), later(NOW, 40.0), None]
+    assert deadlines == [later(NOW, 30.0), later(NOW, 40.0), later(NOW, 40.0), later(NOW, 130.0)]
