@@ -19,7 +19,7 @@ from tests.faults.waiting import CLOCK
 Injector = Callable[[Deployment, Fault], Awaitable[None]]
 
 OF_THE_DATABASE = {"kill database", "kill database session", "stop database", "database full", "fail-over"}
-OF_THE_NODE = {"kill node", "upgrade"}
+OF_THE_NODE = {"kill node", "upgrade", "freeze node"}
 
 
 async def inject(made: Deployment, fault: Fault) -> None:
@@ -104,6 +104,11 @@ async def _stopped(found: list[psutil.Process], fault: Fault) -> None:
     send(found, signal.SIGSTOP)
     await CLOCK.sleep(fault.lasts_s)
     send(found, signal.SIGCONT)
+
+
+async def freeze_node(made: Deployment, fault: Fault) -> None:
+    """The supervisor too, as with a machine that is suspended: nobody restarts anything meanwhile."""
+    await _stopped(made.node.family(), fault)
 
 
 async def stop_database(made: Deployment, fault: Fault) -> None:
@@ -226,4 +231,7 @@ INJECTORS: dict[str, Injector] = {
     "clock forward": clock_forward,
     "clock backward": clock_backward,
     "upgrade": upgraded,
+    "freeze worker": stop_worker,
+    "freeze background": stop_background,
+    "freeze node": freeze_node,
 }

@@ -80,6 +80,13 @@ class Node:
                     found.append(child)
         return sorted(found, key=lambda child: child.pid)
 
+    def family(self) -> list[psutil.Process]:
+        """The supervisor and its processes; none where the node does not run."""
+        if self.process is None or self.process.poll() is not None:
+            return []
+        supervisor = psutil.Process(self.process.pid)
+        return [supervisor, *supervisor.children(recursive=True)]
+
     def kill(self) -> None:
         """SIGKILL everything at once."""
         if self.process is None:

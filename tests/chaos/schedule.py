@@ -34,10 +34,14 @@ KINDS: dict[str, tuple[float, float]] = {
     "clock forward": (1.0, 5.0),
     "clock backward": (1.0, 5.0),
     "upgrade": (0.0, 0.0),
+    "freeze worker": (31.0, 36.0),  # longer than the 30 s without a heartbeat after which it is restarted
+    "freeze background": (31.0, 36.0),
+    "freeze node": (31.0, 36.0),  # longer than the server keeps the locks of a silent session
 }
 NEEDS_ROOT = frozenset({"uploads full", "database full"})  # they mount a small file system
 NEEDS_COMPILER = frozenset({"sync slow", "sync deadly"})  # they load a library of their own into the node
-RARE = frozenset({"fail-over", "upgrade", "kill node"})  # they take longer
+LONG = frozenset({"freeze worker", "freeze background", "freeze node"})  # at most one of them in a schedule
+RARE = frozenset({"fail-over", "upgrade", "kill node"}) | LONG  # they take longer
 CLOCK_STEPS_S = (3.0, 60.0, 3600.0, 2 * 86400.0)
 
 
@@ -70,7 +74,7 @@ class Schedule:
 
 
 def draw_schedule(seed: int, *, kinds: Collection[str] = frozenset(KINDS)) -> Schedule:
-    """Two to five faults of these kinds, at most one fail-over among them; rare ones a third as often.
+    """Two to five faults of these kinds, each rare one and one long one at most; rare ones a third as often.
 
     >>> draw_schedule(7) == draw_schedule(7), len(draw_schedule(7).faults) in (2, 3, 4, 5)
     (True, True)
@@ -82,6 +86,7 @@ def draw_schedule(seed: int, *, kinds: Collection[str] = frozenset(KINDS)) -> Sc
     for kind in draw.choices(some, weights, k=draw.randint(2, 5)):
         at_s, amount = draw.uniform(FIRST_S, LOAD_S), draw.random()
         lasts_s = draw.uniform(*KINDS[kind])
-        if kind not in RARE or all(fault.kind != kind for fault in faults):
+        alike = LONG if kind in LONG else {kind}
+        if kind not in RARE or all(fault.kind not in alike for fault in faults):
             faults.append(Fault(kind, round(at_s, 3), round(lasts_s, 3), amount))
     return Schedule(seed, tuple(sorted(faults, key=lambda fault: fault.at_s)))

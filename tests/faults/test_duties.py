@@ -1,0 +1,180 @@
+"""A background process, or its whole node, stands still: another one takes its duties over within a minute."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import asyncpg
+import psutil
+import pytest
+
+from domain.units import BatchId
+from operations.checking.inspection import inspect
+from operations.duty import ROUND_S
+from operations.rounds import GRACE_S
+from tests.acceptance.host import Host
+from tests.e2e.server import Server
+from tests.e2e.stock_client import free_port
+from tests.faults.cluster import Cluster, cluster
+from tests.faults.crowd import (
+    QUICK,
+    assert_all_is_settled,
+    assert_every_acknowledged_report_is_kept,
+    assert_nothing_lost_or_doubled,
+    crowd,
+)
+from tests.faults.waiting import CLOCK, until
+
+MINUTE_S = 60.0
+HOLDERS = """
+    SELECT pid FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = 1297437780 AND granted
+        AND objid::bigint = hashtext('validator')::bigint & 4294967295
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+def family(made: Cluster, node: int) -> list[psutil.Process]:
+    """A node's supervisor and its processes."""
+    process = made.nodes[node]._process
+    assert process is not None
+    supervisor = psutil.Process(process.pid)
+    return [supervisor, *supervisor.children(recursive=True)]
+
+
+def background_of(made: Cluster, node: int) -> psutil.Process:
+    """Raises ValueError while it is being restarted."""
+    found = []
+    for one in family(made, node):
+        with suppress(psutil.Error):
+            if "background" in one.cmdline():
+                found.append(one)
+    [background] = found
+    return background
+
+
+@contextmanager
+def frozen(processes: list[psutil.Process]) -> Iterator[None]:
+    """Inside, the processes stand still, and wake when left."""
+    for one in processes:
+        one.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for one in processes:
+            with suppress(psutil.Error):
+                one.send_signal(signal.SIGCONT)
+
+
+async def sessions_of(dsn: str) -> list[int]:
+    """The server's processes of the sessions that hold the validator's lock: one, or none."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        return [row["pid"] for row in await connection.fetch(HOLDERS)]
+    finally:
+        await connection.close()
+
+
+async def second_node(made: Cluster) -> None:
+    """Start another node when the first one has the validator's lock."""
+
+    async def held() -> bool:
+        return bool(await sessions_of(made.dsn))
+
+    await until(held, 30, "the first node validates")
+    node = Server(made.node_folder("second"), port=free_port())
+    made.nodes.append(node)
+    node.start()
+    await made.evenly_held(2)
+
+
+async def validated(made: Cluster, batch_id: BatchId) -> int:
+    return (await made.server.store.views.batch(batch_id)).counts.jobs_validated
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("what", ["background process", "node"])
+async def test_frozen_process_loses_its_duties(tmp_path: Path, keys_dir: Path, dsn: str, what: str) -> None:
+    """It is frozen for 60 s, under load, in the middle of whatever it does, and does no damage when it wakes."""
+    async with cluster(tmp_path, keys_dir, dsn, nodes=1) as made:
+        await second_node(made)
+        await made.server.add_app()
+        batch_id = await made.server.submit(jobs={"count": 50_000, **QUICK})
+        first = [background_of(made, 0)] if what == "background process" else family(made, 0)
+        async with crowd(made.server, [made.nodes[1].url], 4) as clients:
+            await clients.served(50)
+            with frozen(first):
+                began_s, [session] = CLOCK.monotonic(), await sessions_of(made.dsn)
+
+                async def taken_over() -> bool:
+                    return await sessions_of(made.dsn) not in ([], [session])
+
+                await until(taken_over, MINUTE_S, "another process has the duty")
+                before = await validated(made, batch_id)
+
+                async def goes_on() -> bool:
+                    return await validated(made, batch_id) >= before + 20
+
+                await until(goes_on, began_s + MINUTE_S - CLOCK.monotonic(), "20 more jobs are validated")
+                await CLOCK.sleep(max(0.0, began_s + MINUTE_S - CLOCK.monotonic()))  # frozen for a whole minute
+            await clients.served(50)
+            if what == "background process":
+                assert not first[0].is_running()
+                assert "process hangs, killing it" in made.nodes[0].log()
+            await until(lambda: wakes(made, 0), 60, "the first node has a background process that works")
+            await clients.served(50)
+
+        await assert_nothing_lost_or_doubled(clients.told, dsn)
+        await assert_every_acknowledged_report_is_kept(clients.acknowledged, dsn)
+        await assert_all_is_settled(made.server.store)
+        async with made.server.store.checking.session() as looked_at:
+            found = await inspect(looked_at, None, limit=20, contents=False, progress=lambda *_: None)
+        assert not found.found, found.text()
+
+
+def wakes(made: Cluster, node: int) -> bool:
+    """Whether its background process runs, a new one or one that found out that its locks are gone."""
+    log = made.nodes[node].log()
+    return log.count("background duties run") > 1 or "locks of duties lost" in log or "duty not done" in log
+
+
+@pytest.mark.faults
+async def test_hung_read_of_output_is_ended_by_a_restart(tmp_path: Path, keys_dir: Path, dsn: str) -> None:
+    """Outputs are pipes that nobody writes to: reading one never ends, as of a file server that does not answer."""
+    async with cluster(tmp_path, keys_dir, dsn, nodes=1) as made:
+        await made.server.add_app()
+        compared = {"quorum": 2, "validator": {"kind": "tolerance", "tolerance": 0.1}, "count": 1}
+        batch_id = await made.server.submit(jobs=compared)
+        hosts = [await made.server.add_host(f"volunteer{number}") for number in range(2)]
+        for host in hosts:
+
+            async def has_work(host: Host = host) -> bool:
+                return bool(host.held) or bool(await host.ask())
+
+            await until(has_work, 30, "a job")
+            [task] = host.held.values()
+            await host.compute(task, b"3.14")
+        paths = [path for path in made.project.upload_dir.rglob("*") if path.is_file()]
+        for path in paths:
+            path.unlink()
+            os.mkfifo(path)
+        before = background_of(made, 0)
+        for host in hosts:
+            await host.call()
+
+        exceeded_s = await until(lambda: "duty exceeded its time limit" in made.nodes[0].log(), MINUTE_S, "the limit")
+        assert exceeded_s > ROUND_S - 5.0
+        await until(lambda: not before.is_running(), 2 * GRACE_S, "the background process is killed")
+        assert '"why": "validator"' in made.nodes[0].log() or "why=validator" in made.nodes[0].log()
+        for path in paths:
+            path.unlink()
+            path.write_bytes(b"3.14")
+
+        async def complete() -> bool:
+            return str((await made.server.store.views.batch(batch_id)).state) == "complete"
+
+        await until(complete, 2 * MINUTE_S, "the batch is complete")
