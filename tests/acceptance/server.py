@@ -24,8 +24,8 @@ from operations.project import Project
 from store.postgres import PostgresStore, open_store
 from tests.acceptance.clocks import ForwardClock
 from tests.acceptance.host import LINUX, Host
-from tests.e2e.stock_client import free_port
 from tests.pg import database
+from tests.ports import free_port
 from transfer.keys import load_keys, load_signing_key
 from wire.signing import sign_bytes
 

@@ -18,7 +18,7 @@ from operations.accounts import AccountKeys
 from operations.crowd.volunteer import tasks_of
 from tests.acceptance.host import Host
 from tests.acceptance.server import PROGRAM, LiveServer, live_server
-from tests.e2e.stock_client import free_port
+from tests.ports import free_port
 from tests.unit.wire import captured
 from transfer.keys import load_keys
 

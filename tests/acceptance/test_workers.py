@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.acceptance.server import LiveServer
-from tests.e2e.stock_client import free_port
+from tests.ports import free_port
 
 
 async def test_a_server_stopped_between_fetch_and_report_loses_nothing(server: LiveServer) -> None:

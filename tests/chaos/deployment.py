@@ -27,8 +27,8 @@ from tests.chaos.disk import Disk
 from tests.chaos.link import Link
 from tests.chaos.node import Node
 from tests.chaos.sync_faults import SyncFaults
-from tests.e2e.stock_client import free_port
 from tests.faults.waiting import CLOCK
+from tests.ports import free_port
 
 UPLOADS_BYTES = 256_000_000
 WORKERS = 2

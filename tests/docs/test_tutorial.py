@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.stock_client import CONFIG, PREFERENCES, free_port, installed
+from tests.e2e.stock_client import CONFIG, PREFERENCES, installed
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/tutorial/first-batch.md"

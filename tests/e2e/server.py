@@ -12,7 +12,8 @@ from typing import Any
 
 import psutil
 
-from tests.e2e.stock_client import free_port, wait_for
+from tests.e2e.stock_client import wait_for
+from tests.ports import free_port
 
 MUSTER = [sys.executable, "-m", "operations.cli.run"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
 import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.ports import free_port
 
 CONFIG = """<cc_config>
 <log_flags><file_xfer>1</file_xfer><sched_ops>1</sched_ops><task>1</task><sched_op_debug>1</sched_op_debug></log_flags>
@@ -27,12 +28,6 @@ PREFERENCES = """<global_preferences><run_on_batteries>1</run_on_batteries><run_
 FAKE_GPU = (
     "<coproc><type>fake_gpu</type><count>1</count><peak_flops>1e12</peak_flops><device_nums>0</device_nums></coproc>"
 )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def installed() -> bool:

@@ -19,9 +19,9 @@ from store.shards import LOCK_CLASS
 from tests.acceptance.clocks import ForwardClock
 from tests.acceptance.server import LiveServer
 from tests.e2e.server import Server
-from tests.e2e.stock_client import free_port
 from tests.faults.crowd import GENEROUS
 from tests.faults.waiting import until
+from tests.ports import free_port
 
 HELD = """
     SELECT count(*) FILTER (WHERE objid <> 4294967295) AS held

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import parse_qs, urlsplit
 
-from tests.e2e.stock_client import free_port
+from tests.ports import free_port
 
 PIECE_BYTES = 65536
 

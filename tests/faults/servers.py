@@ -13,8 +13,9 @@ from pathlib import Path
 
 import asyncpg
 
-from tests.e2e.stock_client import free_port, wait_for
+from tests.e2e.stock_client import wait_for
 from tests.faults.waiting import until
+from tests.ports import free_port
 
 ADDED = """
 listen_addresses = '127.0.0.1'

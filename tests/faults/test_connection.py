@@ -19,10 +19,10 @@ from store.shards import SILENCE_S, PostgresShards
 from store.watched import DEAD_S
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer, LiveWorker, live_server
-from tests.e2e.stock_client import free_port
 from tests.faults.crowd import GENEROUS, POLITE, QUICK, assert_nothing_lost_or_doubled, crowd
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.waiting import CLOCK, until
+from tests.ports import free_port
 from wire.client import encode_request
 
 AT_ONCE_S = 5.0  # on a busy machine

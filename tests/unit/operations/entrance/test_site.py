@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from operations.entrance.site import BoundedSite
-from tests.e2e.stock_client import free_port
+from tests.ports import free_port
 
 ASKED = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 

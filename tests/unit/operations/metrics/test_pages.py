@@ -21,7 +21,7 @@ from operations.metrics.pages import ARRAY_STALE_S, Readers, Refuses, StatusPage
 from operations.metrics.readings import reading
 from operations.supervisor import Child
 from tests.builders import NOW
-from tests.e2e.stock_client import free_port
+from tests.ports import free_port
 from tests.unit.operations.clocks import StillClock
 
 REFILL = Refill(NOW, Seconds(0.1), batches=1, offered=1, placed=1, dropped=0, rotated_out=0, slots=1)
