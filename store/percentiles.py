@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import asyncpg
 import msgspec
@@ -21,7 +21,7 @@ from domain.populations import (
 from domain.ranking import CutPoints
 from domain.units import HostId, Instant
 from store.binary_copy import HEADER, TRAILER, Table, encoded
-from store.pool import Database, connect_patiently, lost_means_unavailable
+from store.pool import CLOSE_S, LOST, Database, connect_patiently, lost_means_unavailable
 from store.queries import load
 from store.rows import Row
 from store.rows import encoded as as_json
@@ -122,11 +122,14 @@ class PostgresGenerations:
                 mine = await lock.fetchval(load("try_duty_lock"), RUN_LOCK)
             if not mine:
                 yield None
-                return
-            async with kept_heard(be_heard), bulk_connection(self._database.dsn) as writer:
-                yield await self._begin(writer, lock, turn, now, full=full)
-        finally:
-            lock.terminate()  # at once, whatever is under way: the lock is free
+            else:
+                async with kept_heard(be_heard), bulk_connection(self._database.dsn) as writer:
+                    yield await self._begin(writer, lock, turn, now, full=full)
+        except BaseException:
+            lock.terminate()  # at once, whatever is under way; the server frees the lock when it notices
+            raise
+        with suppress(*LOST):
+            await lock.close(timeout=CLOSE_S)  # returns when the server has freed the lock: the next run can begin
 
     async def _begin(
         self,

@@ -55,7 +55,7 @@ def workers_of(data_dir: Path) -> list[psutil.Process]:
 
 
 def test_sigterm_stops_a_node_and_leaves_nothing_running(server: Server) -> None:
-    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 20, "two workers")
+    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 60, "two workers")
     running = processes_of(server.data_dir)
     assert any("postgres" in process.name() for process in running)
 
@@ -68,15 +68,15 @@ def test_sigterm_stops_a_node_and_leaves_nothing_running(server: Server) -> None
 
 
 def test_a_worker_that_is_killed_is_started_again_and_serves(server: Server) -> None:
-    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 20, "two workers")
+    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 60, "two workers")
     before = workers_of(server.data_dir)
 
     before[0].send_signal(signal.SIGKILL)
-    before[0].wait(10)
+    before[0].wait(60)
 
-    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 20, "the new worker")
+    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 60, "the new worker")
     [new] = [process for process in workers_of(server.data_dir) if process not in before]
-    wait_for(lambda: listens(new, server.port), 20, "the new worker to listen")
+    wait_for(lambda: listens(new, server.port), 60, "the new worker to listen")
     assert before[1].is_running() and server.answers()
 
 
@@ -85,20 +85,23 @@ def listens(process: psutil.Process, port: int) -> bool:
 
 
 def test_both_workers_answer_on_the_one_port(server: Server) -> None:
-    wait_for(lambda: all(listens(worker, server.port) for worker in workers_of(server.data_dir)), 20, "both workers")
+    wait_for(
+        lambda: [listens(worker, server.port) for worker in workers_of(server.data_dir)] == [True, True],
+        60,
+        "both workers to listen",
+    )
 
-    assert len(workers_of(server.data_dir)) == 2
     for _ in range(20):
         with pytest.raises(urllib.error.HTTPError, match="400"), urllib.request.urlopen(f"{server.url}scheduler", b"x"):
             pass
 
 
 def test_a_supervisor_that_is_killed_takes_its_processes_with_it(server: Server) -> None:
-    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 20, "two workers")
+    wait_for(lambda: len(workers_of(server.data_dir)) == 2, 60, "two workers")
 
     server.kill_supervisor()
 
-    wait_for(lambda: [p for p in processes_of(server.data_dir) if "postgres" not in p.name()] == [], 20, "the end")
+    wait_for(lambda: [p for p in processes_of(server.data_dir) if "postgres" not in p.name()] == [], 60, "the end")
     server.start()
     assert server.answers()
 

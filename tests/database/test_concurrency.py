@@ -22,6 +22,7 @@ from store.postgres import PostgresStore, open_store
 from store.sessions import Session
 from store.statistics import StatisticsChanges
 from tests.builders import NOW
+from tests.database.blocking import until_blocked
 from tests.worlds import (
     RegisteredHost,
     a_hav_event,
@@ -163,8 +164,7 @@ async def test_two_that_each_end_a_job_of_a_batch_and_retry_one_of_the_others_do
             asyncio.create_task(count(first, ended=one, retried=two)),
             asyncio.create_task(count(second, ended=two, retried=one)),
         ]
-        while await other.fetchval("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") < 2:
-            assert not any(task.done() for task in counting)
+        await until_blocked(other, 2, *counting)
     await asyncio.gather(*counting)
 
     assert [batch.batch_id for batch in await store.waiting.ready_batches(9)] == [one, two]
@@ -188,10 +188,9 @@ async def test_sixteen_transactions_count_at_once_and_the_next_waits_for_one_of_
         await transaction.start()
 
     for node in nodes[:16]:
-        await asyncio.wait_for(changes.write(node), 5)
+        await changes.write(node)
     one_too_many = asyncio.create_task(changes.write(nodes[16]))
-    await asyncio.wait([one_too_many], timeout=0.2)
-    assert not one_too_many.done()
+    await until_blocked(nodes[0], 1, one_too_many)
     for transaction in transactions[:16]:
         await transaction.commit()
     await one_too_many
@@ -222,9 +221,9 @@ async def test_groups_that_send_siblings_crosswise_do_not_lock_each_other_out(st
 
     await send_only(nodes[0], [blocking])
     ours = asyncio.create_task(send_only(nodes[1], [a, held_up, b]))
-    await until_waiting(nodes[0], 1, ours)
+    await until_blocked(nodes[0], 1, ours)
     theirs = asyncio.create_task(send_only(nodes[2], [other_b, other_a]))
-    await until_waiting(nodes[0], 2, theirs)
+    await until_blocked(nodes[0], 2, theirs)
     await blocker.rollback()
 
     assert set((await ours).fates.values()) == {AssignmentFate.SENT}
@@ -237,17 +236,6 @@ async def test_groups_that_send_siblings_crosswise_do_not_lock_each_other_out(st
 
 async def send_only(node: asyncpg.Connection[asyncpg.Record], assignments: Sequence[Assignment]) -> Dispatched:
     return await send(node, assignments, CountChanges(), StatisticsChanges())
-
-
-async def until_waiting(node: asyncpg.Connection[asyncpg.Record], count: int, task: asyncio.Task[Dispatched]) -> None:
-    """Until so many transactions of this database wait for another one."""
-    waiting = (
-        "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) "
-        "WHERE NOT granted AND datname = current_database()"
-    )
-    while await node.fetchval(waiting) < count:
-        assert not task.done()
-        await asyncio.wait([task], timeout=0.01)
 
 
 async def test_a_group_locks_what_it_ends_by_id_whether_reported_or_lost(store: PostgresStore) -> None:
@@ -267,8 +255,7 @@ async def test_a_group_locks_what_it_ends_by_id_whether_reported_or_lost(store: 
         store.ledger.write(RequestWrites(reporting.host, reports=(a_report(said),))),
         store.ledger.write(RequestWrites(detached.host, detach=True)),
     )
-    while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-        await asyncio.wait([group], timeout=0.01)
+    await until_blocked(other, 1, group)
     await other.execute(lock, said.instance_id)
 
     await transaction.commit()

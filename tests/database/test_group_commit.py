@@ -14,6 +14,7 @@ from domain.jobs import InstanceState
 from store.group import Grouped
 from store.pool import Connection
 from store.postgres import PostgresStore
+from tests.database.blocking import until_blocked
 from tests.worlds import (
     a_registered_host,
     a_report,
@@ -142,7 +143,7 @@ async def test_a_lost_connection_is_unavailable_and_the_next_group_connects_agai
         await asyncio.wait(asks, timeout=0.001)
     connection = await asyncpg.connect(dsn)
     await connection.fetch(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
         "WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
     await connection.close()
@@ -242,8 +243,7 @@ async def test_a_race_between_two_nodes_for_one_host_ends_as_a_sibling(store: Po
     ours = asyncio.create_task(
         store.ledger.write(RequestWrites(host.host, assignments=(an_assignment(one, host, version),)))
     )
-    await asyncio.wait([ours], timeout=0.2)
-    assert not ours.done()
+    await until_blocked(node, 1, ours)
     await transaction.commit()
     await node.close()
 

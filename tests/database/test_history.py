@@ -21,6 +21,7 @@ from store.postgres import PostgresStore, open_store
 from store.queries import load
 from store.sessions import SESSION
 from tests.builders import NOW
+from tests.database.blocking import until_blocked
 from tests.database.plans import blocks, explained, plan_of, walk
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch
 
@@ -184,13 +185,12 @@ async def test_a_report_that_waits_for_the_move_finds_its_instance_gone_and_fail
     await transaction.start()
     await connection.execute("SELECT FROM instance WHERE instance_id = $1 FOR UPDATE", late.instance_id)
     moving = asyncio.create_task(move_all(store))
-    await asyncio.wait({moving}, timeout=0.2)
+    await until_blocked(connection, 1, moving)
     writes = RequestWrites(
         host.host, reports=(a_report(late, from_state=S.TIMED_OUT), a_report(fresh, stderr="no", to_state=S.FAILED))
     )
     writing = asyncio.create_task(store.ledger.write(writes))
-    await asyncio.wait({writing}, timeout=0.2)
-    assert not moving.done() and not writing.done()
+    await until_blocked(connection, 2, moving, writing)
     await transaction.rollback()
     await connection.close()
 

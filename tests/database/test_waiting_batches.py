@@ -13,6 +13,7 @@ from domain.units import BatchId
 from store.postgres import PostgresStore, open_store
 from store.queries import load
 from store.sessions import SESSION
+from tests.database.blocking import until_blocked
 from tests.database.plans import blocks, explained, walk
 from tests.pg import database
 from tests.worlds import a_submitted_batch
@@ -127,8 +128,7 @@ async def test_what_is_added_while_the_mark_is_taken_off_marks_the_batch_again(
         await connection.execute(load("lock_drained"), [batch_id])
         await connection.execute(load("unmark_drained"), [batch_id])
         adding = asyncio.create_task(other.execute(ADD, batch_id, 1))
-        while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-            assert not adding.done()
+        await until_blocked(connection, 1, adding)
     await adding
     await other.close()
 

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import json
 import re
-import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
@@ -228,7 +227,7 @@ def test_a_tight_deadline_shows_as_estimated_delay_and_moves_the_next_one(
     server.init(deadline__min_slack_s=0, scheduler__jobs_per_request=1)
     server.start()
     server.add_app("testapp", app_binary)
-    batch_id = server.submit(jobs(qos="afap", count=2, command="25", fpops=25e9))
+    batch_id = server.submit(jobs(qos="afap", count=2, command="60", fpops=60e9))
     asking = client(ncpus=1, buffer_days=0.002)
     wait_for(lambda: len(sent(server, batch_id)) == 1 and asking.active_tasks(), AT_MOST_S, "the first task")
     asking.update()
@@ -237,9 +236,9 @@ def test_a_tight_deadline_shows_as_estimated_delay_and_moves_the_next_one(
     first, second = sent(server, batch_id)
 
     assert first["tight"] and second["tight"]
-    assert first["due_at"] - first["sent_at"] == pytest.approx(1.1 * 2.5 * 25, rel=0.05)
+    assert first["due_at"] - first["sent_at"] == pytest.approx(1.1 * 2.5 * 60, rel=0.05)
     waits_s = second["due_at"] - second["sent_at"] - (first["due_at"] - first["sent_at"])
-    assert 5 < waits_s < 30, second["because"]
+    assert 5 < waits_s < 1.2 * 60, second["because"]
 
 
 @pytest.mark.timeout(240)
@@ -260,7 +259,8 @@ def test_a_top_host_gets_the_tight_deadline_and_a_newcomer_the_relaxed_one(
     assert ranked["ranked"] == 21
     urgent = server.submit(jobs(qos="afap", fpops=25e9), "urgent.toml")
     relaxed = server.submit(jobs(qos="long_deadline", fpops=25e9), "relaxed.toml")
-    time.sleep(3.0)  # workers read the ranking anew every two seconds
+    server.stop()
+    server.start()  # with the new ranking
 
     newcomer = client()
     wait_for(lambda: sent(server, relaxed), AT_MOST_S, "the newcomer's job")

@@ -117,7 +117,7 @@ async def test_closing_ends_every_stream() -> None:
         await hub.close()
 
         assert listener.closed
-        await asyncio.wait_for(listener.changed.wait(), 1)
+        await asyncio.wait_for(listener.changed.wait(), 60)
     with pytest.raises(BusyError):
         async with hub.listen(BatchId(7)):
             raise AssertionError
