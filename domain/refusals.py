@@ -22,6 +22,7 @@ class RefusalCode(StrEnum):
     IN_PROGRESS_LIMIT = "in_progress_limit"
     REQUEST_LIMIT = "request_limit"
     ANONYMOUS_PLATFORM = "anonymous_platform"
+    CLOCK_SKEW = "clock_skew"
     # about an app
     NO_APP_VERSION = "no_app_version"
     PLATFORM = "platform"

@@ -88,6 +88,9 @@ class SchedulerSettings:
         0.9, "share of requests in which AFAP jobs in their turn come before what can wait (decision 36)", low=0, high=1
     )
     clone_grace_s: Seconds = knob(Seconds(0.0), "seconds after host creation in which clones are not sought", low=0)
+    max_clock_skew_s: Seconds = knob(
+        HOUR_S, "no work for a host whose clock differs from the project's by more than this", low=600
+    )
     max_request_bytes: int = knob(8_000_000, "largest scheduler request taken", low=10_000)
 
 

@@ -16,13 +16,14 @@ from domain.jobs import Held
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
-from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+from domain.units import DAY_S, HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 from scheduler import sanity
 from scheduler.asking import Asking, HeldElsewhere, Want
 from scheduler.reports import reported_ids
 from wire.messages import InProgress, SchedulerRequest
 
 NO_HOST = HostId(0)
+MOST_SKEW_S = 36_525 * DAY_S  # told of a clock; a century
 REPEATED_WITHIN_S = HOUR_S  # a client that lost the reply with its new id calls again by then
 
 
@@ -195,10 +196,11 @@ def _alone_s(request: SchedulerRequest, known: Host | None, now: Instant) -> Sec
     return Seconds(max(0.0, request.work_buf_min_s, away_s))
 
 
-def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | None) -> Refusal | None:
+def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | None, now: Instant) -> Refusal | None:
     """Why the request is given no work, whatever there is; None when it may have some.
 
-    `paused` is what keeps this node from handing out work.
+    `paused` is what keeps this node from handing out work. The clock is checked after it: a node whose own clock is
+    off is paused.
     """
     if request.dont_send_work:
         return Refusal(RefusalCode.NO_NEW_TASKS, "the computer's owner wants no new tasks")
@@ -209,7 +211,27 @@ def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | N
     if ANONYMOUS in request.platforms:
         detail = "this computer uses programs of its own (app_info.xml), which this project has no jobs for"
         return Refusal(RefusalCode.ANONYMOUS_PLATFORM, detail)
-    return None
+    return _clock_skew(request, settings.scheduler.max_clock_skew_s, now)
+
+
+def _clock_skew(request: SchedulerRequest, most_s: Seconds, now: Instant) -> Refusal | None:
+    """Refuse a client whose clock is off: it drops jobs whose deadline is over by its own clock.
+
+    The time a request takes to arrive looks like a clock that is behind: minutes, which the limit's lower bound covers.
+    A client that does not send its time is not checked.
+    """
+    if request.client_now is None:
+        return None
+    skew_s = sanity.clamped(request.client_now - now, -MOST_SKEW_S, MOST_SKEW_S)
+    if abs(skew_s) <= most_s:
+        return None
+    side = "ahead of" if skew_s > 0 else "behind"
+    sentence = (
+        "this computer's clock is {0:length} "
+        + side
+        + " the project's, at most {1:length} is allowed: set it right, and the client gets work again"
+    )
+    return Refusal(RefusalCode.CLOCK_SKEW, sentence, (abs(skew_s), most_s))
 
 
 def wants_of(request: SchedulerRequest, host: Host) -> tuple[Want, ...]:

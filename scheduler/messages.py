@@ -22,6 +22,7 @@ Reasons = Mapping[RefusalCode, tuple[int, str]]  # how often a reason was met, a
 
 # What only the computer's owner can change; such a client need not call again soon.
 WRONG_PLATFORM = frozenset({RefusalCode.ANONYMOUS_PLATFORM, RefusalCode.PLATFORM, RefusalCode.NO_APP_VERSION})
+_PRIORITY = dict.fromkeys(WRONG_PLATFORM, HIGH) | {RefusalCode.CLOCK_SKEW: NOTICE}
 _PLACE = {code: place for place, code in enumerate(RefusalCode)}
 # What the client knows already and must not be told.
 _UNSAID = frozenset({RefusalCode.NO_WORK_WANTED, RefusalCode.NO_NEW_TASKS})
@@ -75,7 +76,7 @@ def why_no_work(reasons: Reasons, delay_s: Seconds) -> tuple[Message, ...]:
     messages = [
         Message(
             f"{'Also' if position else 'No work sent'}: {_sentence(reasons[code][1])}",
-            HIGH if code in WRONG_PLATFORM else "low",
+            _PRIORITY.get(code, "low"),
         )
         for position, code in enumerate(told[:MOST_REASONS])
     ]
@@ -134,6 +135,7 @@ def counts_as_empty(reasons: Collection[RefusalCode]) -> bool:
 
 
 _ABOUT_THE_COMPUTER = WRONG_PLATFORM | {
+    RefusalCode.CLOCK_SKEW,
     RefusalCode.NO_WORK_WANTED,
     RefusalCode.NO_NEW_TASKS,
     RefusalCode.PROJECT_DOWN,

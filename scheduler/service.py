@@ -95,7 +95,9 @@ class RequestService:
         except TooManyHostsError as error:
             self._note(contact, "too many new hosts", HostId(0), Given())
             return reply.to_newcomer(str(error), settings)
-        refusal = refuse_all(request, settings, paused=self._ports.pauses.refuse_work_because(contact.now))
+        refusal = refuse_all(
+            request, settings, paused=self._ports.pauses.refuse_work_because(contact.now), now=contact.now
+        )
 
         # 3. What it reports.
         taken = take_reports(request.results, view.reported, admission.host, now=contact.now)
@@ -167,7 +169,7 @@ class RequestService:
             if missing and ANONYMOUS not in request.platforms
             else frozenset(),
             wants_no_work=request.dont_send_work,
-            hold_back=_is_ours(refusal) or len(request.results) >= MAX_RESULTS,
+            hold_back=_will_pass(refusal) or len(request.results) >= MAX_RESULTS,
             now=contact.now,
         )
 
@@ -241,6 +243,6 @@ def _asking(
     )
 
 
-def _is_ours(refusal: Refusal | None) -> bool:
-    """Whether work is refused for a reason of the project's own, which will pass."""
-    return refusal is not None and refusal.code is RefusalCode.PROJECT_DOWN
+def _will_pass(refusal: Refusal | None) -> bool:
+    """Whether lost jobs wait as well: the project is down, or the client would drop them for its wrong clock."""
+    return refusal is not None and refusal.code in (RefusalCode.PROJECT_DOWN, RefusalCode.CLOCK_SKEW)

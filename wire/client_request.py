@@ -85,6 +85,8 @@ def _time_stats(request: SchedulerRequest) -> Iterable[str]:
     yield _element("on_frac", request.on_fraction)
     yield _element("active_frac", request.active_fraction)
     yield _element("gpu_active_frac", request.gpu_active_fraction)
+    if request.client_now is not None:
+        yield _element("now", request.client_now)
     yield "</time_stats>\n"
 
 

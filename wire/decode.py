@@ -98,6 +98,12 @@ _TIME_STATS = Part(
     Element("cpu_and_network_available_frac"),
     Element("active_frac", Kind.NUMBER, default=b"1"),
     Element("gpu_active_frac", Kind.NUMBER, default=b"1"),
+    Element("client_start_time"),
+    Element("total_start_time"),
+    Element("total_duration"),
+    Element("total_active_duration"),
+    Element("total_gpu_active_duration"),
+    Element("now", Kind.NUMBER),
 )
 
 _DISK_USAGE = Part(
@@ -152,7 +158,7 @@ def decode_request(body: bytes) -> SchedulerRequest:
     authenticator, host_id, rpc_seqno, major, minor, release, share_fraction, dcf = head[:8]
     dont_send_work, cpu_req, cpu_instances, delay, platform, alternatives, code_sign_key = head[8:]
     (buffer_days, ncpus_pct, busy_pct, idle_pct), at = _PREFERENCES.read_next(body, start, before, at)
-    (on, active, gpu_active), at = _TIME_STATS.read_next(body, start, before, at)
+    (on, active, gpu_active, client_now), at = _TIME_STATS.read_next(body, start, before, at)
     host_values, at = _HOST.read_next(body, start, before, at)
     (used_bytes, share_bytes), at = _DISK_USAGE.read_next(body, start, before, at)
     coprocs = span_of(body, _COPROCS, at, before)
@@ -173,6 +179,7 @@ def decode_request(body: bytes) -> SchedulerRequest:
         on_fraction=float(on),
         active_fraction=float(active),
         gpu_active_fraction=float(gpu_active),
+        client_now=Instant(float(client_now)) if client_now else None,
         ram_max_used_busy_fraction=float(busy_pct) / 100,
         ram_max_used_idle_fraction=float(idle_pct) / 100,
         max_ncpus_fraction=float(ncpus_pct) / 100,

@@ -118,6 +118,7 @@ class SchedulerRequest:
     on_fraction: float = 1.0
     active_fraction: float = 1.0
     gpu_active_fraction: float = 1.0
+    client_now: Instant | None = None  # by the client's clock, when it wrote the request; None: it does not say
     ram_max_used_busy_fraction: float = 1.0
     ram_max_used_idle_fraction: float = 1.0
     max_ncpus_fraction: float = 1.0

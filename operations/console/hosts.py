@@ -98,6 +98,7 @@ class HostPages:
         after = place_of(ResultPlace, request.query.get("after", ""))
         store, now = self._desk.store, self._desk.clock.now()
         host, havs = await store.views.host(host_id)
+        own = await store.belongings.host(host.volunteer_id, host_id)
         caller = await store.insight.caller(host_id)
         listed = await store.host_lists.listed([host_id])
         sent = await store.host_lists.instances(host_id, host.volunteer_id, state=state, after=after, limit=PER_PAGE)
@@ -106,6 +107,8 @@ class HostPages:
             "host": host,
             "havs": havs_of(havs, self._desk.catalogue, now),
             "in_progress": listed[host_id].in_progress,
+            "refused_at": own.refused_at,
+            "refused": own.refused,
             "sent": sent.instances,
             "state": chosen,
             "states": STATES,

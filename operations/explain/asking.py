@@ -78,4 +78,4 @@ def refusal_of_all(view: RequestView, catalogue: Catalogue) -> Refusal | None:
     """Why such a request would be given nothing, whatever there is; None when it may have some."""
     assert view.host is not None
     request = supposed_request(view.host, view.held, catalogue)
-    return refuse_all(request, catalogue.settings, paused=None)
+    return refuse_all(request, catalogue.settings, paused=None, now=view.host.last_rpc_at)

@@ -49,6 +49,10 @@ WORDS: Mapping[RefusalCode, tuple[str, str]] = {
         "This computer is set up to run programs of its own (app_info.xml).",
         "Remove that file from the project's folder to get the project's programs.",
     ),
+    RefusalCode.CLOCK_SKEW: (
+        "This computer's clock is wrong: the client would drop every job as overdue.",
+        "Set the date, the time and the time zone right. The client gets work again at its next call.",
+    ),
     RefusalCode.NO_APP_VERSION: ("There is no program for these processors.", "The project may add one."),
     RefusalCode.PLATFORM: ("There is no program for this kind of computer.", "The project may add one."),
     RefusalCode.PLAN_CLASS: ("The computer lacks something that the program needs.", "What it is stands beside it."),

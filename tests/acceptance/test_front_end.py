@@ -13,6 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from domain.clock import SystemClock
 from domain.units import Seconds
 from operations.accounts import AccountKeys
 from operations.crowd.volunteer import tasks_of
@@ -104,7 +105,11 @@ async def test_a_stock_clients_request_work_and_files_go_through_the_front_end(f
     await front.server.add_app()
     batch_id = await front.server.submit(jobs={"count": 2, "outputs": [{"name": "out", "max_bytes": len(RESULT)}]})
     host = await a_host(front)
-    body = re.sub(rb"(<authenticator>)\w+", rb"\g<1>" + host.authenticator.encode(), captured.request(FIRST_CONTACT))
+    body = re.sub(
+        rb"(<authenticator>)\w+",
+        rb"\g<1>" + host.authenticator.encode(),
+        captured.request_at(FIRST_CONTACT, SystemClock().now()),
+    )
 
     status, reply = await host.post(body)
     reply_with_work = await host.call(cpu_req_s=Seconds(1.0), cpu_req_instances=1.0)

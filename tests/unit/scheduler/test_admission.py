@@ -11,7 +11,7 @@ from domain.catalogue import Catalogue
 from domain.dispatch import RequestView
 from domain.refusals import RefusalCode
 from domain.settings import SchedulerSettings, Settings
-from domain.units import DAY_S, AppId, AppVersionId, HostId, Instant, Seconds
+from domain.units import DAY_S, AppId, AppVersionId, HostId, Instant, Seconds, later
 from scheduler.admission import HostCase, admit, asking_of, key_of, kinds_of, less_resent, refuse_all, wants_of
 from scheduler.asking import Want
 from tests.builders import NOW, a_hav, a_held, a_host, a_plan_class, a_volunteer, an_app_version
@@ -241,15 +241,48 @@ def test_work_is_searched_for_apps_with_a_version_that_could_run() -> None:
 
 def test_a_whole_request_is_refused_for_one_reason() -> None:
     down = Settings().changed("project.down", True)
-    assert refuse_all(a_request(), Settings(), paused=None) is None
+    assert refuse_all(a_request(), Settings(), paused=None, now=NOW) is None
     for request, settings, paused, code in (
         (a_request(dont_send_work=True), down, None, RefusalCode.NO_NEW_TASKS),
         (a_request(), down, None, RefusalCode.PROJECT_DOWN),
         (a_request(), Settings(), "a clock is off", RefusalCode.PROJECT_DOWN),
         (a_request(platforms=(ANONYMOUS,)), Settings(), None, RefusalCode.ANONYMOUS_PLATFORM),
     ):
-        refusal = refuse_all(request, settings, paused=paused)
+        refusal = refuse_all(request, settings, paused=paused, now=NOW)
         assert refusal is not None and refusal.code is code
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "refused"),
+    [(None, None), (3600.0, None), (-3600.0, None), (-3 * DAY_S, "3 d behind"), (4000.0, "1 h 7 min ahead of")],
+)
+def test_a_clock_is_refused_beyond_the_limit(ahead_s: float | None, refused: str | None) -> None:
+    """A client that does not send its time is not checked."""
+    client_now = None if ahead_s is None else later(NOW, ahead_s)
+
+    refusal = refuse_all(a_request(client_now=client_now), Settings(), paused=None, now=NOW)
+
+    if refused is None:
+        assert refusal is None
+    else:
+        assert refusal is not None and refusal.code is RefusalCode.CLOCK_SKEW
+        assert refusal.detail.startswith(
+            f"this computer's clock is {refused} the project's, at most 1 h is allowed: set it right"
+        )
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, 1e300])
+def test_an_absurd_clock_is_refused_in_words(number: float) -> None:
+    refusal = refuse_all(a_request(client_now=Instant(number)), Settings(), paused=None, now=NOW)
+
+    assert refusal is not None
+    assert len(refusal.detail) < 200
+
+
+def test_the_limit_of_clocks_is_a_setting() -> None:
+    wide = Settings().changed("scheduler.max_clock_skew_s", 4 * DAY_S)
+
+    assert refuse_all(a_request(client_now=later(NOW, 3 * DAY_S)), wide, paused=None, now=NOW) is None
 
 
 def test_an_unknown_host_id_is_kept_out_of_the_new_record() -> None:

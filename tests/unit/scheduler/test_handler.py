@@ -12,9 +12,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from domain.jobs import InstanceState
-from domain.units import HostId, Seconds
+from domain.units import DAY_S, HostId, Seconds, later
 from scheduler.build import build_handler
 from scheduler.handler import SchedulerHandler
+from tests.builders import NOW
 from tests.unit.scheduler.project import Counts, Project, a_project, a_request
 from tests.unit.wire import captured
 from wire.decode import decode_request
@@ -74,11 +75,21 @@ async def state_of(project: Project, name: str) -> InstanceState:
 async def test_the_first_contact_is_answered_with_host_id_key_and_a_job() -> None:
     project = await a_project()
     await project.submit(3)
-    status, reply = await posted(project, captured.request(7))
+    status, reply = await posted(project, captured.request_at(7, NOW))
     assert status == 200
     assert "<hostid>1</hostid>" in reply and "<code_sign_key>" in reply
     assert reply.count("<result>") == 1 and "<name>pi_1_1_1</name>" in reply
     assert reply.startswith("<scheduler_reply>") and reply.rstrip().endswith("</scheduler_reply>")
+
+
+async def test_a_client_whose_clock_is_off_gets_no_job() -> None:
+    project = await a_project()
+    await project.submit(3)
+
+    _, reply = await posted(project, captured.request_at(7, later(NOW, 3 * DAY_S)))
+
+    assert "<result>" not in reply
+    assert "priority=\"notice\">No work sent: this computer's clock is 3 d ahead of the project's" in reply
 
 
 async def test_a_reported_success_is_acknowledged() -> None:
@@ -265,7 +276,7 @@ async def test_many_clients_at_once_get_different_jobs() -> None:
     project = await a_project(account_key="0123456789abcdef0123456789abcdef")
     await project.submit(40)
     handler = build_handler(project.ports, project.clock)
-    bodies = [captured.request(7).replace(b"1" * 32, b"%032x" % number) for number in range(100, 120)]
+    bodies = [captured.request_at(7, NOW).replace(b"1" * 32, b"%032x" % number) for number in range(100, 120)]
     async with served(handler) as client:
 
         async def ask(body: bytes) -> str:

@@ -12,7 +12,7 @@ from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
 from domain.ordered_work import BatchPlace
 from domain.refusals import RefusalCode
-from domain.units import AppId, BatchId, HostId, Instant, Seconds, VolunteerId
+from domain.units import DAY_S, AppId, BatchId, HostId, Instant, Seconds, VolunteerId, later
 from feeder.array import JobArray
 from scheduler.asking import Asking
 from scheduler.choice import Choice
@@ -94,6 +94,27 @@ async def test_an_unknown_account_key_gets_a_notice_and_nothing_else() -> None:
     assert reply.request_delay_s == 86400.0
     assert reply.host_id is None and not reply.acks and not reply.results
     assert project.ledger.writes == []
+
+
+async def test_a_wrong_clock_gets_no_work_until_it_is_right() -> None:
+    """Nor are lost jobs sent again: the client would drop them. They are kept for it."""
+    project = await a_project()
+    await project.submit(2)
+    first = await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
+    assert first.host_id is not None
+    wrong = later(project.clock.now(), -2 * DAY_S)
+
+    refused = await project.answer(a_request(host_id=first.host_id, rpc_seqno=1, client_now=wrong))
+    own = await project.store.belongings.host(VolunteerId(1), HostId(first.host_id))
+
+    assert refused.results == ()
+    assert refused.request_delay_s == 300.0
+    assert [message.priority for message in refused.messages] == ["notice", "low"]
+    assert "2 d behind" in refused.messages[0].text
+    assert own.refused == (("clock_skew", refused.messages[0].text.removeprefix("No work sent: ").removesuffix(".")),)
+    right = project.clock.now()
+    again = await project.answer(a_request(host_id=first.host_id, rpc_seqno=2, client_now=right))
+    assert {result.name for result in again.results} == {"pi_1_1_1", "pi_1_2_2"}
 
 
 async def test_serial_number_and_time_of_the_call_are_kept_at_every_request() -> None:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+from domain.units import Instant
+
 CAPTURES = Path(__file__).parents[2] / "captures"
+
+
+NOW = re.compile(rb"<now>[0-9.]+</now>")
 
 
 def request(number: int) -> bytes:
     """The body of a captured request."""
     return _only(f"{number:02d}-*.request.xml").read_bytes()
+
+
+def request_at(number: int, now: Instant) -> bytes:
+    """The same, from a client whose clock shows `now`."""
+    body, count = NOW.subn(f"<now>{now:.6f}</now>".encode(), request(number))
+    assert count == 1
+    return body
 
 
 def reply(number: int) -> bytes:

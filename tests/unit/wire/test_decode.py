@@ -58,6 +58,7 @@ def test_a_first_contact_describes_its_host() -> None:
     assert (request.ram_max_used_busy_fraction, request.ram_max_used_idle_fraction) == (0.5, 0.9)
     assert (request.max_ncpus_fraction, request.work_buf_min_s) == (1.0, 0.0001 * 86400)
     assert (request.on_fraction, request.active_fraction, request.gpu_active_fraction) == (1.0, 1.0, 1.0)
+    assert request.client_now == 1795194405.416239
     assert request.disk_project_share_bytes == 89093313576.960007
     assert (request.coprocs, request.results, request.other_results, request.in_progress) == ((), (), (), None)
     assert (host.domain_name, host.ip_addr, host.host_cpid) == ("host1.example", "192.0.2.10", "1" * 32)
