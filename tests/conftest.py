@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from domain.clock import SystemClock
+
 # No test is timed: how long an example takes says how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+FOLDER = "muster-pytest-"
+KEPT_S = 86_400.0  # folders of sessions with failures
+OWN_FOLDER = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each session a temporary folder of its own.
+
+    pytest's usual one is shared: each session that starts closes /tmp/pytest-of-USER to other users, and as root the
+    databases of tests run as another user. A second session broke an initdb of the first.
+    """
+    if config.option.basetemp is None and not hasattr(config, "workerinput"):
+        forget_old_folders()
+        config.stash[OWN_FOLDER] = Path(tempfile.mkdtemp(prefix=FOLDER))
+        config.option.basetemp = config.stash[OWN_FOLDER] / "tests"
+
+
+def forget_old_folders() -> None:
+    """Remove what sessions with failures left a day ago."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        if folder.stat().st_mtime < SystemClock().now() - KEPT_S:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Keep the folder for whoever looks for a failure's cause."""
+    folder = session.config.stash.get(OWN_FOLDER, None)
+    if folder is not None and exitstatus == pytest.ExitCode.OK:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
