@@ -132,6 +132,8 @@ class LifecycleSettings:
 class FileSettings:
     max_input_bytes: int = knob(1_000_000_000, "largest input or app file", low=1)
     max_output_bytes: int = knob(1_000_000_000, "largest max_bytes an output may ask for", low=1)
+    max_trickle_bytes: int = knob(16_384, "largest trickle message of an app that is kept", low=0, high=65_536)
+    trickles_per_instance: int = knob(100, "most trickle messages kept of one instance", low=0, high=1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,7 @@ class StorageSettings:
         "seconds an upload nobody goes on with stays in the upload folder, unless its job is out",
         low=DAY_S,
     )
+    keep_trickles_s: Seconds = knob(Seconds(90 * DAY_S), "seconds trickle messages are kept", low=DAY_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import structlog
 
 from domain.clock import Clock
 from domain.refusals import RefusalCode
+from domain.trickles import TrickleFate
 from domain.units import Seconds
 from feeder.refill import Refill
 from operations.metrics.catalogue import LATENCY_S
@@ -28,6 +29,7 @@ class RequestCounters:
         self._clock = clock
         self.totals: Counter[str] = Counter()
         self.refusals: Counter[RefusalCode] = Counter()
+        self.trickles: Counter[TrickleFate] = Counter()
         self.took_s = 0.0
         self.latency = [0] * (len(LATENCY_S) + 1)  # answered requests by how long they took
 
@@ -43,6 +45,9 @@ class RequestCounters:
             self.refusals.update(refusals)
         self.took_s += took_s
         self.latency[bisect_left(LATENCY_S, took_s)] += 1
+
+    def trickles_taken(self, fates: Mapping[TrickleFate, int]) -> None:
+        self.trickles.update(fates)
 
     def request_failed(self, status: int) -> None:
         self.totals.update({"requests": 1, f"status_{status}": 1})

@@ -16,7 +16,8 @@ from domain.errors import UnavailableError
 from domain.hosts import Host
 from domain.jobs import JobClass
 from domain.lengths import in_words
-from domain.units import HostId, InstanceId, JobClassId, Seconds, VolunteerId
+from domain.trickles import Trickle
+from domain.units import HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from scheduler.ports import Ledger
 
 ANSWER_S = Seconds(15.0)  # for any step of a request, whoever else is waiting
@@ -62,6 +63,12 @@ class LedgerDoor:
     async def write(self, writes: RequestWrites) -> WriteOutcome:
         self._check()
         return await self._soon(self._ledger.write(writes))
+
+    async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
+        self._check()
+        return await self._soon(
+            self._ledger.keep_trickles(found, per_instance=per_instance, forget_before=forget_before)
+        )
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
         self._check()

@@ -16,6 +16,7 @@ from domain.hosts import Host, HostAppVersion
 from domain.insight import Caller, HostSample, JobSize, Newcomers, SentTerms, WaitingBatch, WorkAhead
 from domain.jobs import InstanceState, JobClass
 from domain.ordered_work import Permission
+from domain.trickles import Trickle
 from domain.units import (
     AccountId,
     AppId,
@@ -47,6 +48,14 @@ __all__ = [
     "VolunteerRecord",
     "Volunteers",
 ]
+
+
+class Trickles(Protocol):
+    """Messages that apps sent while their job ran."""
+
+    async def of_instance(self, instance_id: InstanceId, *, after: int, limit: int) -> Sequence[Trickle]:
+        """In the order they came, behind the one with the id `after`."""
+        ...
 
 
 class People(Protocol):

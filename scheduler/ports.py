@@ -12,6 +12,7 @@ from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Wri
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready
 from domain.refusals import RefusalCode
+from domain.trickles import Trickle, TrickleFate
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 
 __all__ = [
@@ -43,6 +44,14 @@ class Ledger(Protocol):
         A report or assignment that lost a race is left out and the rest is committed.
         Raises UnavailableError when nothing was written, or when the connection was lost while the commit was
         under way: it may then have been made. Told to nobody, it is found again as held and as reported.
+        """
+        ...
+
+    async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
+        """Store trickle messages, at most `per_instance` of each instance; how many there was no room for.
+
+        A message that is stored already is left as it is. Messages received before `forget_before` are deleted, some
+        at a time.
         """
         ...
 
@@ -173,6 +182,10 @@ class RequestObserver(Protocol):
         self, *, sent: int, resent: int, reports: int, refusals: Mapping[RefusalCode, int], took_s: Seconds
     ) -> None:
         """A client was answered: jobs sent and sent again, reports taken, refusals met by code."""
+        ...
+
+    def trickles_taken(self, fates: Mapping[TrickleFate, int]) -> None:
+        """A request brought trickle messages."""
         ...
 
     def request_failed(self, status: int) -> None:

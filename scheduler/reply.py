@@ -30,6 +30,7 @@ class Answer:
     work: Work
     reasons: Reasons
     wanted: bool
+    ack_trickles: bool = False
 
 
 def to_stranger(settings: Settings) -> SchedulerReply:
@@ -82,6 +83,7 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
         dont_use_dcf=True,
         preferences=preferences_of(volunteer) if volunteer.preferred_at is not None else None,
         acks=answer.acks,
+        ack_trickles=answer.ack_trickles,
         aborts=review.abort,
         aborts_if_not_started=review.abort_if_not_started,
         apps=work.apps,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from logging import DEBUG
@@ -17,7 +18,8 @@ from domain.hosts import Host
 from domain.jobs import Held
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
-from domain.units import HostId, InstanceId, Instant, Seconds
+from domain.trickles import TrickleFate
+from domain.units import HostId, InstanceId, Instant, Seconds, later
 from scheduler import messages, reply
 from scheduler.admission import (
     Admission,
@@ -36,6 +38,7 @@ from scheduler.giving import Decide, Given, Giver
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
 from scheduler.ports import CatalogueSource, CodeSigning, JobArray, Ledger, Pauses, RequestObserver, Uploads
 from scheduler.reports import take_reports
+from scheduler.trickles import take_trickles
 from wire.messages import SchedulerReply, SchedulerRequest
 from wire.reports import MAX_RESULTS
 
@@ -102,6 +105,8 @@ class RequestService:
         # 3. What it reports.
         taken = take_reports(request.results, view.reported, admission.host, now=contact.now)
 
+        await self._keep_trickles(contact, admission, known)
+
         # 4. What it has, beside what it should have.
         review = await self._reviewed(contact, admission, known, refusal)
         lost = await self._lost_jobs(contact, admission, review.resend)
@@ -123,7 +128,9 @@ class RequestService:
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
         work = self._elements.work_of((*given.jobs, *lost), contact.catalogue)
         acks = taken.acks_without(left_out | given.left_out)
-        answer = reply.Answer(admission, acks, review, work, given.reasons, bool(wants))
+        answer = reply.Answer(
+            admission, acks, review, work, given.reasons, bool(wants), ack_trickles=bool(request.trickles)
+        )
         return reply.with_key(reply.to_volunteer(answer, settings), request.code_sign_key, self._ports.signing)
 
     async def _admitted(
@@ -143,6 +150,23 @@ class RequestService:
         host_id = await self._ports.ledger.create_host(volunteer.volunteer_id, admission.host)
         log.info("host created", host_id=host_id, volunteer_id=volunteer.volunteer_id, because=admission.because)
         return replace(admission, host=replace(admission.host, host_id=host_id)), view
+
+    async def _keep_trickles(self, contact: Contact, admission: Admission, view: RequestView) -> None:
+        """Store the request's trickle messages before anything else is: what comes again is stored once."""
+        request, settings = contact.request, contact.catalogue.settings
+        if not request.trickles:
+            return
+        held = view.held if admission.same_record else ()
+        taken = take_trickles(request, held, settings=settings.files, now=contact.now)
+        fates = taken.dropped
+        if taken.keep:
+            too_many = await self._ports.ledger.keep_trickles(
+                taken.keep,
+                per_instance=settings.files.trickles_per_instance,
+                forget_before=later(contact.now, -settings.storage.keep_trickles_s),
+            )
+            fates += Counter({TrickleFate.TOO_MANY: too_many, TrickleFate.KEPT: len(taken.keep) - too_many})
+        self._ports.observer.trickles_taken(fates)
 
     async def _reviewed(
         self, contact: Contact, admission: Admission, view: RequestView, refusal: Refusal | None

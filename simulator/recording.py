@@ -12,6 +12,7 @@ from domain.dispatch import Assignment, AssignmentFate, RequestWrites, WriteOutc
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.refusals import RefusalCode
 from domain.settlement import InstanceStep, JobFacts, JobSettlement
+from domain.trickles import TrickleFate
 from domain.units import BatchId, Instant, JobClassId, JobId, Seconds
 from jobs.ports import OverdueWork, UnsettledJobs
 from scheduler.ports import Ledger
@@ -125,6 +126,9 @@ class Record:
         self.in_vain_by_policy += not POLICY_REFUSALS.isdisjoint(refusals)
         self.refusals.update(refusals.keys())
 
+    def trickles_taken(self, fates: Mapping[TrickleFate, int]) -> None:
+        raise RuntimeError(f"trickle messages came ({fates}): simulated clients send none")
+
     def request_failed(self, status: int) -> None:
         raise RuntimeError(f"a request failed with status {status}: in a simulation there is no HTTP")
 
@@ -139,6 +143,7 @@ class RecordedLedger:
         self.sent_jobs = ledger.sent_jobs
         self.job_classes = ledger.job_classes
         self.create_host = ledger.create_host
+        self.keep_trickles = ledger.keep_trickles
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
         outcome = await self._ledger.write(writes)

@@ -16,7 +16,8 @@ from domain.dispatch import (
 from domain.hosts import Host
 from domain.jobs import JobClass
 from domain.settings import SchedulerSettings
-from domain.units import HostId, InstanceId, JobClassId, VolunteerId
+from domain.trickles import Trickle
+from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
 from store import hosts, work_rows
 from store.counters import CountChanges
 from store.dispatching import Dispatched, send
@@ -27,6 +28,7 @@ from store.reading import read_many
 from store.reporting import record_ends
 from store.reserving import insert_leases
 from store.statistics import StatisticsChanges
+from store.trickles import PostgresTrickles
 
 
 class PostgresLedger:
@@ -56,6 +58,11 @@ class PostgresLedger:
         given it once more when it next asks for work.
         """
         return await self.writes.ask(writes)
+
+    async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
+        return await PostgresTrickles(self._database).keep(
+            found, per_instance=per_instance, forget_before=forget_before
+        )
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
         found = await self._database.fetch("sent_jobs", list(instance_ids))

@@ -36,6 +36,7 @@ from store.shards import PostgresShards
 from store.submissions import PostgresSubmissions
 from store.sweeping import PostgresOutages, PostgresOverdueWork
 from store.tails import PostgresTails
+from store.trickles import PostgresTrickles
 from store.uploads import PostgresUploads
 from store.views import PostgresViews
 from store.waiting import PostgresWaitingWork
@@ -76,6 +77,7 @@ class PostgresStore:
         self.listings = PostgresListings(database)
         self.host_lists = PostgresHostLists(database)
         self.belongings = PostgresBelongings(database)
+        self.trickles = PostgresTrickles(database)
         self.process_reports = PostgresProcessReports(database)
         self.simulations = PostgresSimulations(database)
         self.arrivals = PostgresArrivals(database)

@@ -15,7 +15,17 @@ from operations.access.ports import AccessStore
 from operations.console.ports import ForecastCurves, Listings, ProcessReports
 from operations.entrance.newcomers import Arrivals
 from operations.ordering.ports import OrderingRules
-from operations.ports import Applications, History, HostLists, Insight, People, SettingStore, Views, Volunteers
+from operations.ports import (
+    Applications,
+    History,
+    HostLists,
+    Insight,
+    People,
+    SettingStore,
+    Trickles,
+    Views,
+    Volunteers,
+)
 from operations.relaxing import GateNotes
 from operations.simulations.ports import Simulations
 from operations.site.ports import Belongings
@@ -111,6 +121,8 @@ class Store(Protocol):
     def host_lists(self) -> HostLists: ...
     @property
     def belongings(self) -> Belongings: ...
+    @property
+    def trickles(self) -> Trickles: ...
     @property
     def process_reports(self) -> ProcessReports: ...
     @property

@@ -54,6 +54,7 @@ def decode_reply(body: bytes) -> SchedulerReply:
         code_sign_key=_block(reply, "code_sign_key"),
         code_sign_key_signature=_block(reply, "code_sign_key_signature"),
         acks=_names(reply, "result_ack"),
+        ack_trickles=_flag(reply, "message_ack"),
         aborts=_names(reply, "result_abort"),
         aborts_if_not_started=_names(reply, "result_abort_if_not_started"),
         delete_files=tuple(text.name(raw, "delete_file_info") for raw in _all(reply, "delete_file_info")),

@@ -14,6 +14,7 @@ from wire.messages import (
     ReportedFile,
     ReportedResult,
     SchedulerRequest,
+    TrickleUp,
 )
 from wire.text import escape, numeric_references
 
@@ -22,7 +23,7 @@ _COPROC_TAGS: dict[str, str] = {NVIDIA: "coproc_cuda", ATI: "coproc_ati", INTEL_
 
 
 def encode_request(request: SchedulerRequest) -> bytes:
-    """The request in ASCII; numbers are written so that they are read back exactly."""
+    """The request in UTF-8; numbers are written so that they are read back exactly."""
     version = ".".join(map(str, request.client_version))
     platform = request.platforms[0] if request.platforms else ""
     parts = [
@@ -34,6 +35,7 @@ def encode_request(request: SchedulerRequest) -> bytes:
         *_disk_usage(request),
         *_coprocs(request.coprocs),
         *(_result(result, platform, version) for result in request.results),
+        *map(_trickle, request.trickles),
         *(_sticky_file(name) for name in request.sticky_files),
         "<app_versions>\n</app_versions>\n<other_results>\n",
         *map(_other_result, request.other_results),
@@ -41,7 +43,16 @@ def encode_request(request: SchedulerRequest) -> bytes:
         *_in_progress(request.in_progress),
         "</scheduler_request>\n",
     ]
-    return "".join(parts).encode("ascii")
+    return "".join(parts).encode("utf-8")
+
+
+def _trickle(trickle: TrickleUp) -> str:
+    """As an app writes it: without escapes."""
+    variety = f"<variety>{trickle.variety}</variety>\n" if trickle.variety else ""
+    return (
+        f"  <msg_from_host>\n      <result_name>{escape(trickle.result_name)}</result_name>\n"
+        f"      <time>{trickle.sent_at:.0f}</time>\n{variety}{trickle.text}\n\n  </msg_from_host>\n"
+    )
 
 
 def _head(request: SchedulerRequest) -> Iterable[str]:

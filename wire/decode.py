@@ -15,6 +15,7 @@ from wire.coprocs import decode_coprocs
 from wire.messages import HeldResult, HostInfo, InProgress, SchedulerRequest
 from wire.reports import decode_results, fence_results
 from wire.scan import Element, Kind, Part, Tag, names_in, span_of
+from wire.trickles import decode_trickles, find_trickles
 
 MAX_OTHER_RESULTS = 20_000
 MAX_IN_PROGRESS = 20_000
@@ -152,7 +153,8 @@ def decode_request(body: bytes) -> SchedulerRequest:
     request: the client repeats what is not acknowledged.
     """
     start, end = _bounds(body)
-    fence = fence_results(body, start, end)
+    trickle_span = find_trickles(body, start, end)
+    fence = fence_results(body, start, trickle_span.starts_at)
     before = fence.opens_at
     head, at = _HEAD.read_next(body, start, before, start)
     authenticator, host_id, rpc_seqno, major, minor, release, share_fraction, dcf = head[:8]
@@ -162,7 +164,8 @@ def decode_request(body: bytes) -> SchedulerRequest:
     host_values, at = _HOST.read_next(body, start, before, at)
     (used_bytes, share_bytes), at = _DISK_USAGE.read_next(body, start, before, at)
     coprocs = span_of(body, _COPROCS, at, before)
-    after = max(fence.closes_at, at)  # the lists of held work
+    after = trickle_span.ends_at if trickle_span else max(fence.closes_at, at)  # the lists of held work
+    trickles, more_trickles = decode_trickles(body, trickle_span)
     return SchedulerRequest(
         authenticator=authenticator.decode(),
         host_id=int(host_id),
@@ -192,6 +195,8 @@ def decode_request(body: bytes) -> SchedulerRequest:
         other_results=_other_results(body, after, end),
         in_progress=_in_progress(body, after, end),
         sticky_files=_sticky_files(body, after, end),
+        trickles=trickles,
+        more_trickles=more_trickles,
     )
 
 

@@ -1,8 +1,8 @@
 """The reply to a client, as bytes. Pure. PROTOCOL 5.
 
-Order: head, acknowledgements, control, preferences, key, apps, files, app versions, workunits, results; what is
-referred to stands before what refers to it. Credit is not part of this project, so its elements are left out. Text
-is escaped; numbers are written so that they are read back exactly.
+Order: head, acknowledgements (of results, of all trickle messages), control, preferences, key, apps, files, app
+versions, workunits, results; what is referred to stands before what refers to it. Credit is not part of this project,
+so its elements are left out. Text is escaped; numbers are written so that they are read back exactly.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def encode_reply(reply: SchedulerReply) -> bytes:
         "<scheduler_reply>\n",
         _head(reply),
         *[f"<result_ack><name>{escape(name)}</name></result_ack>\n" for name in reply.acks],
+        _flag("message_ack", reply.ack_trickles),
         _control(reply),
         render_preferences(reply.preferences) if reply.preferences is not None else "",
         _block("code_sign_key", reply.code_sign_key),

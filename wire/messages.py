@@ -78,6 +78,16 @@ class InProgress:
 
 
 @quick_dataclass(frozen=True, slots=True)
+class TrickleUp:
+    """A message of a running app (msg_from_host). `sent_at` is by the client's clock, in whole seconds."""
+
+    result_name: str
+    sent_at: Instant
+    variety: str
+    text: str
+
+
+@quick_dataclass(frozen=True, slots=True)
 class HostInfo:
     """The host as it describes itself; fields the client left out keep their defaults."""
 
@@ -131,6 +141,8 @@ class SchedulerRequest:
     other_results: tuple[HeldResult, ...] = ()
     in_progress: tuple[InProgress, ...] | None = None  # None: the client does not send this list yet
     sticky_files: tuple[str, ...] = ()  # names of sticky files it holds
+    trickles: tuple[TrickleUp, ...] = ()
+    more_trickles: int = 0  # beyond those
 
 
 # ------------------------------------------------------------------ reply
@@ -254,6 +266,7 @@ class SchedulerReply:
     code_sign_key: str = ""
     code_sign_key_signature: str = ""
     acks: tuple[str, ...] = ()
+    ack_trickles: bool = False  # the client deletes all trickle messages of the request
     aborts: tuple[str, ...] = ()
     aborts_if_not_started: tuple[str, ...] = ()
     delete_files: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ comes from an app. So
 Limit: an app that writes, on lines of their own, `</stderr_out>`, `</result>`, `<result>` and a whole
 result of its own making does forge one; no reader can tell. It can only name results of the host it runs
 on, and the scheduler takes reports only of results assigned to that host. Trickle messages, which apps
-write too and which follow the results, are not supported.
+write too, follow the results: `wire.trickles` finds them first.
 """
 
 from __future__ import annotations

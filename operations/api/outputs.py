@@ -13,7 +13,8 @@ from aiohttp import hdrs, web
 
 from domain.access import Role
 from domain.errors import MusterError
-from domain.units import BatchId, JobId, SubmitterId
+from domain.trickles import Trickle
+from domain.units import BatchId, InstanceId, JobId, SubmitterId
 from operations.access.errors import NotAllowedError
 from operations.access.who import Person
 from operations.api import shapes
@@ -21,7 +22,7 @@ from operations.api.batches import AfterJob
 from operations.api.paging import Page, key_of, page_of
 from operations.api.table import Ask, File, Route
 from operations.archive import tar_of
-from operations.ports import Views
+from operations.ports import Insight, Trickles, Views
 from operations.results import Result, Results, result_as_json
 from transfer.downloads import OwnBytes
 
@@ -46,6 +47,10 @@ class ResultsParams(Page, forbid_unknown_fields=True, kw_only=True):
     after: AfterJob = None
 
 
+class TricklesParams(Page, forbid_unknown_fields=True, kw_only=True):
+    instance_id: Annotated[int, ID]
+
+
 class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
     after: Annotated[
@@ -60,6 +65,10 @@ class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class OutputsStore(Protocol):
     @property
     def views(self) -> Views: ...
+    @property
+    def insight(self) -> Insight: ...
+    @property
+    def trickles(self) -> Trickles: ...
 
 
 class OutputsApi:
@@ -113,6 +122,17 @@ class OutputsApi:
                 OutputParams,
                 errors=(404,),
             ),
+            Route(
+                "GET",
+                "/instances/{instance_id}/trickles",
+                "instance_trickles",
+                "The trickle messages that an instance's app sent while it ran, in the order they came.",
+                self.trickles,
+                TAG,
+                shapes.TricklePage,
+                TricklesParams,
+                errors=(404,),
+            ),
         ]
 
     async def of_batch(self, ask: Ask[ResultsParams, None]) -> object:
@@ -153,6 +173,16 @@ class OutputsApi:
         path = self._results.path(result, ask.params.name)
         return OwnBytes(path, headers=file_headers(ask.params.name))
 
+    async def trickles(self, ask: Ask[TricklesParams, None]) -> object:
+        asked = ask.params
+        instance_id = InstanceId(asked.instance_id)
+        terms = await self._store.insight.terms(instance_id)
+        job = await self._store.views.job(terms.job_id)
+        await self._check(ask.person, job.batch_id, f"instance {instance_id}")
+        after = key_of(asked.cursor, "trickles", int) or 0
+        found = await self._store.trickles.of_instance(instance_id, after=after, limit=asked.limit + 1)
+        return page_of(found, asked, "trickles", lambda one: one.trickle_id, trickle_as_json)
+
     async def _result(self, person: Person, job_id: JobId) -> Result:
         result = await self._results.of(job_id)
         await self._check(person, result.job.batch_id, f"job {job_id}")
@@ -166,6 +196,11 @@ class OutputsApi:
         batch = await self._store.views.batch(batch_id)
         if not sees_results(person, batch.submitter_id):
             raise NotAllowedError(f"{what} is another submitter's: {person.name} fetches results of their own")
+
+
+def trickle_as_json(one: Trickle) -> dict[str, object]:
+    """A message as the API shows it. Pure."""
+    return {"sent_at": one.sent_at, "received_at": one.received_at, "variety": one.variety, "text": one.text}
 
 
 def sees_results(person: Person, submitter_id: SubmitterId) -> bool:

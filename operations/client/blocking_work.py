@@ -124,6 +124,10 @@ class BlockingWork:
         """One instance of a job."""
         return self._runner.run(self._client.instance(instance_id))
 
+    def instance_trickles(self, instance_id: int, *, limit: int | None = 1000) -> list[shapes.TrickleShown]:
+        """The trickle messages that an instance's app sent while it ran, in the order they came."""
+        return self._runner.run(self._client.instance_trickles(instance_id, limit=limit))
+
     def forecasts(self, batch_id: int, *, limit: int = 100) -> shapes.ForecastsShown:
         """What is published of a batch, its `forecasts` in order of time, and how good its app's are (`accuracy`)."""
         return self._runner.run(self._client.forecasts(batch_id, limit=limit))

@@ -130,6 +130,10 @@ class Work(Transport):
         found: shapes.OneInstance = await self._call("GET", f"instances/{instance_id}")
         return found
 
+    async def instance_trickles(self, instance_id: int, *, limit: int | None = 1000) -> list[shapes.TrickleShown]:
+        """The trickle messages that an instance's app sent while it ran, in the order they came."""
+        return await self._list(f"instances/{instance_id}/trickles", "trickles", limit=limit)
+
     async def forecasts(self, batch_id: int, *, limit: int = 100) -> shapes.ForecastsShown:
         """What is published of a batch, its `forecasts` in order of time, and how good its app's are (`accuracy`)."""
         path = f"batches/{batch_id}/forecasts"

@@ -22,6 +22,9 @@ from operations.results import Results
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
+TRICKLES_SHOWN = 100
+
+
 class WorkPages:
     """Jobs and instances."""
 
@@ -67,10 +70,13 @@ class WorkPages:
         shown: Document = await self._explain.instance(instance_id, hosts=FEW_HOSTS)
         job_id = shown["job_id"]
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
-        found = None
-        if shown["outcome"]["is_canonical"]:
-            found = await self._found(request, await self._desk.store.views.job(JobId(job_id)))
-        values = {"shown": shown, "words": instance_in_words(shown).splitlines(), "found": found}
+        job = await self._desk.store.views.job(JobId(job_id))
+        values = {
+            "shown": shown,
+            "words": instance_in_words(shown).splitlines(),
+            "found": await self._found(request, job) if shown["outcome"]["is_canonical"] else None,
+            **await self._trickles(request, job, instance_id),
+        }
         return self._desk.show(request, Page("instance.html", f"Instance {instance_id}", "batches", crumbs, values))
 
     async def _found(self, request: web.Request, job: JobRow) -> Document | None:
@@ -82,6 +88,14 @@ class WorkPages:
         place = f"{self._api}/jobs/{job.job_id}/outputs"
         links = {one.name: f"{place}/{quote(one.name, safe='')}" for one in result.outputs}
         return {"because": result.because, "outputs": result.outputs, "links": links}
+
+    async def _trickles(self, request: web.Request, job: JobRow, instance_id: InstanceId) -> Document:
+        """The first messages its app sent, and whether there are more; none of what is another submitter's."""
+        batch = await self._desk.store.views.batch(job.batch_id)
+        if not sees_results(present(request), batch.submitter_id):
+            return {"trickles": (), "more_trickles": False}
+        found = await self._desk.store.trickles.of_instance(instance_id, after=0, limit=TRICKLES_SHOWN + 1)
+        return {"trickles": found[:TRICKLES_SHOWN], "more_trickles": len(found) > TRICKLES_SHOWN}
 
     def _above(self, batch_id: int) -> tuple[Crumb, ...]:
         return (

@@ -36,6 +36,8 @@ def of_requests(counters: RequestCounters) -> Iterator[Sample]:
     yield metric.RESULTS_REPORTED.of(value=counters.totals["reports"])
     for code, n in counters.refusals.items():
         yield metric.REFUSALS.of(code.value, value=n)
+    for fate, n in counters.trickles.items():
+        yield metric.TRICKLES.of(fate.value, value=n)
     yield metric.REQUEST_SECONDS.counted(buckets=counters.latency, total=counters.took_s)
 
 

@@ -26,6 +26,7 @@ from store.memory.settling import MemoryUnsettled
 from store.memory.submissions import MemorySubmissions
 from store.memory.sweeping import MemoryOutages, MemoryOverdue, MemoryUploads
 from store.memory.tails import MemoryTails
+from store.memory.trickles import MemoryTrickles
 from store.memory.views import MemoryViews
 from store.memory.waiting import AllShards, MemoryWaiting
 from store.memory.work import Work
@@ -47,7 +48,8 @@ class MemoryStore:
         self.settings = MemorySettings(registry)
         self.submissions = MemorySubmissions(registry, work, book)
         self.waiting = MemoryWaiting(work)
-        self.ledger = MemoryLedger(registry, work)
+        self.trickles = MemoryTrickles()
+        self.ledger = MemoryLedger(registry, work, self.trickles)
         self.unsettled = MemoryUnsettled(work)
         self.overdue = MemoryOverdue(registry, work)
         self.outages = MemoryOutages(registry, work)

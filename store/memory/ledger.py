@@ -20,10 +20,12 @@ from domain.dispatch import (
 from domain.errors import InvalidInputError, NotFoundError
 from domain.hosts import Host
 from domain.jobs import InstanceState, JobClass, JobState
-from domain.units import HostId, InstanceId, JobClassId, JobId, VolunteerId
+from domain.trickles import Trickle
+from domain.units import HostId, InstanceId, Instant, JobClassId, JobId, VolunteerId
 from store.memory.registry import Registry
 from store.memory.reserving import make_lease
 from store.memory.rows import StoredHost, StoredInstance, StoredJob
+from store.memory.trickles import MemoryTrickles
 from store.memory.work import Work
 
 OF_USE = frozenset(
@@ -39,9 +41,10 @@ DETACHED = "the host lost everything it held"
 
 
 class MemoryLedger:
-    def __init__(self, registry: Registry, work: Work) -> None:
+    def __init__(self, registry: Registry, work: Work, trickles: MemoryTrickles) -> None:
         self._registry = registry
         self._work = work
+        self._trickles = trickles
 
     async def read(self, key: RequestKey) -> RequestView:
         volunteer_id = self._registry.volunteer_ids_by_hash.get(key.authenticator_hash)
@@ -162,6 +165,9 @@ class MemoryLedger:
             return False
         job.ask_for(assignment.copies)
         return job.copies > sum(row.state in OF_USE for row in job.instances)
+
+    async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
+        return await self._trickles.keep(found, per_instance=per_instance, forget_before=forget_before)
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
         rows = (self._work.instance(instance_id) for instance_id in instance_ids)

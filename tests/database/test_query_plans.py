@@ -45,6 +45,7 @@ LARGE = {
     "sign_in_attempt",
     "act",
     "submission_key",
+    "trickle",
 }
 
 SLOW_IN_GENERATION_1 = "host_percentile_1_x_host_id_app_version_id_idx"
@@ -72,6 +73,10 @@ BY_KEY = {  # query -> the indexes it must use
     "forget_submission_keys": {"submission_key_by_time", "submission_key_pkey"},
     "note_answer": {"submission_key_pkey"},
     "submitted_before": {"submission_key_pkey"},
+    # messages of apps
+    "forget_trickles": {"trickle_by_time", "trickle_pkey"},
+    "keep_trickles": {"trickle_instance_id_sent_at_said_key"},
+    "trickles_of_instance": {"trickle_pkey"},
     # a request reads
     "who_asks": {"volunteer_authenticator_hash_key", "host_pkey", "host_by_volunteer"},
     "versions_of_hosts": {"host_app_version_pkey"},
@@ -488,6 +493,8 @@ SIGNED_IN = """
     SELECT sha256(id::text::bytea), 'token', id % 500 + 1, '{read}', 0 FROM generate_series(1, 2000) AS id;
     INSERT INTO submission_key (owner, key, said, batch_id, created_at)
     SELECT 'person ' || id % 50, 'key ' || id, '', 1, id FROM generate_series(1, 5000) AS id;
+    INSERT INTO trickle (instance_id, sent_at, said, received_at, variety, text)
+    SELECT id % 500, id, '', id, '', '' FROM generate_series(1, 5000) AS id;
     INSERT INTO sign_in_attempt (key, failures, at) SELECT 'key ' || id, 1, id FROM generate_series(1, 2000) AS id;
     INSERT INTO act (acted_at, who, what) SELECT id, 'ada', 'abort_batch' FROM generate_series(1, 5000) AS id;
 """

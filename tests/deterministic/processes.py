@@ -58,6 +58,9 @@ class Unwatched:
     def request_answered(self, **figures: object) -> None:
         """Every figure of the port."""
 
+    def trickles_taken(self, fates: object) -> None:
+        """By what became of them."""
+
     def request_failed(self, status: int) -> None:
         """Said to the client by the door."""
 

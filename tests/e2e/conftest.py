@@ -24,6 +24,14 @@ def app_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return binary
 
 
+@pytest.fixture(scope="session")
+def trickle_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tests/apps/trickle.c compiled: `trickle COUNT` sends so many trickle messages, then writes out."""
+    binary = tmp_path_factory.mktemp("apps") / "trickle"
+    subprocess.run(["gcc", "-O1", "-static", "-o", str(binary), str(APPS / "trickle.c")], check=True)
+    return binary
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     running = Server(tmp_path / "project")

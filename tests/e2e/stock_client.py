@@ -108,6 +108,15 @@ class StockClient:
         names = (re.search(r"^\s*name: (\S+)", task, re.MULTILINE) for task in tasks if "EXECUTING" in task)
         return [name[1] for name in names if name]
 
+    def waiting_trickles(self) -> list[str]:
+        """Trickle messages it has that were not acknowledged, sent or not."""
+        return [path.name for path in (self.folder / "projects").rglob("trickle_up_*")]
+
+    def last_request(self) -> str:
+        """What it sent to the scheduler last."""
+        [path] = self.folder.glob("sched_request_*.xml")
+        return path.read_text(errors="replace")
+
     def abort(self, task: str) -> None:
         self.command("--task", self.url, task, "abort")
 

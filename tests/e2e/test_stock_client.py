@@ -185,6 +185,34 @@ def test_an_upload_cut_by_a_restart_is_resumed_where_it_was(
     assert path.stat().st_size > 600 * 1024
 
 
+def test_trickle_messages_are_kept_and_not_sent_again(server: Server, client: MakeClient, trickle_binary: Path) -> None:
+    """The client deletes a message when a reply acknowledges it; until then it is in every request."""
+    server.init()
+    server.start()
+    server.add_app("testapp", trickle_binary)
+    batch_id = server.submit(jobs(command="2 1"))
+    running = client()
+
+    def kept() -> list[dict[str, Any]]:
+        return [one for i in server.instances(batch_id) for one in trickles(server, i["instance_id"])]
+
+    wait_for(lambda: len(kept()) == 2, AT_MOST_S, "both messages")
+    wait_for(lambda: running.waiting_trickles() == [], AT_MOST_S, "the client to delete them")
+    wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
+
+    assert [(one["variety"], one["text"].splitlines()) for one in kept()] == [
+        ("progress", [f"<step>{number}</step> a < b & c", "</result>", "<result>"]) for number in (1, 2)
+    ]
+    assert server.batch(batch_id)["jobs_validated"] == 1
+    assert "<msg_from_host>" not in running.last_request()
+
+
+def trickles(server: Server, instance_id: int) -> list[dict[str, Any]]:
+    found = server.api(f"instances/{instance_id}/trickles")["trickles"]
+    assert isinstance(found, list)
+    return found
+
+
 def test_nasty_stderr_neither_breaks_the_report_nor_invents_results(
     server: Server, client: MakeClient, tmp_path: Path
 ) -> None:

@@ -115,6 +115,8 @@ from operations.api.shapes.work import (
     ResultPage,
     ResultShown,
     Submitted,
+    TricklePage,
+    TrickleShown,
     UploadShown,
     VersionShown,
 )
@@ -211,6 +213,8 @@ __all__ = [
     "ThresholdsShown",
     "TokenPage",
     "TokenShown",
+    "TricklePage",
+    "TrickleShown",
     "UploadShown",
     "VersionShown",
     "VolunteerPage",

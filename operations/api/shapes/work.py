@@ -97,6 +97,20 @@ class OneInstance(InstanceShown):
     batch_id: int
 
 
+class TrickleShown(TypedDict):
+    """A message that an app sent while its job ran. `sent_at` is by the host's clock."""
+
+    sent_at: float
+    received_at: float
+    variety: str
+    text: str
+
+
+class TricklePage(TypedDict):
+    trickles: list[TrickleShown]
+    next_cursor: str | None
+
+
 class JobShown(TypedDict):
     """A job; in a list without its instances."""
 

@@ -12,7 +12,8 @@ from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Wri
 from domain.errors import UnavailableError
 from domain.hosts import Host
 from domain.jobs import JobClass
-from domain.units import HostId, InstanceId, JobClassId, VolunteerId
+from domain.trickles import Trickle
+from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
 from operations.door import AWAY_S, LedgerDoor
 from scheduler.ports import Ledger
 
@@ -44,6 +45,9 @@ class SilentLedger:
         return await self._never()
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
+        return await self._never()
+
+    async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
         return await self._never()
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +15,7 @@ from domain.errors import UnavailableError
 from domain.hosts import Host
 from domain.jobs import JobClass, instance_id_of
 from domain.refusals import RefusalCode
+from domain.trickles import Trickle, TrickleFate
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from domain.views import InstanceRow
 from feeder.array import JobArray
@@ -98,11 +100,15 @@ class Counts:
 
     answered: list[dict[str, Any]] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
+    trickles: Counter[TrickleFate] = field(default_factory=Counter)
 
     def request_answered(
         self, *, sent: int, resent: int, reports: int, refusals: Mapping[RefusalCode, int], took_s: Seconds
     ) -> None:
         self.answered.append({"sent": sent, "resent": resent, "reports": reports, "refusals": dict(refusals)})
+
+    def trickles_taken(self, fates: Mapping[TrickleFate, int]) -> None:
+        self.trickles.update(fates)
 
     def request_failed(self, status: int) -> None:
         self.failed.append(status)
@@ -132,6 +138,9 @@ class TroubledLedger:
         if self.others_write:
             await self.inner.write(self.others_write.pop(0))
         return await self.inner.write(writes)
+
+    async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
+        return await self.inner.keep_trickles(found, per_instance=per_instance, forget_before=forget_before)
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
         return await self.inner.sent_jobs(instance_ids)

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from domain.errors import UnavailableError
 from domain.populations import HostStatisticsRun
 from domain.refusals import RefusalCode
+from domain.trickles import TrickleFate
 from domain.units import Instant, Seconds, later
 from operations.counters import RefillCounters, RequestCounters
 from operations.duty import Duty
@@ -44,12 +45,14 @@ def test_requests_are_told_by_status_and_refusals_by_code() -> None:
         refusals = {RefusalCode.TOO_SLOW: 2}
         counters.request_answered(sent=1, resent=0, reports=4, refusals=refusals, took_s=Seconds(took_s))
     counters.request_failed(503)
+    counters.trickles_taken({TrickleFate.KEPT: 3, TrickleFate.TOO_LARGE: 1})
 
     told = found(*sources.of_requests(counters))
 
     assert told[metric.REQUESTS] == {("200",): (3.0,), ("503",): (1.0,)}
     assert (told[metric.JOBS_SENT][()], told[metric.RESULTS_REPORTED][()]) == ((3.0,), (12.0,))
     assert told[metric.REFUSALS] == {(RefusalCode.TOO_SLOW.value,): (6.0,)}
+    assert told[metric.TRICKLES] == {("kept",): (3.0,), ("too_large",): (1.0,)}
     assert told[metric.REQUEST_SECONDS][()] == (0.0, 2.0, *[0.0] * 11, 1.0, 30.004)
 
 
