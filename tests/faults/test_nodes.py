@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from tests.faults.crowd import (
 async def test_nodes_die_leave_and_join_under_load(
     tmp_path: Path, keys_dir: Path, dsn: str, rounds: int, workers: int
 ) -> None:
+    """Nodes start and stop in threads: the clients, which share this loop, go on meanwhile and are timed."""
     async with cluster(tmp_path, keys_dir, dsn, nodes=2, workers=workers) as made:
         first, second = made.nodes
         await made.evenly_held(2 * workers)
@@ -31,17 +33,17 @@ async def test_nodes_die_leave_and_join_under_load(
         async with crowd(made.server, made.urls, 8) as clients:
             await clients.served(40)
             for _ in range(rounds):
-                first.kill()
+                await asyncio.to_thread(first.kill)
                 await made.evenly_held(workers)
                 await clients.served(40)
-                first.start()
+                await asyncio.to_thread(first.start)
                 await made.evenly_held(2 * workers)
                 await clients.served(40)
 
-                second.stop()  # SIGTERM; asserts exit code 0
+                await asyncio.to_thread(second.stop)  # SIGTERM; asserts exit code 0
                 await made.evenly_held(workers)
                 await clients.served(40)
-                second.start()
+                await asyncio.to_thread(second.start)
                 await made.evenly_held(2 * workers)
                 await clients.served(40)
 
