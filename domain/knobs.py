@@ -7,6 +7,8 @@ from dataclasses import field
 from difflib import get_close_matches
 from typing import Any
 
+from domain.bounds import LONGEST_S, MOST_WHOLE
+
 
 def knob(
     default: Any,
@@ -19,8 +21,11 @@ def knob(
 ) -> Any:
     """A settings field: its default, what it means, and its range (both ends allowed).
 
+    A number without an upper end of its own has that of its kind: LONGEST_S, or MOST_WHOLE of a whole number.
     A text matches `pattern` as a whole; `expected` says the same in words.
     """
+    if high is None and isinstance(default, (int, float)) and not isinstance(default, bool):
+        high = LONGEST_S if isinstance(default, float) else MOST_WHOLE
     metadata = {"meaning": meaning, "low": low, "high": high, "pattern": pattern, "expected": expected}
     return field(default=default, metadata=metadata)
 

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from domain.access import AccessSettings
+from domain.bounds import written
 from domain.deadline_settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.errors import InvalidInputError
 from domain.knobs import knob, name_of_setting
@@ -130,8 +131,8 @@ class LifecycleSettings:
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    max_input_bytes: int = knob(1_000_000_000, "largest input or app file", low=1)
-    max_output_bytes: int = knob(1_000_000_000, "largest max_bytes an output may ask for", low=1)
+    max_input_bytes: int = knob(1_000_000_000, "largest input or app file", low=1, high=10**15)
+    max_output_bytes: int = knob(1_000_000_000, "largest max_bytes an output may ask for", low=1, high=10**15)
     max_trickle_bytes: int = knob(16_384, "largest trickle message of an app that is kept", low=0, high=65_536)
     trickles_per_instance: int = knob(100, "most trickle messages kept of one instance", low=0, high=1000)
 
@@ -300,7 +301,7 @@ def _expected(kind: type, low: float | None, high: float | None) -> str:
         return "true or false"
     noun = "a whole number" if kind is int else "a number"
     if low is not None and high is not None:
-        return f"{noun} from {low:g} to {high:g}"
+        return f"{noun} from {written(low)} to {written(high)}"
     if low is not None:
-        return f"{noun} of at least {low:g}"
+        return f"{noun} of at least {written(low)}"
     return noun

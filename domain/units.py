@@ -6,6 +6,7 @@ A name says its unit by its ending: `_at` an instant, `_s` a length of time, `_b
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import NewType
 
 Instant = NewType("Instant", float)  # *_at: seconds since the Unix epoch, UTC
@@ -31,6 +32,18 @@ SHARDS = 64  # ordinary work is divided by job_id % SHARDS among the request wor
 MINUTE_S = Seconds(60.0)
 HOUR_S = Seconds(3600.0)
 DAY_S = Seconds(86400.0)
+
+
+_FIRST_DATE, _LAST_DATE = -62135596800.0, 253402300799.0  # of the years 1 to 9999
+
+
+def utc(at: float) -> datetime:
+    """The instant as a date; one beyond the years 1 to 9999 becomes the first or the last of them.
+
+    >>> f"{utc(1e300):%Y}", f"{utc(0.0):%Y-%m-%d}"
+    ('9999', '1970-01-01')
+    """
+    return datetime.fromtimestamp(min(max(at, _FIRST_DATE), _LAST_DATE), UTC)
 
 
 def later(start_at: Instant, by_s: float) -> Instant:

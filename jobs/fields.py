@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from domain.bounds import BOUNDS
 from domain.errors import InvalidInputError
 
 _MISSING: Final = object()
@@ -67,6 +68,16 @@ class Fields:
             raise InvalidInputError(self.path(name), expected, self._values.get(name))
         if value < low or (above is not None and value <= above):
             raise InvalidInputError(self.path(name), expected, value)
+        return float(value)
+
+    def bounded(self, name: str, *, default: float | None = None) -> float:
+        """A number within the bound that domain/bounds.py has for the field."""
+        bound = BOUNDS[name]
+        value = self._given(name, bound.expected, default)
+        if isinstance(value, str) and self._from_text:
+            value = _number_of(value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not bound.has(value):
+            raise InvalidInputError(self.path(name), bound.expected, self._values.get(name))
         return float(value)
 
     def text(self, name: str, *, most: int, default: str | None = None) -> str:

@@ -86,7 +86,7 @@ def parse_job(own: Fields, shared: Fields, files: FileSettings) -> JobSpec:
     def of(name: str) -> Fields:
         return own if own.has(name) or not shared.has(name) else shared
 
-    fpops_est = of("fpops_est").number("fpops_est", above=0.0)
+    fpops_est = of("fpops_est").bounded("fpops_est")
     quorum = of("quorum").whole("quorum", 1, MAX_QUORUM, default=1)
     validator, tolerance = _validator(of("validator"))
     job_class = JobClass(
@@ -94,10 +94,10 @@ def parse_job(own: Fields, shared: Fields, files: FileSettings) -> JobSpec:
         BatchId(0),
         fpops_est_flop=Flop(fpops_est),
         fpops_bound_flop=Flop(_fpops_bound(of("fpops_bound"), fpops_est)),
-        memory_bytes=of("memory_bytes").number("memory_bytes", default=DEFAULT_MEMORY_BYTES),
-        disk_bytes=of("disk_bytes").number("disk_bytes", default=DEFAULT_DISK_BYTES),
-        delay_bound_s=Seconds(of("delay_bound_s").number("delay_bound_s", above=0.0, default=DEFAULT_DELAY_BOUND_S)),
-        ncpus=of("ncpus").number("ncpus", above=0.0, default=1.0),
+        memory_bytes=of("memory_bytes").bounded("memory_bytes", default=DEFAULT_MEMORY_BYTES),
+        disk_bytes=of("disk_bytes").bounded("disk_bytes", default=DEFAULT_DISK_BYTES),
+        delay_bound_s=Seconds(of("delay_bound_s").bounded("delay_bound_s", default=DEFAULT_DELAY_BOUND_S)),
+        ncpus=of("ncpus").bounded("ncpus", default=1.0),
         quorum=quorum,
         max_errors=of("max_errors").whole("max_errors", 1, MAX_INSTANCES, default=DEFAULT_MAX_ERRORS),
         max_instances=_max_instances(of("max_instances"), quorum),
@@ -130,10 +130,11 @@ def parse_command_line(fields: Fields) -> str:
 
 
 def _fpops_bound(fields: Fields, fpops_est: float) -> float:
-    expected = f"a number of at least fpops_est ({fpops_est:g})"
-    bound = fields.number("fpops_bound") if fields.has("fpops_bound") else DEFAULT_BOUND_FACTOR * fpops_est
-    if not fpops_est <= bound < float("inf"):
-        raise InvalidInputError(fields.path("fpops_bound"), expected, bound)
+    if not fields.has("fpops_bound"):
+        return DEFAULT_BOUND_FACTOR * fpops_est
+    bound = fields.bounded("fpops_bound")
+    if bound < fpops_est:
+        raise InvalidInputError(fields.path("fpops_bound"), f"a number of at least fpops_est ({fpops_est:g})", bound)
     return bound
 
 
@@ -149,9 +150,9 @@ def _validator(fields: Fields) -> tuple[ValidatorKind, float]:
     table = Fields(fields.table("validator"), known=("kind", "tolerance"), where=path)
     kind = ValidatorKind(table.choice("kind", list(ValidatorKind), default=ValidatorKind.BITWISE))
     if kind is ValidatorKind.TOLERANCE:
-        return kind, table.number("tolerance", above=0.0)
+        return kind, table.bounded("tolerance")
     if table.has("tolerance"):
-        given = table.number("tolerance")
+        given = table.bounded("tolerance")
         raise InvalidInputError(f"{path}.tolerance", f"no tolerance with the kind {kind}", given)
     return kind, 0.0
 

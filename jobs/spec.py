@@ -159,8 +159,6 @@ def size_of(spec: BatchSpec) -> BatchSize:
             raise InvalidInputError("jobs", f"at most {MAX_JOBS} jobs in a batch", f"{jobs} or more")
     if jobs == 0:
         raise InvalidInputError(spec.jobs_csv or "jobs", "at least one job", 0)
-    if flop == math.inf:
-        raise InvalidInputError("jobs.fpops_est", "a batch whose work can be added up", flop)
     bounds_s = delay_bound_s, shortest_bound_s
     return BatchSize(jobs, Flop(flop), *bounds_s, quorum, jobs_of_flop, tuple(inputs), request)
 
@@ -235,9 +233,9 @@ def _name(fields: Fields, name: str) -> str:
 
 def _deadline_s(fields: Fields, qos: QoS) -> Seconds | None:
     if qos is QoS.SHORT_DEADLINE:
-        return Seconds(fields.number("deadline_s", above=0.0))
+        return Seconds(fields.bounded("deadline_s"))
     if fields.has("deadline_s"):
-        value = fields.number("deadline_s")
+        value = fields.bounded("deadline_s")
         raise InvalidInputError("deadline_s", f"no deadline with qos {qos}, only with {QoS.SHORT_DEADLINE}", value)
     return None
 

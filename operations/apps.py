@@ -6,12 +6,22 @@ import re
 from dataclasses import asdict, replace
 
 from domain.apps import App, PlanClass, ProcessorType
+from domain.bounds import in_bounds
 from domain.errors import InvalidInputError
 from domain.units import AppId
 from operations.names import checked_app_name, checked_plan_class_name, checked_text
 from operations.ports import Applications
 
 MOST_COPIES = 10
+_BOUNDED = (  # of a plan class
+    "gpu_count",
+    "min_gpu_ram_bytes",
+    "min_driver_version",
+    "min_host_ncpus",
+    "min_host_ram_bytes",
+    "cpu_speed_fraction",
+    "gpu_speed_fraction",
+)
 
 
 def new_app(name: str, *, user_friendly_name: str = "", beta: bool = False, adaptive_copies: int = 0) -> App:
@@ -64,6 +74,9 @@ def plan_class_of(values: dict[str, object]) -> PlanClass:
     made = PlanClass(**values)  # type: ignore[arg-type]  # by name
     checked_plan_class_name(made.name)
     checked_pattern(made.os_pattern)
+    in_bounds("plan_class.ncpus", made.ncpus, field="ncpus")
+    for name in _BOUNDED:
+        in_bounds(name, getattr(made, name))
     if made.gpu_type is not None:
         checked_text(made.gpu_type, "gpu_type")
     return replace(made, gpu_type=None if made.gpu_type is None else ProcessorType(made.gpu_type))

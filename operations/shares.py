@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
-from domain.errors import InvalidInputError
+from domain.bounds import in_bounds
 
 
 def checked_shares(shares: float) -> float:
-    """A share as it may be stored: a finite number of at least 0. Raises InvalidInputError.
+    """A share as it may be stored. Raises InvalidInputError.
 
     >>> checked_shares(2.5)
     2.5
     """
-    if not (math.isfinite(shares) and shares >= 0):
-        raise InvalidInputError("shares", "a number of at least 0", shares)
-    return shares
+    return in_bounds("shares", shares)

@@ -14,6 +14,7 @@ from domain.units import Flop, FlopPerSecond, Instant, Seconds
 
 UNKNOWN_POOL_FLOP_PER_S = FlopPerSecond(1e12)  # while no host is known; only the order matters
 MIN_SHARE_FRACTION = 1e-6  # a submitter without shares still has a place in the queue
+MOST_CHARGED_S = Seconds(1e11)  # of one batch: every logical time is a date, whatever a database holds
 
 
 class LetRule(StrEnum):
@@ -50,7 +51,8 @@ def charge_batch(
     With R = batch_flop / pool_flop_per_s: start = max(logical_at, now), end = start + R (design) or
     start + R / share (wfq), and the submitter's logical time becomes start + R / share (POLICY 1.5).
     An idle submitter restarts from now: unused share is not saved up. A pool of 0 is unknown and taken
-    as 1e12 flop/s; a share is at least 1e-6. Raises InvalidInputError for numbers that make no sense.
+    as 1e12 flop/s; a share is at least 1e-6. A batch is charged at most MOST_CHARGED_S, and starts at most as far
+    ahead of now. Raises InvalidInputError for numbers that make no sense.
 
     A 1000 s batch of a submitter with a quarter of the shares ends 1000 s from now; the submitter's next
     one starts 4000 s from now:
@@ -66,9 +68,9 @@ def charge_batch(
     _check("batch_flop", batch_flop)
     _check("pool_flop_per_s", pool_flop_per_s)
     _check("share_fraction", share_fraction, high=1.0)
-    whole_pool_s = batch_flop / (pool_flop_per_s or UNKNOWN_POOL_FLOP_PER_S)
-    charged_s = Seconds(whole_pool_s / max(share_fraction, MIN_SHARE_FRACTION))
-    start_at = max(logical_at, now)
+    whole_pool_s = min(batch_flop / (pool_flop_per_s or UNKNOWN_POOL_FLOP_PER_S), MOST_CHARGED_S)
+    charged_s = min(Seconds(whole_pool_s / max(share_fraction, MIN_SHARE_FRACTION)), MOST_CHARGED_S)
+    start_at = Instant(min(max(logical_at, now), now + MOST_CHARGED_S))
     length_s = whole_pool_s if let_rule is LetRule.DESIGN else charged_s
     return LogicalTimes(start_at, Instant(start_at + length_s), Instant(start_at + charged_s), charged_s)
 

@@ -10,6 +10,8 @@ from domain.usage import Amounts
 from priority.grants import Queue
 from priority.targets import Target, parse_target
 
+MOST_AMOUNT = 1e18
+
 
 def usage_weights(text: str) -> Amounts:
     """What a unit of each resource counts as usage. Raises InvalidInputError.
@@ -74,6 +76,6 @@ def _amount(key: str, text: str, word: str) -> float:
         amount = float(text)
     except ValueError:
         raise InvalidInputError(key, "a number", word) from None
-    if not 0.0 <= amount < 1e300:
-        raise InvalidInputError(key, "a number of at least 0", word)
+    if not 0.0 <= amount <= MOST_AMOUNT:
+        raise InvalidInputError(key, f"a number from 0 to {MOST_AMOUNT:g}", word)
     return amount

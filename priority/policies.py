@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from domain.bounds import Bound
 from domain.errors import InvalidInputError
 from domain.ordering import BatchFacts, Breakdown, ServiceLevel
 from domain.ordering_settings import OrderingSettings
@@ -17,9 +18,10 @@ from priority.components import components, parse_components
 from priority.equal_access import equal_access
 from priority.moment import Moment
 from priority.multifactor import MultifactorWeights, multifactor
-from priority.scheme import Scheme, Term, explain, scheme
+from priority.scheme import LARGEST, Scheme, Term, explain, scheme
 
 UNPAID_TIER = 100  # behind the tiers of all queues
+FURTHEST = Bound(-LARGEST, LARGEST)  # a term that is out of it counts as unknown, and 0 is the first place
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,8 @@ class OrderKey:
 
 
 def logical_time(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    """The batch with the least logical end time first."""
-    return _one_term("logical_time", "logical end time", lambda facts, _: facts.logical_end_at)
+    """The batch with the least logical end time first; one beyond all measure comes last."""
+    return _one_term("logical_time", "logical end time", lambda facts, _: FURTHEST.nearest(facts.logical_end_at))
 
 
 def fifo(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
@@ -139,7 +141,7 @@ def _because(breakdown: Breakdown) -> str:
     'submitted at 100'
     """
     terms = sorted(breakdown.components, key=lambda one: -abs(one.points))
-    if len(terms) == 1 and terms[0].weight == -1.0:
+    if len(terms) == 1 and terms[0].weight == -1.0 and terms[0].value is not None:
         return f"{terms[0].name} {terms[0].value:.0f}"
     return ", ".join(f"{one.name} {one.points:+.6g}" for one in terms if one.points) or "no term has points"
 

@@ -41,7 +41,7 @@ def parse_target(text: str) -> Target:
     >>> parse_target("12.5+")
     Target(amount=12.5, mode=<TargetMode.FLOOR: '+'>)
     """
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([-+%^]?)\s*", text)
+    found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]{0,18})?)\s*([-+%^]?)\s*", text)
     if found is None:
         raise InvalidInputError("target", "a percentage with one of + - % ^ or nothing behind it", text)
     return Target(float(found[1]), TargetMode(found[2]))

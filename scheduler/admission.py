@@ -193,7 +193,7 @@ def _alone_s(request: SchedulerRequest, known: Host | None, now: Instant) -> Sec
     A stock client asks when its queue is shorter than that buffer (PROTOCOL 9); who was away for days may be so again.
     """
     away_s = 0.0 if known is None else now - known.last_rpc_at
-    return Seconds(max(0.0, request.work_buf_min_s, away_s))
+    return sanity.delay_s(max(request.work_buf_min_s, away_s))
 
 
 def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | None, now: Instant) -> Refusal | None:
@@ -306,7 +306,7 @@ def _elsewhere(queue: tuple[InProgress, ...] | None) -> tuple[HeldElsewhere, ...
             HeldElsewhere(
                 job.name,
                 job.report_deadline,
-                Seconds(max(0.0, job.remaining_s)),
+                sanity.delay_s(job.remaining_s),
                 sanity.clamped(job.ncpus, 0.0, sanity.MOST_CPUS),
                 ProcessorType(job.gpu_type) if job.gpu_type else None,
                 sanity.clamped(job.gpu_count, 0.0, sanity.MOST_GPUS),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from domain.access import Right
+from domain.bounds import BOUNDS
 from operations.api import shapes
 from operations.api.paging import Page, page_of_all
 from operations.api.table import Ask, Route
@@ -14,8 +15,14 @@ from operations.apps import plan_class_as_json, plan_class_of
 from operations.ports import Applications
 
 TAG = "applications"
-SOME = msgspec.Meta(gt=0.0, le=1e12)
-NUMBER = msgspec.Meta(ge=0.0, le=1e18)
+
+
+def _within(name: str) -> msgspec.Meta:
+    return msgspec.Meta(ge=BOUNDS[name].low, le=BOUNDS[name].high)
+
+
+def _whole_within(name: str) -> msgspec.Meta:
+    return msgspec.Meta(ge=int(BOUNDS[name].low), le=int(BOUNDS[name].high))
 
 
 class PlanClassParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -25,16 +32,16 @@ class PlanClassParams(msgspec.Struct, forbid_unknown_fields=True):
 class PlanClassBody(msgspec.Struct, forbid_unknown_fields=True):
     """`gpu_type`: NVIDIA, ATI, intel_gpu or a type of your own; none: for CPUs."""
 
-    ncpus: Annotated[float, msgspec.Meta(ge=0.0, le=1e6)] = 1.0
+    ncpus: Annotated[float, _within("plan_class.ncpus")] = 1.0
     gpu_type: str | None = None
-    gpu_count: Annotated[float, msgspec.Meta(gt=0.0, le=1e6)] = 1.0
-    min_gpu_ram_bytes: Annotated[float, NUMBER] = 0.0
-    min_driver_version: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
-    min_host_ncpus: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 1
-    min_host_ram_bytes: Annotated[float, NUMBER] = 0.0
+    gpu_count: Annotated[float, _within("gpu_count")] = 1.0
+    min_gpu_ram_bytes: Annotated[float, _within("min_gpu_ram_bytes")] = 0.0
+    min_driver_version: Annotated[int, _whole_within("min_driver_version")] = 0
+    min_host_ncpus: Annotated[int, _whole_within("min_host_ncpus")] = 1
+    min_host_ram_bytes: Annotated[float, _within("min_host_ram_bytes")] = 0.0
     os_pattern: str = ""
-    cpu_speed_fraction: Annotated[float, SOME] = 1.0
-    gpu_speed_fraction: Annotated[float, SOME] = 0.1
+    cpu_speed_fraction: Annotated[float, _within("cpu_speed_fraction")] = 1.0
+    gpu_speed_fraction: Annotated[float, _within("gpu_speed_fraction")] = 0.1
 
 
 class PlanClassesApi:

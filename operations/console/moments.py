@@ -5,12 +5,10 @@ A time is told relative to now, with the absolute one on hover and for machines:
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from markupsafe import Markup
 
 from domain.lengths import in_words
-from domain.units import Instant
+from domain.units import Instant, utc
 
 DASH = "–"
 THIN = "\u202f"  # between thousands
@@ -23,7 +21,7 @@ def stamp(at: float) -> str:
     >>> stamp(1_800_000_000.0)
     '2027-01-15 08:00:00 UTC'
     """
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{utc(at):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def iso(at: float) -> str:
@@ -32,7 +30,7 @@ def iso(at: float) -> str:
     >>> iso(1_800_000_000.0)
     '2027-01-15T08:00:00Z'
     """
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{utc(at):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def length(seconds: float | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from domain.access import Role
+from domain.bounds import written
 from domain.errors import InvalidInputError
 from domain.knobs import name_of_setting
 from domain.settings import Settings, meaning_of
@@ -121,9 +122,7 @@ def spans_of(settings: Settings) -> dict[str, str]:
             meta: Mapping[str, Any] = one.metadata  # Any: what a knob says of itself
             low, high = meta.get("low"), meta.get("high")
             if low is not None and high is not None:
-                found[f"{section.name}.{one.name}"] = f"{low:g} to {high:g}"
-            elif low is not None or high is not None:
-                found[f"{section.name}.{one.name}"] = f"at least {low:g}" if low is not None else f"at most {high:g}"
+                found[f"{section.name}.{one.name}"] = f"{written(low)} to {written(high)}"
     return found
 
 

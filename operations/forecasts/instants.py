@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from domain.lengths import in_words
-from domain.units import Instant
+from domain.units import Instant, utc
 
 
 def instant_of(at: Instant) -> str:
@@ -14,7 +12,7 @@ def instant_of(at: Instant) -> str:
     >>> instant_of(Instant(1_800_000_000.0))
     '2027-01-15 08:00 UTC'
     """
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{utc(at):%Y-%m-%d %H:%M} UTC"
 
 
 def seen_from(at: Instant, now: Instant) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Protocol
 
+from domain.bounds import in_bounds
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit, Quantity, Scope
@@ -66,10 +66,8 @@ class Rules:
 
         Raises InvalidInputError, NotFoundError.
         """
-        if not (math.isfinite(granted_su) and granted_su >= 0.0):
-            raise InvalidInputError("granted_su", "a number of at least 0", granted_su)
-        if not (math.isfinite(period_s) and period_s >= 60.0):
-            raise InvalidInputError("period_s", "a number of seconds of at least 60", period_s)
+        in_bounds("granted_su", granted_su)
+        in_bounds("period_s", period_s)
         account_id = (await self._account_ids()).get(account)
         if account_id is None:
             raise NotFoundError("account", account)
@@ -106,8 +104,8 @@ class Rules:
         """
         made = Limit(_scope(scope), _quantity(quantity), name if name is None else checked_name(name), soft, hard)
         for field, bound in (("soft", soft), ("hard", hard)):
-            if bound is not None and not (math.isfinite(bound) and bound >= 0.0):
-                raise InvalidInputError(field, "a number of at least 0", bound)
+            if bound is not None:
+                in_bounds(field, bound)
         if soft is None and hard is None:
             raise InvalidInputError("limit", "a soft or a hard bound", "neither")
         if soft is not None and hard is not None and soft > hard:

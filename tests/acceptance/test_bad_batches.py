@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.bounds import BOUNDS
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from operations.batches import Batches, read_batch_file
@@ -31,12 +32,33 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
         a_batch(jobs={"cuont": 3}),
         f"jobs.cuont: expected one of {JOB_FIELDS}; this field is unknown, got 3",
     ),
-    ("text for number", a_batch(jobs={"fpops_est": "many"}), "jobs.fpops_est: expected a number above 0, got 'many'"),
-    ("negative number", a_batch(jobs={"delay_bound_s": -5}), "jobs.delay_bound_s: expected a number above 0, got -5"),
+    (
+        "text for number",
+        a_batch(jobs={"fpops_est": "many"}),
+        "jobs.fpops_est: expected a number from 1 to 1e+21, got 'many'",
+    ),
+    (
+        "negative number",
+        a_batch(jobs={"delay_bound_s": -5}),
+        "jobs.delay_bound_s: expected a number from 1 to 315360000, got -5",
+    ),
     (
         "number beyond floats",
         a_batch(jobs={"fpops_est": HUGE}),
-        f"jobs.fpops_est: expected a number above 0, got {str(HUGE)[:197]}...",
+        f"jobs.fpops_est: expected a number from 1 to 1e+21, got {str(HUGE)[:197]}...",
+    ),
+    *[
+        (
+            f"an absurd {field}",
+            a_batch(jobs={**JOB, field: 1e300}),
+            f"jobs.{field}: expected {BOUNDS[field].expected}, got 1e+300",
+        )
+        for field in ("fpops_est", "fpops_bound", "memory_bytes", "disk_bytes", "delay_bound_s", "ncpus")
+    ],
+    (
+        "an absurd deadline",
+        a_batch(qos="short_deadline", deadline_s=1e300),
+        "deadline_s: expected a number from 1 to 315360000, got 1e+300",
     ),
     ("truth for number", a_batch(jobs={"quorum": True}), "jobs.quorum: expected a whole number from 1 to 20, got True"),
     ("number for text", a_batch(name=7), f"name: expected {TEXT}, got 7"),
@@ -59,7 +81,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     (
         "no deadline",
         a_batch(qos="short_deadline"),
-        "deadline_s: expected a number above 0; it must be given, got None",
+        "deadline_s: expected a number from 1 to 315360000; it must be given, got None",
     ),
     (
         "a path over the network",
@@ -127,9 +149,9 @@ CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est 
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ("--part 7,lots", "jobs.csv row 7.fpops_est: expected a number above 0, got 'lots'"),
-        ("--part 7,-1", "jobs.csv row 7.fpops_est: expected a number above 0, got -1"),
-        ("--part 7,nan", "jobs.csv row 7.fpops_est: expected a number above 0, got 'nan'"),
+        ("--part 7,lots", "jobs.csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'lots'"),
+        ("--part 7,-1", "jobs.csv row 7.fpops_est: expected a number from 1 to 1e+21, got '-1'"),
+        ("--part 7,nan", "jobs.csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'nan'"),
         ("--part 7", "jobs.csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
         ("--part 7,1e9,x", "jobs.csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
     ],

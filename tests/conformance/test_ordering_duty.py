@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from math import isfinite
 
 import pytest
 
@@ -11,16 +12,23 @@ from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Permission
-from domain.units import BatchId, Seconds, later
+from domain.units import BatchId, Flop, Instant, Seconds, later
 from jobs.build import build_orderer
 from jobs.ordering.orderer import OrderingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
-from tests.builders import NOW
+from tests.builders import NOW, a_job_class
 from tests.conformance.to_settle import valid
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock, KnownFiles
-from tests.worlds import a_registered_host, a_registered_version, a_report, a_sent_instance, report
+from tests.worlds import (
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+)
 
 
 async def submitted(store: Store, who: str, **changes: object) -> BatchId:
@@ -204,3 +212,39 @@ async def test_a_second_abort_gives_nothing_back(project: Store) -> None:
         await project.submissions.abort_batch(second, now=NOW)
 
     assert (await project.people.submitter("ada")).logical_at - NOW == pytest.approx(before_s)
+
+
+@pytest.mark.parametrize("policy", ["logical_time", "multifactor", "components", "equal_access", "fifo"])
+async def test_stored_absurd_sizes_harm_no_batch(project: Store, policy: str) -> None:
+    """A batch stored before fields had bounds comes last, and its submitter goes on submitting."""
+    ada = await project.people.submitter("ada")
+    absurd = await a_submitted_batch(
+        project,
+        job_class=a_job_class(fpops_est_flop=1e200, fpops_bound_flop=1e201, memory_bytes=1e300, ncpus=1e300),
+        submitter_id=ada.submitter_id,
+        account_id=ada.account_id,
+        batch_flop=Flop(1e200),
+        logical_end_at=Instant(1e194),
+        charged_s=Seconds(1e194),
+    )
+    await a_sent_instance(project, absurd.batch_id, await a_registered_host(project, last_rpc_at=NOW))
+    await project.settings.set_setting("ordering.policy", policy, now=NOW, who="test", why="")
+
+    later_ones = [await submitted(project, who) for who in ("ada", "bob", "ada")]
+    await ordered(project, 1.0)
+    await project.submissions.abort_batch(absurd.batch_id, now=NOW)
+    await ordered(project, 2.0)
+
+    assert set(await ready(project)) == set(later_ones)
+    after = (await project.people.submitter("ada")).logical_at
+    assert isfinite(after) and after < NOW + 1e12
+    assert all([isfinite((await project.views.batch(one)).order_key) for one in later_ones])
+
+
+async def test_a_stored_absurd_batch_is_ordered_last(project: Store) -> None:
+    absurd = await a_submitted_batch(project, logical_end_at=Instant(1e194), charged_s=Seconds(1e194))
+    later_one = await submitted(project, "bob")
+
+    await ordered(project, 1.0)
+
+    assert await ready(project) == [later_one, absurd.batch_id]

@@ -7,6 +7,8 @@ import re
 import asyncpg
 import pytest
 
+from domain.bounds import LONGEST_S
+from domain.units import BatchId, Instant, JobId
 from store.migrate import (
     InUseError,
     Migration,
@@ -140,6 +142,50 @@ async def test_an_old_database_with_work_is_brought_up_and_serves() -> None:
     assert applied == [migration.name for migration in migrations() if migration.version > 6]
     assert (ready.batch_id, ready.counts.unsent, ready.counts.jobs_total) == (1, 2, 3)
     assert counts == []
+
+
+# As a submitter could have it before fields had bounds: a batch, its class, an instance that is out.
+ABSURD_AT_64 = """
+    INSERT INTO app (name) VALUES ('pi');
+    INSERT INTO batch (
+        submitter_id, account_id, app_id, qos, state, jobs_total, created_at, order_tier, order_key, logical_start_at,
+        logical_end_at, charged_s, batch_flop, deadline_at, job_pe
+    ) VALUES (1, 1, 1, 'short_deadline', 'active', 1, 0, 0, 0, 0, 1e194, 1e194, 1e200, 1e300, 1e300);
+    INSERT INTO job_class (
+        batch_id, fpops_est_flop, fpops_bound_flop, memory_bytes, disk_bytes, delay_bound_s, ncpus, quorum, max_errors,
+        max_instances, validator
+    ) VALUES (1, 1e200, 1e201, 1e300, 1e300, 1e300, 1e300, 1, 1, 1, 'accept');
+    INSERT INTO job (batch_id, job_class_id) VALUES (1, 1);
+    INSERT INTO instance (
+        job_id, batch_id, job_class_id, shard, state, created_at, host_id, volunteer_id, app_version_id, sent_at,
+        due_at, timeout_at
+    ) VALUES (1, 1, 1, 1, 'in_progress', 0, 1, 1, 1, 5, 1e300, 1e300);
+    INSERT INTO batch_count (batch_id, stripe, in_progress, sent) VALUES (1, 0, 1, 1);
+    UPDATE submitter SET logical_at = 1e194, shares = 1e300;
+    UPDATE plan_class SET ncpus = 1e300;
+"""
+
+
+async def test_absurd_values_are_brought_within_bounds() -> None:
+    async with empty_database() as dsn:
+        await old_database(dsn, 64, ABSURD_AT_64)
+        await migrate(dsn, now=NOW)
+        store = await open_store(dsn, min_size=1, max_size=1)
+        try:
+            [job_class] = await store.views.classes_of_batch(BatchId(1))
+            batch = await store.views.batch(BatchId(1))
+            [instance] = (await store.views.job(JobId(1))).instances
+            submitter = await store.people.submitter("default")
+            plan_classes = await store.applications.plan_classes()
+        finally:
+            await store.close()
+
+    assert (job_class.fpops_est_flop, job_class.fpops_bound_flop) == (1e21, 1e24)
+    assert (job_class.memory_bytes, job_class.disk_bytes, job_class.ncpus) == (1e15, 1e15, 4096.0)
+    assert job_class.delay_bound_s == LONGEST_S
+    assert (batch.deadline_at, batch.job_pe, batch.logical_end_at) == (Instant(LONGEST_S), 1e6, Instant(2e11))
+    assert (instance.due_at, submitter.logical_at, submitter.shares) == (Instant(5 + LONGEST_S), Instant(0.0), 1e9)
+    assert {one.ncpus for one in plan_classes.values()} == {4096.0}
 
 
 async def test_nothing_is_changed_where_nodes_have_to_be_stopped() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.bounds import written
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule, Settings, meaning_of
 from priority.logical_time import LetRule
@@ -191,8 +192,12 @@ def test_the_least_value_is_allowed_and_less_is_not(key: str) -> None:
 
     assert Settings().changed(key, low).as_mapping()[key] == low
     error = refusal_of(key, low - 1)
-    assert f"{low:g}" in error.expected
+    assert written(low) in error.expected
     assert str(error).endswith(f"got {low - 1!r}")
+
+
+def test_every_number_has_a_range() -> None:
+    assert NUMBERS == WITH_LOW == WITH_HIGH
 
 
 @pytest.mark.parametrize("key", WITH_HIGH)
@@ -201,7 +206,7 @@ def test_the_greatest_value_is_allowed_and_more_is_not(key: str) -> None:
     assert high is not None
 
     assert Settings().changed(key, high).as_mapping()[key] == high
-    assert f"to {high:g}" in refusal_of(key, high + 1).expected
+    assert f"to {written(high)}" in refusal_of(key, high + 1).expected
 
 
 def test_a_switch_takes_no_number() -> None:

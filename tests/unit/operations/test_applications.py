@@ -56,7 +56,7 @@ def test_shares_are_numbers_from_zero_on(shares: float) -> None:
 
 @pytest.mark.parametrize("shares", [-1.0, float("nan"), float("inf")])
 def test_what_is_no_share_is_refused(shares: float) -> None:
-    with pytest.raises(InvalidInputError, match=r"^shares: expected a number of at least 0, got "):
+    with pytest.raises(InvalidInputError, match=r"^shares: expected a number from 0 to 1000000000, got "):
         checked_shares(shares)
 
 

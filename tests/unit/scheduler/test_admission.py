@@ -105,6 +105,7 @@ def test_a_host_is_to_have_work_for_its_owners_least_buffer_or_for_as_long_as_it
     assert alone_s(buffer_s=3600.0, called=2 * DAY_S) == 2 * DAY_S
     assert alone_s(buffer_s=3600.0, called=None) == 3600.0  # a host never seen
     assert alone_s(buffer_s=-5.0, called=-60.0) == 0.0
+    assert alone_s(buffer_s=1e300, called=None) == 365 * DAY_S
 
 
 def test_the_key_asks_for_the_hash_and_the_reported_instances_once() -> None:

@@ -1,0 +1,107 @@
+"""The range of every number a submitter or an operator may give, field by field. Pure.
+
+A number outside its range is refused with the field, the range and what came. The ranges are far wider than any project
+needs; they keep sums finite: a million jobs of every largest value still add up, and every instant has a date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from types import MappingProxyType
+from typing import Final
+
+from domain.errors import InvalidInputError
+from domain.units import DAY_S, Seconds
+
+LONGEST_S: Final = Seconds(3650 * DAY_S)
+MOST_WHOLE: Final = 2**31 - 1  # what an int column holds
+MOST_BYTES: Final = 1e15
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A range, both ends allowed.
+
+    >>> Bound(1.0, 1e21).expected
+    'a number from 1 to 1e+21'
+    """
+
+    low: float
+    high: float
+
+    @property
+    def expected(self) -> str:
+        return f"a number from {written(self.low)} to {written(self.high)}"
+
+    def has(self, value: float) -> bool:
+        """Whether the value is in the range; NaN never is."""
+        return self.low <= value <= self.high
+
+    def nearest(self, value: float) -> float:
+        """The value moved into the range; NaN becomes the upper end.
+
+        >>> Bound(1.0, 10.0).nearest(1e300), Bound(1.0, 10.0).nearest(0.0), Bound(1.0, 10.0).nearest(float("nan"))
+        (10.0, 1.0, 10.0)
+        """
+        if value <= self.low:
+            return self.low
+        return value if value < self.high else self.high
+
+
+BOUNDS: Final[Mapping[str, Bound]] = MappingProxyType(
+    {
+        # a job, docs/reference/batch-file.md
+        "fpops_est": Bound(1.0, 1e21),  # 1e12 flop/s for 30 years
+        "fpops_bound": Bound(1.0, 1e24),
+        "memory_bytes": Bound(0.0, MOST_BYTES),
+        "disk_bytes": Bound(0.0, MOST_BYTES),
+        "delay_bound_s": Bound(1.0, LONGEST_S),
+        "ncpus": Bound(0.001, 4096.0),
+        "tolerance": Bound(1e-300, 1.0),
+        # a batch
+        "deadline_s": Bound(1.0, LONGEST_S),
+        # a plan class
+        "plan_class.ncpus": Bound(0.0, 4096.0),
+        "gpu_count": Bound(0.001, 64.0),
+        "min_gpu_ram_bytes": Bound(0.0, MOST_BYTES),
+        "min_driver_version": Bound(0.0, MOST_WHOLE),
+        "min_host_ncpus": Bound(1.0, 4096.0),
+        "min_host_ram_bytes": Bound(0.0, MOST_BYTES),
+        "cpu_speed_fraction": Bound(1e-6, 1e6),
+        "gpu_speed_fraction": Bound(1e-6, 1e6),
+        # accounts, grants and limits
+        "shares": Bound(0.0, 1e9),
+        "granted_su": Bound(0.0, 1e15),
+        "period_s": Bound(60.0, LONGEST_S),
+        "soft": Bound(0.0, 1e15),
+        "hard": Bound(0.0, 1e15),
+    }
+)
+
+
+def in_bounds(name: str, value: float, *, field: str = "") -> float:
+    """The value, checked by the bound called `name`. Raises InvalidInputError naming `field`, or else `name`.
+
+    >>> in_bounds("shares", 2.5)
+    2.5
+    >>> in_bounds("shares", 1e300)
+    Traceback (most recent call last):
+    domain.errors.InvalidInputError: shares: expected a number from 0 to 1000000000, got 1e+300
+    """
+    bound = BOUNDS[name]
+    if not bound.has(value):
+        raise InvalidInputError(field or name, bound.expected, value)
+    return value
+
+
+def written(number: float) -> str:
+    """A number as messages have it: whole ones up to 15 digits without an exponent.
+
+    >>> written(315360000.0), written(1e21), written(0.001)
+    ('315360000', '1e+21', '0.001')
+    """
+    if isfinite(number) and number == int(number) and abs(number) < 1e15:
+        return str(int(number))
+    return f"{number:g}"
