@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 
 import msgspec
 
 from domain.units import Instant
 
 Trace = Mapping[str, object]
+TEMPLATE = "hovertemplate"  # written in these modules; no name of a person's ever stands in one
 PALETTE = ("--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7", "--c8")
 
 
@@ -31,8 +33,22 @@ class Chart:
 
     @property
     def document(self) -> str:
-        """What is drawn, as JSON."""
-        return msgspec.json.encode({"traces": self.traces, "layout": self.layout, "height": self.height}).decode()
+        """What is drawn, as JSON. Texts are escaped: the library renders tags in labels, links among them."""
+        drawn = {"traces": as_text(self.traces), "layout": as_text(self.layout), "height": self.height}
+        return msgspec.json.encode(drawn).decode()
+
+
+def as_text(value: object) -> object:
+    """The same with every text escaped, so that the library shows it as it is; templates alone hold tags of ours.
+
+    >>> as_text({"y": ["<a href='x'>3 & 4</a>", 7], "hovertemplate": "%{y}<extra></extra>"})
+    {'y': ["&lt;a href='x'&gt;3 &amp; 4&lt;/a&gt;", 7], 'hovertemplate': '%{y}<extra></extra>'}
+    """
+    if isinstance(value, str):
+        return escape(value, quote=False)
+    if isinstance(value, Mapping):
+        return {key: one if key == TEMPLATE else as_text(one) for key, one in value.items()}
+    return [as_text(one) for one in value] if isinstance(value, Sequence) else value
 
 
 def colour(place: int) -> str:

@@ -1,15 +1,16 @@
 // Draws the charts of a page in the page's colours; their numbers stand in a table beside each.
 "use strict";
 
-function inColours(value, colours) {
-  if (typeof value === "string" && value.startsWith("--")) {
+// Only what is a colour by its name: a batch may be called "--c1".
+function inColours(value, colours, key = "") {
+  if (typeof value === "string" && value.startsWith("--") && key.toLowerCase().endsWith("color")) {
     const [name, opacity] = value.split("/");
     const colour = colours.getPropertyValue(name).trim();
     return opacity ? `${colour}${Math.round(Number(opacity) * 255).toString(16).padStart(2, "0")}` : colour;
   }
-  if (Array.isArray(value)) return value.map((one) => inColours(one, colours));
+  if (Array.isArray(value)) return value.map((one) => inColours(one, colours, key));
   if (value && typeof value === "object") {
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, inColours(one, colours)]));
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, inColours(one, colours, name)]));
   }
   return value;
 }
