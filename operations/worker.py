@@ -13,6 +13,7 @@ from domain.clock import Clock
 from domain.errors import MusterError
 from operations.compose import WorkerParts, build_worker
 from operations.entrance.site import BoundedSite
+from operations.exposure import exposures
 from operations.metrics.board import Board
 from operations.project import Project
 from operations.starting import start_when_available
@@ -65,6 +66,9 @@ class Worker:
             ).start()
             say_ready()
             log.info("worker serves", worker=self._number, port=self._port)
+            if self._number == 0:
+                for sentence in exposures(parts.catalogue.catalogue().settings.project.url, self._host):
+                    log.warning("exposed", why=sentence)
             await run_until(stop, parts.tasks)
 
     def hangs(self) -> str:

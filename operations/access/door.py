@@ -6,6 +6,7 @@ import hmac
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
@@ -35,6 +36,8 @@ RENEWED_EVERY_S = 60.0
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 FORMS = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
 MOST_COOKIE_CHARS = 200
+
+log = structlog.get_logger()
 
 
 class AccessDoor:
@@ -187,6 +190,12 @@ class AccessDoor:
 
     def _set_cookie(self, request: web.Request, response: web.StreamResponse, name: str, value: str) -> None:
         settings = self._settings()
+        is_https = request.secure or settings.project.url.startswith("https:")
+        if not is_https and request.headers.get("X-Forwarded-Proto", "").lower() == "https":
+            is_https = True
+            log.warning(
+                "a proxy speaks TLS, but project.url is http: set it to the https URL", url=settings.project.url
+            )
         response.set_cookie(
             name,
             value,
@@ -194,7 +203,7 @@ class AccessDoor:
             max_age=int(settings.access.session_most_s),
             httponly=True,
             samesite="Lax",
-            secure=request.secure or settings.project.url.startswith("https:"),
+            secure=is_https,
         )
 
     def _path(self) -> str:

@@ -80,7 +80,12 @@ async def migrate(run: Run, pre_only: bool) -> None:
 @only_here("it is the server; start it on the project's own machine")
 @click.option("--data-dir", type=click.Path(path_type=Path), default=DEFAULT_DATA_DIR, envvar="MUSTER_DATA_DIR")
 @click.option("--database-url", envvar="MUSTER_DATABASE_URL", help="A PostgreSQL instead of the embedded one.")
-@click.option("--host", default="0.0.0.0", show_default=True, help="The address to listen on.")  # noqa: S104  a public server
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; 0.0.0.0 is every address of this machine.",
+)
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True)
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Request workers.")
 @click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Where the supervisor tells metrics.")

@@ -60,6 +60,21 @@ async def test_the_cookie_is_for_the_server_alone_and_its_value_is_not_kept() ->
     assert session.session_hash == hash_of(value)
 
 
+@pytest.mark.parametrize(
+    ("url", "headers"),
+    [("https://muster.example.org/", {}), ("http://muster.example.org/", {"X-Forwarded-Proto": "https"})],
+    ids=["https in project.url", "a proxy that speaks TLS"],
+)
+async def test_the_cookie_is_secure_behind_tls(url: str, headers: dict[str, str]) -> None:
+    world = a_world({"project.url": url})
+    await world.person()
+    async with served(world) as client:
+        response = await client.post("/sign-in", data={"name": "ada", "password": PASSWORD}, headers=headers)
+
+    assert response.status == 200
+    assert "Secure" in response.headers["Set-Cookie"]
+
+
 async def test_a_change_needs_what_only_the_sites_own_pages_know() -> None:
     world = a_world()
     await world.person()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -63,14 +63,15 @@ class World:
         )
 
 
-def a_world() -> World:
+def a_world(changes: Mapping[str, object] | None = None) -> World:
     store, clock = MemoryStore(), ForwardClock()
+    settings = Settings.from_mapping(changes or {})
     signing = SignIn(store.access, store.volunteers, lambda: Settings().access, clock, cost=CHEAP)
     door = AccessDoor(
         store.access,
         store.volunteers,
         store.people,
-        Settings,
+        lambda: settings,
         clock,
         project_token=PROJECT_TOKEN,
         signing=signing,
