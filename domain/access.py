@@ -151,27 +151,54 @@ class Act:
 
 # ---------------------------------------------------------------- how fast may be guessed
 
-FREE_FAILURES = 5  # of a name or an address that cost nothing
+FREE_FAILURES = 5  # of a name from one address, that cost nothing
+FREE_OF_MANY = 20  # of one address with any names, or of one name from any addresses
 FORGOTTEN_AFTER_S = HOUR_S
 MOST_WAIT_S = 900.0
+KNOWN_FOR_S = Seconds(90 * DAY_S)  # after a success
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A password that is tried: `who` is the kind of account and its name, `network` where it comes from."""
+
+    who: str
+    network: str
+
+    def limits(self, *, known: bool) -> Mapping[str, int]:
+        """What is counted, each with the failures that cost nothing.
+
+        Failures from other addresses do not count where the name has signed in from before (`known`): guessing at an
+        account does not keep its owner out.
+
+        >>> sorted(Guess("person ada", "192.0.2.7").limits(known=True))
+        ['address 192.0.2.7', 'person ada from 192.0.2.7']
+        """
+        limits = {self.own: FREE_FAILURES, f"address {self.network}": FREE_OF_MANY}
+        return limits if known else {**limits, self.who: FREE_OF_MANY}
+
+    @property
+    def own(self) -> str:
+        """The key of this name from this address."""
+        return f"{self.who} from {self.network}"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """How often signing in was tried with a name, or from an address, without success."""
+    """How often a password was tried without success."""
 
     failures: int
     at: Instant  # the last time
 
-    def wait_s(self, now: Instant) -> Seconds:
-        """How long until it may be tried again; 0 = now. From the sixth time on it doubles, from 1 s to 15 min.
+    def wait_s(self, now: Instant, free: int = FREE_FAILURES) -> Seconds:
+        """How long until it may be tried again; 0 = now. Beyond the `free` failures it doubles, from 1 s to 15 min.
 
         >>> [Attempts(n, Instant(100.0)).wait_s(Instant(101.0)) for n in (1, 5, 6, 8, 40)]
         [0.0, 0.0, 0.0, 3.0, 899.0]
         """
-        if self.failures <= FREE_FAILURES:
+        if self.failures <= free:
             return Seconds(0.0)
-        wait_s = min(MOST_WAIT_S, 2.0 ** min(self.failures - FREE_FAILURES - 1, 20))
+        wait_s = min(MOST_WAIT_S, 2.0 ** min(self.failures - free - 1, 20))
         return Seconds(max(0.0, wait_s - max(0.0, elapsed_s(self.at, now))))
 
     def more(self, now: Instant) -> Attempts:
@@ -182,3 +209,7 @@ class Attempts:
         """
         forgotten = elapsed_s(self.at, now) >= FORGOTTEN_AFTER_S
         return Attempts(1 if forgotten else self.failures + 1, now)
+
+    def less(self) -> Attempts:
+        """One failure less: what was counted before the password was found right."""
+        return Attempts(max(0, self.failures - 1), self.at)

@@ -177,7 +177,7 @@ async def build_worker(
         routes = [
             web.post("/scheduler", handler.handle),
             *files.routes,
-            *AttachFlow(store.volunteers, account_keys, catalogue, clock).routes(),
+            *AttachFlow(store.volunteers, door.signing, account_keys, catalogue, clock).routes(),
             *site.routes(),
             *status.pages.routes(),
         ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from domain.access import (
     FORGOTTEN_AFTER_S,
+    KNOWN_FOR_S,
     Act,
     Attempts,
+    Guess,
     PersonRecord,
     Right,
     Role,
@@ -153,26 +155,29 @@ class PostgresAccess:
 
     # ------------------------------------------------------------------ attempts
 
-    async def begin_attempt(self, keys: Sequence[str], *, now: Instant) -> Seconds:
+    async def begin_attempt(self, guess: Guess, *, now: Instant) -> Seconds:
         await self._database.fetch("drop_old_attempts", later(now, -FORGOTTEN_AFTER_S), FORGET_AT_ONCE)
+        await self._database.fetch("drop_known_networks", later(now, -KNOWN_FOR_S), FORGET_AT_ONCE)
+        known = await self._database.fetch_one("known_network", guess.who, guess.network) is not None
+        limits = guess.limits(known=known)
 
         async def look(connection: Connection) -> Seconds:
-            found: dict[str, Attempts] = {}
-            for key in sorted(keys):  # in order, so that two who come together do not wait for each other
-                row = await connection.fetchrow(load("lock_attempt"), key, now)
-                assert row is not None
-                found[key] = Attempts(row["failures"], row["at"])
-            wait_s = max(one.wait_s(now) for one in found.values())
+            found = await _locked_attempts(connection, limits, now)
+            wait_s = max(one.wait_s(now, limits[key]) for key, one in found.items())
             if not wait_s:
-                for key, one in found.items():
-                    more = one.more(now)
-                    await connection.execute(load("write_attempt"), key, more.failures, more.at)
+                await _write_attempts(connection, {key: one.more(now) for key, one in found.items()})
             return wait_s
 
         return await self._database.in_transaction(look)
 
-    async def forget_attempts(self, keys: Sequence[str]) -> None:
-        await self._database.fetch("forget_attempts", list(keys))
+    async def end_attempt(self, guess: Guess, *, now: Instant) -> None:
+        async def take_back(connection: Connection) -> None:
+            found = await _locked_attempts(connection, guess.limits(known=False), now)
+            fewer = {key: Attempts(0, now) if key == guess.own else one.less() for key, one in found.items()}
+            await _write_attempts(connection, fewer)
+            await connection.execute(load("note_known_network"), guess.who, guess.network, now)
+
+        await self._database.in_transaction(take_back)
 
     # ------------------------------------------------------------------ audit
 
@@ -239,3 +244,18 @@ def _token(row: Row) -> Token:
         row["last_used_at"],
         row["revoked_at"],
     )
+
+
+async def _locked_attempts(connection: Connection, keys: Iterable[str], now: Instant) -> dict[str, Attempts]:
+    """What is counted under each key, locked in their order, so that transactions do not wait for each other."""
+    found: dict[str, Attempts] = {}
+    for key in sorted(keys):
+        row = await connection.fetchrow(load("lock_attempt"), key, now)
+        assert row is not None
+        found[key] = Attempts(row["failures"], row["at"])
+    return found
+
+
+async def _write_attempts(connection: Connection, found: Mapping[str, Attempts]) -> None:
+    for key, one in found.items():
+        await connection.execute(load("write_attempt"), key, one.failures, one.at)

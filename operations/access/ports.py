@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from domain.access import Act, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
+from domain.access import Act, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
 from domain.units import Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId
 
 
@@ -96,12 +96,14 @@ class Tokens(Protocol):
 
 
 class AccessStore(People, Sessions, Tokens, Protocol):
-    async def begin_attempt(self, keys: Sequence[str], *, now: Instant) -> Seconds:
-        """How long to wait before trying to sign in, 0 = now: then a failure is counted for every key at once,
-        so that many who try together are counted too; it is taken back by `forget_attempts`."""
+    async def begin_attempt(self, guess: Guess, *, now: Instant) -> Seconds:
+        """How long to wait before trying a password, 0 = now: then a failure is counted for every limit at once,
+        so that many who try together are counted too; it is taken back by `end_attempt`."""
         ...
 
-    async def forget_attempts(self, keys: Sequence[str]) -> None: ...
+    async def end_attempt(self, guess: Guess, *, now: Instant) -> None:
+        """The password was right: the failures of the name from there are forgotten, and the network is known."""
+        ...
 
     async def note_act(self, act: Act) -> None: ...
 

@@ -1,9 +1,10 @@
-"""Signing in: a name and a password against a new session. Guessing is slowed down per name and per address."""
+"""Checks passwords, and makes sessions. Guessing is slowed down per name and per address, whoever asks and for what."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from domain.access import AccessSettings, Act, PersonRecord, Session, Stretched
+from domain.access import AccessSettings, Act, Guess, PersonRecord, Session, Stretched
 from domain.clock import Clock
 from domain.errors import NotFoundError
 from domain.units import PersonId, VolunteerId
@@ -27,6 +28,7 @@ AT_ONCE = 2  # passwords take tenths of a second and 32 MiB each: a flood of the
 MOST_NAME_CHARS = 254
 MOST_PASSWORD_CHARS = 200
 AGENT_CHARS = 200
+PASSWORD_HASH = re.compile(r"[0-9a-f]{32}")
 
 log = structlog.get_logger()
 
@@ -75,13 +77,13 @@ class SignIn:
 
     async def person(self, name: str, password: str, *, address: str, agent: str) -> NewSession:
         """Raises WrongPasswordError, which does not say whether there is such a name, and TooManyAttemptsError."""
-        keys = await self._begin("person", name, address)
+        guess = await self._begin("person", name, address)
         record = await self._person(name)
         right = await self._matches(record, password)
         if record is None or not right or not record.active or self._too_old(record):
             log.warning("sign-in refused", name=name[:MOST_NAME_CHARS], address=address)
             raise WrongPasswordError
-        await self._store.forget_attempts(keys)
+        await self._store.end_attempt(guess, now=self._clock.now())
         if not is_of(record.password, self._cost):
             kept = await self._stretched(password)
             await self._store.set_password(record.person_id, kept, one_time_until=record.one_time_until)
@@ -96,17 +98,39 @@ class SignIn:
     async def check_volunteer(self, email: str, password: str, *, address: str) -> VolunteerRecord:
         """The volunteer, by the password of the account that clients attach with, or by its account key.
 
-        Raises as `person`.
+        Raises as `person`. An account key cannot be guessed, so it is not limited.
         """
-        keys = await self._begin("volunteer", email.lower(), address)
-        known = len(email) <= MOST_NAME_CHARS and "\x00" not in email
-        record = await self._volunteers.volunteer_by_email(email) if known else None
-        right = await self._is_volunteers(record, password)
-        if record is None or not (right or is_account_key(record, password)):
+        record = await self._volunteer(email)
+        if record is not None and is_account_key(record, password):
+            return record
+        hashed = password_hash(password, email.lower()) if len(password) <= MOST_PASSWORD_CHARS else ""
+        return await self._checked(email, record, hashed, address)
+
+    async def check_client(self, email: str, hashed: str, *, address: str) -> VolunteerRecord:
+        """The volunteer, by the hash of the password that a client sends while attaching.
+
+        Raises as `person`, and NotFoundError where there is no such volunteer, which the attach flow tells.
+        """
+        record = await self._volunteer(email)
+        try:
+            return await self._checked(email, record, hashed, address)
+        except WrongPasswordError:
+            if record is None:
+                raise NotFoundError("account", email) from None
+            raise
+
+    async def _checked(self, email: str, record: VolunteerRecord | None, hashed: str, address: str) -> VolunteerRecord:
+        guess = await self._begin("volunteer", email.lower(), address)
+        right = await self._is_volunteers(record, hashed)
+        if record is None or not right:
             log.warning("sign-in of a volunteer refused", address=address)
             raise WrongPasswordError
-        await self._store.forget_attempts(keys)
+        await self._store.end_attempt(guess, now=self._clock.now())
         return record
+
+    async def _volunteer(self, email: str) -> VolunteerRecord | None:
+        known = len(email) <= MOST_NAME_CHARS and "\x00" not in email
+        return await self._volunteers.volunteer_by_email(email) if known else None
 
     async def change_volunteer_password(
         self, record: VolunteerRecord, password: str, *, least: int, but: bytes = b""
@@ -124,11 +148,11 @@ class SignIn:
 
     async def check_password(self, name: str, password: str, *, address: str) -> PersonRecord:
         """The person, who gives the password once more. Raises as `person`."""
-        keys = await self._begin("person", name, address)
+        guess = await self._begin("person", name, address)
         record = await self._person(name)
         if record is None or not await self._matches(record, password):
             raise WrongPasswordError
-        await self._store.forget_attempts(keys)
+        await self._store.end_attempt(guess, now=self._clock.now())
         return record
 
     async def change_password(self, record: PersonRecord, password: str, *, but: bytes = b"") -> None:
@@ -142,13 +166,12 @@ class SignIn:
         await self._store.end_sessions_of_person(record.person_id, but=but)
         await self._store.note_act(Act(self._clock.now(), record.name, "change_password"))
 
-    async def _begin(self, kind: str, name: str, address: str) -> list[str]:
-        keys = [f"{kind} {name[:MOST_NAME_CHARS]}", f"address {network_of(address)}"]
-        keys[0] = keys[0].replace("\x00", "?")
-        wait_s = await self._store.begin_attempt(keys, now=self._clock.now())
+    async def _begin(self, kind: str, name: str, address: str) -> Guess:
+        guess = Guess(f"{kind} {name[:MOST_NAME_CHARS]}".replace("\x00", "?"), network_of(address))
+        wait_s = await self._store.begin_attempt(guess, now=self._clock.now())
         if wait_s:
             raise TooManyAttemptsError(wait_s)
-        return keys
+        return guess
 
     async def _person(self, name: str) -> PersonRecord | None:
         if "\x00" in name or len(name) > MOST_NAME_CHARS:
@@ -169,12 +192,12 @@ class SignIn:
                 return False
             return await asyncio.to_thread(matches, record.password, password)
 
-    async def _is_volunteers(self, record: VolunteerRecord | None, password: str) -> bool:
+    async def _is_volunteers(self, record: VolunteerRecord | None, hashed: str) -> bool:
         """As long in coming where there is no such volunteer, or no password."""
-        if record is None or record.credentials.password_hash is None or len(password) > MOST_PASSWORD_CHARS:
-            return await self._matches(None, password)
+        if record is None or record.credentials.password_hash is None or not PASSWORD_HASH.fullmatch(hashed):
+            return await self._matches(None, hashed)
         async with self._stretching:
-            return await asyncio.to_thread(password_matches, record, password_hash(password, record.email))
+            return await asyncio.to_thread(password_matches, record, hashed)
 
     async def _stretched(self, password: str) -> Stretched:
         async with self._stretching:

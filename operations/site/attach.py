@@ -6,21 +6,21 @@ Every answer has HTTP status 200, errors too: the client reads the error number 
 from __future__ import annotations
 
 import asyncio
-import re
 
 import structlog
 from aiohttp import web
 
 from domain.clock import Clock
-from domain.errors import AlreadyExistsError, InvalidInputError, UnavailableError
-from operations.accounts import AccountKeys, add_volunteer, checked_email, password_matches
+from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnavailableError
+from operations.access.addresses import address_of
+from operations.access.errors import TooManyAttemptsError, WrongPasswordError
+from operations.access.sign_in import PASSWORD_HASH, SignIn
+from operations.accounts import AccountKeys, add_volunteer, checked_email
 from operations.catalogue import CatalogueCache
-from operations.ports import VolunteerRecord, Volunteers
+from operations.ports import Volunteers
 from wire import attach
 
-PASSWORD_HASH = re.compile(r"[0-9a-f]{32}")
-
-STRETCHES_AT_ONCE = 2  # password checks take tens of ms and 16 MiB each: a flood of them waits in line
+STRETCHES_AT_ONCE = 2  # new passwords take tens of ms and 16 MiB each: a flood of them waits in line
 
 log = structlog.get_logger()
 
@@ -28,8 +28,11 @@ log = structlog.get_logger()
 class AttachFlow:
     """The handlers of the web RPCs."""
 
-    def __init__(self, volunteers: Volunteers, keys: AccountKeys, catalogue: CatalogueCache, clock: Clock) -> None:
+    def __init__(
+        self, volunteers: Volunteers, signing: SignIn, keys: AccountKeys, catalogue: CatalogueCache, clock: Clock
+    ) -> None:
         self._volunteers = volunteers
+        self._signing = signing
         self._keys = keys
         self._catalogue = catalogue
         self._clock = clock
@@ -53,16 +56,9 @@ class AttachFlow:
         """The account key for an e-mail and the client's hash of the password."""
         try:
             email = checked_email(request.query.get("email_addr", ""))
-            record = await self._volunteers.volunteer_by_email(email)
         except InvalidInputError:
-            record = None
-        except UnavailableError as error:
-            return _down(error)
-        if record is None:
             return _error(attach.ERROR_NO_SUCH_ACCOUNT, "No account with that email")
-        if not await self._matches(record, request.query.get("passwd_hash", "").lower()):
-            return _error(attach.ERROR_BAD_PASSWORD, "Wrong password")
-        return _xml(attach.encode_account(self._keys.authenticator(record.credentials.authenticator_nonce)))
+        return await self._account(request, email, attach.ERROR_BAD_PASSWORD, "Wrong password")
 
     async def create_account(self, request: web.Request) -> web.Response:
         """A new account; for an e-mail that has one, the right password gives that one."""
@@ -80,20 +76,26 @@ class AttachFlow:
         except InvalidInputError as error:
             return _error(attach.ERROR_BAD_EMAIL, str(error))
         except AlreadyExistsError:
-            return await self._existing(email.lower(), password)
+            because = "An account with that email exists"
+            return await self._account(request, email.lower(), attach.ERROR_ACCOUNT_EXISTS, because)
         except UnavailableError as error:
             return _down(error)
         return _xml(attach.encode_account(account.authenticator))
 
-    async def _existing(self, email: str, password: str) -> web.Response:
-        record = await self._volunteers.volunteer_by_email(email)
-        if record is None or not await self._matches(record, password):
-            return _error(attach.ERROR_ACCOUNT_EXISTS, "An account with that email exists")
+    async def _account(self, request: web.Request, email: str, wrong: int, because: str) -> web.Response:
+        """The account key for the client's hash of the password; else the error `wrong`."""
+        hashed = request.query.get("passwd_hash", "").lower()
+        try:
+            record = await self._signing.check_client(email, hashed, address=address_of(request))
+        except NotFoundError:
+            return _error(attach.ERROR_NO_SUCH_ACCOUNT, "No account with that email")
+        except WrongPasswordError:
+            return _error(wrong, because)
+        except TooManyAttemptsError as error:
+            return _error(attach.ERROR_PROJECT_DOWN, str(error))
+        except UnavailableError as error:
+            return _down(error)
         return _xml(attach.encode_account(self._keys.authenticator(record.credentials.authenticator_nonce)))
-
-    async def _matches(self, record: VolunteerRecord, password: str) -> bool:
-        async with self._stretching:
-            return await asyncio.to_thread(password_matches, record, password)
 
 
 def _xml(body: bytes) -> web.Response:

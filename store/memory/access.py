@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from domain.access import (
     FORGOTTEN_AFTER_S,
+    KNOWN_FOR_S,
     Act,
     Attempts,
+    Guess,
     PersonRecord,
     Right,
     Role,
@@ -30,6 +32,7 @@ class MemoryAccess:
         self._sessions: dict[bytes, Session] = {}
         self._tokens: dict[TokenId, Token] = {}
         self._attempts: dict[str, Attempts] = {}
+        self._known_at: dict[Guess, Instant] = {}
         self._acts: list[Act] = []
 
     # ------------------------------------------------------------------ people
@@ -159,19 +162,24 @@ class MemoryAccess:
 
     # ------------------------------------------------------------------ attempts
 
-    async def begin_attempt(self, keys: Sequence[str], *, now: Instant) -> Seconds:
+    async def begin_attempt(self, guess: Guess, *, now: Instant) -> Seconds:
         for key, one in list(self._attempts.items()):
             if elapsed_s(one.at, now) > FORGOTTEN_AFTER_S:
                 del self._attempts[key]
-        found = {key: self._attempts.get(key, Attempts(0, now)) for key in keys}
-        wait_s = max(one.wait_s(now) for one in found.values())
+        known_at = self._known_at.get(guess)
+        limits = guess.limits(known=known_at is not None and elapsed_s(known_at, now) <= KNOWN_FOR_S)
+        found = {key: self._attempts.get(key, Attempts(0, now)) for key in limits}
+        wait_s = max(one.wait_s(now, limits[key]) for key, one in found.items())
         if not wait_s:
             self._attempts |= {key: one.more(now) for key, one in found.items()}
         return wait_s
 
-    async def forget_attempts(self, keys: Sequence[str]) -> None:
-        for key in keys:
-            self._attempts.pop(key, None)
+    async def end_attempt(self, guess: Guess, *, now: Instant) -> None:
+        self._attempts.pop(guess.own, None)
+        for key in guess.limits(known=False):
+            if key in self._attempts:
+                self._attempts[key] = self._attempts[key].less()
+        self._known_at[guess] = now
 
     # ------------------------------------------------------------------ audit
 

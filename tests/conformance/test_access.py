@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.access import AccessSettings, Act, PersonRecord, Right, Role, Session, Stretched
+from domain.access import KNOWN_FOR_S, AccessSettings, Act, Guess, PersonRecord, Right, Role, Session, Stretched
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.units import Instant, PersonId, SubmitterId, TokenId, VolunteerId, later
 from tests.builders import NOW
@@ -171,18 +171,42 @@ async def test_tokens_are_listed_by_owner_and_page(store: Store) -> None:
     assert list(await store.access.tokens(person_id=ada.person_id, limit=9)) == [made[0], made[2]]
 
 
-async def test_many_failures_have_to_wait_ever_longer_and_are_forgotten(store: Store) -> None:
-    async def attempt(at_s: float, *keys: str) -> float:
-        return await store.access.begin_attempt(keys or ("name ada", "address 1"), now=later(NOW, at_s))
+async def test_failures_wait_ever_longer_and_are_forgotten(store: Store) -> None:
+    async def attempt(at_s: float, who: str = "ada", network: str = "1") -> float:
+        return await store.access.begin_attempt(Guess(who, network), now=later(NOW, at_s))
 
     assert [await attempt(0) for _ in range(7)] == [0, 0, 0, 0, 0, 0, 1]
-    assert await attempt(0, "name bob", "address 1") == 1
-    assert await attempt(0, "name bob", "address 2") == 0
+    assert await attempt(0, "bob") == 0
+    assert await attempt(0, network="2") == 0
     assert [await attempt(1), await attempt(1), await attempt(3), await attempt(3)] == [0, 2, 0, 4]
-    await store.access.forget_attempts(["name ada", "address 1"])
+    await store.access.end_attempt(Guess("ada", "1"), now=later(NOW, 3))
     assert await attempt(3) == 0
     assert [await attempt(3) for _ in range(6)][-1] == 1
     assert await attempt(4000) == 0
+
+
+async def test_failures_count_per_address_and_per_name(store: Store) -> None:
+    async def attempt(who: str, network: str) -> float:
+        return await store.access.begin_attempt(Guess(who, network), now=NOW)
+
+    assert [await attempt(f"name {number}", "1") for number in range(22)] == [0] * 21 + [1]
+    assert [await attempt("ada", f"address {number}") for number in range(22)] == [0] * 21 + [1]
+    assert await attempt("bob", "2") == 0
+
+
+async def test_guesses_from_elsewhere_do_not_lock_an_owner_out(store: Store) -> None:
+    home = Guess("ada", "home")
+    assert not await store.access.begin_attempt(home, now=NOW)
+    await store.access.end_attempt(home, now=NOW)
+    for number in range(40):
+        await store.access.begin_attempt(Guess("ada", f"bot {number}"), now=NOW)
+
+    assert not await store.access.begin_attempt(home, now=NOW)
+    assert await store.access.begin_attempt(Guess("ada", "new place"), now=NOW) > 0
+    much_later = later(NOW, KNOWN_FOR_S + 10.0)
+    for number in range(40):
+        await store.access.begin_attempt(Guess("ada", f"bot {number}"), now=much_later)
+    assert await store.access.begin_attempt(home, now=much_later) > 0
 
 
 async def test_acts_are_told_newest_first(store: Store) -> None:

@@ -43,6 +43,7 @@ LARGE = {
     "web_session",
     "api_token",
     "sign_in_attempt",
+    "known_network",
     "act",
     "submission_key",
     "trickle",
@@ -64,7 +65,8 @@ BY_KEY = {  # query -> the indexes it must use
     "note_token_use": {"api_token_pkey"},
     "revoke_api_token": {"api_token_pkey"},
     "write_attempt": {"sign_in_attempt_pkey"},
-    "forget_attempts": {"sign_in_attempt_pkey"},
+    "known_network": {"known_network_pkey"},
+    "drop_known_networks": {"known_network_by_time", "known_network_pkey"},
     "drop_old_attempts": {"sign_in_attempt_by_time", "sign_in_attempt_pkey"},
     "list_acts": {"act_pkey"},
     "batches_with": {"batch_pkey", "batch_count_pkey"},
@@ -311,6 +313,7 @@ SMALL = {  # looks at no large table
     "insert_submission_key",
     "list_people",
     "lock_attempt",
+    "note_known_network",
     "person_by_name",
     "update_password",
     "update_person",
@@ -495,6 +498,7 @@ SIGNED_IN = """
     SELECT 'person ' || id % 50, 'key ' || id, '', 1, id FROM generate_series(1, 5000) AS id;
     INSERT INTO trickle (instance_id, sent_at, said, received_at, variety, text)
     SELECT id % 500, id, '', id, '', '' FROM generate_series(1, 5000) AS id;
+    INSERT INTO known_network (who, network, at) SELECT 'who ' || id, 'network', id FROM generate_series(1, 2000) AS id;
     INSERT INTO sign_in_attempt (key, failures, at) SELECT 'key ' || id, 1, id FROM generate_series(1, 2000) AS id;
     INSERT INTO act (acted_at, who, what) SELECT id, 'ada', 'abort_batch' FROM generate_series(1, 5000) AS id;
 """

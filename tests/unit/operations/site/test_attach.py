@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -18,6 +18,8 @@ from domain.errors import UnavailableError
 from domain.settings import Settings
 from domain.units import AppId, Instant, VolunteerId
 from domain.volunteers import Credentials, VolunteerRecord
+from operations.access.passwords import Cost
+from operations.access.sign_in import SignIn
 from operations.accounts import AccountKeys, authenticator_hash
 from operations.catalogue import CatalogueCache
 from operations.ports import Volunteers
@@ -35,14 +37,16 @@ HASH = password_hash(PASSWORD, EMAIL)
 SETTINGS = Settings.from_mapping({"project.name": "Fake Project", "project.url": "http://127.0.0.1:18123/proj/"})
 CATALOGUE = Catalogue(settings=SETTINGS, current={AppId(1): (an_app_version(), an_app_version(version_num=101))})
 Client = TestClient[web.Request, web.Application]
+Call = Callable[..., Awaitable[ET.Element]]
 
 
 @asynccontextmanager
 async def a_site(volunteers: Volunteers | None = None, catalogue: Catalogue = CATALOGUE) -> AsyncIterator[Client]:
     store, clock = MemoryStore(), StillClock()
+    signing = SignIn(store.access, volunteers or store.volunteers, lambda: Settings().access, clock, cost=Cost(2, 8, 1))
     cache = CatalogueCache(store.applications, clock, catalogue)
     app = web.Application()
-    app.add_routes(AttachFlow(volunteers or store.volunteers, KEYS, cache, clock).routes())
+    app.add_routes(AttachFlow(volunteers or store.volunteers, signing, KEYS, cache, clock).routes())
     async with TestClient(TestServer(app)) as client:
         yield client
 
@@ -139,6 +143,26 @@ async def test_a_lookup_that_fails_is_answered_like_the_captured_one(number: int
 
         assert shape_of(found) == shape_of(captured(number))
         assert error_of(found) == int(text_of(captured(number), "error_num")) == error_num
+
+
+@pytest.mark.parametrize("call", [lookup, create], ids=["lookup_account", "create_account"])
+async def test_guesses_while_attaching_are_limited(call: Call) -> None:
+    """The right password is refused, too, once the limiter of all password checks says to wait."""
+    async with a_site() as client:
+        await create(client)
+        wrong = [error_of(await call(client, hashed=password_hash(f"guess {number}", EMAIL))) for number in range(7)]
+        right = await call(client)
+
+    assert wrong == [wrong[0]] * 6 + [-183]
+    assert error_of(right) == -183
+    assert text_of(right, "error_msg") == "signing in was tried too often: try again in 1 s"
+
+
+async def test_lookups_of_many_names_are_limited_by_address() -> None:
+    async with a_site() as client:
+        errors = [error_of(await lookup(client, f"guess{number}@example.com")) for number in range(22)]
+
+    assert errors == [-136] * 21 + [-183]
 
 
 async def test_an_email_is_the_same_in_any_case() -> None:
