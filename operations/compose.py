@@ -42,6 +42,8 @@ from operations.duty import ROUND_S, Duty
 from operations.entrance.buckets import Buckets
 from operations.entrance.entrance import Entrance
 from operations.entrance.hosts import HostLimit
+from operations.entrance.malformed import AREA as MALFORMED
+from operations.entrance.malformed import MalformedRequests
 from operations.entrance.newcomers import Newcomers
 from operations.metrics.board import Board, OwnBoard
 from operations.metrics.build import BackgroundStatus, WorkerStatus
@@ -92,6 +94,7 @@ class WorkerParts:
     progress: ProgressHub
     status: WorkerStatus
     pulse: PulseTeller
+    malformed: MalformedRequests
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +223,8 @@ async def build_worker(
             "pulse": pulse.run,
             "deadlines of duties": status.watch.run,
         }
-        yield WorkerParts(application, loops, catalogue, shards, fed, door, api.hub, status, pulse)
+        malformed = MalformedRequests(lambda: pages.note(MALFORMED, 400, 0.0), clock)
+        yield WorkerParts(application, loops, catalogue, shards, fed, door, api.hub, status, pulse, malformed)
     finally:
         await shards.close()
         await store.close()

@@ -52,13 +52,7 @@ class Worker:
             if parts is None:
                 return
             settings = parts.catalogue.catalogue().settings.server
-            runner = web.AppRunner(
-                parts.application,
-                access_log=None,
-                shutdown_timeout=SHUTDOWN_S,
-                keepalive_timeout=settings.idle_timeout_s,
-                auto_decompress=False,  # a body that is packed is refused, never blown up
-            )
+            runner = runner_of(parts, idle_timeout_s=settings.idle_timeout_s, shutdown_s=SHUTDOWN_S)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             await BoundedSite(
@@ -81,6 +75,18 @@ class Worker:
         parts = await stack.enter_async_context(built)
         await take_share(parts, self._clock)
         return parts
+
+
+def runner_of(parts: WorkerParts, *, idle_timeout_s: float, shutdown_s: float) -> web.AppRunner:
+    """What serves the worker's application."""
+    return web.AppRunner(
+        parts.application,
+        access_log=None,
+        logger=parts.malformed.logger,
+        shutdown_timeout=shutdown_s,
+        keepalive_timeout=idle_timeout_s,
+        auto_decompress=False,  # a body that is packed is refused, never blown up
+    )
 
 
 async def take_share(parts: WorkerParts, clock: Clock) -> None:

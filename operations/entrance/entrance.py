@@ -6,7 +6,9 @@ What clients are told is a 503: to them any other status may mean that a file is
 from __future__ import annotations
 
 import asyncio
+import codecs
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -23,6 +25,9 @@ from operations.entrance.buckets import Buckets
 MOST_FORM_BYTES = 1024 * 1024  # of pages' forms, whole in memory; the other areas have limits of their own
 LEAST_BYTES_PER_S = 10_000  # of a body that was announced
 OWN_LIMITS = frozenset({"api", "scheduler", "upload"})
+FORM = "application/x-www-form-urlencoded"
+HOST = re.compile(r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.%]+\])(?::[0-9]{0,5})?")
+MOST_SHOWN = 100  # characters
 NOT_COUNTED = frozenset({"healthz", "readyz", "duties"})
 
 log = structlog.get_logger()
@@ -60,16 +65,22 @@ class Entrance:
             wait_s = self._wait_s(request, area, settings)
             if wait_s:
                 return self._turned_away(request, area, wait_s)
+            _check_host(request)
             encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower()
             if encoding not in ("", "identity"):
                 if area == "scheduler":
                     self._failed(415)
                 raise web.HTTPUnsupportedMediaType(text="Content-Encoding: expected none, bodies come as they are\n")
+            is_page = area not in OWN_LIMITS
             if request.content.is_eof():
+                if is_page:
+                    await _check_form(request)
                 return await handler(request)
-            if area not in OWN_LIMITS:
+            if is_page:
                 request = request.clone(client_max_size=MOST_FORM_BYTES)
             with _cut_off(request, None if area == "upload" else settings.body_timeout_s):
+                if is_page:
+                    await _check_form(request)
                 return await handler(request)
 
         return enter
@@ -92,6 +103,29 @@ class Entrance:
             text=f"too many requests from {request[ADDRESS]}: try again in {in_words(seconds)}\n",
             headers={hdrs.RETRY_AFTER: str(seconds)},
         )
+
+
+def _check_host(request: web.Request) -> None:
+    host = request.headers.get(hdrs.HOST, "")
+    if not HOST.fullmatch(host):
+        shown = ascii(host[:MOST_SHOWN])
+        raise web.HTTPBadRequest(text=f"Host: expected a host name, with a port or without, got {shown}\n")
+
+
+async def _check_form(request: web.Request) -> None:
+    """Read a page's form: of the one kind that pages have, and text in its encoding. Its handler finds it read."""
+    if request.method != hdrs.METH_POST:
+        return
+    if request.content_type == "multipart/form-data":
+        raise web.HTTPUnsupportedMediaType(text=f"Content-Type: expected {FORM}, got {request.content_type}\n")
+    if request.content_type == FORM:
+        charset = request.charset or "utf-8"
+        try:
+            codecs.lookup(charset)
+            await request.post()
+        except (LookupError, ValueError):  # of text that is not in that encoding, too
+            shown = ascii(charset[:MOST_SHOWN])
+            raise web.HTTPUnsupportedMediaType(text=f"form: expected text in a known encoding, got {shown}\n") from None
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from operations.duty import STAND_BY_S
 from operations.install import install
 from operations.metrics.board import OwnBoard
 from operations.project import Project
+from operations.worker import runner_of
 from store.postgres import PostgresStore, open_store
 from tests.acceptance.clocks import ForwardClock
 from tests.acceptance.host import LINUX, Host
@@ -162,7 +163,7 @@ class LiveServer:
             name = f"worker {len(self.workers)}"
             built = build_worker(self.project, self.clock, board=self.board, name=name)
             parts = await stack.enter_async_context(built)
-            runner = web.AppRunner(parts.application, access_log=None, shutdown_timeout=1.0)
+            runner = runner_of(parts, idle_timeout_s=75.0, shutdown_s=1.0)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
