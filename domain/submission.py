@@ -11,6 +11,7 @@ from domain.ordering import ServiceLevel
 from domain.units import AccountId, AppId, BatchId, Flop, Instant, JobClassId, Seconds, SubmitterId
 
 MAX_JOBS = 1_000_000  # of one batch
+INDEX = "{i}"  # stands for a job's number in its batch, from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +40,42 @@ class NewBatch:
     job_pe: float = 1.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class JobTemplate:
+    """What many jobs of a batch have in common, stored once: a command line with `{i}` in it, and input files."""
+
+    command_line: str
+    inputs: tuple[Input, ...] | None = None
+
+    def command_line_of(self, number: int) -> str:
+        """The command line of the job with that number in its batch.
+
+        >>> JobTemplate("--part {i}").command_line_of(7)
+        '--part 7'
+        """
+        return self.command_line.replace(INDEX, str(number))
+
+
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """One job to be written; `copies` unsent instances are made with it."""
+    """One job to be written; `copies` unsent instances are made with it.
+
+    With a `template` that has its command line and its inputs, and the job's `number` is put into them.
+    """
 
     job_class_id: JobClassId
     command_line: str = ""
     inputs: tuple[Input, ...] | None = None  # of this job alone
     copies: int = 1
+    template: JobTemplate | None = None
+    number: int = 0
+
+    def without_template(self) -> NewJob:
+        """The same job with a command line and inputs of its own."""
+        if self.template is None:
+            return self
+        line = self.template.command_line_of(self.number)
+        return NewJob(self.job_class_id, line, self.template.inputs, self.copies)
 
 
 @dataclass(frozen=True, slots=True)

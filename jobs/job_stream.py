@@ -9,11 +9,12 @@ from itertools import count, islice
 
 from domain.errors import InvalidInputError
 from domain.jobs import Input, JobClass
-from domain.submission import NewJob
+from domain.submission import JobTemplate, NewJob
 from domain.units import BatchId, JobClassId
 from jobs.ports import BatchWriter
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import BatchSpec
+from jobs.templates import SharedTexts
 
 CHUNK_JOBS = 5_000  # jobs per round trip
 
@@ -28,6 +29,7 @@ class JobStream:
         self._batch_id = batch_id
         self._inputs = inputs
         self._classes: dict[JobClass, JobClassId] = {}
+        self._shared = SharedTexts(self._template_of)
 
     async def write(self, spec: BatchSpec, total: int, progress: Progress | None) -> None:
         """Raises InvalidInputError when the jobs are not as many as they were when the batch was checked."""
@@ -52,12 +54,18 @@ class JobStream:
             self._classes.update(zip(new, ids, strict=True))
 
     def _new_job(self, job: JobSpec, index: int, asked: JobClass) -> NewJob:
+        template = self._shared.of(job)
+        if template is not None:
+            return NewJob(self._classes[asked], copies=asked.quorum, template=template, number=index)
         return NewJob(
             self._classes[asked],
             job.command_line_of(index),
             inputs=self._files(job.own_inputs) if job.own_inputs else None,
             copies=asked.quorum,
         )
+
+    def _template_of(self, job: JobSpec) -> JobTemplate:
+        return JobTemplate(job.command_line, self._files(job.own_inputs) if job.own_inputs else None)
 
     def _class_of(self, job: JobSpec) -> JobClass:
         if not job.shared_inputs:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from domain.errors import InvalidInputError
 from domain.jobs import JobClass, Output, ValidatorKind
 from domain.settings import FileSettings
-from domain.submission import MAX_JOBS
+from domain.submission import INDEX, MAX_JOBS
 from domain.units import DAY_S, BatchId, Flop, JobClassId, Seconds
 from jobs.fields import Fields
 from wire.uploads import valid_file_name
@@ -43,8 +43,6 @@ COLUMNS = (  # of a CSV file
 )
 JOB_FIELDS = (*COLUMNS, "inputs", "outputs", "validator")
 
-_INDEX = "{i}"
-
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
@@ -77,7 +75,7 @@ class JobSpec:
         >>> parse_job(own, Fields({}, known=()), FileSettings()).command_line_of(7)
         '--part 7'
         """
-        return self.command_line.replace(_INDEX, str(index))
+        return self.command_line.replace(INDEX, str(index))
 
 
 def parse_job(own: Fields, shared: Fields, files: FileSettings) -> JobSpec:
@@ -123,8 +121,8 @@ def parse_count(fields: Fields) -> int:
 def parse_command_line(fields: Fields) -> str:
     """The command line of a table, `{i}` not replaced yet."""
     command_line = fields.text("command_line", most=MAX_COMMAND_LINE_CHARS, default="")
-    if len(command_line.replace(_INDEX, str(MAX_JOBS))) > MAX_COMMAND_LINE_CHARS:
-        expected = f"at most {MAX_COMMAND_LINE_CHARS} characters with each {_INDEX} replaced"
+    if len(command_line.replace(INDEX, str(MAX_JOBS))) > MAX_COMMAND_LINE_CHARS:
+        expected = f"at most {MAX_COMMAND_LINE_CHARS} characters with each {INDEX} replaced"
         raise InvalidInputError(fields.path("command_line"), expected, command_line)
     return command_line
 

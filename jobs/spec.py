@@ -26,6 +26,7 @@ from domain.submission import MAX_JOBS
 from domain.units import Flop, Seconds
 from jobs.fields import Fields
 from jobs.requirements import COLUMNS, JOB_FIELDS, InputSpec, JobSpec, parse_command_line, parse_count, parse_job
+from jobs.stored_size import StoredSize
 
 MAX_NAME_CHARS = 200
 MAX_QUEUE_CHARS = 32
@@ -80,7 +81,7 @@ class BatchSize:
     """What a batch adds up to: its jobs, their work with every instance of the quorum, the files they read.
 
     `delay_bound_s`, `quorum` and `request` are the greatest of its jobs', `shortest_bound_s` is the least delay bound;
-    `jobs_of_flop` is how many jobs there are of each size.
+    `jobs_of_flop` is how many jobs there are of each size, `nbytes` about what the batch takes in the database.
     """
 
     jobs: int
@@ -89,6 +90,7 @@ class BatchSize:
     shortest_bound_s: Seconds
     quorum: int
     jobs_of_flop: Mapping[Flop, int]
+    nbytes: int = 0
     inputs: tuple[InputSpec, ...] = ()  # each once
     request: Request = field(default=Request())
 
@@ -145,7 +147,9 @@ def size_of(spec: BatchSpec) -> BatchSize:
     jobs_of_flop: dict[Flop, int] = {}
     request = Request(0.0)
     inputs: dict[InputSpec, None] = {}
+    stored = StoredSize()
     for job in spec.jobs:
+        stored.add(job)
         jobs += job.count
         of_flop = job.job_class.fpops_est_flop
         jobs_of_flop[of_flop] = jobs_of_flop.get(of_flop, 0) + job.count
@@ -160,7 +164,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
     if jobs == 0:
         raise InvalidInputError(spec.jobs_csv or "jobs", "at least one job", 0)
     bounds_s = delay_bound_s, shortest_bound_s
-    return BatchSize(jobs, Flop(flop), *bounds_s, quorum, jobs_of_flop, tuple(inputs), request)
+    return BatchSize(jobs, Flop(flop), *bounds_s, quorum, jobs_of_flop, stored.nbytes, tuple(inputs), request)
 
 
 def _most(request: Request, job_class: JobClass) -> Request:

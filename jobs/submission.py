@@ -20,7 +20,8 @@ from domain.limits import Scope
 from domain.ordered_work import Permission, Reference, SubmissionOrder
 from domain.ordering import BatchFacts, QueueClock
 from domain.ordering_settings import OrderingSettings
-from domain.settings import DeadlineRule, DeadlineSettings
+from domain.settings import DeadlineRule, DeadlineSettings, FileSettings
+from domain.sizes import both_in_words
 from domain.submission import NewBatch, SubmissionKey, SubmitterStanding
 from domain.units import BatchId, Instant, later
 from jobs.job_stream import JobStream, Progress
@@ -132,6 +133,7 @@ async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, Proce
     if not catalogue.current.get(app.app_id):
         raise InvalidInputError("app", "an app with a version (see `muster app version add`)", spec.app)
     _check_bounds(size, catalogue.settings.deadline)
+    _check_bytes(size, catalogue.settings.files)
     return app, gpu_of(catalogue, app.app_id)
 
 
@@ -141,6 +143,14 @@ def _check_bounds(size: BatchSize, settings: DeadlineSettings) -> None:
     if settings.rule is DeadlineRule.MUSTER and size.shortest_bound_s <= least_s:
         expected = f"more than {least_s:g} s, the least slack of a due date (deadline.min_slack_s)"
         raise InvalidInputError("jobs.delay_bound_s", expected, size.shortest_bound_s)
+
+
+def _check_bytes(size: BatchSize, settings: FileSettings) -> None:
+    """Raises InvalidInputError."""
+    if size.nbytes > settings.max_batch_bytes:
+        most, asked = both_in_words(settings.max_batch_bytes, size.nbytes)
+        expected = f"a batch that takes at most {most} in the database (files.max_batch_bytes)"
+        raise InvalidInputError("jobs", expected, f"about {asked}")
 
 
 async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter, Account, frozenset[str]]:

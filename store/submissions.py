@@ -12,7 +12,7 @@ from domain.errors import AlreadyExistsError, NotFoundError
 from domain.jobs import InstanceState, JobClass
 from domain.limits import Quantity, Scope
 from domain.ordered_work import SubmissionOrder
-from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
+from domain.submission import JobTemplate, NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
 from domain.units import (
     DAY_S,
     AccountId,
@@ -66,6 +66,8 @@ class PostgresBatchWriter:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._changes = CountChanges()
+        self._template_ids: dict[JobTemplate, int] = {}
+        self._may_share: bool | None = None  # not asked yet
 
     async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
         row = await self._connection.fetchrow(load("lock_submitter"), submitter_id)
@@ -165,11 +167,13 @@ class PostgresBatchWriter:
 
     async def _add_chunk(self, batch_id: BatchId, jobs: Sequence[NewJob], created_at: Instant) -> None:
         ids = [JobId(row["job_id"]) for row in await self._connection.fetch(load("take_job_ids"), len(jobs))]
+        if not await self._shares(batch_id, jobs):
+            jobs = [job.without_template() for job in jobs]
         await self._connection.copy_records_to_table(
             "job",
-            columns=["job_id", "batch_id", "job_class_id", "command_line", "inputs"],
+            columns=["job_id", "batch_id", "job_class_id", "command_line", "inputs", "template_id", "number"],
             records=[
-                (job_id, batch_id, job.job_class_id, job.command_line, _own_inputs(job))
+                (job_id, batch_id, job.job_class_id, job.command_line, _own_inputs(job), *self._shared_of(job))
                 for job_id, job in zip(ids, jobs, strict=True)
             ],
         )
@@ -180,6 +184,23 @@ class PostgresBatchWriter:
             records=[(job_id, batch_id, job.job_class_id, shard_of(job_id), created_at) for job_id, job in copies],
         )
         self._changes.add(batch_id, BatchCounts(unsent=1), len(copies))
+
+    async def _shares(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> bool:
+        """Write the templates of jobs that are not written yet; False: a node may run that does not read them."""
+        new = dict.fromkeys(job.template for job in jobs if job.template is not None)
+        if new and self._may_share is None:
+            self._may_share = await self._connection.fetchval(load("templates_read"))
+        if not (new and self._may_share):
+            return not new
+        for template in new:
+            if template not in self._template_ids:
+                inputs = None if template.inputs is None else rows.encoded(template.inputs)
+                args = (batch_id, template.command_line, inputs)
+                self._template_ids[template] = await self._connection.fetchval(load("insert_job_template"), *args)
+        return True
+
+    def _shared_of(self, job: NewJob) -> tuple[int | None, int | None]:
+        return (None, None) if job.template is None else (self._template_ids[job.template], job.number)
 
 
 class PostgresSubmissions:

@@ -102,7 +102,7 @@ class MemoryBatchWriter:
         return ids
 
     async def add_jobs(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:
-        self._draft(batch_id).jobs.extend(jobs)
+        self._draft(batch_id).jobs.extend(job.without_template() for job in jobs)
 
     def _draft(self, batch_id: BatchId) -> _Draft:
         if batch_id not in self._drafts:

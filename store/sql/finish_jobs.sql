@@ -6,10 +6,10 @@ WITH gone AS (
 )
 INSERT INTO finished_job (
     job_id, batch_id, job_class_id, state, command_line, inputs, copies, hr_class, canonical_instance_id,
-    failure, ended_at, batch_ended_at
+    failure, ended_at, batch_ended_at, template_id, number
 )
 SELECT
     job_id, batch_id, job_class_id, state, command_line, inputs, copies, hr_class, canonical_instance_id,
-    failure, ended_at, $2
+    failure, ended_at, $2, template_id, number
 FROM gone
 ORDER BY job_id;

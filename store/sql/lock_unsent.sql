@@ -12,10 +12,13 @@ WITH locked AS (
 SELECT
     locked.instance_id, locked.job_id, locked.batch_id, locked.shard,
     job.state = 'open' AND batch.state = 'active' AS wanted,
-    job.hr_class, job.copies, job.command_line, job.inputs,
+    job.hr_class, job.copies,
+    coalesce(replace(template.command_line, '{i}', job.number::text), job.command_line) AS command_line,
+    coalesce(template.inputs, job.inputs) AS inputs,
     siblings.hosts, siblings.volunteers, siblings.of_use
 FROM locked
 JOIN job ON job.job_id = locked.job_id
+LEFT JOIN job_template AS template ON template.template_id = job.template_id
 JOIN batch ON batch.batch_id = locked.batch_id
 CROSS JOIN LATERAL (
     SELECT

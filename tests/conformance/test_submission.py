@@ -10,7 +10,7 @@ import pytest
 from domain.batches import BatchCounts, BatchState, QoS
 from domain.errors import NotFoundError
 from domain.jobs import Input, InstanceState, JobState
-from domain.submission import NewJob, SubmitterStanding
+from domain.submission import JobTemplate, NewJob, SubmitterStanding
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId, later
 from tests.builders import NOW, a_job_class
 from tests.stores import Store
@@ -79,6 +79,28 @@ async def test_a_batch_may_have_several_classes_and_parts(store: Store) -> None:
     jobs = await store.views.jobs(batch_id, limit=10)
     assert [(job.command_line, job.job_class_id) for job in jobs] == [("a", small), ("b", large), ("c", small)]
     assert {job.state for job in jobs} == {JobState.OPEN}
+
+
+async def test_jobs_with_a_template_have_its_text_with_their_number(store: Store) -> None:
+    app = await a_registered_app(store)
+    template = JobTemplate("--part {i} of {i}", (Input("in_c", "in", 1, "c" * 32),))
+    async with store.submissions.submission() as writer:
+        batch_id = await writer.add_batch(a_new_batch(app_id=app.app_id, jobs_total=3))
+        [class_id] = await writer.add_classes(batch_id, [a_job_class()])
+        await writer.add_jobs(batch_id, [NewJob(class_id, template=template, number=number) for number in range(2)])
+        await writer.add_jobs(batch_id, [NewJob(class_id, template=template, number=2), NewJob(class_id, "own")])
+
+    jobs = await store.views.jobs(batch_id, limit=10)
+    assert [job.command_line for job in jobs] == ["--part 0 of 0", "--part 1 of 1", "--part 2 of 2", "own"]
+    assert (await store.views.job(jobs[1].job_id)).command_line == "--part 1 of 1"
+    instances = {one.ready.job_id: one.ready.instance_id for one in await waiting_of(store, batch_id)}
+    sent = await store.ledger.sent_jobs([instances[job.job_id] for job in jobs])
+    assert [(one.command_line, one.inputs) for _, one in sorted(sent.items())] == [
+        ("--part 0 of 0", template.inputs),
+        ("--part 1 of 1", template.inputs),
+        ("--part 2 of 2", template.inputs),
+        ("own", None),
+    ]
 
 
 async def test_a_submission_left_by_an_exception_writes_nothing(store: Store) -> None:

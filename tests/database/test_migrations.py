@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from domain.bounds import LONGEST_S
+from domain.submission import JobTemplate, NewJob
 from domain.units import BatchId, Instant, JobId
 from store.migrate import (
     InUseError,
@@ -20,8 +21,9 @@ from store.migrate import (
 )
 from store.pool import connect
 from store.postgres import open_store
-from tests.builders import NOW
+from tests.builders import NOW, a_job_class
 from tests.pg import database, empty_database
+from tests.worlds import a_new_batch, a_registered_app
 
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default, is_identity
@@ -186,6 +188,31 @@ async def test_absurd_values_are_brought_within_bounds() -> None:
     assert (batch.deadline_at, batch.job_pe, batch.logical_end_at) == (Instant(LONGEST_S), 1e6, Instant(2e11))
     assert (instance.due_at, submitter.logical_at, submitter.shares) == (Instant(5 + LONGEST_S), Instant(0.0), 1e9)
     assert {one.ncpus for one in plan_classes.values()} == {4096.0}
+
+
+async def test_no_template_is_written_while_old_nodes_may_serve() -> None:
+    """They read the command line of the job alone: before 0104 it is written there."""
+    before = max(one.version for one in migrations() if one.version < 104 and one.phase == "pre")
+    async with empty_database() as dsn:
+        await old_database(dsn, before)
+        connection = await asyncpg.connect(dsn)
+        store = await open_store(dsn, min_size=1, max_size=1)
+        text_of_job = "SELECT command_line, number FROM job WHERE batch_id = $1"
+        found = []
+        try:
+            app = await a_registered_app(store)
+            for _ in range(2):
+                async with store.submissions.submission() as writer:
+                    batch_id = await writer.add_batch(a_new_batch(app_id=app.app_id, jobs_total=1))
+                    [class_id] = await writer.add_classes(batch_id, [a_job_class()])
+                    await writer.add_jobs(batch_id, [NewJob(class_id, template=JobTemplate("job {i}"), number=7)])
+                found.append(await connection.fetchrow(text_of_job, batch_id))
+                await migrate(dsn, now=NOW)
+        finally:
+            await store.close()
+            await connection.close()
+
+    assert [tuple(row) for row in found if row is not None] == [("job 7", None), ("", 7)]
 
 
 async def test_nothing_is_changed_where_nodes_have_to_be_stopped() -> None:

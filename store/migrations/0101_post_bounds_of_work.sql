@@ -12,3 +12,9 @@ UPDATE batch SET
 WHERE batch_flop > 1e29 OR logical_end_at > created_at + 2e11 OR charged_s > 1e11;
 UPDATE batch SET deadline_at = created_at + 315360000 WHERE deadline_at > created_at + 315360000;
 UPDATE batch SET job_pe = 1e6 WHERE job_pe > 1e6;
+-- An instance sent with an absurd delay bound times out after ten years at the latest.
+UPDATE instance SET
+    due_at = sent_at + 315360000,
+    timeout_at = sent_at + 315360000 + 86400,
+    est_runtime_s = least(est_runtime_s, 315360000)
+WHERE due_at IS NOT NULL AND due_at > sent_at + 315360000;
