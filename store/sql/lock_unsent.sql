@@ -13,12 +13,16 @@ SELECT
     locked.instance_id, locked.job_id, locked.batch_id, locked.shard,
     job.state = 'open' AND batch.state = 'active' AS wanted,
     job.hr_class, job.copies,
-    coalesce(replace(template.command_line, '{i}', job.number::text), job.command_line) AS command_line,
-    coalesce(template.inputs, job.inputs) AS inputs,
+    CASE WHEN job.template_id IS NULL THEN job.command_line ELSE (
+        SELECT replace(template.command_line, '{i}', job.number::text)
+        FROM job_template AS template WHERE template.template_id = job.template_id
+    ) END AS command_line,
+    CASE WHEN job.template_id IS NULL THEN job.inputs ELSE (
+        SELECT template.inputs FROM job_template AS template WHERE template.template_id = job.template_id
+    ) END AS inputs,
     siblings.hosts, siblings.volunteers, siblings.of_use
 FROM locked
 JOIN job ON job.job_id = locked.job_id
-LEFT JOIN job_template AS template ON template.template_id = job.template_id
 JOIN batch ON batch.batch_id = locked.batch_id
 CROSS JOIN LATERAL (
     SELECT
