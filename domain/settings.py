@@ -100,6 +100,9 @@ class LifecycleSettings:
     grace_fraction: float = knob(0.1, "grace after due_at, share of the interval given", low=0, high=2)
     min_grace_s: Seconds = knob(Seconds(300.0), "least grace", low=0)
     max_grace_s: Seconds = knob(DAY_S, "most grace", low=0)
+    max_lost_instances: int = knob(
+        20, "lost instances (timed out, aborted, detached) after which a job fails instead of a retry", low=1, high=1000
+    )
     sweep_interval_s: Seconds = knob(Seconds(10.0), "seconds between sweeps for time-outs", low=0.05)
     validate_interval_s: Seconds = knob(Seconds(0.5), "seconds between looks for jobs to settle", low=0.01)
     tail_overhead_fraction: float = knob(  # docs/decisions/0036; the next: 0034

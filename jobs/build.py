@@ -52,7 +52,7 @@ def build(ports: JobsPorts, catalogue: Callable[[], Catalogue], clock: Clock) ->
 
     watch = OutageWatch(ports.outages, clock, lifecycle)
     return JobsServices(
-        Validator(ports.unsettled, ports.outputs, clock),
+        Validator(ports.unsettled, ports.outputs, clock, max_lost=lambda: lifecycle().max_lost_instances),
         Sweeper(ports.overdue, watch, clock),
         HistoryMover(ports.ended, clock, lambda: catalogue().settings.storage),
         TailCopier(ports.tails, catalogue, clock),

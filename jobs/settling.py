@@ -17,8 +17,8 @@ from lifecycle.settle import InstanceView, JobView, Settlement
 from lifecycle.states import Event
 
 
-def view_of(job: JobFacts) -> JobView:
-    """The job as the life-cycle looks at it."""
+def view_of(job: JobFacts, *, max_lost: int) -> JobView:
+    """The job as the life-cycle looks at it; `max_lost` is lifecycle.max_lost_instances."""
     return JobView(
         job.job_class.quorum,
         job.job_class.max_errors,
@@ -29,6 +29,7 @@ def view_of(job: JobFacts) -> JobView:
         canonical_instance_id=job.canonical_instance_id,
         batch_aborted=job.batch_aborted,
         extra=job.tail_copies,
+        max_lost=max_lost,
     )
 
 

@@ -7,7 +7,7 @@ A job that cannot be settled is logged, counted, left alone for a while, and nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -39,7 +39,10 @@ class ValidatorReport:
 
 
 class Validator:
-    """Runs in one process per cluster; a second one would only do the same work twice."""
+    """Runs in one process per cluster; a second one would only do the same work twice.
+
+    `max_lost()` is lifecycle.max_lost_instances of the moment.
+    """
 
     def __init__(
         self,
@@ -47,11 +50,13 @@ class Validator:
         outputs: OutputReader,
         clock: Clock,
         *,
+        max_lost: Callable[[], int],
         limit: int = LIMIT,
     ) -> None:
         self._unsettled = unsettled
         self._outputs = outputs
         self._clock = clock
+        self._max_lost = max_lost
         self._limit = limit
         self._resting: Resting[JobId] = Resting("job", structlog.get_logger("jobs.validator"))
 
@@ -71,7 +76,7 @@ class Validator:
     async def _settled(self, job: JobFacts, now: Instant) -> JobSettlement | None:
         """The change that settles the job; None when that failed."""
         try:
-            view = view_of(job)
+            view = view_of(job, max_lost=self._max_lost())
             groups = await self._groups(job, needs_comparison(view))
             return job_settlement(job, settle(view, groups), now)
         except Exception as error:  # whatever one job's files hold must not stop the others

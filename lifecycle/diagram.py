@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from domain.jobs import InstanceState
-from lifecycle.states import SHAPES, TRANSITIONS, StateShape, is_job_error, is_retry_cause
+from lifecycle.states import SHAPES, TRANSITIONS, StateShape, is_job_error, is_lost, is_retry_cause
 
 _HEAD = """\
 # The life of an instance
@@ -39,11 +39,14 @@ def _steps() -> str:
 def _states() -> str:
     rows = [
         f"| {state} | {_yes(SHAPES[state].sent)} | {_reported(SHAPES[state])} "
-        f"| {_yes(is_retry_cause(state))} | {_yes(is_job_error(state))} |"
+        f"| {_yes(is_retry_cause(state))} | {_yes(is_job_error(state))} | {_yes(is_lost(state))} |"
         for state in InstanceState
     ]
-    head = "| state | has a host, sent_at, due_at | has reported_at | counts in retries | counts to max_errors |"
-    return "\n".join([head, "|---|---|---|---|---|", *rows, ""])
+    head = (
+        "| state | has a host, sent_at, due_at | has reported_at | counts in retries | counts to max_errors "
+        "| counts to lifecycle.max_lost_instances |"
+    )
+    return "\n".join([head, "|---|---|---|---|---|---|", *rows, ""])
 
 
 def _yes(answer: bool) -> str:

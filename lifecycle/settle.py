@@ -13,7 +13,7 @@ from domain.jobs import InstanceState, JobState
 from domain.quick import quick_dataclass
 from domain.units import InstanceId
 from lifecycle.machine import advance
-from lifecycle.states import JOB_ERRORS, OUTSTANDING, RETRY_CAUSES, UNDECIDED, USABLE, Event
+from lifecycle.states import JOB_ERRORS, LOST, NOT_COUNTED, OUTSTANDING, RETRY_CAUSES, UNDECIDED, USABLE, Event
 
 UNREADABLE = -1  # the group of an instance whose output cannot be read
 UNSENT = frozenset({InstanceState.UNSENT})
@@ -32,7 +32,8 @@ class JobView:
     """A job that is being settled: its limits (domain.jobs.JobClass), where it is, its instances.
 
     `copies` is what adaptive replication asks for, 0 = the quorum. `max_errors` job errors end the job.
-    `max_instances` counts all instances but the cancelled: those no host ever had.
+    `max_instances` counts all instances but the cancelled, which no host ever had, and the lost. `max_lost` is the
+    number of lost instances at which the job fails instead of getting another one.
     """
 
     quorum: int
@@ -44,6 +45,7 @@ class JobView:
     canonical_instance_id: InstanceId | None = None
     batch_aborted: bool = False
     extra: int = 0  # instances it may have beyond what it needs: copies made for the tail of its batch
+    max_lost: int = 20
 
     @property
     def agreeing_needed(self) -> int:
@@ -92,7 +94,8 @@ def settle(job: JobView, groups: Mapping[InstanceId, int]) -> Settlement:
     canonical; what disagrees is rejected, what is unsent cancelled. Without one, as many instances are
     made as the quorum lacks, counting the outstanding; unsent ones it no longer lacks are cancelled
     (a late result takes back its retry). The job fails when its errors reach max_errors, or when it
-    would need more than max_instances. Raises InvalidInputError when `groups` names other instances.
+    would need more than max_instances, or another instance after max_lost were lost.
+    Raises InvalidInputError when `groups` names other instances.
     """
     if groups.keys() != set(needs_comparison(job)):
         raise InvalidInputError("groups", f"a group for each of {list(needs_comparison(job))}", dict(groups))
@@ -145,9 +148,13 @@ def _settle_without_quorum(
     if len(errors) >= job.max_errors:
         return _ended(job, JobState.FAILED, _too_many_errors(errors, job.max_errors), rejected)
     shortage = _shortage(job, tuple(id_ for id_ in _ids(job, USABLE) if id_ not in rejected), agreeing)
-    room = job.max_instances - sum(view.state is not InstanceState.CANCELLED for view in job.instances)
-    if shortage.missing > room:
+    room = job.max_instances - sum(view.state not in NOT_COUNTED for view in job.instances)
+    if shortage.missing > max(0, room):  # lost instances that come back after all may take more than there is
         failure = f"no instances left: {shortage.because}, {job.max_instances} instances allowed in all"
+        return _ended(job, JobState.FAILED, failure, rejected)
+    lost = [view.state for view in job.instances if view.state in LOST]
+    if shortage.missing > 0 and len(lost) >= job.max_lost:
+        failure = f"too many instances lost: {_counted(lost)}, {job.max_lost} end the job"
         return _ended(job, JobState.FAILED, failure, rejected)
     return _still_open(job, shortage, rejected)
 
@@ -242,10 +249,17 @@ def _largest_group(groups: Mapping[InstanceId, int]) -> tuple[InstanceId, ...]:
 
 
 def _too_many_errors(errors: list[InstanceState], max_errors: int) -> str:
-    named = (f"{errors.count(state)} {state}" for state in InstanceState if state in errors)
-    return f"too many errors: {len(errors)} ({', '.join(named)}), {max_errors} end the job".replace(
-        "timed_out", "timed out"
-    )
+    return f"too many errors: {_counted(errors)}, {max_errors} end the job"
+
+
+def _counted(states: list[InstanceState]) -> str:
+    """How many there are, and how many of each.
+
+    >>> _counted([InstanceState.TIMED_OUT, InstanceState.ABORTED, InstanceState.TIMED_OUT])
+    '3 (2 timed out, 1 aborted)'
+    """
+    named = (f"{states.count(state)} {state.replace('_', ' ')}" for state in InstanceState if state in states)
+    return f"{len(states)} ({', '.join(named)})"
 
 
 def _cancelled(job: JobView) -> dict[InstanceId, Event]:

@@ -80,7 +80,9 @@ USABLE = frozenset({S.REPORTED, S.INCONCLUSIVE, S.VALID})
 UNDECIDED = frozenset({S.REPORTED, S.INCONCLUSIVE})  # usable, verdict pending
 OVER = frozenset(S) - OUTSTANDING
 RETRY_CAUSES = OVER - USABLE - {S.CANCELLED}
-JOB_ERRORS = frozenset({S.FAILED, S.INVALID, S.TIMED_OUT})
+JOB_ERRORS = frozenset({S.FAILED, S.INVALID})
+LOST = frozenset({S.ABORTED, S.TIMED_OUT})  # the host brought nothing, not even an error
+NOT_COUNTED = LOST | {S.CANCELLED}  # to max_instances
 
 
 def is_retry_cause(state: InstanceState) -> bool:
@@ -97,12 +99,23 @@ def is_retry_cause(state: InstanceState) -> bool:
 def is_job_error(state: InstanceState) -> bool:
     """Whether an instance in this state speaks against its job (counted up to max_errors).
 
-    Aborts and detaches do not: the volunteer left, the job may be sound.
+    Only what a host reports does: it costs an account nothing to take jobs and bring nothing.
 
-    >>> is_job_error(InstanceState.TIMED_OUT), is_job_error(InstanceState.ABORTED)
+    >>> is_job_error(InstanceState.FAILED), is_job_error(InstanceState.TIMED_OUT)
     (True, False)
     """
     return state in JOB_ERRORS
+
+
+def is_lost(state: InstanceState) -> bool:
+    """Whether an instance in this state was lost by its host: counted up to lifecycle.max_lost_instances.
+
+    It counts neither as a job error nor to max_instances.
+
+    >>> is_lost(InstanceState.TIMED_OUT), is_lost(InstanceState.INVALID)
+    (True, False)
+    """
+    return state in LOST
 
 
 @dataclass(frozen=True, slots=True)

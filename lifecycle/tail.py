@@ -18,7 +18,7 @@ from domain.lengths import in_words
 from domain.settings import FeederSettings, LifecycleSettings
 from domain.settlement import NOTHING_BESIDE, ExtraCopy, TailInstance, TailJob, WorkBeside
 from domain.units import DAY_S, Instant, Seconds
-from lifecycle.states import OUTSTANDING, USABLE, is_retry_cause
+from lifecycle.states import NOT_COUNTED, OUTSTANDING, USABLE, is_retry_cause
 
 LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) of one host (POLICY 9)
 LEAST_SURVIVAL = 1e-9  # further out the normal distribution has no digits left
@@ -150,7 +150,7 @@ def _open(job: TailJob) -> _Open:
     under_way = tuple(one for one in job.instances if one.state is InstanceState.IN_PROGRESS)
     lacking = max(job.job_class.quorum, job.copies) - sum(state in USABLE for state in states)
     outstanding = sum(state in OUTSTANDING for state in states)
-    made = sum(state is not InstanceState.CANCELLED for state in states)
+    made = sum(state not in NOT_COUNTED for state in states)
     waits = bool(under_way) and lacking > 0 and outstanding == len(under_way) <= lacking + job.tail_copies
     return _Open(under_way, waits and made < job.job_class.max_instances)
 

@@ -70,7 +70,7 @@ class Course:
     def check(self, before: JobView, settlement: Settlement) -> None:
         job = self.job
         states = [view.state for view in job.instances]
-        assert sum(state is not S.CANCELLED for state in states) <= job.max_instances
+        assert sum(state is not S.CANCELLED for state in states) <= job.max_instances + job.max_lost
         assert len(self.canonicals) <= 1
         assert len(states) == len(before.instances) + settlement.new_instances
         assert settlement.retries == sum(state in RETRY_CAUSES for state in states)
@@ -102,6 +102,7 @@ def jobs(draw: st.DrawFn) -> JobView:
         max_errors=draw(st.integers(1, 6)),
         max_instances=draw(st.integers(quorum, 10)),
         copies=draw(st.sampled_from([0, 0, 2, 3])),
+        max_lost=draw(st.integers(1, 6)),
         instances=(),
     )
 
@@ -131,11 +132,11 @@ def test_a_job_keeps_its_promises_whatever_happens(job: JobView, data: st.DataOb
 
 @given(jobs(), st.randoms(use_true_random=False))
 def test_a_job_is_over_once_all_its_instances_are(job: JobView, rng: random.Random) -> None:
-    """Every instance ends sooner or later; so does the job, within max_instances of them."""
+    """Every instance ends sooner or later; so does the job, within max_instances and max_lost of them."""
     course = Course(job)
     course.settle()
     endings = (Event.SUCCEEDED, Event.FAILED, Event.USER_ABORTED, Event.DETACHED, Event.TIMED_OUT)
-    for _ in range(course.job.max_instances):
+    for _ in range(course.job.max_instances + course.job.max_lost):
         outstanding = [view for view in course.job.instances if view.state in OUTSTANDING]
         if not outstanding:
             break

@@ -51,7 +51,7 @@ class Project:
         self.store = store
         self.clock = HandClock(later(NOW, 7200.0))
         self.outputs = Outputs()
-        self.validator = Validator(store.unsettled, self.outputs, self.clock, **options)
+        self.validator = Validator(store.unsettled, self.outputs, self.clock, max_lost=lambda: 20, **options)
         self.sent: list[tuple[RegisteredHost, Assignment]] = []
 
     async def send(self, batch: Batch, **changes: Any) -> tuple[RegisteredHost, Assignment]:
@@ -278,14 +278,14 @@ def an_instance(number: int = 1, **changes: Any) -> InstanceFacts:
 
 async def test_a_settlement_that_cannot_be_written_is_left_out_alone() -> None:
     store = Picky([a_job(1), a_job(2), a_job(3)], refuses=JobId(2))
-    validator = Validator(store, Outputs(), HandClock())
+    validator = Validator(store, Outputs(), HandClock(), max_lost=lambda: 20)
     assert await validator.run_once() == ValidatorReport(looked_at=3, current=2, validated=2, broken=1)
     assert store.written == [1, 3]
 
 
 async def test_a_store_that_is_away_is_no_fault_of_the_jobs() -> None:
     store = Picky([a_job(1)], refuses=JobId(0), available=False)
-    validator = Validator(store, Outputs(), HandClock())
+    validator = Validator(store, Outputs(), HandClock(), max_lost=lambda: 20)
     with pytest.raises(UnavailableError):
         await validator.run_once()
     store.available = True
@@ -312,7 +312,7 @@ class Recorder:
 
 async def event_of(job: JobFacts, instance_id: int = 1) -> HavEvent | None:
     store = Recorder(job)
-    await Validator(store, Outputs(), HandClock()).run_once()
+    await Validator(store, Outputs(), HandClock(), max_lost=lambda: 20).run_once()
     return store.steps[InstanceId(instance_id)].hav_event
 
 
@@ -375,7 +375,7 @@ async def test_a_full_round_says_that_more_is_waiting() -> None:
             found, self.jobs = self.jobs[:limit], self.jobs[limit:]
             return found
 
-    validator = Validator(Shrinking(a_job(1), a_job(2), a_job(3)), Outputs(), HandClock(), limit=2)
+    validator = Validator(Shrinking(a_job(1), a_job(2), a_job(3)), Outputs(), HandClock(), max_lost=lambda: 20, limit=2)
 
     reports = [await validator.run_once() for _ in range(3)]
 

@@ -180,17 +180,30 @@ def test_of_surplus_unsent_instances_the_newest_are_cancelled() -> None:
 
 
 def test_too_many_errors_end_the_job_with_a_sentence() -> None:
-    job = a_job(S.FAILED, S.TIMED_OUT, S.FAILED, S.UNSENT, S.REPORTED, S.IN_PROGRESS, quorum=2)
+    job = a_job(S.FAILED, S.INVALID, S.FAILED, S.UNSENT, S.REPORTED, S.IN_PROGRESS, quorum=2)
     settlement = settled(job)
     assert settlement.state is JobState.FAILED
-    assert settlement.failure == "too many errors: 3 (2 failed, 1 timed out), 3 end the job"
+    assert settlement.failure == "too many errors: 3 (1 invalid, 2 failed), 3 end the job"
     assert settlement.events == ((4, E.NOT_NEEDED), (5, E.TOO_LATE))
     assert settlement.new_instances == 0
 
 
-def test_aborts_do_not_end_a_job() -> None:
-    settlement = settled(a_job(*[S.ABORTED] * 5, max_errors=1))
+@pytest.mark.parametrize("lost", [S.ABORTED, S.TIMED_OUT])
+def test_lost_instances_count_to_neither_limit_of_a_job(lost: InstanceState) -> None:
+    settlement = settled(a_job(*[lost] * 5, max_errors=1, max_instances=2))
     assert (settlement.state, settlement.new_instances, settlement.retries) == (JobState.OPEN, 1, 5)
+
+
+def test_too_many_lost_instances_end_the_job() -> None:
+    lost = [S.ABORTED] * 2 + [S.TIMED_OUT] * 3
+    assert settled(a_job(*lost, max_lost=6)).new_instances == 1
+    settlement = settled(a_job(*lost, max_lost=5))
+    assert settlement.state is JobState.FAILED
+    assert settlement.failure == "too many instances lost: 5 (3 timed out, 2 aborted), 5 end the job"
+
+
+def test_a_job_waits_for_what_is_out_however_many_were_lost() -> None:
+    assert settled(a_job(*[S.TIMED_OUT] * 9, S.IN_PROGRESS, max_lost=5)).state is JobState.OPEN
 
 
 def test_an_unreadable_result_counts_as_an_error_at_once() -> None:
@@ -201,7 +214,7 @@ def test_an_unreadable_result_counts_as_an_error_at_once() -> None:
 
 
 def test_a_job_out_of_instances_fails_with_a_sentence() -> None:
-    settlement = settled(a_job(*[S.ABORTED] * 3, max_instances=3))
+    settlement = settled(a_job(*[S.FAILED] * 3, max_instances=3, max_errors=9))
     assert settlement.state is JobState.FAILED
     assert settlement.failure == (
         "no instances left: 1 results must agree, 0 usable, 0 outstanding, 3 instances allowed in all"
@@ -215,7 +228,7 @@ def test_a_disagreement_that_no_instance_is_left_to_settle_is_too_late() -> None
 
 
 def test_cancelled_instances_do_not_use_up_max_instances() -> None:
-    settlement = settled(a_job(S.CANCELLED, S.CANCELLED, S.ABORTED, max_instances=2))
+    settlement = settled(a_job(S.CANCELLED, S.CANCELLED, S.FAILED, max_instances=2))
     assert (settlement.state, settlement.new_instances, settlement.retries) == (JobState.OPEN, 1, 1)
 
 

@@ -18,6 +18,7 @@ from lifecycle.states import (
     Instruction,
     StateShape,
     is_job_error,
+    is_lost,
     is_retry_cause,
 )
 
@@ -61,24 +62,27 @@ def test_states_are_divided_into_outstanding_and_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "retry_cause", "job_error"),
+    ("state", "retry_cause", "job_error", "lost"),
     [
-        (S.UNSENT, False, False),
-        (S.IN_PROGRESS, False, False),
-        (S.REPORTED, False, False),
-        (S.INCONCLUSIVE, False, False),
-        (S.VALID, False, False),
-        (S.INVALID, True, True),
-        (S.FAILED, True, True),
-        (S.TIMED_OUT, True, True),
-        (S.ABORTED, True, False),
-        (S.CANCELLED, False, False),
-        (S.TOO_LATE, True, False),
+        (S.UNSENT, False, False, False),
+        (S.IN_PROGRESS, False, False, False),
+        (S.REPORTED, False, False, False),
+        (S.INCONCLUSIVE, False, False, False),
+        (S.VALID, False, False, False),
+        (S.INVALID, True, True, False),
+        (S.FAILED, True, True, False),
+        (S.TIMED_OUT, True, False, True),
+        (S.ABORTED, True, False, True),
+        (S.CANCELLED, False, False, False),
+        (S.TOO_LATE, True, False, False),
     ],
 )
-def test_what_counts_as_retry_and_as_job_error(state: InstanceState, retry_cause: bool, job_error: bool) -> None:
+def test_what_counts_as_retry_job_error_and_loss(
+    state: InstanceState, retry_cause: bool, job_error: bool, lost: bool
+) -> None:
     assert is_retry_cause(state) is retry_cause
     assert is_job_error(state) is job_error
+    assert is_lost(state) is lost
 
 
 def test_job_errors_are_retry_causes() -> None:

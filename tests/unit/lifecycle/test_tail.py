@@ -136,11 +136,11 @@ def test_a_job_with_something_unsent_or_more_under_way_than_it_lacks_is_left_alo
 
 
 def test_a_jobs_limit_of_instances_is_never_raised() -> None:
-    lost = an_instance(S.TIMED_OUT)
-    assert copied(a_job(lost, SLOW, max_instances=2)) is None
-    room = copied(a_job(lost, SLOW, max_instances=3))
-    assert room is not None
-    assert room.retries == 2  # one is over; this one stands like the next
+    failed, lost = an_instance(S.FAILED), an_instance(S.TIMED_OUT)
+    assert copied(a_job(failed, SLOW, max_instances=2)) is None
+    for room in copied(a_job(failed, SLOW, max_instances=3)), copied(a_job(lost, SLOW, max_instances=2)):
+        assert room is not None
+        assert room.retries == 2  # one is over; this one stands like the next
 
 
 def test_a_silent_host_with_a_tight_due_date_is_suspect_after_a_day_or_three_of_its_intervals() -> None:

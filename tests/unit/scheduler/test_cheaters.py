@@ -202,3 +202,42 @@ async def test_colluders_win_only_the_jobs_of_which_they_hold_the_whole_quorum()
     assert all(len(holders[job.job_id] & colluders) >= 2 for job in wrong)
     assert len(wrong) / len(ended) < 0.5 * 4 / 24
     assert all(InstanceState.VALID in [row.state for row in job.instances] for job in ended)
+
+
+# ---------------------------------------------------------------- losing everything
+
+
+def a_loser(key: str, cpid: str = "") -> SchedulerRequest:
+    """A client of 64 CPUs that has no host id and no results, so that whatever its host had is lost."""
+    info = HostInfo(
+        host_cpid=cpid or f"{key:>32}"[-32:], ncpus=64, flop_per_s=1e9, ram_bytes=8e10, os_name="Linux Debian"
+    )
+    return a_request(
+        authenticator=key, host=info, cpu_req_s=Seconds(1e9), cpu_req_instances=64.0, disk_project_share_bytes=1e13
+    )
+
+
+async def lose_everything(project: Project, keys: list[str], *, calls: int) -> int:
+    """Let each account call every 10 min and lose what it was given; return how many jobs were sent."""
+    services, sent = background(project), 0
+    for _ in range(calls):
+        for key in keys:
+            await project.fill()
+            sent += len(names_of(await project.answer(a_loser(key))))
+            while (await services.validator.run_once()).more:
+                pass
+        project.clock.at = later(project.clock.at, 600.0)
+    return sent
+
+
+async def failed_jobs(project: Project, jobs: int) -> int:
+    found = await project.store.views.jobs(BatchId(1), limit=jobs)
+    return sum(one.state is JobState.FAILED for one in found)
+
+
+async def test_ten_accounts_that_lose_everything_fail_no_job() -> None:
+    project = await a_project(feeder__slots=20000)
+    keys = await volunteers_of(project, 10)
+    await project.submit(300)
+    await lose_everything(project, keys, calls=12)
+    assert await failed_jobs(project, 300) == 0
