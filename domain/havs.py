@@ -27,6 +27,7 @@ class HavEventKind(StrEnum):
     INVALID = "invalid"
     ERROR = "error"
     TIMED_OUT = "timed_out"
+    LOST = "lost"  # aborted by its user, or gone with everything the host had
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ def combine(events: Iterable[HavEvent], *, quota_most: int) -> list[HavDelta]:
 
     A valid result adds 1 to consecutive_valid and doubles the quota; an error, an invalid result or a
     time-out starts it again from 0 and takes 1 off the quota, which stays from 1 to `quota_most` after each of them.
+    A lost instance only takes 1 off the quota.
     """
     gathered: dict[tuple[HostId, AppVersionId], _Gathered] = {}
     for event in events:
@@ -171,7 +173,8 @@ class _Gathered:
             self._bound_quota(2, 0)
             self.n_valid += 1
         else:
-            self.valid_reset, self.valid_added = True, 0
+            if event.kind is not HavEventKind.LOST:
+                self.valid_reset, self.valid_added = True, 0
             self.quota_added = max(QUOTA_ADDED_LEAST, self.quota_added - 1)
             self._bound_quota(1, -1)
         self.n_error += event.kind in (HavEventKind.ERROR, HavEventKind.INVALID)
@@ -248,7 +251,9 @@ def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int) -> HostAp
         log_sum=row.log_sum + delta.log_sum,
         log_sum_sq=row.log_sum_sq + delta.log_sum_sq,
         tight_missed_n=max(0.0, row.tight_missed_n * weight + delta.tight_missed_n),
-        clean_since_at=delta.at if delta.valid_reset or row.clean_since_at is None else row.clean_since_at,
+        clean_since_at=delta.at
+        if delta.valid_reset or (delta.n_valid > 0 and row.clean_since_at is None)
+        else row.clean_since_at,
     )
 
 

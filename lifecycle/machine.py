@@ -18,6 +18,7 @@ _RECORDS: Mapping[Instruction, HavEventKind] = MappingProxyType(
         Instruction.RECORD_INVALID: HavEventKind.INVALID,
         Instruction.RECORD_ERROR: HavEventKind.ERROR,
         Instruction.RECORD_TIME_OUT: HavEventKind.TIMED_OUT,
+        Instruction.RECORD_LOSS: HavEventKind.LOST,
     }
 )
 

@@ -21,7 +21,7 @@ class Event(StrEnum):
     SUCCEEDED = "succeeded"  # reported, every output is here
     FAILED = "failed"  # reported an error, or an output is missing
     USER_ABORTED = "user_aborted"
-    SERVER_ABORTED = "server_aborted"  # the client confirms an abort we asked for
+    SERVER_ABORTED = "server_aborted"  # the client confirms an abort we asked for: its job is over
     UNSTARTED = "unstarted"  # the client gave it up at its due date, never started; or lost it, and it is too late
     DETACHED = "detached"  # the host lost everything it held
     TIMED_OUT = "timed_out"  # due date and grace passed in silence
@@ -39,23 +39,24 @@ class Instruction(StrEnum):
     RECORD_INVALID = "record_invalid"
     RECORD_ERROR = "record_error"
     RECORD_TIME_OUT = "record_time_out"
+    RECORD_LOSS = "record_loss"  # costs the host daily quota and nothing else
 
 
 S, E, DO = InstanceState, Event, Instruction
 
-# A host is never blamed for a user's or the server's abort. A late report takes back what the time-out did to
-# the job: the instance is usable again and the job is settled anew. After a time-out a report that is no success
-# changes nothing for the job: it has been looked at.
+# A user's abort and a detach cost the host daily quota and nothing else; the server's abort costs nothing. A late
+# report takes back what the time-out did to the job: the instance is usable again and the job is settled again. After
+# a time-out a report that is no success changes nothing for the job: it has been looked at.
 TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Instruction, ...]]] = MappingProxyType(
     {
         (S.UNSENT, E.SENT): (S.IN_PROGRESS, ()),
         (S.UNSENT, E.NOT_NEEDED): (S.CANCELLED, ()),
         (S.IN_PROGRESS, E.SUCCEEDED): (S.REPORTED, (DO.SETTLE_JOB,)),
         (S.IN_PROGRESS, E.FAILED): (S.FAILED, (DO.SETTLE_JOB, DO.RECORD_ERROR)),
-        (S.IN_PROGRESS, E.USER_ABORTED): (S.ABORTED, (DO.SETTLE_JOB,)),
+        (S.IN_PROGRESS, E.USER_ABORTED): (S.ABORTED, (DO.SETTLE_JOB, DO.RECORD_LOSS)),
         (S.IN_PROGRESS, E.SERVER_ABORTED): (S.ABORTED, (DO.SETTLE_JOB,)),
         (S.IN_PROGRESS, E.UNSTARTED): (S.ABORTED, (DO.SETTLE_JOB, DO.RECORD_TIME_OUT)),
-        (S.IN_PROGRESS, E.DETACHED): (S.ABORTED, (DO.SETTLE_JOB,)),
+        (S.IN_PROGRESS, E.DETACHED): (S.ABORTED, (DO.SETTLE_JOB, DO.RECORD_LOSS)),
         (S.IN_PROGRESS, E.TIMED_OUT): (S.TIMED_OUT, (DO.SETTLE_JOB, DO.RECORD_TIME_OUT)),
         (S.TIMED_OUT, E.SUCCEEDED): (S.REPORTED, (DO.SETTLE_JOB,)),
         (S.TIMED_OUT, E.FAILED): (S.FAILED, (DO.RECORD_ERROR,)),

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from domain.catalogue import Catalogue
 from domain.dispatch import Report, Reported
-from domain.havs import HavEventKind
+from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import Held, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
@@ -97,7 +97,7 @@ def review_held(
 
 def _lost(entry: Held, event: Event, reason: str, now: Instant) -> Report:
     step = advance(InstanceState.IN_PROGRESS, event, instance_id=entry.instance_id)
-    told = timed_out(entry, now) if host_record(step.instructions) is HavEventKind.TIMED_OUT else None
+    told = None if entry.no_longer_needed else _told(entry, host_record(step.instructions), now)
     return Report(
         entry.instance_id,
         entry.job_id,
@@ -108,6 +108,13 @@ def _lost(entry: Held, event: Event, reason: str, now: Instant) -> Report:
         turnaround_sample=None if told is None else told.ln_turnaround_ratio,
         hav_event=told,
     )
+
+
+def _told(entry: Held, kind: HavEventKind | None, now: Instant) -> HavEvent | None:
+    """What the host's statistics are told of an instance that it lost."""
+    if kind is None or kind is HavEventKind.TIMED_OUT:
+        return None if kind is None else timed_out(entry, now)
+    return HavEvent(entry.host_id, entry.app_version_id, kind, now)
 
 
 def _strays(

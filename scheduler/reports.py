@@ -77,10 +77,12 @@ def take_reports(
 
 def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -> Report | None:
     judgement = judge_report(_facts(result, known))
-    held = known.held
-    if not allows(known.state, judgement.event):
+    held, happened = known.held, judgement.event
+    if happened is Event.SERVER_ABORTED and not held.no_longer_needed:
+        happened = Event.USER_ABORTED  # the server asks for no abort of a job that is open, whatever the client says
+    if not allows(known.state, happened):
         return None
-    step = advance(known.state, judgement.event, instance_id=held.instance_id)
+    step = advance(known.state, happened, instance_id=held.instance_id)
     record = host_record(step.instructions)
     event = None if record is None else _hav_event(known, record, now)
     elapsed_s, cpu_s = sanity.run_times(result, turnaround_s=now - held.sent_at, ncpus=host.ncpus)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import asyncpg
 
 from domain.dispatch import Report, RequestWrites
+from domain.havs import HavEvent, HavEventKind
 from domain.jobs import InstanceState
 from domain.units import HostId, InstanceId, Instant, JobId
 from store.counters import CountChanges
@@ -31,10 +32,13 @@ async def record_ends(
     for write in writes:
         for report in write.reports:
             reports.setdefault(report.instance_id, (report, write.host.host_id))  # said twice counts once
-    detached = sorted({write.host.host_id for write in writes if write.detach})
-    held = await connection.fetch(load("lock_ended"), list(reports), detached) if detached else []
+    detached = {write.host.host_id: write.host.last_rpc_at for write in writes if write.detach}
+    held = await connection.fetch(load("lock_ended"), list(reports), sorted(detached)) if detached else []
     made = await _record_reports(connection, reports, counts, statistics) if reports else []
     aborted = await _abort(connection, _lost(held, detached, made), counts)
+    for row in sorted(aborted, key=lambda one: one["instance_id"]):
+        lost_at = detached[row["host_id"]]
+        statistics.add(HavEvent(row["host_id"], row["app_version_id"], HavEventKind.LOST, lost_at))
     return {row["job_id"] for row in (*made, *aborted)}, {row["instance_id"] for row in made}
 
 

@@ -18,6 +18,7 @@ from domain.dispatch import (
     WriteOutcome,
 )
 from domain.errors import InvalidInputError, NotFoundError
+from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.trickles import Trickle
@@ -106,10 +107,13 @@ class MemoryLedger:
         if writes.refused and stored.host.last_rpc_at == writes.host.last_rpc_at:
             stored.refused_at, stored.refused = writes.host.last_rpc_at, writes.refused
         made = [report for report in writes.reports if self._report(stored, report)]
-        self._work.apply_events(report.hav_event for report in made if report.hav_event is not None)
+        events = [report.hav_event for report in made if report.hav_event is not None]
         changed = {report.job_id for report in made}
         if writes.detach:
-            changed |= self._detach(stored)
+            lost = self._detach(stored)
+            changed |= {row.job.job_id for row in lost}
+            events += [_loss(row, writes.host) for row in lost]
+        self._work.apply_events(events)
         outcome = self._assign(writes.assignments, changed) if writes.assignments else WriteOutcome()
         self._work.mark(changed)
         if writes.lease is not None:
@@ -135,13 +139,13 @@ class MemoryLedger:
             row.turnaround_sample = report.turnaround_sample
         return True
 
-    def _detach(self, stored: StoredHost) -> set[JobId]:
-        """End what the host held; the jobs it belonged to."""
+    def _detach(self, stored: StoredHost) -> list[StoredInstance]:
+        """End what the host held; returns it."""
         lost = [stored.held[instance_id] for instance_id in sorted(stored.held)]
         for row in lost:
             self._work.step(row, InstanceState.ABORTED)
             row.reason = DETACHED
-        return {row.job.job_id for row in lost}
+        return lost
 
     def _assign(self, assignments: Sequence[Assignment], changed: set[JobId]) -> WriteOutcome:
         """Send what can be sent; `changed` grows by the jobs that now need more copies than they have."""
@@ -176,6 +180,11 @@ class MemoryLedger:
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         classes = self._work.classes
         return {job_class_id: classes[job_class_id] for job_class_id in ids if job_class_id in classes}
+
+
+def _loss(row: StoredInstance, host: Host) -> HavEvent:
+    assert row.app_version_id is not None  # it was sent
+    return HavEvent(host.host_id, row.app_version_id, HavEventKind.LOST, host.last_rpc_at)
 
 
 def _check_instants(assignment: Assignment) -> None:

@@ -22,7 +22,7 @@ UPDATE host_app_version SET
     END,
     stats_at = greatest(host_app_version.stats_at, delta.at),
     clean_since_at = CASE
-        WHEN delta.judged AND (delta.valid_reset OR host_app_version.clean_since_at IS NULL) THEN delta.at
+        WHEN delta.valid_reset OR (delta.n_valid > 0 AND host_app_version.clean_since_at IS NULL) THEN delta.at
         ELSE host_app_version.clean_since_at
     END,
     (

@@ -142,7 +142,7 @@ class Life(Twins):
 
     def _report(self, held: Held, state: InstanceState, choice: int) -> Report:
         to_state = (S.REPORTED, S.REPORTED, S.FAILED, S.ABORTED)[choice % 4]
-        kind = HavEventKind.ERROR if to_state is S.FAILED else HavEventKind.VALID
+        kind = {S.FAILED: HavEventKind.ERROR, S.ABORTED: HavEventKind.LOST}.get(to_state, HavEventKind.VALID)
         event = HavEvent(
             held.host_id,
             held.app_version_id,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from domain.batches import BatchCounts
 from domain.dispatch import AssignmentFate, RequestWrites
+from domain.havs import HavEvent, HavEventKind
 from domain.jobs import InstanceState
 from domain.units import InstanceId, later
 from tests.builders import NOW
@@ -134,6 +135,33 @@ async def test_a_detached_hosts_instances_end_as_aborted_and_their_jobs_are_look
     assert {one.job_id for one in facts} == {assignment.job_id for assignment in lost}
     counts = (await store.views.batch(batch.batch_id)).counts
     assert counts == BatchCounts(jobs_total=4, unsent=1, in_progress=1, retries=2, sent=3)
+
+
+async def test_what_a_detached_host_lost_costs_it_quota_and_no_more(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=4)
+    valid = await a_sent_instance(store, batch.batch_id, host)
+    event = HavEvent(host.host_id, valid.app_version_id, HavEventKind.VALID, NOW)
+    await store.ledger.write(RequestWrites(host.host, (a_report(valid, hav_event=event),)))
+    lost = [await a_sent_instance(store, batch.batch_id, host) for _ in range(3)]
+
+    await store.ledger.write(RequestWrites(host.host, detach=True))
+
+    [hav] = (await read(store, host)).havs.values()
+    assert lost[0].app_version_id == hav.app_version_id
+    assert (hav.quota_per_day, hav.consecutive_valid) == (2 * 50 - 3, 1)
+    assert (hav.n_error, hav.n_timeout, hav.clean_since_at) == (0, 0, NOW)
+
+
+async def test_a_host_that_only_lost_jobs_has_no_failure(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    await a_sent_instance(store, batch.batch_id, host)
+
+    await store.ledger.write(RequestWrites(host.host, detach=True))
+
+    [hav] = (await read(store, host)).havs.values()
+    assert (hav.quota_per_day, hav.failed_last, hav.clean_since_at) == (49, False, None)
 
 
 async def test_what_a_request_reports_and_is_given_outlives_its_detaching(store: Store) -> None:

@@ -72,9 +72,9 @@ def test_a_repeated_report_is_no_step() -> None:
         (S.IN_PROGRESS, E.FAILED, HavEventKind.ERROR),
         (S.IN_PROGRESS, E.TIMED_OUT, HavEventKind.TIMED_OUT),
         (S.IN_PROGRESS, E.UNSTARTED, HavEventKind.TIMED_OUT),
-        (S.IN_PROGRESS, E.USER_ABORTED, None),
+        (S.IN_PROGRESS, E.USER_ABORTED, HavEventKind.LOST),
         (S.IN_PROGRESS, E.SERVER_ABORTED, None),
-        (S.IN_PROGRESS, E.DETACHED, None),
+        (S.IN_PROGRESS, E.DETACHED, HavEventKind.LOST),
         (S.REPORTED, E.TOO_LATE, None),
     ],
 )

@@ -241,3 +241,13 @@ async def test_ten_accounts_that_lose_everything_fail_no_job() -> None:
     await project.submit(300)
     await lose_everything(project, keys, calls=12)
     assert await failed_jobs(project, 300) == 0
+
+
+async def test_a_host_that_loses_everything_uses_up_its_quota() -> None:
+    project = await a_project(feeder__slots=20000)
+    await project.submit(3000)
+    keys = await volunteers_of(project, 1)
+    await lose_everything(project, keys, calls=2)
+    row = await hav_of(project, 1)
+    assert row.quota_per_day == 1
+    assert await lose_everything(project, keys, calls=6) == 0

@@ -66,18 +66,20 @@ def test_a_job_lost_too_late_to_be_sent_again_is_a_time_out_noticed_early() -> N
 
 
 @pytest.mark.parametrize(
-    ("changes", "arguments"),
+    ("changes", "arguments", "recorded"),
     [
-        pytest.param({"no_longer_needed": True}, {}, id="its job is over"),
-        pytest.param({"app_version_id": AppVersionId(9)}, {}, id="a version it cannot run any more"),
-        pytest.param({}, {"wants_no_work": True}, id="no new tasks"),
+        pytest.param({"no_longer_needed": True}, {}, None, id="its job is over"),
+        pytest.param({"app_version_id": AppVersionId(9)}, {}, HavEventKind.LOST, id="a version it cannot run any more"),
+        pytest.param({}, {"wants_no_work": True}, HavEventKind.LOST, id="no new tasks"),
     ],
 )
-def test_a_lost_job_of_no_use_there_ends_without_blame(changes: dict[str, Any], arguments: dict[str, Any]) -> None:
+def test_a_lost_job_of_no_use_there_costs_quota_at_most(
+    changes: dict[str, Any], arguments: dict[str, Any], recorded: HavEventKind | None
+) -> None:
     found = review([a_held(**changes)], **arguments)
     [ended] = found.ended
     assert (ended.from_state, ended.to_state) == (InstanceState.IN_PROGRESS, InstanceState.ABORTED)
-    assert ended.hav_event is None and ended.reason
+    assert (ended.hav_event.kind if ended.hav_event else None) is recorded and ended.reason
     assert found.resend == found.kept == ()
 
 

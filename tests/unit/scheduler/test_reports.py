@@ -71,10 +71,21 @@ def test_an_error_resets_the_host() -> None:
     assert report.hav_event is not None and report.hav_event.kind is HavEventKind.ERROR
 
 
-@pytest.mark.parametrize("exit_status", [202, 203])
-def test_an_abort_is_not_held_against_the_host(exit_status: int) -> None:
-    report = the_report(ReportedResult(NAME, 6, exit_status))
-    assert report.to_state is InstanceState.ABORTED and report.hav_event is None
+@pytest.mark.parametrize(
+    ("exit_status", "no_longer_needed", "recorded"),
+    [
+        pytest.param(203, False, HavEventKind.LOST, id="by the user"),
+        pytest.param(202, True, None, id="asked for by the server"),
+        pytest.param(202, False, HavEventKind.LOST, id="asked for by nobody"),
+    ],
+)
+def test_an_abort_costs_quota_unless_the_server_asked(
+    exit_status: int, no_longer_needed: bool, recorded: HavEventKind | None
+) -> None:
+    given = a_held(no_longer_needed=no_longer_needed)
+    report = the_report(ReportedResult(NAME, 6, exit_status), held=given)
+    assert report.to_state is InstanceState.ABORTED
+    assert (report.hav_event.kind if report.hav_event else None) is recorded
 
 
 def test_a_job_never_started_counts_as_a_time_out_of_ten_runtimes_at_least() -> None:
