@@ -83,6 +83,12 @@ class SchedulerSettings:
     in_progress_per_gpu: int = knob(16, "most jobs in progress per GPU", low=1, high=10_000)
     daily_quota: int = knob(500, "most jobs a day per processor and app version for a good host", low=1)
     daily_quota_start: int = knob(50, "the same for a host without a record", low=1)
+    shared_quota_start: int = knob(
+        4000,
+        "most jobs a day, at first, of an account's computers without a record, and of an address's; 0 = any number",
+        low=0,
+        high=100_000_000,
+    )
     newcomer_fraction: float = knob(0.05, "share of ungated first instances for newcomers", low=0, high=1)
     urgent_share_fraction: float = knob(0.5, "most of a host's jobs that are urgent (decision 50)", low=0, high=1)
     afap_first_fraction: float = knob(

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeVar
+
+import structlog
 
 from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, WriteOutcome
 from domain.errors import UnavailableError
 from domain.hosts import Host
 from domain.jobs import JobClass
 from domain.lengths import in_words
+from domain.quotas import QuotaGrant, QuotaRequest
 from domain.trickles import Trickle
 from domain.units import HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from scheduler.ports import Ledger
@@ -23,6 +27,8 @@ from scheduler.ports import Ledger
 ANSWER_S = Seconds(15.0)  # for any step of a request, whoever else is waiting
 AWAY_S = Seconds(5.0)  # a lock connection that could not be made anew for so long: the database is away
 
+
+log = structlog.get_logger()
 
 Answer = TypeVar("Answer")
 
@@ -36,6 +42,10 @@ class Locks(Protocol):
 class Newcomers(Protocol):
     async def admit(self, volunteer_id: VolunteerId) -> None:
         """Raises TooManyHostsError when the volunteer may not bring another computer now."""
+        ...
+
+    def network(self) -> str:
+        """Where the request of this task comes from; empty: not known, or shared by others."""
         ...
 
 
@@ -69,6 +79,21 @@ class LedgerDoor:
         return await self._soon(
             self._ledger.keep_trickles(found, per_instance=per_instance, forget_before=forget_before)
         )
+
+    async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
+        """Charged to the address, too, that the request comes from."""
+        self._check()
+        return await self._soon(self._ledger.reserve_quota(self._from_here(request)))
+
+    async def release_quota(self, request: QuotaRequest, unused: int) -> None:
+        """What cannot be released now stays charged until tomorrow: the host has its jobs, and must be told."""
+        try:
+            await self._soon(self._ledger.release_quota(self._from_here(request), unused))
+        except UnavailableError as error:
+            log.warning("quota not released", host_id=request.host_id, unused=unused, why=str(error))
+
+    def _from_here(self, request: QuotaRequest) -> QuotaRequest:
+        return request if self._newcomers is None else replace(request, network=self._newcomers.network())
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
         self._check()

@@ -10,6 +10,7 @@ from domain.catalogue import Catalogue
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held
 from domain.quick import quick_dataclass
+from domain.refusals import Refusal
 from domain.units import AppVersionId, FlopPerSecond, Instant, Seconds
 
 
@@ -55,7 +56,8 @@ class Asking:
     client lost and this reply sends again: they are not in its own list, and start from the beginning.
     `ram_bytes` and `disk_bytes` are what this project may use at most. `seed` makes the request's draws
     repeatable; it is logged. `alone_s` is how long the host is to have work without asking for more: what its owner
-    wants stored at least, or as long as it did not call, if that is more.
+    wants stored at least, or as long as it did not call, if that is more. `most_jobs` is what its record and the quotas
+    it shares allow in this reply, None without such a limit; `quota` is why it is no more.
     """
 
     volunteer: Volunteer
@@ -72,3 +74,5 @@ class Asking:
     in_progress: tuple[HeldElsewhere, ...] | None = None
     sticky_files: frozenset[str] = frozenset()
     alone_s: Seconds = Seconds(0.0)
+    most_jobs: int | None = None
+    quota: Refusal | None = None

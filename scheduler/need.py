@@ -91,8 +91,8 @@ class Need:
 def need_of(want: Want, asking: Asking, *, sent: int) -> Need | Refusal:
     """What may be sent for one processor type, or which limit is already reached.
 
-    Limits: jobs per request and processor, jobs in progress per processor, and the volunteer's own wish
-    for the whole host. `sent` jobs of other types are in this reply.
+    Limits: jobs per request and processor, jobs in progress per processor, the volunteer's own wish for the whole
+    host, and what the quotas that it shares allow. `sent` jobs of other types are in this reply.
     """
     settings = asking.catalogue.settings.scheduler
     kind, count = want.processor_type, believed(max(1, want.count), asking.havs)
@@ -107,6 +107,10 @@ def need_of(want: Want, asking: Asking, *, sent: int) -> Need | Refusal:
         return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer wants at most {wish}")
     if wish:
         jobs = min(jobs, wish - total)
+    if asking.most_jobs is not None and asking.quota is not None:
+        if sent >= asking.most_jobs:
+            return asking.quota
+        jobs = min(jobs, asking.most_jobs - sent)
     return Need(want.req_s, want.req_instances, jobs, len(held), _urgent(held))
 
 

@@ -11,6 +11,7 @@ from domain.catalogue import CatalogueSource
 from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, WriteOutcome
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready
+from domain.quotas import QuotaGrant, QuotaRequest
 from domain.refusals import RefusalCode
 from domain.trickles import Trickle, TrickleFate
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
@@ -53,6 +54,14 @@ class Ledger(Protocol):
         A message that is stored already is left as it is. Messages received before `forget_before` are deleted, some
         at a time.
         """
+        ...
+
+    async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
+        """Charge jobs to the quotas that the host shares, as many as they allow; those count as sent today."""
+        ...
+
+    async def release_quota(self, request: QuotaRequest, unused: int) -> None:
+        """Take back so much of the charge."""
         ...
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:

@@ -144,6 +144,8 @@ class RecordedLedger:
         self.job_classes = ledger.job_classes
         self.create_host = ledger.create_host
         self.keep_trickles = ledger.keep_trickles
+        self.reserve_quota = ledger.reserve_quota
+        self.release_quota = ledger.release_quota
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
         outcome = await self._ledger.write(writes)

@@ -15,10 +15,11 @@ from domain.dispatch import (
 )
 from domain.hosts import Host
 from domain.jobs import JobClass
+from domain.quotas import QuotaGrant, QuotaRequest
 from domain.settings import SchedulerSettings
 from domain.trickles import Trickle
 from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
-from store import hosts, work_rows
+from store import hosts, quotas, work_rows
 from store.counters import CountChanges
 from store.dispatching import Dispatched, send
 from store.group import Grouped
@@ -49,6 +50,13 @@ class PostgresLedger:
         )
         assert row is not None  # an insert that returns
         return HostId(row["host_id"])
+
+    async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
+        start = self._settings().shared_quota_start
+        return await self._database.in_transaction(lambda connection: quotas.reserve(connection, request, start))
+
+    async def release_quota(self, request: QuotaRequest, unused: int) -> None:
+        await self._database.in_transaction(lambda connection: quotas.charge(connection, request, -unused))
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
         """Raises UnavailableError; when the connection is lost during COMMIT, the writes may have been made.
@@ -86,7 +94,7 @@ async def write_many(
     """Write any number of requests inside the caller's transaction; one outcome each, in order.
 
     Rows are locked in one order everywhere: hosts, instances (all in one statement, by id), jobs, marks, counters,
-    statistics, leases. Instances to be sent are never waited for.
+    statistics, shared quotas, leases. Instances to be sent are never waited for.
     """
     counts, statistics = CountChanges(), StatisticsChanges()
     await connection.execute(load("update_hosts"), *hosts.host_columns(writes), hosts.OVERTAKEN_S)

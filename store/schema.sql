@@ -81,9 +81,19 @@ CREATE TABLE host (
     client_version       int NOT NULL DEFAULT 0,
     coprocessors         jsonb NOT NULL DEFAULT '[]',
     refused_at           double precision,           -- when it last wanted a job and was given none
-    refused              jsonb                       -- and why: [code, sentence], the most frequent first
+    refused              jsonb,                      -- and why: [code, sentence], the most frequent first
+    network              text NOT NULL DEFAULT ''    -- where it last drew on the quotas that it shares
 ) WITH (fillfactor = 80);
 CREATE INDEX host_by_volunteer ON host (volunteer_id, host_cpid, host_id);
+
+-- The jobs a day that the computers of an account, or at an address, get beyond what their own records cover.
+CREATE TABLE shared_quota (
+    name    text PRIMARY KEY,                           -- "volunteer 7", "address 192.0.2.7"
+    earned  int NOT NULL DEFAULT 0,                     -- what results added to scheduler.shared_quota_start, or took
+    day     int NOT NULL,                               -- since 1970-01-01, UTC, of `sent`
+    sent    int NOT NULL DEFAULT 0
+);
+CREATE INDEX shared_quota_by_day ON shared_quota (day);
 
 -- How many new hosts volunteers and addresses brought, by day.
 CREATE TABLE host_arrival (

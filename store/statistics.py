@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from math import floor
 
 from domain.havs import HavDelta, HavEvent, combine
+from domain.quotas import earned
 from domain.settings import SchedulerSettings
 from domain.units import DAY_S, AppVersionId, HostId, Instant
+from store import quotas
 from store.pool import Connection
 from store.queries import load
 
@@ -37,6 +39,7 @@ class StatisticsChanges:
         if self._events:
             columns = self._columns(settings.daily_quota)
             await _change(connection, "change_statistics", columns, (settings.daily_quota_start,))
+            await quotas.earn(connection, earned(self._events), settings.shared_quota_start)
         elif self._sent:
             lines = [(*key, *self._sent[key]) for key in sorted(self._sent)]
             await _change(connection, "count_sent", [list(column) for column in zip(*lines, strict=True)], ())

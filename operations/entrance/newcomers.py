@@ -35,10 +35,9 @@ class Newcomers:
         """Count a new host. Raises TooManyHostsError, and counts nothing, where there were too many today."""
         settings = self._settings()
         most = {f"volunteer {volunteer_id}": settings.volunteer_new_hosts} if settings.volunteer_new_hosts else {}
-        self._proxies.follow(settings.trusted_proxies)
-        address = ASKED_FROM.get()
-        if address and settings.address_new_hosts and not self._proxies.has(address):
-            most[f"address {network_of(address)}"] = settings.address_new_hosts
+        address, network = ASKED_FROM.get(), self.network()
+        if network and settings.address_new_hosts:
+            most[f"address {network}"] = settings.address_new_hosts
         if not most:
             return
         full = await self._arrivals.arrive(int(self._clock.now() // DAY_S), most)
@@ -49,3 +48,9 @@ class Newcomers:
                 f"this {kind} has added as many computers today as it may in a day ({most[full]}). "
                 "Your client tries again tomorrow"
             )
+
+    def network(self) -> str:
+        """Where the request of this task comes from: an address, a /64 of IPv6; empty for a trusted proxy's own."""
+        self._proxies.follow(self._settings().trusted_proxies)
+        address = ASKED_FROM.get()
+        return network_of(address) if address and not self._proxies.has(address) else ""

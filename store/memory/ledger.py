@@ -21,6 +21,7 @@ from domain.errors import InvalidInputError, NotFoundError
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceState, JobClass, JobState
+from domain.quotas import QuotaGrant, QuotaRequest
 from domain.trickles import Trickle
 from domain.units import HostId, InstanceId, Instant, JobClassId, JobId, VolunteerId
 from store.memory.registry import Registry
@@ -96,6 +97,12 @@ class MemoryLedger:
         host_id = HostId(len(self._work.hosts) + 1)
         self._work.put_host(replace(host, host_id=host_id, volunteer_id=volunteer_id))
         return host_id
+
+    async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
+        return self._work.quotas.reserve(request, self._registry.settings.scheduler.shared_quota_start)
+
+    async def release_quota(self, request: QuotaRequest, unused: int) -> None:
+        self._work.quotas.charge(request, -unused)
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
         """Raises NotFoundError for an unknown host, InvalidInputError for instants out of order."""

@@ -19,6 +19,7 @@ from domain.havs import HavEvent, applied, combine
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.ordered_work import BatchPlace
+from domain.quotas import earned
 from domain.units import (
     DAY_S,
     AppId,
@@ -37,6 +38,7 @@ from store.counting import added, change_counts, job_counts
 from store.hosts import is_overtaken
 from store.memory.dispatches import Dispatches
 from store.memory.host_columns import HostColumns
+from store.memory.quotas import SharedQuotas
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 
@@ -48,6 +50,7 @@ class Work:
         self._registry = registry
         self.hosts: dict[HostId, StoredHost] = {}
         self.host_columns = HostColumns(self.hosts)
+        self.quotas = SharedQuotas()
         self._hosts_by_cpid: dict[tuple[VolunteerId, str], list[HostId]] = {}
         self.batches: dict[BatchId, StoredBatch] = {}
         self.classes: dict[JobClassId, JobClass] = {}
@@ -118,7 +121,10 @@ class Work:
 
     def apply_events(self, events: Iterable[HavEvent]) -> None:
         """Change the statistics of hosts as domain.havs says."""
-        scheduler = self._registry.settings.scheduler
+        scheduler, events = self._registry.settings.scheduler, list(events)
+        added = earned(events) if scheduler.shared_quota_start else {}
+        volunteers = {host_id: self.hosts[host_id].host.volunteer_id for host_id in added}
+        self.quotas.earn(added, volunteers, scheduler.shared_quota_start)
         for delta in combine(events, quota_most=scheduler.daily_quota):
             row = self.hosts[delta.host_id].havs.get(delta.app_version_id)
             row = row or HostAppVersion(delta.host_id, delta.app_version_id)

@@ -48,6 +48,7 @@ LARGE = {
     "act",
     "submission_key",
     "trickle",
+    "shared_quota",
 }
 
 SLOW_IN_GENERATION_1 = "host_percentile_1_x_host_id_app_version_id_idx"
@@ -97,6 +98,10 @@ BY_KEY = {  # query -> the indexes it must use
     "change_statistics": {"host_app_version_pkey"},
     "count_sent": {"host_app_version_pkey"},
     "job_classes": {"job_class_pkey"},
+    "note_network": {"host_pkey"},
+    "forget_quotas": {"shared_quota_by_day", "shared_quota_pkey"},
+    "charge_quotas": {"shared_quota_pkey"},
+    "earn_quotas": {"host_pkey", "shared_quota_pkey"},
     # refill
     "ready_batches": {"batch_to_send", "batch_pkey", "batch_count_pkey"},
     "big_batches": {"batch_to_send", "batch_count_pkey", "job_class_by_batch"},
@@ -378,6 +383,7 @@ SMALL = {  # looks at no large table
     "insert_forecast",
     "insert_forecast_scores",
     "insert_host",
+    "open_quotas",
     "insert_outage",
     "insert_schema_version",
     "insert_setting_change",

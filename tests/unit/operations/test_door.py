@@ -12,6 +12,7 @@ from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Wri
 from domain.errors import UnavailableError
 from domain.hosts import Host
 from domain.jobs import JobClass
+from domain.quotas import QuotaGrant, QuotaRequest
 from domain.trickles import Trickle
 from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
 from operations.door import AWAY_S, LedgerDoor
@@ -49,6 +50,12 @@ class SilentLedger:
 
     async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
         return await self._never()
+
+    async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
+        return await self._never()
+
+    async def release_quota(self, request: QuotaRequest, unused: int) -> None:
+        await self._never()
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
         return await self._never()
@@ -90,3 +97,11 @@ async def test_while_the_database_is_away_nothing_is_asked() -> None:
 async def test_a_lock_connection_that_was_lost_just_now_closes_no_door() -> None:
     door = LedgerDoor(SilentLedger(), Locks(lost=True, silent_s=AWAY_S))
     assert await door.read(KEY) == RequestView(None)
+
+
+async def test_a_charge_that_cannot_be_released_keeps_no_job_from_its_host() -> None:
+    door = LedgerDoor(SilentLedger(), Locks(), answer_s=0.001)
+    request = QuotaRequest(HostId(1), VolunteerId(1), 20000, wanted=8, idle=8)
+    await door.release_quota(request, 3)
+    with pytest.raises(UnavailableError):
+        await door.reserve_quota(request)

@@ -14,6 +14,7 @@ from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Wri
 from domain.errors import UnavailableError
 from domain.hosts import Host
 from domain.jobs import JobClass, instance_id_of
+from domain.quotas import QuotaGrant, QuotaRequest
 from domain.refusals import RefusalCode
 from domain.trickles import Trickle, TrickleFate
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
@@ -123,6 +124,7 @@ class TroubledLedger:
     reads: list[RequestKey] = field(default_factory=list)
     down_from_write: int | None = None  # the first write that fails, from 0
     others_write: list[RequestWrites] = field(default_factory=list)  # each happens just before one write
+    network: str = ""  # that requests come from
 
     async def read(self, key: RequestKey) -> RequestView:
         self.reads.append(key)
@@ -141,6 +143,12 @@ class TroubledLedger:
 
     async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
         return await self.inner.keep_trickles(found, per_instance=per_instance, forget_before=forget_before)
+
+    async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
+        return await self.inner.reserve_quota(replace(request, network=self.network or request.network))
+
+    async def release_quota(self, request: QuotaRequest, unused: int) -> None:
+        await self.inner.release_quota(replace(request, network=self.network or request.network), unused)
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
         return await self.inner.sent_jobs(instance_ids)

@@ -251,3 +251,20 @@ async def test_a_host_that_loses_everything_uses_up_its_quota() -> None:
     row = await hav_of(project, 1)
     assert row.quota_per_day == 1
     assert await lose_everything(project, keys, calls=6) == 0
+
+
+async def test_new_computers_in_a_loop_of_detaching_get_no_new_quota() -> None:
+    """One account, a new CPID at each call: what it may lose is bounded for account and address."""
+    project = await a_project(feeder__slots=20000)
+    [key] = await volunteers_of(project, 1)
+    project.ledger.network = "192.0.2.7"
+    await project.submit(3000)
+    services, sent = background(project), 0
+    for turn in range(40):
+        await project.fill()
+        cpid = f"{turn // 2:032d}"  # each computer calls twice, and loses at the second call what it got at the first
+        sent += len(names_of(await project.answer(a_loser(key, cpid))))
+        await services.validator.run_once()
+        project.clock.at = later(project.clock.at, 60.0)
+    assert sent < 1100
+    assert (await project.answer(a_loser(key, "f" * 32))).results == ()

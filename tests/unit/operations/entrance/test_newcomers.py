@@ -11,6 +11,7 @@ from operations.access.addresses import ASKED_FROM
 from operations.door import LedgerDoor
 from operations.entrance.newcomers import Newcomers
 from store.memory import MemoryStore
+from tests.builders import NOW
 from tests.unit.operations.test_door import Locks
 from tests.unit.scheduler.project import Project, a_project, a_request
 from tests.worlds import a_registered_volunteer
@@ -111,3 +112,20 @@ async def test_a_proxy_that_does_not_say_for_whom_it_asks_is_not_counted() -> No
 
     ASKED_FROM.reset(token)
     assert arrivals.asked == 0
+
+
+async def test_computers_at_one_address_share_its_quota_whosever_they_are() -> None:
+    project, _ = await a_bounded_project()
+    await project.store.settings.set_setting("scheduler.shared_quota_start", 8, now=NOW, who="ops", why="test")
+    project.shelf.held = await project.store.applications.load_catalogue()
+    await project.submit(100)
+    token = ASKED_FROM.set("192.0.2.9")
+    try:
+        given = []
+        for number in range(6):
+            await a_registered_volunteer(project.store, f"account {number}")
+            reply = await project.answer(a_request(authenticator=f"account {number}", rpc_seqno=1))
+            given.append(len(reply.results))
+    finally:
+        ASKED_FROM.reset(token)
+    assert given == [2, 2, 2, 2, 0, 0]

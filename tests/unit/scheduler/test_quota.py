@@ -1,0 +1,109 @@
+"""What computers without a record get: at once, but no more than their account and address may."""
+
+from __future__ import annotations
+
+from domain.hosts import HostAppVersion
+from domain.quotas import QuotaGrant, QuotaRequest
+from domain.units import AppVersionId, HostId, Seconds, VolunteerId
+from scheduler.quota import Draw, draw_of, quota_refusal
+from tests.builders import NOW
+from tests.unit.scheduler.arrays import an_asking
+from tests.unit.scheduler.project import Project, a_project, a_request, names_of
+from tests.worlds import a_registered_volunteer
+from wire.messages import HostInfo, SchedulerRequest
+
+DAY = int(NOW // 86_400)
+
+
+def a_computer(key: str, cpid: str, ncpus: int = 8) -> SchedulerRequest:
+    """A new computer that asks for an hour of work for each processor."""
+    info = HostInfo(host_cpid=cpid, ncpus=ncpus, flop_per_s=1e9, ram_bytes=8e10, os_name="Linux Debian")
+    return a_request(
+        authenticator=key,
+        host=info,
+        cpu_req_s=Seconds(3600.0 * 10 * ncpus),
+        cpu_req_instances=float(ncpus),
+        disk_project_share_bytes=1e13,
+    )
+
+
+async def first_calls(project: Project, requests: list[SchedulerRequest]) -> list[int]:
+    """How many jobs each gets at its first call."""
+    given = []
+    for request in requests:
+        given.append(len(names_of(await project.answer(request))))
+        await project.fill()
+    return given
+
+
+def record(n_valid: int, sent_today: int = 0) -> dict[AppVersionId, HostAppVersion]:
+    hav = HostAppVersion(HostId(1), AppVersionId(1), n_valid=n_valid, day=DAY, sent_today=sent_today)
+    return {AppVersionId(1): hav}
+
+
+def test_a_host_draws_for_what_its_record_does_not_cover() -> None:
+    new = draw_of(an_asking())
+    assert new is not None
+    assert (new.covered, new.request.day, new.request.idle) == (0, DAY, 2)
+    some = draw_of(an_asking(havs=record(n_valid=3)))
+    assert some is not None
+    assert (some.covered, some.request.wanted) == (6, new.request.wanted - 6)
+    assert draw_of(an_asking(havs=record(n_valid=100))) is None
+    late = draw_of(an_asking(havs=record(n_valid=100, sent_today=200)))
+    assert late is not None and late.covered == 0
+
+
+def test_what_was_granted_and_not_given_is_unused() -> None:
+    draw = draw_of(an_asking(havs=record(n_valid=3)))
+    assert isinstance(draw, Draw)
+    assert [draw.unused(given, QuotaGrant(10)) for given in (0, 6, 8, 16)] == [10, 10, 8, 0]
+
+
+def test_a_refusal_names_the_quota_with_both_numbers() -> None:
+    said = quota_refusal(QuotaGrant(0, "address 192.0.2.7", sent=4000, quota=4000)).detail
+    assert "this address" in said and "had 4000 jobs today, their quota is 4000" in said
+    assert "192.0.2.7" not in said
+
+
+async def test_a_lab_of_100_new_computers_at_one_address_all_get_work() -> None:
+    project = await a_project(feeder__slots=20000)
+    project.ledger.network = "192.0.2.7"
+    await project.submit(4000)
+    keys = [f"lab {number}" for number in range(100)]
+    for key in keys:
+        await a_registered_volunteer(project.store, key)
+    given = await first_calls(project, [a_computer(key, f"{n:032d}") for n, key in enumerate(keys)])
+    assert min(given) == 8, "a job for each processor"
+
+
+async def test_an_account_with_200_new_computers_has_work_on_each() -> None:
+    project = await a_project(feeder__slots=20000)
+    await a_registered_volunteer(project.store, "cluster")
+    batches = [await project.submit(2000) for _ in range(2)]
+    given = await first_calls(project, [a_computer("cluster", f"{n:032d}") for n in range(200)])
+    assert len(batches) == 2
+    assert min(given) == 8, "a job for each processor"
+
+
+async def test_new_computers_of_one_account_get_no_more_than_its_quota() -> None:
+    project = await a_project(feeder__slots=20000)
+    await project.store.settings.set_setting("scheduler.shared_quota_start", 100, now=NOW, who="ops", why="test")
+    project.shelf.held = await project.store.applications.load_catalogue()
+    await a_registered_volunteer(project.store, "many")
+    await project.submit(2000)
+    given = await first_calls(project, [a_computer("many", f"{n:032d}", ncpus=64) for n in range(6)])
+    assert given == [64, 36, 0, 0, 0, 0]
+    again = await project.answer(a_computer("many", "9" * 32, ncpus=64))
+    assert "account without a record had 100 jobs today, their quota is 100" in " ".join(
+        message.text for message in again.messages
+    )
+
+
+async def test_what_a_reply_leaves_of_a_grant_is_released() -> None:
+    project = await a_project()
+    await a_registered_volunteer(project.store, "few")
+    await project.submit(3)
+    reply = await project.answer(a_computer("few", "1" * 32))
+    assert (len(names_of(reply)), reply.host_id) == (3, 1)
+    nothing = QuotaRequest(HostId(1), VolunteerId(2), DAY, wanted=0, idle=0)
+    assert (await project.store.ledger.reserve_quota(nothing)).sent == 3
