@@ -18,7 +18,7 @@ from domain.quick import quick_dataclass
 from domain.units import HostId, VolunteerId
 
 A_RESULT = 10
-LEAST_PART = 80  # 50 of 4,000
+LEAST_PART = 800  # 5 of 4,000
 MOST_FACTOR = 10
 FREE_PART = 4
 KEPT_DAYS = 30  # a quota that nobody drew on for so long starts again
@@ -68,7 +68,7 @@ def bounds(start: int) -> tuple[int, int]:
     """The least and the most that results may have added to a quota.
 
     >>> bounds(4000)
-    (-3950, 36000)
+    (-3995, 36000)
     """
     return max(1, start // LEAST_PART) - start, (MOST_FACTOR - 1) * start
 

@@ -15,7 +15,14 @@ from feeder.groups import GroupKey, group_key
 
 # The work fits such a host; it waits for a better one, or for the host's turn. Out of the array nobody would find it.
 WAITS_FOR_ANOTHER = frozenset(
-    {RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE, RefusalCode.NOT_YET, RefusalCode.LEASED, RefusalCode.DISPLACES}
+    {
+        RefusalCode.BELOW_GATE,
+        RefusalCode.NEWCOMER_SHARE,
+        RefusalCode.NOT_YET,
+        RefusalCode.LEASED,
+        RefusalCode.DISPLACES,
+        RefusalCode.RECORD_NEEDED,
+    }
 )
 
 

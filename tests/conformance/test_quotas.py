@@ -100,7 +100,7 @@ async def test_a_detach_loop_takes_from_the_quotas_of_account_and_address(store:
     await ask(store, host.host)
     await store.ledger.write(RequestWrites(host.host, detach=True))
 
-    assert (await ask(store, stranger)).quota == 5, "the least is an eightieth of the start"
+    assert (await ask(store, stranger)).quota == 1, "the least is an eight-hundredth of the start, and 1"
 
 
 async def test_requests_at_once_are_granted_no_more_than_the_quota(store: Store) -> None:
