@@ -22,12 +22,14 @@ class SharedQuotas:
     def __init__(self) -> None:
         self._quotas: dict[str, _Quota] = {}
         self._networks: dict[HostId, str] = {}
+        self._last_day = 0
 
     def reserve(self, request: QuotaRequest, start: int) -> QuotaGrant:
         """Charge what the quotas allow, and note where the host asked from."""
         self._networks[request.host_id] = request.network
-        for name in [name for name, quota in self._quotas.items() if quota.day < request.day - KEPT_DAYS]:
-            del self._quotas[name]
+        if request.day > self._last_day:
+            self._forget(request.day - KEPT_DAYS)
+            self._last_day = request.day
         used = []
         for name in request.names:
             quota = self._quotas.setdefault(name, _Quota(request.day))
@@ -37,6 +39,11 @@ class SharedQuotas:
         found = grant(request, used, start)
         self.charge(request, found.granted)
         return found
+
+    def _forget(self, before: int) -> None:
+        """Those that nobody drew on since that day."""
+        for name in [name for name, quota in self._quotas.items() if quota.day < before]:
+            del self._quotas[name]
 
     def charge(self, request: QuotaRequest, jobs: int) -> None:
         """Count so many more jobs as sent, on the day of the request; less than 0 takes back."""

@@ -13,6 +13,7 @@ from domain.batches import BatchCounts, BatchState
 from domain.dispatch import Assignment, AssignmentFate, RequestWrites
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, JobState
+from domain.quotas import QuotaRequest
 from domain.settlement import InstanceStep, JobFacts, JobSettlement
 from domain.units import BatchId, Instant
 from store.counters import CountChanges
@@ -38,6 +39,7 @@ from tests.worlds import (
 S = InstanceState
 LATER = Instant(NOW + 1e6)
 VOLUNTEERS, REQUESTS, AT_ONCE = 8, 12, 4
+DAY = int(NOW // 86_400)
 
 
 async def volunteers(
@@ -48,6 +50,8 @@ async def volunteers(
     version = await the_version(store)
     for _ in range(REQUESTS):
         host = rng.choice(hosts)
+        draw = QuotaRequest(host.host.host_id, host.host.volunteer_id, DAY, AT_ONCE, 1, f"192.0.2.{rng.randrange(3)}")
+        await store.ledger.reserve_quota(draw)
         waiting = await waiting_of(store, batch_ids[rng.randrange(len(batch_ids))])
         chosen = rng.sample(waiting, min(AT_ONCE, len(waiting)))
         assignments = tuple(an_assignment(one, host, version) for one in chosen)

@@ -1,0 +1,225 @@
+"""Hostile clients. Each satisfies simulator.ports.Volunteer; it calls when it likes and says what it likes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from domain.units import Instant, Seconds, later
+from simulator.client import CLIENT_VERSION
+from simulator.fate import digest_of
+from simulator.ports import Volunteer, VolunteerFacts
+from simulator.reporting import OUTPUT_BYTES
+from wire.messages import (
+    STATE_ABORTED,
+    STATE_UPLOADED,
+    HeldResult,
+    HostInfo,
+    ReportedFile,
+    ReportedResult,
+    SchedulerReply,
+    SchedulerRequest,
+)
+
+EXIT_ABORTED_BY_USER = 203
+A_CALL_S = Seconds(600.0)
+
+
+@dataclass(slots=True)
+class Place:
+    """The network that the request under way comes from."""
+
+    network: str = ""
+
+
+@dataclass(slots=True)
+class Placed:
+    """A volunteer's computer at an address."""
+
+    volunteer: Volunteer
+    network: str
+    place: Place
+
+    @property
+    def authenticator(self) -> str:
+        return self.volunteer.authenticator
+
+    def next_event(self, now: Instant) -> Instant:
+        return self.volunteer.next_event(now)
+
+    def advance(self, now: Instant) -> None:
+        self.volunteer.advance(now)
+
+    def request(self, now: Instant) -> SchedulerRequest | None:
+        self.place.network = self.network
+        return self.volunteer.request(now)
+
+    def receive(self, reply: SchedulerReply, now: Instant) -> None:
+        self.volunteer.receive(reply, now)
+
+    def unanswered(self, now: Instant) -> None:
+        self.volunteer.unanswered(now)
+
+    def facts(self) -> VolunteerFacts:
+        return self.volunteer.facts()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An instance that a hostile client was given. `job` is its workunit: what a right answer is made from."""
+
+    name: str
+    job: str
+    given_at: Instant
+
+
+@dataclass(slots=True)
+class Hostile:
+    """Calls every 10 min from `starts_at` until `ends_at` for as much as it may get, reports nothing, keeps everything.
+
+    What it does otherwise, its kinds say. `taken` counts the instances it was given.
+    """
+
+    authenticator: str
+    cpid: str
+    starts_at: Instant
+    ends_at: Instant
+    platform: str
+    ncpus: int = 64
+    taken: int = 0
+    host_ids: set[int] = field(default_factory=set)
+    host_id: int = 0
+    seqno: int = 0
+    held: dict[str, Job] = field(default_factory=dict)
+    at: Instant = Instant(-math.inf)
+
+    def next_event(self, now: Instant) -> Instant:
+        at = max(now, self.starts_at, self.at)
+        return Instant(at if at <= self.ends_at else math.inf)
+
+    def advance(self, now: Instant) -> None:
+        """Nothing happens between calls."""
+
+    def reports(self, now: Instant) -> Iterable[ReportedResult]:  # noqa: ARG002  its kinds' argument
+        """What it says of the jobs it has."""
+        return ()
+
+    def request(self, now: Instant) -> SchedulerRequest | None:
+        if now < self.starts_at:
+            return None
+        results = tuple(self.reports(now))
+        said = {result.name for result in results}
+        request = SchedulerRequest(
+            self.authenticator,
+            host_id=self.host_id,
+            rpc_seqno=self.seqno,
+            client_version=CLIENT_VERSION,
+            cpu_req_s=Seconds(1e9),
+            cpu_req_instances=float(self.ncpus),
+            platforms=(self.platform,),
+            disk_project_share_bytes=1e14,
+            host=HostInfo(
+                domain_name=f"cheater-{self.cpid}",
+                host_cpid=self.cpid,
+                ncpus=self.ncpus,
+                cpu_vendor="simulated",
+                flop_per_s=5e9,
+                ram_bytes=1e12,
+                disk_free_bytes=1e14,
+                os_name="Linux",
+            ),
+            results=results,
+            other_results=tuple([HeldResult(name) for name in self.held if name not in said]),
+        )
+        self.seqno += 1
+        return request
+
+    def receive(self, reply: SchedulerReply, now: Instant) -> None:
+        if reply.host_id is not None:
+            self.host_id, self.seqno = reply.host_id, 0
+            self.host_ids.add(reply.host_id)
+        for name in (*reply.acks, *reply.aborts):
+            self.held.pop(name, None)
+        for result in reply.results:
+            self.taken += result.name not in self.held
+            self.held[result.name] = Job(result.name, result.wu_name, now)
+        self.at = later(now, A_CALL_S)
+
+    def unanswered(self, now: Instant) -> None:
+        self.at = later(now, A_CALL_S)
+
+    def facts(self) -> VolunteerFacts:
+        return VolunteerFacts()
+
+
+@dataclass(slots=True)
+class Loser(Hostile):
+    """Says at each call that it has no host id and no results: everything it had is lost.
+
+    With `calls_per_cpid` it calls itself another computer after so many calls.
+    """
+
+    calls_per_cpid: int = 0
+    calls: int = 0
+
+    def request(self, now: Instant) -> SchedulerRequest | None:
+        self.host_id, self.seqno = 0, 0
+        self.held.clear()
+        if self.calls_per_cpid and now >= self.starts_at:
+            self.cpid = digest_of(f"{self.authenticator} {self.calls // self.calls_per_cpid}")
+            self.calls += 1
+        return Hostile.request(self, now)
+
+
+@dataclass(slots=True)
+class Clone(Hostile):
+    """One of many copies of a client: it calls as the host it was copied from, with the serial number of that time."""
+
+    original: Hostile | None = None
+
+    def request(self, now: Instant) -> SchedulerRequest | None:
+        if self.original is not None and not self.host_id and self.original.host_id:
+            self.host_id, self.seqno = self.original.host_id, 0
+        return Hostile.request(self, now)
+
+
+@dataclass(slots=True)
+class Garbage(Hostile):
+    """Reports everything at the next call, with an output of its own."""
+
+    def reports(self, now: Instant) -> Iterable[ReportedResult]:
+        return [success(job, digest_of(job.name), A_CALL_S) for job in self.held.values() if job.given_at < now]
+
+
+@dataclass(slots=True)
+class Colluder(Hostile):
+    """Reports everything an hour later: right answers until `turns_at`, then wrong ones, the same as its friends."""
+
+    turns_at: Instant = Instant(0.0)
+
+    def reports(self, now: Instant) -> Iterable[ReportedResult]:
+        for job in self.held.values():
+            if now - job.given_at >= 3600.0:
+                answer = job.job if now < self.turns_at else f"what we agreed on for {job.job}"
+                yield success(job, digest_of(answer), Seconds(3600.0))
+
+
+@dataclass(slots=True)
+class Gamer(Hostile):
+    """Takes much, brings the first `keeps` jobs of each reply back at once and right, and aborts the others."""
+
+    keeps: int = 4
+
+    def reports(self, now: Instant) -> Iterable[ReportedResult]:
+        for place, job in enumerate(job for job in self.held.values() if job.given_at < now):
+            if place < self.keeps:
+                yield success(job, digest_of(job.job), A_CALL_S)
+            else:
+                yield ReportedResult(job.name, STATE_ABORTED, EXIT_ABORTED_BY_USER)
+
+
+def success(job: Job, digest: str, elapsed_s: Seconds) -> ReportedResult:
+    """A report of a finished job whose one output has this digest."""
+    files = (ReportedFile(f"{job.name}_r0", OUTPUT_BYTES, digest),)
+    return ReportedResult(job.name, STATE_UPLOADED, 0, elapsed_s=elapsed_s, cpu_s=elapsed_s, files=files)

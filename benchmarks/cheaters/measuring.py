@@ -1,0 +1,131 @@
+"""Runs a trick in virtual time and counts what it gained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from benchmarks.cheaters.clients import Hostile, Place
+from benchmarks.cheaters.tricks import WORKS, Trick, tricked
+from domain.jobs import InstanceState, JobState
+from domain.quick import quick_dataclass
+from domain.quotas import QuotaGrant, QuotaRequest
+from domain.units import HOUR_S, BatchId, Instant
+from domain.views import JobRow
+from scheduler.ports import Ledger
+from simulator.engine import Engine
+from simulator.fate import digest_of
+from simulator.loop import run_without_threads
+from simulator.run import warnings_only
+from store.memory import MemoryStore
+from store.memory.ledger import MemoryLedger
+
+LOST = (InstanceState.ABORTED, InstanceState.TIMED_OUT)
+
+
+class PlacedLedger:
+    """A ledger that knows the network a request comes from, as the door of a worker does."""
+
+    def __init__(self, ledger: Ledger, place: Place) -> None:
+        self._ledger = ledger
+        self._place = place
+        self.read = ledger.read
+        self.write = ledger.write
+        self.sent_jobs = ledger.sent_jobs
+        self.job_classes = ledger.job_classes
+        self.create_host = ledger.create_host
+
+    async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
+        return await self._ledger.reserve_quota(self._placed(request))
+
+    async def release_quota(self, request: QuotaRequest, unused: int) -> None:
+        await self._ledger.release_quota(self._placed(request), unused)
+
+    def _placed(self, request: QuotaRequest) -> QuotaRequest:
+        one = request
+        return QuotaRequest(one.host_id, one.volunteer_id, one.day, one.wanted, one.idle, self._place.network)
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Gain:
+    """What a trick gained of a batch of jobs.
+
+    `taken` instances went to the cheaters: `lost` came back with nothing, `wasted` with an error or a rejected answer,
+    `urgent` were behind a gate. `failed` jobs failed though nothing was wrong with them, `wrong` ended with a wrong
+    answer, `unfinished` had none at the end. `makespan_h` is from submission to the last end.
+    """
+
+    jobs: int
+    failed: int
+    wrong: int
+    unfinished: int
+    taken: int
+    lost: int
+    wasted: int
+    urgent: int
+    makespan_h: float
+
+
+def measured(trick: Trick, seed: int, settings: Mapping[str, object]) -> Gain:
+    """Run it. The same seed gives the same figures."""
+    place = Place()
+    scenario = tricked(trick, place)
+    engine = Engine(
+        scenario,
+        seed,
+        store=lambda _clock: _store(place),
+        settings=settings,
+        more_duties=lambda *_: (),
+        watch=_unwatched,
+        sequence=True,
+    )
+    with warnings_only():
+        run_without_threads(engine.run())
+        return run_without_threads(_gain(engine, [one for one, _ in scenario.cheaters]))
+
+
+def _store(place: Place) -> MemoryStore:
+    store = MemoryStore()
+    store.ledger = cast(MemoryLedger, PlacedLedger(store.ledger, place))
+    return store
+
+
+def _unwatched(at: Instant) -> None:
+    """Nobody is told how far it is."""
+
+
+async def _gain(engine: Engine, cheaters: Sequence[Hostile]) -> Gain:
+    batch = next(one for one in engine.record.batches.values() if one.name == WORKS)
+    jobs = await _jobs(engine.store, batch.batch_id)
+    theirs = set().union(*(one.host_ids for one in cheaters)) if cheaters else set()
+    instances = [row for job in jobs for row in job.instances if row.host_id in theirs]
+    states = [row.state for row in instances]
+    given = engine.record.sequence or []
+    ends = batch.ended_at
+    return Gain(
+        jobs=batch.jobs,
+        failed=sum(job.state is JobState.FAILED for job in jobs),
+        wrong=sum(_is_wrong(job) for job in jobs),
+        unfinished=sum(job.state is JobState.OPEN for job in jobs),
+        taken=len(instances),
+        lost=sum(state in LOST for state in states),
+        wasted=sum(state in (InstanceState.FAILED, InstanceState.INVALID) for state in states),
+        urgent=sum(one.gated and one.host_id in theirs and one.batch_id == batch.batch_id for one in given),
+        makespan_h=round((max(ends) - batch.submitted_at) / HOUR_S, 1) if ends else 0.0,
+    )
+
+
+async def _jobs(store: object, batch_id: BatchId) -> list[JobRow]:
+    assert isinstance(store, MemoryStore)
+    found = await store.views.jobs(batch_id, limit=100_000)
+    return [await store.views.job(one.job_id) for one in found]
+
+
+def _is_wrong(job: JobRow) -> bool:
+    """Whether its canonical result is not the right answer."""
+    if job.state is not JobState.VALID:
+        return False
+    [canonical] = [row for row in job.instances if row.instance_id == job.canonical_instance_id]
+    [output] = canonical.uploads
+    workunit = output.name.rsplit("_", 2)[0]  # of the instance's name with its number, and the output's
+    return output.md5 != digest_of(workunit)
