@@ -35,6 +35,7 @@ WORKERS = 2
 SETTINGS: dict[str, object] = {
     "scheduler.daily_quota": 1_000_000,
     "scheduler.daily_quota_start": 1_000_000,
+    "scheduler.shared_quota_start": 100_000_000,  # drawn on, never used up
     "server.host_requests_per_s": 0,  # the crowd's computers ask as fast as they are answered
     "server.address_requests_per_s": 0,
     "scheduler.in_progress_per_cpu": 100,

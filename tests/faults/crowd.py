@@ -29,6 +29,7 @@ ENDED = "SELECT instance_id, host_id FROM instance WHERE reported_at IS NOT NULL
 GENEROUS: dict[str, object] = {
     "scheduler.daily_quota": 1_000_000,
     "scheduler.daily_quota_start": 1_000_000,
+    "scheduler.shared_quota_start": 0,
     "server.host_requests_per_s": 0,  # the crowd's computers ask as fast as they are answered
     "server.address_requests_per_s": 0,
     "scheduler.in_progress_per_cpu": 1_000,
