@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NewType
 
 from domain.quick import quick_dataclass
+from domain.spread import OnePerVolunteer, Spread, spread_of
 from domain.units import AppId, AppVersionId, Instant, VolunteerId
 
 ProcessorType = NewType("ProcessorType", str)
@@ -28,6 +29,13 @@ class App:
     deprecated: bool = False
     # Adaptive replication: a host without a record gets its jobs checked by this many copies. 0 = off.
     adaptive_copies: int = 0
+    one_per_host: bool = True  # a host gets one instance of a job at most
+    one_per_volunteer: OnePerVolunteer = OnePerVolunteer.QUORUM
+
+    def spread(self, quorum: int) -> Spread:
+        """The limits of jobs with this quorum, as far as no dispatch has asked for more copies."""
+        agreeing = max(quorum, self.adaptive_copies)
+        return spread_of(self.one_per_volunteer, one_per_host=self.one_per_host, agreeing=agreeing)
 
 
 @quick_dataclass(frozen=True, slots=True)

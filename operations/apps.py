@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from domain.apps import App, PlanClass, ProcessorType
 from domain.bounds import in_bounds
 from domain.errors import InvalidInputError
+from domain.spread import OnePerVolunteer
 from domain.units import AppId
 from operations.names import checked_app_name, checked_plan_class_name, checked_text
 from operations.ports import Applications
@@ -22,9 +23,25 @@ _BOUNDED = (  # of a plan class
     "cpu_speed_fraction",
     "gpu_speed_fraction",
 )
+CHANGEABLE = (
+    "user_friendly_name",
+    "beta",
+    "deprecated",
+    "adaptive_copies",
+    "one_per_host",
+    "one_per_volunteer",
+)
 
 
-def new_app(name: str, *, user_friendly_name: str = "", beta: bool = False, adaptive_copies: int = 0) -> App:
+def new_app(
+    name: str,
+    *,
+    user_friendly_name: str = "",
+    beta: bool = False,
+    adaptive_copies: int = 0,
+    one_per_host: bool = True,
+    one_per_volunteer: OnePerVolunteer = OnePerVolunteer.QUORUM,
+) -> App:
     """An app that was not added yet. Raises InvalidInputError."""
     friendly = checked_text(user_friendly_name, "user_friendly_name")
     return App(
@@ -33,6 +50,8 @@ def new_app(name: str, *, user_friendly_name: str = "", beta: bool = False, adap
         user_friendly_name=friendly,
         beta=beta,
         adaptive_copies=_checked_copies(adaptive_copies),
+        one_per_host=one_per_host,
+        one_per_volunteer=one_per_volunteer,
     )
 
 
@@ -44,6 +63,8 @@ async def change_app(
     beta: bool | None = None,
     deprecated: bool | None = None,
     adaptive_copies: int | None = None,
+    one_per_host: bool | None = None,
+    one_per_volunteer: OnePerVolunteer | None = None,
 ) -> App:
     """The app as it is then; what is None stays. Running services follow within seconds.
 
@@ -58,8 +79,12 @@ async def change_app(
         changes["deprecated"] = deprecated
     if adaptive_copies is not None:
         changes["adaptive_copies"] = _checked_copies(adaptive_copies)
+    if one_per_host is not None:
+        changes["one_per_host"] = one_per_host
+    if one_per_volunteer is not None:
+        changes["one_per_volunteer"] = one_per_volunteer
     if not changes:
-        raise InvalidInputError("app", "a change of user_friendly_name, beta, deprecated or adaptive_copies", "none")
+        raise InvalidInputError("app", f"a change of {', '.join(CHANGEABLE[:-1])} or {CHANGEABLE[-1]}", "none")
     changed: App = replace(await applications.app(checked_app_name(name)), **changes)  # type: ignore[arg-type]  # by name
     await applications.set_app(changed)
     return changed

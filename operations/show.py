@@ -120,6 +120,8 @@ def app_as_json(app: App, catalogue: Catalogue) -> dict[str, object]:
         "beta": app.beta,
         "deprecated": app.deprecated,
         "adaptive_copies": app.adaptive_copies,
+        "one_per_host": app.one_per_host,
+        "one_per_volunteer": app.one_per_volunteer.value,
         "versions": versions,
     }
 

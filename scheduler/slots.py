@@ -46,7 +46,7 @@ def next_for_newcomers(
 def job_refusal(
     slot: Ready, group: SlotGroup, asking: Asking, array: JobArray, *, in_reply: Collection[JobId]
 ) -> Refusal | None:
-    """The checks of a single job: one instance per host and volunteer, hosts alike and with a record.
+    """The checks of a single job: its app's limits per host and volunteer, hosts alike and with a record.
 
     `in_reply`: given already.
     """
@@ -65,9 +65,24 @@ def job_refusal(
         refusal = record_refusal(slot, group, asking)
         if refusal is not None:
             return refusal
-    code = array.may_have(slot, asking.host.host_id, asking.volunteer.volunteer_id)
-    if code is not None:
-        return Refusal(code, "job {0} already has an instance there", (slot.job_id,))
+    known = array.may_have(slot, asking.host.host_id, asking.volunteer.volunteer_id)
+    return None if known is None else _spread_refusal(known, slot, group, asking)
+
+
+def _spread_refusal(known: RefusalCode, slot: Ready, group: SlotGroup, asking: Asking) -> Refusal | None:
+    """Why the job is not for a host that has had an instance (SAME_HOST), or whose volunteer has (SAME_VOLUNTEER)."""
+    spread = asking.catalogue.apps[group.batch.app_id].spread(group.job_class.quorum)
+    if spread.per_volunteer:
+        return Refusal(
+            RefusalCode.SAME_VOLUNTEER,
+            "job {0} needs another volunteer: this one has had an instance of it",
+            (slot.job_id,),
+        )
+    is_host = known is RefusalCode.SAME_HOST
+    if is_host and (spread.per_host or any(held.job_id == slot.job_id for held in asking.held)):
+        return Refusal(
+            RefusalCode.SAME_HOST, "job {0} needs another host: this one has had an instance of it", (slot.job_id,)
+        )
     return None
 
 

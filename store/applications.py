@@ -40,9 +40,7 @@ class PostgresApplications:
         self._versions = _Versions(None, {}, {})
 
     async def add_app(self, app: App) -> App:
-        row = await self._database.fetch_one(
-            "insert_app", app.name, app.user_friendly_name, app.beta, app.deprecated, app.adaptive_copies
-        )
+        row = await self._database.fetch_one("insert_app", app.name, *rows.app_settings(app))
         if row is None:
             raise AlreadyExistsError("app", app.name)
         return rows.app(row)
@@ -57,9 +55,7 @@ class PostgresApplications:
         return rows.app(row)
 
     async def set_app(self, app: App) -> None:
-        row = await self._database.fetch_one(
-            "update_app", app.app_id, app.user_friendly_name, app.beta, app.deprecated, app.adaptive_copies
-        )
+        row = await self._database.fetch_one("update_app", app.app_id, *rows.app_settings(app))
         if row is None:
             raise NotFoundError("app", app.app_id)
 

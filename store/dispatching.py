@@ -9,6 +9,7 @@ import asyncpg
 
 from domain.dispatch import Assignment, AssignmentFate, SentJob
 from domain.jobs import InstanceState
+from domain.spread import OnePerVolunteer, Spread, spread_of
 from domain.units import HostId, InstanceId, JobId, VolunteerId
 from store import work_rows
 from store.counters import CountChanges
@@ -27,25 +28,30 @@ class JobNow:
     hr_class: int
     copies: int
     of_use: int
-    hosts: set[HostId] = field(default_factory=set)
-    volunteers: set[VolunteerId] = field(default_factory=set)
+    spread: Spread
+    hosts: set[HostId] = field(default_factory=set)  # that get no other instance, unless the limit is the volunteer's
+    volunteers: dict[VolunteerId, int] = field(default_factory=dict)  # the `nth` of their next instance
     changed: bool = False
 
     def fate(self, assignment: Assignment) -> AssignmentFate:
         """What becomes of an assignment of an instance that is still unsent."""
-        if assignment.host_id in self.hosts or assignment.volunteer_id in self.volunteers:
+        is_known = self.spread.per_volunteer and assignment.volunteer_id in self.volunteers
+        if is_known or assignment.host_id in self.hosts:
             return AssignmentFate.SIBLING
         if self.hr_class and assignment.hr_class != self.hr_class:
             return AssignmentFate.LOST
         return AssignmentFate.SENT
 
-    def send(self, assignment: Assignment) -> None:
+    def send(self, assignment: Assignment) -> int:
+        """Count the assignment as sent; its place among its volunteer's instances of the job."""
+        nth = self.volunteers.get(assignment.volunteer_id, 0)
         self.hosts.add(assignment.host_id)
-        self.volunteers.add(assignment.volunteer_id)
+        self.volunteers[assignment.volunteer_id] = nth + 1
         fixed = (self.hr_class, self.copies)
         self.hr_class = self.hr_class or assignment.hr_class
         self.copies = max(self.copies, assignment.copies)
         self.changed = self.changed or fixed != (self.hr_class, self.copies)
+        return nth
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +74,15 @@ async def send(
     jobs: dict[JobId, JobNow] = {}
     fates: dict[InstanceId, AssignmentFate] = {}
     chosen: list[Assignment] = []
+    nths: list[int] = []
     for assignment in assignments:
         fate = _judge(assignment, unsent.get(assignment.instance_id), jobs, counts)
         fates[assignment.instance_id] = fate
         if fate is AssignmentFate.SENT:
             chosen.append(assignment)
+            nths.append(jobs[assignment.job_id].send(assignment))
             statistics.note_dispatch(assignment.host_id, assignment.app_version_id, assignment.sent_at)
-    await _update_instances(connection, chosen)
+    await _update_instances(connection, chosen, nths)
     await _update_jobs(connection, {job_id: job for job_id, job in jobs.items() if job.changed})
     sent = {a.instance_id: work_rows.sent_job(unsent[a.instance_id]) for a in chosen}
     short = frozenset(job_id for job_id, job in jobs.items() if job.changed and job.copies > job.of_use)
@@ -92,23 +100,22 @@ def _judge(
         return fate
     after = Counted(InstanceState.IN_PROGRESS, assignment.sent_at, assignment.due_at)
     counts.add(row["batch_id"], change_counts(_UNSENT, after))
-    if not job.hosts:
+    if not job.volunteers:
         counts.note_first_dispatch(row["batch_id"], assignment.sent_at)
-    job.send(assignment)
     return fate
 
 
 def _job_now(row: asyncpg.Record) -> JobNow:
-    return JobNow(
-        row["hr_class"],
-        row["copies"],
-        row["of_use"],
-        set(row["hosts"] or ()),
-        set(row["volunteers"] or ()),
+    spread = spread_of(
+        OnePerVolunteer(row["one_per_volunteer"]), one_per_host=row["one_per_host"], agreeing=row["agreeing"]
     )
+    volunteers: dict[VolunteerId, int] = {}
+    for volunteer_id, nth in zip(row["volunteers"] or (), row["nths"] or (), strict=True):
+        volunteers[volunteer_id] = max(nth + 1, volunteers.get(volunteer_id, 0))
+    return JobNow(row["hr_class"], row["copies"], row["of_use"], spread, set(row["hosts"] or ()), volunteers)
 
 
-async def _update_instances(connection: Connection, chosen: Sequence[Assignment]) -> None:
+async def _update_instances(connection: Connection, chosen: Sequence[Assignment], nths: Sequence[int]) -> None:
     if not chosen:
         return
     await connection.execute(
@@ -125,6 +132,7 @@ async def _update_instances(connection: Connection, chosen: Sequence[Assignment]
         [a.because for a in chosen],
         [a.job_id for a in chosen],
         [a.gated for a in chosen],
+        nths,
     )
 
 

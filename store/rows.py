@@ -16,6 +16,7 @@ from domain.batches import Account, Batch, BatchCounts, BatchState, QoS, Submitt
 from domain.hosts import Coprocessor, DecayedSums, Host, HostAppVersion
 from domain.ordering import ServiceLevel
 from domain.ranking import CutPoints
+from domain.spread import OnePerVolunteer
 from domain.units import Instant
 from domain.views import SettingChange
 from domain.volunteers import Credentials, VolunteerRecord
@@ -76,6 +77,20 @@ def app(row: Row) -> App:
         row["beta"],
         row["deprecated"],
         row["adaptive_copies"],
+        row["one_per_host"],
+        OnePerVolunteer(row["one_per_volunteer"]),
+    )
+
+
+def app_settings(app: App) -> tuple[object, ...]:
+    """What can be changed of an app, in the order of update_app and insert_app."""
+    return (
+        app.user_friendly_name,
+        app.beta,
+        app.deprecated,
+        app.adaptive_copies,
+        app.one_per_host,
+        app.one_per_volunteer.value,
     )
 
 

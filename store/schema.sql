@@ -112,6 +112,8 @@ CREATE TABLE app (
     beta                boolean NOT NULL DEFAULT false,
     deprecated          boolean NOT NULL DEFAULT false,
     adaptive_copies     int NOT NULL DEFAULT 0 CHECK (adaptive_copies BETWEEN 0 AND 10),
+    one_per_host        boolean NOT NULL DEFAULT true,
+    one_per_volunteer   text NOT NULL DEFAULT 'quorum' CHECK (one_per_volunteer IN ('quorum', 'always', 'never')),
     turnaround_s_per_flop double precision             -- median over results: what batches without one of their own expect
 );
 
@@ -326,6 +328,7 @@ CREATE TABLE instance (
     turnaround_sample double precision,                 -- what its HAV row was given (lifecycle/samples.py)
     copied_because    text,                             -- why it was made beyond what its job needs (lifecycle/tail.py)
     gated             boolean NOT NULL DEFAULT false,   -- its host was asked for a percentile: an urgent job
+    nth               smallint NOT NULL DEFAULT 0,      -- of its volunteer's instances of the job, from 0
     CHECK ((state IN ('unsent', 'cancelled')) = (sent_at IS NULL)),
     CHECK ((sent_at IS NULL) = (host_id IS NULL)),
     CHECK ((sent_at IS NULL) = (volunteer_id IS NULL)),
@@ -351,9 +354,10 @@ CREATE INDEX instance_by_due ON instance (due_at) WHERE due_at IS NOT NULL;
 -- What went wrong lately.
 CREATE INDEX instance_failed ON instance (coalesce(reported_at, timeout_at), instance_id)
 WHERE state IN ('failed', 'invalid', 'timed_out');
--- One instance of a job per volunteer, and so per host, which is one volunteer's for ever; unsent instances have neither.
--- It also finds all instances of a job.
-CREATE UNIQUE INDEX instance_job_volunteer ON instance (job_id, volunteer_id);
+-- No two dispatches of a job to one volunteer are decided without knowledge of each other: `nth` counts those before, so
+-- that the second of two concurrent ones violates the key, is done again and sees the first. Unsent instances have no
+-- volunteer. It also finds all instances of a job.
+CREATE UNIQUE INDEX instance_job_volunteer ON instance (job_id, volunteer_id, nth);
 -- A batch's instances in one state, retries first. Fresh ones that wait are found by instance_fresh. Retries are never below
 -- 0; saying so keeps this index from plans for everything else.
 CREATE INDEX instance_of_batch ON instance (batch_id, state, (-retries), instance_id)

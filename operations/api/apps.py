@@ -10,6 +10,7 @@ from domain.access import Right
 from domain.apps import App, AppVersion
 from domain.catalogue import Catalogue
 from domain.errors import NotFoundError
+from domain.spread import OnePerVolunteer
 from operations.api import shapes
 from operations.api.files import FileParams, Files, VersionParams
 from operations.api.paging import Page, page_of_all
@@ -26,6 +27,8 @@ class NewAppBody(msgspec.Struct, forbid_unknown_fields=True):
     user_friendly_name: str = ""
     beta: bool = False
     adaptive_copies: Annotated[int, msgspec.Meta(ge=0, le=10)] = 0
+    one_per_host: bool = True
+    one_per_volunteer: OnePerVolunteer = OnePerVolunteer.QUORUM
 
 
 class AppBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -35,6 +38,8 @@ class AppBody(msgspec.Struct, forbid_unknown_fields=True):
     beta: bool | None = None
     deprecated: bool | None = None
     adaptive_copies: Annotated[int, msgspec.Meta(ge=0, le=10)] | None = None
+    one_per_host: bool | None = None
+    one_per_volunteer: OnePerVolunteer | None = None
 
 
 class AppParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -139,6 +144,8 @@ class AppsApi:
                 user_friendly_name=body.user_friendly_name,
                 beta=body.beta,
                 adaptive_copies=body.adaptive_copies,
+                one_per_host=body.one_per_host,
+                one_per_volunteer=body.one_per_volunteer,
             )
         )
         return {"app_id": added.app_id, "name": added.name}

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from domain.errors import InvalidInputError
+from domain.spread import OnePerVolunteer
 from operations.applications import NewVersion, Sign, add_app_version
 from operations.apps import change_app, new_app, plan_class_as_json, plan_class_of
 from operations.cli.context import NotThroughServerError, Run, command, lines_of
@@ -17,6 +18,19 @@ from operations.signing import with_key_file, with_project_key
 from store.postgres import PostgresStore
 from transfer.download_folder import content_of
 from transfer.signatures import read_signatures
+
+ONE_PER_HOST = click.option(
+    "--one-per-host/--several-per-host",
+    default=None,
+    help="Whether a host gets one instance of a job at most (the default), or a retry of its own job too.",
+)
+ONE_PER_VOLUNTEER = click.option(
+    "--one-per-volunteer",
+    type=click.Choice([rule.value for rule in OnePerVolunteer]),
+    default=None,
+    help="Whether a volunteer gets one instance of a job at most, over all hosts: where several results must agree "
+    "(quorum, the default), always, or never.",
+)
 
 
 @click.group()
@@ -34,13 +48,24 @@ def app() -> None:
     default=0,
     help="Copies of a job on a host without a record; 0 = off.",
 )
+@ONE_PER_HOST
+@ONE_PER_VOLUNTEER
 @command
-async def add_app(run: Run, name: str, friendly_name: str, beta: bool, adaptive_copies: int) -> None:
+async def add_app(
+    run: Run,
+    name: str,
+    friendly_name: str,
+    beta: bool,
+    adaptive_copies: int,
+    one_per_host: bool | None,
+    one_per_volunteer: str | None,
+) -> None:
     """Add an application."""
     given: dict[str, Any] = {
         "user_friendly_name": friendly_name,
         "beta": beta,
         "adaptive_copies": adaptive_copies,
+        **_spread(one_per_host, one_per_volunteer),
     }
 
     async def here(store: PostgresStore) -> object:
@@ -75,6 +100,8 @@ async def list_apps(run: Run) -> None:
     default=None,
     help="Copies of a job on a host without a record; 0 = off.",
 )
+@ONE_PER_HOST
+@ONE_PER_VOLUNTEER
 @command
 async def set_app(
     run: Run,
@@ -83,8 +110,13 @@ async def set_app(
     beta: bool | None,
     deprecated: bool | None,
     adaptive_copies: int | None,
+    one_per_host: bool | None,
+    one_per_volunteer: str | None,
 ) -> None:
-    """Change an application; running services follow within seconds."""
+    """Change an application; running services follow within seconds.
+
+    Instances that were sent before count for new limits; none is taken back.
+    """
     asked = {
         "user_friendly_name": friendly_name,
         "beta": beta,
@@ -92,6 +124,7 @@ async def set_app(
         "adaptive_copies": adaptive_copies,
     }
     given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+    given |= _spread(one_per_host, one_per_volunteer)
 
     async def here(store: PostgresStore) -> object:
         changed = await change_app(store.applications, name, **given)
@@ -99,6 +132,14 @@ async def set_app(
 
     shown = await run.ask(here, lambda client: client.set_app(name, **given))
     run.show(shown, lines_of(shown))
+
+
+def _spread(one_per_host: bool | None, one_per_volunteer: str | None) -> dict[str, object]:
+    """The limits that were given."""
+    given: dict[str, object] = {} if one_per_host is None else {"one_per_host": one_per_host}
+    if one_per_volunteer is not None:
+        given["one_per_volunteer"] = OnePerVolunteer(one_per_volunteer)
+    return given
 
 
 @app.group("version")

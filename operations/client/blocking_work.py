@@ -190,11 +190,11 @@ class BlockingWork:
         return self._runner.run(self._client.app(name))
 
     def add_app(self, name: str, **more: Any) -> shapes.NewApp:
-        """Add an application; `more`: user_friendly_name, beta, adaptive_copies."""
+        """Add an application; `more`: user_friendly_name, beta, adaptive_copies, one_per_host, one_per_volunteer."""
         return self._runner.run(self._client.add_app(name, **more))
 
     def set_app(self, name: str, **more: Any) -> shapes.AppShown:
-        """Change an application; `more`: user_friendly_name, beta, deprecated, adaptive_copies."""
+        """Change an application; `more` as in `add_app`, or deprecated."""
         return self._runner.run(self._client.set_app(name, **more))
 
     def plan_classes(self, *, limit: int | None = 1000) -> list[shapes.PlanClassShown]:

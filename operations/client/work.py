@@ -205,12 +205,12 @@ class Work(Transport):
         return found
 
     async def add_app(self, name: str, **more: Any) -> shapes.NewApp:
-        """Add an application; `more`: user_friendly_name, beta, adaptive_copies."""
+        """Add an application; `more`: user_friendly_name, beta, adaptive_copies, one_per_host, one_per_volunteer."""
         found: shapes.NewApp = await self._call("POST", "apps", {"name": name, **more})
         return found
 
     async def set_app(self, name: str, **more: Any) -> shapes.AppShown:
-        """Change an application; `more`: user_friendly_name, beta, deprecated, adaptive_copies."""
+        """Change an application; `more` as in `add_app`, or deprecated."""
         found: shapes.AppShown = await self._call("PATCH", f"apps/{part(name)}", more)
         return found
 

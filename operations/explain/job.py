@@ -25,7 +25,7 @@ MOST_URGENT = 10_000  # of the batch that are looked through for an instance
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """One unsent instance. `in_array`: a lone worker that is filled now would hold it.
+    """One unsent instance. `in_array`: a lone worker that is filled now would hold it. `one_per` as in Spread.
 
     `candidate` None: it was sent, or ended, a moment ago.
     """
@@ -34,6 +34,7 @@ class Waiting:
     candidate: Candidate | None
     in_array: bool
     sample: Sample | None
+    one_per: str | None
     stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
 
 
@@ -67,8 +68,15 @@ class JobExplainer:
         )
         stale = stale_as_json(catalogue)
         waiting = tuple(
-            Waiting(row.instance_id, candidate, candidate is not None and row.instance_id in held, sample, stale)
-            for row, (candidate, sample) in zip(unsent, asked, strict=True)
+            Waiting(
+                row.instance_id,
+                candidate,
+                candidate is not None and row.instance_id in held,
+                sample,
+                one_per,
+                stale,
+            )
+            for row, (candidate, sample, one_per) in zip(unsent, asked, strict=True)
         )
         return JobExplanation(
             self._clock.now(), job, batch, await self._store.insight.work_ahead(batch.batch_id), waiting
@@ -83,14 +91,16 @@ class JobExplainer:
 
     async def _asked(
         self, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
-    ) -> tuple[Candidate | None, Sample | None]:
-        """The instance as it waits, and what hosts say of it; None twice once it does not wait any more."""
+    ) -> tuple[Candidate | None, Sample | None, str | None]:
+        """The instance as it waits, what hosts say of it, and what gets one at most; None once it does not wait."""
         candidate = await self._candidate(row, batch)
         if candidate is None:
-            return None, None
+            return None, None, None
         classes = await self._store.waiting.job_classes([candidate.ready.job_class_id])
         array = array_of([candidate], batch, classes, catalogue, self._clock)
-        return candidate, await sample_of(self._store, array, catalogue, self._clock, most=hosts)
+        quorum = classes[candidate.ready.job_class_id].quorum
+        one_per = catalogue.apps[batch.app_id].spread(quorum).one_per
+        return candidate, await sample_of(self._store, array, catalogue, self._clock, most=hosts), one_per
 
     async def _candidate(self, row: InstanceRow, batch: Batch) -> Candidate | None:
         """The instance as the feeder would read it."""
@@ -128,6 +138,7 @@ def waiting_as_json(one: Waiting) -> dict[str, object]:
         "sibling_returned": ready.sibling_returned if ready is not None else None,
         "hr_class": ready.hr_class if ready is not None else None,
         "sibling_hosts": list(one.candidate.sibling_hosts) if one.candidate is not None else [],
+        "one_per": one.one_per,
         "in_array": one.in_array,
         "stale_cut_points": list(one.stale_cut_points),
         "sample": None if one.sample is None else sample_as_json(one.sample),

@@ -154,9 +154,20 @@ def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
     if one["retries"]:
         yield f"  a retry: {one['retries']} instances of the job are over and unusable"
     if one["sibling_hosts"]:
-        yield f"  never for hosts {', '.join(map(str, one['sibling_hosts']))}, nor their volunteers: they had the job"
+        yield f"  {_excluded(', '.join(map(str, one['sibling_hosts'])), one['one_per'])}"
     for line in _sample(one["sample"]):
         yield f"  {line}"
+
+
+def _excluded(hosts: str, one_per: str | None) -> str:
+    """Which hosts do not get a job because these had it."""
+    match one_per:
+        case "volunteer":
+            return f"never for hosts {hosts}, nor other hosts of their volunteers: one instance per volunteer"
+        case "host":
+            return f"never for hosts {hosts}: one instance per host"
+        case _:
+            return f"hosts {hosts} had the job; each may get it again when it has it no longer in progress"
 
 
 def instance_in_words(shown: Document) -> str:

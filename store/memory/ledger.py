@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from domain.apps import App
 from domain.batches import BatchState
 from domain.dispatch import (
     Assignment,
@@ -22,8 +23,9 @@ from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.quotas import QuotaGrant, QuotaRequest
+from domain.spread import Spread, spread_of
 from domain.trickles import Trickle
-from domain.units import HostId, InstanceId, Instant, JobClassId, JobId, VolunteerId
+from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, JobId, VolunteerId
 from store.memory.registry import Registry
 from store.memory.reserving import make_lease
 from store.memory.rows import StoredHost, StoredInstance, StoredJob
@@ -160,7 +162,7 @@ class MemoryLedger:
         sent: dict[InstanceId, SentJob] = {}
         for assignment in assignments:
             row = self._work.instance(assignment.instance_id)
-            fate = _fate(row, assignment)
+            fate = _fate(row, assignment, self._registry.apps)
             fates[assignment.instance_id] = fate
             if row is None or fate is not AssignmentFate.SENT:
                 continue
@@ -200,19 +202,29 @@ def _check_instants(assignment: Assignment) -> None:
         raise InvalidInputError("assignment", "sent_at < due_at <= timeout_at", got)
 
 
-def _fate(row: StoredInstance | None, assignment: Assignment) -> AssignmentFate:
+def _fate(row: StoredInstance | None, assignment: Assignment, apps: Mapping[AppId, App]) -> AssignmentFate:
     """What an assignment comes to: a job of another homogeneous-redundancy class by now is lost, too."""
     if row is None or row.state is not InstanceState.UNSENT:
         return AssignmentFate.LOST
     job = row.job
     if job.state is not JobState.OPEN or job.batch.state is not BatchState.ACTIVE:
         return AssignmentFate.LOST
-    for sibling in job.instances:
-        if sibling.host_id == assignment.host_id or sibling.volunteer_id == assignment.volunteer_id:
-            return AssignmentFate.SIBLING
+    app = apps[job.batch.new.app_id]
+    agreeing = max(job.job_class.quorum, app.adaptive_copies, job.copies)
+    spread = spread_of(app.one_per_volunteer, one_per_host=app.one_per_host, agreeing=agreeing)
+    if any(_excludes(sibling, assignment, app, spread) for sibling in job.instances):
+        return AssignmentFate.SIBLING
     if job.hr_class not in (0, assignment.hr_class):
         return AssignmentFate.LOST
     return AssignmentFate.SENT
+
+
+def _excludes(sibling: StoredInstance, assignment: Assignment, app: App, spread: Spread) -> bool:
+    """Whether the host may not have an instance because of one that was sent before."""
+    if spread.per_volunteer and sibling.volunteer_id == assignment.volunteer_id:
+        return True
+    is_one_at_most = app.one_per_host or sibling.state is InstanceState.IN_PROGRESS
+    return sibling.host_id == assignment.host_id and is_one_at_most
 
 
 def _sent_job(row: StoredInstance) -> SentJob:

@@ -57,6 +57,8 @@ setting set scheduler.urgent_share_fraction 1
 app add pi
 app add pi
 app set pi --friendly-name Digits --adaptive-copies 2
+app set pi --one-per-volunteer never --several-per-host
+app add lab --one-per-volunteer always --one-per-host
 app set none --beta
 app list
 app plan-class set mt --ncpus 4 --os-pattern Linux

@@ -16,6 +16,7 @@ from domain.errors import NotFoundError
 from domain.hosts import Coprocessor
 from domain.jobs import InstanceState
 from domain.settlement import ExtraCopy, JobSettlement
+from domain.spread import OnePerVolunteer
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
 from operations.explain.service import Explain
 from operations.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
@@ -197,6 +198,28 @@ async def test_a_retry_waits_for_hosts_that_have_not_had_the_job(store: Store) -
     assert [one["state"] for one in listed(shown, "instances")] == ["failed", "unsent"]
     words = job_in_words(shown)
     assert f"never for hosts {host.host_id}" in words and "exit status 1" in words
+
+
+@pytest.mark.parametrize(
+    ("app", "codes", "words"),
+    [
+        ({}, ["same_host"], "one instance per host"),
+        ({"one_per_volunteer": OnePerVolunteer.ALWAYS}, ["same_volunteer"], "one instance per volunteer"),
+        ({"one_per_host": False}, [], "may get it again"),
+    ],
+)
+async def test_explained_retry_names_the_limit(store: Store, app: dict[str, Any], codes: list[str], words: str) -> None:
+    version = await a_registered_version(store)
+    made = next(one for one in await store.applications.apps() if one.app_id == version.app_id)
+    await store.applications.set_app(replace(made, **app))
+    batch = await a_submitted_batch(store, jobs=2)
+    job_id = await a_retry(store, await a_calling_host(store), batch.batch_id)
+
+    shown = await explain(store).job(job_id)
+
+    [waiting] = listed(shown, "waiting")
+    assert [one["code"] for one in waiting["sample"]["held_back"]] == codes
+    assert words in job_in_words(shown)
 
 
 async def test_a_first_instance_waits_for_whoever_comes(store: Store) -> None:

@@ -81,7 +81,7 @@ async def test_instants_out_of_order_are_refused(
 
 
 @pytest.mark.parametrize("host_id", [1, 2])
-async def test_a_job_is_once_with_a_volunteer_and_so_once_on_a_host(
+async def test_volunteer_has_one_nth_instance_of_a_job(
     connection: asyncpg.Connection[asyncpg.Record], host_id: int
 ) -> None:
     insert = (

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 import asyncpg
 import pytest
 
-from domain.dispatch import AssignmentFate, RequestWrites
+from domain.apps import AppVersion
+from domain.dispatch import AssignmentFate, RequestWrites, WriteOutcome
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState
+from domain.spread import OnePerVolunteer
+from domain.waiting import Candidate
 from store.group import Grouped
 from store.pool import Connection
 from store.postgres import PostgresStore
 from tests.database.blocking import until_blocked
 from tests.worlds import (
+    RegisteredHost,
+    a_registered_app,
     a_registered_host,
     a_report,
     a_sent_instance,
@@ -220,11 +226,54 @@ async def test_copies_of_a_job_for_one_volunteer_in_a_group_are_siblings(store: 
     assert fates == [AssignmentFate.SENT, AssignmentFate.SIBLING]
 
 
-async def test_a_race_between_two_nodes_for_one_host_ends_as_a_sibling(store: PostgresStore, dsn: str) -> None:
+@pytest.mark.parametrize(
+    ("quorum", "one_per_volunteer", "fate", "nths"),
+    [
+        (2, OnePerVolunteer.QUORUM, AssignmentFate.SIBLING, [0]),
+        (2, OnePerVolunteer.NEVER, AssignmentFate.SENT, [0, 1]),
+        (1, OnePerVolunteer.QUORUM, AssignmentFate.SENT, [0, 1]),
+    ],
+)
+async def test_race_of_two_nodes_for_two_hosts_of_a_volunteer(
+    store: PostgresStore, quorum: int, one_per_volunteer: OnePerVolunteer, fate: AssignmentFate, nths: list[int]
+) -> None:
+    """The limit may change between the two: ours waits for the other node's dispatch and then goes by what it sent."""
+    first = await a_registered_host(store)
+    second = await a_registered_host(store, volunteer_id=first.volunteer_id)
+    app = await a_registered_app(store)
+    await store.applications.set_app(replace(app, one_per_volunteer=one_per_volunteer))
+    batch = await a_submitted_batch(store, jobs=1, quorum=quorum, copies=2)
+    version, (one, other) = await the_version(store), await waiting_of(store, batch.batch_id)
+
+    outcome = await sent_beside(store, second, one, first, other, version)
+
+    assert outcome.fates == {one.ready.instance_id: fate}
+    connection = await asyncpg.connect(store.ledger.writes.dsn)
+    found = await connection.fetch("SELECT nth FROM instance WHERE volunteer_id IS NOT NULL ORDER BY nth")
+    await connection.close()
+    assert [row["nth"] for row in found] == nths
+
+
+async def test_a_race_between_two_nodes_for_one_host_ends_as_a_sibling(store: PostgresStore) -> None:
     """The other node's dispatch is not committed when ours looks for siblings; the unique index stops ours."""
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1, quorum=2)
     version, (one, other) = await the_version(store), await waiting_of(store, batch.batch_id)
+
+    outcome = await sent_beside(store, host, one, host, other, version)
+
+    assert outcome.fates == {one.ready.instance_id: AssignmentFate.SIBLING}
+
+
+async def sent_beside(
+    store: PostgresStore,
+    host: RegisteredHost,
+    one: Candidate,
+    other_host: RegisteredHost,
+    other: Candidate,
+    version: AppVersion,
+) -> WriteOutcome:
+    """The dispatch of `one` while another node's of `other` is not committed yet."""
     node = await asyncpg.connect(store.ledger.writes.dsn)
     transaction = node.transaction()
     await transaction.start()
@@ -232,13 +281,13 @@ async def test_a_race_between_two_nodes_for_one_host_ends_as_a_sibling(store: Po
         "UPDATE instance SET state = 'in_progress', host_id = $2, volunteer_id = $3, app_version_id = $4, "
         "sent_at = 1, due_at = 2, timeout_at = 3 WHERE instance_id = $1",
         other.ready.instance_id,
-        host.host_id,
-        host.volunteer_id,
+        other_host.host_id,
+        other_host.volunteer_id,
         version.app_version_id,
     )
     await node.execute(
         "INSERT INTO batch_count (batch_id, stripe, unsent, in_progress, sent) VALUES ($1, -1, -1, 1, 1)",
-        batch.batch_id,
+        other.ready.batch_id,
     )
     ours = asyncio.create_task(
         store.ledger.write(RequestWrites(host.host, assignments=(an_assignment(one, host, version),)))
@@ -246,8 +295,7 @@ async def test_a_race_between_two_nodes_for_one_host_ends_as_a_sibling(store: Po
     await until_blocked(node, 1, ours)
     await transaction.commit()
     await node.close()
-
-    assert (await ours).fates == {one.ready.instance_id: AssignmentFate.SIBLING}
+    return await ours
 
 
 async def test_a_report_said_twice_in_a_group_counts_once(store: PostgresStore) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from operations.api.shapes.explained_hosts import HostExplained, LeaseShown
 from operations.api.shapes.ordering import StaleShown
@@ -87,6 +87,7 @@ class WaitingShown(TypedDict):
     sibling_returned: bool | None
     hr_class: int | None
     sibling_hosts: list[int]
+    one_per: Literal["volunteer", "host"] | None
     in_array: bool
     stale_cut_points: list[StaleShown]
     sample: SampleShown | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from operations.api.shapes.forecasts import PreviewShown
 
@@ -161,6 +161,8 @@ class AppShown(TypedDict):
     beta: bool
     deprecated: bool
     adaptive_copies: int
+    one_per_host: bool
+    one_per_volunteer: Literal["quorum", "always", "never"]
     versions: list[str]
 
 

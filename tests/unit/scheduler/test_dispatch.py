@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from domain.apps import ANONYMOUS, CPU, NVIDIA
 from domain.batches import BatchCounts, QoS
 from domain.dispatch import Assignment
 from domain.draws import draw
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
-from domain.jobs import Input
+from domain.jobs import Held, Input
 from domain.refusals import RefusalCode
+from domain.spread import OnePerVolunteer
 from domain.units import (
     DAY_S,
     HOUR_S,
@@ -376,12 +379,37 @@ def test_a_group_one_processor_could_use_is_not_noted_as_refused() -> None:
 # ------------------------------------------------------------------ single jobs
 
 
-def test_a_host_and_a_volunteer_get_one_instance_of_a_job() -> None:
-    ready = array(a_group(1, 4))
+@pytest.mark.parametrize(
+    ("app", "quorum", "chosen"),
+    [
+        pytest.param({}, 1, [1001, 1002, 1003], id="quorum 1"),
+        pytest.param({}, 2, [1002, 1003], id="quorum 2"),
+        pytest.param({"adaptive_copies": 2}, 1, [1002, 1003], id="adaptive copies"),
+        pytest.param({"one_per_volunteer": OnePerVolunteer.ALWAYS}, 1, [1002, 1003], id="always"),
+        pytest.param({"one_per_volunteer": OnePerVolunteer.NEVER}, 2, [1001, 1002, 1003], id="never"),
+        pytest.param({"one_per_host": False}, 1, [1000, 1001, 1002], id="hosts get several"),
+    ],
+)
+def test_app_limits_instances_per_host_and_volunteer(app: dict[str, Any], quorum: int, chosen: list[int]) -> None:
+    """The host has had an instance of job 1000 and has one of job 1003; its volunteer has had one of job 1001."""
+    ready = array(a_group(1, 4, quorum=quorum))
     ready.hosts_of[JobId(1000)] = {HostId(1)}
     ready.volunteers_of[JobId(1001)] = {VolunteerId(1)}
-    asking = an_asking(wants=MANY)
-    assert ids(choose(asking, ready)) == [1002, 1003]
+    held: tuple[Held, ...] = ()
+    if "one_per_host" in app:
+        ready.hosts_of[JobId(1003)] = {HostId(1)}
+        held = (a_held(job_id=JobId(1003)),)
+    asking = an_asking(wants=MANY, held=held, catalogue=a_catalogue(apps=[an_app(**app)]))
+
+    assert ids(choose(asking, ready)) == chosen
+
+
+def test_refusal_names_another_host_or_volunteer() -> None:
+    for quorum, code in ((1, RefusalCode.SAME_HOST), (2, RefusalCode.SAME_VOLUNTEER)):
+        ready = array(a_group(1, 1, quorum=quorum))
+        ready.hosts_of[JobId(1000)] = {HostId(1)}
+
+        assert codes(choose(an_asking(wants=MANY), ready)) == {code}
 
 
 def test_two_instances_of_a_job_do_not_go_into_one_reply() -> None:
