@@ -44,9 +44,10 @@ class Instruction(StrEnum):
 
 S, E, DO = InstanceState, Event, Instruction
 
-# A user's abort and a detach cost the host daily quota and nothing else; the server's abort costs nothing. A late
-# report takes back what the time-out did to the job: the instance is usable again and the job is settled again. After
-# a time-out a report that is no success changes nothing for the job: it has been looked at.
+# A user's abort and a detach cost the host daily quota and nothing else; the server's abort costs nothing. A success after a time-out, an abort or an error takes back
+# what that did to the job: the instance is usable again and the job is settled once more. A client restored from a
+# snapshot reports a success after an error. The error stays in the host's statistics. After a time-out a report that is
+# no success changes nothing for the job: it was settled after the time-out.
 TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Instruction, ...]]] = MappingProxyType(
     {
         (S.UNSENT, E.SENT): (S.IN_PROGRESS, ()),
@@ -64,6 +65,7 @@ TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Ins
         (S.TIMED_OUT, E.SERVER_ABORTED): (S.ABORTED, ()),
         (S.TIMED_OUT, E.UNSTARTED): (S.ABORTED, ()),
         (S.ABORTED, E.SUCCEEDED): (S.REPORTED, (DO.SETTLE_JOB,)),
+        (S.FAILED, E.SUCCEEDED): (S.REPORTED, (DO.SETTLE_JOB,)),
         (S.REPORTED, E.VALIDATED): (S.VALID, (DO.RECORD_VALID,)),
         (S.REPORTED, E.REJECTED): (S.INVALID, (DO.RECORD_INVALID,)),
         (S.REPORTED, E.UNDECIDED): (S.INCONCLUSIVE, ()),

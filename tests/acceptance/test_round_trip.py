@@ -12,7 +12,7 @@ from domain.jobs import InstanceState
 from domain.units import Seconds
 from tests.acceptance.host import RIGHT, Host
 from tests.acceptance.server import PROGRAM, LiveServer
-from wire.messages import CoprocRequest, SchedulerReply
+from wire.messages import STATE_COMPUTE_ERROR, CoprocRequest, HeldResult, SchedulerReply
 from wire.signing import parse_public_key_text, verify
 
 S = InstanceState
@@ -130,6 +130,29 @@ async def test_a_late_result_takes_its_retry_back(server: LiveServer) -> None:
     assert (timed_out["retries"], timed_out["unsent"], timed_out["deadlines_missed"]) == (1, 1, 1)
     batch = await server.batch(batch_id)
     assert (batch["state"], batch["retries"], batch["unsent"], batch["deadlines_missed"]) == ("complete", 0, 0, 1)
+    assert [instance.state for instance in await server.instances(batch_id)] == [S.VALID, S.CANCELLED]
+
+
+async def test_success_after_an_error_takes_its_retry_back(server: LiveServer) -> None:
+    """The client came back from a snapshot of before the error, and computed the task again."""
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    host.end(task, STATE_COMPUTE_ERROR, 1)
+    await host.call()
+    await server.validate()
+    failed = await server.batch(batch_id)
+
+    listed = await host.call(other_results=(HeldResult(task.result.name),))
+    reply = await host.work(task)
+    await server.validate()
+
+    assert (failed["retries"], failed["unsent"]) == (1, 1)
+    assert (listed.aborts, listed.aborts_if_not_started) == ((), ())
+    assert reply.acks == (task.result.name,)
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["jobs_validated"], batch["retries"], batch["unsent"]) == ("complete", 1, 0, 0)
     assert [instance.state for instance in await server.instances(batch_id)] == [S.VALID, S.CANCELLED]
 
 

@@ -36,7 +36,7 @@ def test_an_event_leads_to_its_state(state: InstanceState, event: Event, expecte
     assert advance(state, event).state is expected
 
 
-@pytest.mark.parametrize("state", [S.TIMED_OUT, S.ABORTED])
+@pytest.mark.parametrize("state", [S.TIMED_OUT, S.ABORTED, S.FAILED])
 def test_a_late_success_is_welcome_and_settles_the_job_again(state: InstanceState) -> None:
     assert advance(state, E.SUCCEEDED) == (S.REPORTED, (Instruction.SETTLE_JOB,))
 

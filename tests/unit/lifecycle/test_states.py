@@ -100,4 +100,4 @@ def test_a_step_that_changes_what_an_open_job_has_in_hand_asks_to_settle_it() ->
 
 def test_verdicts_and_cancelled_instances_are_final() -> None:
     sources = {source for source, _ in TRANSITIONS}
-    assert set(S) - sources == {S.VALID, S.INVALID, S.FAILED, S.CANCELLED, S.TOO_LATE}
+    assert set(S) - sources == {S.VALID, S.INVALID, S.CANCELLED, S.TOO_LATE}

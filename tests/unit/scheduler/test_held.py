@@ -101,7 +101,8 @@ def test_a_listed_job_nobody_needs_is_dropped_unless_it_runs() -> None:
         (InstanceState.TIMED_OUT, False, False, True),
         (InstanceState.ABORTED, True, False, False),
         (InstanceState.VALID, True, True, False),
-        (InstanceState.FAILED, True, True, False),
+        (InstanceState.FAILED, True, False, False),
+        (InstanceState.FAILED, False, False, True),
     ],
 )
 def test_what_the_client_has_and_we_gave_up_is_dropped_if_it_is_of_no_use(

@@ -119,10 +119,23 @@ def test_a_late_abort_leaves_the_time_out_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [InstanceState.REPORTED, InstanceState.VALID, InstanceState.FAILED, InstanceState.TOO_LATE]
+    "state", [InstanceState.REPORTED, InstanceState.VALID, InstanceState.INVALID, InstanceState.TOO_LATE]
 )
 def test_a_repeated_report_is_acknowledged_and_makes_no_step(state: InstanceState) -> None:
     assert taken(a_success(NAME), state=state) == ReportsTaken((), (NAME,))
+
+
+def test_repeated_error_makes_no_step() -> None:
+    assert taken(ReportedResult(NAME, 3, 1), state=InstanceState.FAILED) == ReportsTaken((), (NAME,))
+
+
+def test_success_replaces_an_error() -> None:
+    """The error stays in the host's statistics: the success is recorded when it is validated."""
+    before = Instant(NOW - 60.0)
+    report = the_report(a_success(NAME), state=InstanceState.FAILED, reported_at=before)
+
+    assert (report.from_state, report.to_state) == (InstanceState.FAILED, InstanceState.REPORTED)
+    assert (report.reported_before_at, report.hav_event, report.reason) == (before, None, "")
 
 
 def test_a_result_named_twice_counts_once_the_first_time() -> None:
