@@ -37,13 +37,15 @@ class RequestKey:
     """What to look up for a request. `authenticator_hash` is the SHA-256 of the account key.
 
     `host_id` 0 asks for the volunteer's newest host of that `host_cpid` instead.
-    `instance_ids` are the instances named in the request's reports.
+    `instance_ids` are the instances named in the request's reports; those of other hosts are left out, unless they are
+    of the same volunteer and `of_volunteer` asks for them.
     """
 
     authenticator_hash: bytes
     host_id: HostId
     host_cpid: str = ""
     instance_ids: tuple[InstanceId, ...] = ()
+    of_volunteer: bool = False
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -145,6 +147,14 @@ class SentJob:
 
 
 @quick_dataclass(frozen=True, slots=True)
+class TakeOver:
+    """An instance that moves to the host of a request from another record of the same computer and volunteer."""
+
+    instance_id: InstanceId
+    from_host_id: HostId
+
+
+@quick_dataclass(frozen=True, slots=True)
 class RequestWrites:
     """Everything one request changes, in one transaction.
 
@@ -152,6 +162,7 @@ class RequestWrites:
     description that says nothing new need not be written.
     `detach`: the host lost everything it held; those instances end as aborted. `lease` is made unless the host or the
     batch has one. `refused` is why it was given no job, where it wanted one; without, what was kept of that stays.
+    `take_over` is made before the reports, of one instance per job at most.
     """
 
     host: Host
@@ -161,10 +172,13 @@ class RequestWrites:
     known: Host | None = None
     lease: Lease | None = None
     refused: Whys = ()
+    take_over: tuple[TakeOver, ...] = ()
 
     def with_choice(self, assignments: tuple[Assignment, ...], lease: Lease | None, refused: Whys) -> RequestWrites:
         """The same with what was chosen for the host, or why nothing was."""
-        return RequestWrites(self.host, self.reports, assignments, self.detach, self.known, lease, refused)
+        return RequestWrites(
+            self.host, self.reports, assignments, self.detach, self.known, lease, refused, self.take_over
+        )
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -172,9 +186,11 @@ class WriteOutcome:
     """What was committed. `fates` has one entry per assignment; `sent` one per SENT.
 
     `left_out`: the reports that lost a race, say to a time-out. They must not be acknowledged: the client then says
-    them again, and they are judged by what the instances are by then.
+    them again, and they are judged by what the instances are by then. `moved` are the instances of the take-over that
+    are the host's now; another host may have taken the others.
     """
 
     fates: Mapping[InstanceId, AssignmentFate] = field(default_factory=dict)
     sent: Mapping[InstanceId, SentJob] = field(default_factory=dict)
     left_out: frozenset[InstanceId] = frozenset()
+    moved: frozenset[InstanceId] = frozenset()

@@ -44,10 +44,11 @@ class Instruction(StrEnum):
 
 S, E, DO = InstanceState, Event, Instruction
 
-# A user's abort and a detach cost the host daily quota and nothing else; the server's abort costs nothing. A success after a time-out, an abort or an error takes back
-# what that did to the job: the instance is usable again and the job is settled once more. A client restored from a
-# snapshot reports a success after an error. The error stays in the host's statistics. After a time-out a report that is
-# no success changes nothing for the job: it was settled after the time-out.
+# A user's abort and a detach cost the host daily quota and nothing else; the server's abort costs nothing. A success
+# after a time-out, an abort or an error takes back what that did to the job: the instance is usable again and the job
+# is settled once more. A client restored from a snapshot reports a success after an error. The error stays in the
+# host's statistics. After a time-out a report that is no success changes nothing for the job: it was settled after
+# the time-out.
 TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Instruction, ...]]] = MappingProxyType(
     {
         (S.UNSENT, E.SENT): (S.IN_PROGRESS, ()),

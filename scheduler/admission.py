@@ -62,6 +62,18 @@ class Admission:
         """Whether what was read of the host (its statistics, what it holds) is this host's."""
         return self.again or self.case in (HostCase.KNOWN, HostCase.STATE_LOST)
 
+    def is_copy_of(self, other: Host) -> bool:
+        """Whether this is another record of the same computer, by CPID and the computer's name.
+
+        A client restored from a snapshot, or a copy of it on a computer that calls itself the same.
+        """
+        host = self.host
+        return (
+            self.case is HostCase.CLONE
+            and bool(host.host_cpid)
+            and (host.host_cpid, host.domain_name) == (other.host_cpid, other.domain_name)
+        )
+
     @property
     def tell_id(self) -> bool:
         return self.case is not HostCase.KNOWN

@@ -33,7 +33,8 @@ class Given:
     """The jobs that were committed. `lost` counts those others were given first.
 
     `refusals` counts by code why there are not more; `reasons` puts it in words, when there are none at all.
-    `left_out` are reports that were not written, because something else happened to their instances first.
+    `left_out` are reports that were not written, because something else happened to their instances first; `moved` the
+    instances that were taken over.
     """
 
     jobs: tuple[JobToSend, ...] = ()
@@ -41,6 +42,7 @@ class Given:
     refusals: Mapping[RefusalCode, int] = field(default_factory=dict)
     lost: int = 0
     left_out: frozenset[InstanceId] = frozenset()
+    moved: frozenset[InstanceId] = frozenset()
 
 
 class Giver:
@@ -59,7 +61,8 @@ class Giver:
         back in the array.
         """
         if asking is None:
-            return Given(left_out=(await self._ledger.write(writes)).left_out)
+            outcome = await self._ledger.write(writes)
+            return Given(left_out=outcome.left_out, moved=outcome.moved)
         self._array.note_request([want.processor_type for want in asking.wants])
         set_aside: list[Ready] = []
         try:
@@ -72,7 +75,7 @@ class Giver:
         choice = await self._chosen(asking)
         reasons = {} if choice.chosen else choice.reasons()
         outcome = await self._committed(choice, reasons, writes, set_aside)
-        given, left_out = _given(choice, reasons, outcome), outcome.left_out
+        given, first = _given(choice, reasons, outcome), outcome
         rounds = 1
         while choice.chosen and not given.jobs and rounds < MOST_ROUNDS:
             await self._array.recheck([chosen.slot for chosen in choice.chosen])
@@ -85,7 +88,9 @@ class Giver:
                 break
             given = _given(choice, reasons, outcome, lost_before=given.lost)
             rounds += 1
-        return replace(given, left_out=left_out) if left_out else given
+        if not first.left_out and not first.moved:
+            return given
+        return replace(given, left_out=first.left_out, moved=first.moved)
 
     async def _chosen(self, asking: Asking) -> Choice:
         return await choice_of(asking, self._array, self._decide)

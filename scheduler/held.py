@@ -7,6 +7,7 @@ with our reply; one it lists and nobody needs only keeps it busy.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from domain.catalogue import Catalogue
 from domain.dispatch import Report, Reported
@@ -14,10 +15,10 @@ from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import Held, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
-from domain.units import AppVersionId, InstanceId, Instant
+from domain.units import AppVersionId, HostId, InstanceId, Instant, JobId
 from lifecycle.machine import advance, host_record
 from lifecycle.states import Event
-from scheduler.reports import is_dead, timed_out
+from scheduler.reports import NO_INSTANCE, is_dead, timed_out
 
 MOST_STRAYS = 1000  # looked up per request; a client lists more only when something is badly wrong
 
@@ -27,7 +28,8 @@ class HeldReview:
     """`resend` goes to the client once more with the due dates it had; `ended` are lost for good.
 
     `abort` and `abort_if_not_started` name results the client should drop. `kept` is what the host has
-    in progress after this request, resent jobs included.
+    in progress after this request, resent jobs included. `taken_over` moves to this host from other records of the same
+    computer; what is in progress of it is in `kept`.
     """
 
     resend: tuple[Held, ...] = ()
@@ -35,6 +37,16 @@ class HeldReview:
     abort: tuple[str, ...] = ()
     abort_if_not_started: tuple[str, ...] = ()
     kept: tuple[Held, ...] = ()
+    taken_over: tuple[Held, ...] = ()
+
+    def moved(self, instance_ids: Collection[InstanceId]) -> HeldReview:
+        """What follows when only these were taken over: another host has the others, the client should drop them."""
+        lost = tuple([held.name for held in self.taken_over if held.instance_id not in instance_ids])
+        if not lost:
+            return self
+        late = tuple([name for name in self.abort_if_not_started if name not in lost])
+        taken_over = tuple([held for held in self.taken_over if held.instance_id in instance_ids])
+        return replace(self, abort=(*self.abort, *lost), abort_if_not_started=late, taken_over=taken_over)
 
 
 def stray_ids(listed: Collection[str], held: Iterable[Held]) -> tuple[InstanceId, ...]:
@@ -57,6 +69,7 @@ def review_held(
     held: Iterable[Held],
     strays: Mapping[InstanceId, Reported | None],
     *,
+    host_id: HostId,
     runnable: Collection[AppVersionId],
     wants_no_work: bool,
     hold_back: bool,
@@ -66,7 +79,8 @@ def review_held(
 
     A lost job is resent while it is needed, the host can still run it (`runnable`) and now + R <= due_at;
     else it ends at once, so that a retry is made now and not when it times out. `strays` are the instances
-    of `stray_ids` as we know them, None for what this host was never given. Lost too late for that, it is a time-out
+    of `stray_ids` as we know them, None for what this host (`host_id`) was never given; what another host was given
+    is taken over. Lost too late for that, it is a time-out
     noticed early, which the host's statistics are told: else one that keeps losing jobs would look as if it never had
     them. A loss that is of no use to anybody is nobody's fault. A client that wants no
     work (`wants_no_work`) is not sent it again either. `hold_back`: nothing may be sent now for reasons
@@ -91,8 +105,36 @@ def review_held(
             resend.append(entry)
             kept.append(entry)
     useless = [entry.name for entry in kept if entry.name in listed and entry.no_longer_needed]
-    abort, late = _strays(sorted(listed - reported - {entry.name for entry in kept}), strays)
-    return HeldReview(tuple(resend), tuple(ended), abort, (*useless, *late), tuple(kept))
+    names = sorted(listed - reported - {entry.name for entry in kept})
+    taken_over = _taken_over(names, strays, host_id)
+    abort, late = _strays(names, strays)
+    now_held = [held for held, state in taken_over if state is InstanceState.IN_PROGRESS]
+    return HeldReview(
+        tuple(resend),
+        tuple(ended),
+        abort,
+        (*useless, *late),
+        (*kept, *now_held),
+        tuple([held for held, _ in taken_over]),
+    )
+
+
+def _taken_over(
+    names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId
+) -> list[tuple[Held, InstanceState]]:
+    """Of results listed those that another host has, and that a success could still complete.
+
+    One per job, the newest: a host has one instance of a job, or one at a time.
+    """
+    found: dict[JobId, tuple[Held, InstanceState]] = {}
+    for name in names:
+        stray = known.get(instance_id_of(name) or NO_INSTANCE)
+        if stray is None or stray.held.name != name or stray.held.host_id == host_id or is_dead(stray.state):
+            continue
+        other = found.get(stray.held.job_id)
+        if other is None or other[0].instance_id < stray.held.instance_id:
+            found[stray.held.job_id] = (stray.held, stray.state)
+    return list(found.values())
 
 
 def _lost(entry: Held, event: Event, reason: str, now: Instant) -> Report:

@@ -28,8 +28,8 @@ _PLACE = {code: place for place, code in enumerate(RefusalCode)}
 _UNSAID = frozenset({RefusalCode.NO_WORK_WANTED, RefusalCode.NO_NEW_TASKS})
 
 
-def about_host(admission: Admission) -> tuple[Message, ...]:
-    """What the volunteer should know of how the computer was recognised."""
+def about_host(admission: Admission, *, taken_over: int = 0) -> tuple[Message, ...]:
+    """What the volunteer should know of how the computer was recognised, and of the tasks that it goes on with."""
     match admission.case:
         case HostCase.KNOWN | HostCase.FIRST_CONTACT:
             return ()
@@ -39,9 +39,18 @@ def about_host(admission: Admission) -> tuple[Message, ...]:
             return (
                 Message(
                     f"This computer is now host {admission.host.host_id}: {admission.because}. "
-                    "Work it had as another host is cancelled."
+                    + (f"It goes on with {tasks(taken_over)}." if taken_over else "Its earlier tasks are cancelled.")
                 ),
             )
+
+
+def tasks(count: int) -> str:
+    """A number of tasks that a client has.
+
+    >>> tasks(1), tasks(2)
+    ('the task it has', 'the 2 tasks it has')
+    """
+    return "the task it has" if count == 1 else f"the {count} tasks it has"
 
 
 def wrong_account(project_name: str) -> Message:

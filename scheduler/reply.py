@@ -71,7 +71,7 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
         master_url=settings.project.url,
         project_name=settings.project.name,
         request_delay_s=delay_s,
-        messages=(*messages.about_host(admission), *_about_work(answer, delay_s)),
+        messages=(*messages.about_host(admission, taken_over=len(review.taken_over)), *_about_work(answer, delay_s)),
         user_name=volunteer.name,
         user_create_at=volunteer.created_at,
         email_hash=volunteer.email_hash,

@@ -12,7 +12,7 @@ import structlog
 from domain.apps import ANONYMOUS, Volunteer
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.dispatch import Report, Reported, RequestView, RequestWrites
+from domain.dispatch import Report, Reported, RequestView, RequestWrites, TakeOver
 from domain.errors import TooManyHostsError
 from domain.hosts import Host
 from domain.jobs import Held
@@ -38,7 +38,7 @@ from scheduler.giving import Decide, Given, Giver
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
 from scheduler.ports import CatalogueSource, CodeSigning, JobArray, Ledger, Pauses, RequestObserver, Uploads
 from scheduler.quota import draw_of, quota_refusal
-from scheduler.reports import take_reports
+from scheduler.reports import reports_of, take_reports
 from scheduler.trickles import take_trickles
 from wire.messages import SchedulerReply, SchedulerRequest
 from wire.reports import MAX_RESULTS
@@ -104,20 +104,28 @@ class RequestService:
         )
 
         # 3. What it reports.
-        taken = take_reports(request.results, view.reported, admission.host, now=contact.now)
+        known_reported = view.reported if known is view else {**view.reported, **known.reported}
+        taken = take_reports(request.results, known_reported, admission.host, now=contact.now)
 
         await self._keep_trickles(contact, admission, known)
 
         # 4. What it has, beside what it should have.
-        review = await self._reviewed(contact, admission, known, refusal)
+        review = await self._reviewed(contact, admission, view, known, refusal)
         lost = await self._lost_jobs(contact, admission, review.resend)
 
         # 5. What it is given, committed together with the above.
-        reports = (*taken.reports, *review.ended)
+        reports = taken.reports
         left_out: frozenset[InstanceId] = frozenset()
         if admission.case is HostCase.CLONE and view.host is not None:
-            left_out, reports = await self._reported_by_the_old_record(view.host, reports), ()
-        writes = RequestWrites(admission.host, reports, detach=admission.detach, known=known.host)
+            of_old, reports = reports_of(reports, known_reported, view.host.host_id)
+            left_out = await self._reported_by_the_old_record(view.host, of_old)
+        writes = RequestWrites(
+            admission.host,
+            (*reports, *review.ended),
+            detach=admission.detach,
+            known=known.host,
+            take_over=tuple([TakeOver(held.instance_id, held.host_id) for held in review.taken_over]),
+        )
         wants = wants_of(request, admission.host)
         if refusal is not None or not wants:
             given = await self._nothing_given(refusal, writes)
@@ -127,6 +135,9 @@ class RequestService:
 
         # 6. The reply: nothing in it that is not committed.
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
+        if review.taken_over:
+            review = review.moved(given.moved)
+            log.info("instances taken over", host_id=admission.host.host_id, instances=len(given.moved))
         work = self._elements.work_of((*given.jobs, *lost), contact.catalogue)
         acks = taken.acks_without(left_out | given.left_out)
         answer = reply.Answer(
@@ -170,11 +181,12 @@ class RequestService:
         self._ports.observer.trickles_taken(fates)
 
     async def _reviewed(
-        self, contact: Contact, admission: Admission, view: RequestView, refusal: Refusal | None
+        self, contact: Contact, admission: Admission, named: RequestView, view: RequestView, refusal: Refusal | None
     ) -> HeldReview:
-        """What to do about jobs the client lost, or should drop.
+        """What to do about jobs the client lost, should drop, or had as another record of the same computer.
 
-        Results it lists that are not in progress here are looked up; that is rare, and the second read.
+        Results it lists that are not in progress here are looked up; that is rare, and the second read. `named` is what
+        is known of the host the request names, `view` of the record it is served as.
         """
         request = contact.request
         listed = frozenset([entry.name for entry in request.other_results])
@@ -185,11 +197,16 @@ class RequestService:
         if strays and admission.same_record:
             key = replace(key_of(request), host_id=admission.host.host_id, instance_ids=tuple(strays))
             strays = {**strays, **(await self._ports.ledger.read(key)).reported}
+        if strays and named.host is not None and admission.is_copy_of(named.host):
+            unknown = tuple(i for i, known in strays.items() if known is None)
+            key = replace(key_of(request), instance_ids=unknown, of_volunteer=True)
+            strays = {**strays, **(await self._ports.ledger.read(key)).reported}
         return review_held(
             listed,
             reported,
             held,
             strays,
+            host_id=admission.host.host_id,
             runnable=runnable_versions(contact.catalogue, admission.host)
             if missing and ANONYMOUS not in request.platforms
             else frozenset(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 
 from domain.dispatch import (
     Assignment,
@@ -26,7 +26,7 @@ from store.group import Grouped
 from store.pool import Connection, Database
 from store.queries import load
 from store.reading import read_many
-from store.reporting import record_ends
+from store.reporting import Ends, record_ends
 from store.reserving import insert_leases
 from store.statistics import StatisticsChanges
 from store.trickles import PostgresTrickles
@@ -98,23 +98,23 @@ async def write_many(
     """
     counts, statistics = CountChanges(), StatisticsChanges()
     await connection.execute(load("update_hosts"), *hosts.host_columns(writes), hosts.OVERTAKEN_S)
-    marked, ended = await record_ends(connection, writes, counts, statistics)
+    ends = await record_ends(connection, writes, counts, statistics)
     first: dict[InstanceId, Assignment] = {}
     for write in writes:
         for assignment in write.assignments:
             first.setdefault(assignment.instance_id, assignment)
     dispatched = await send(connection, list(first.values()), counts, statistics)
-    marked |= dispatched.jobs_short
+    marked = ends.jobs | dispatched.jobs_short
     if marked:
         await connection.execute(load("mark_jobs"), sorted(marked))
     await counts.write(connection)
     await statistics.write(connection, settings)
     await insert_leases(connection, writes)
-    return [_outcome(write, first, dispatched, ended) for write in writes]
+    return [_outcome(write, first, dispatched, ends) for write in writes]
 
 
 def _outcome(
-    write: RequestWrites, first: Mapping[InstanceId, Assignment], dispatched: Dispatched, ended: Set[InstanceId]
+    write: RequestWrites, first: Mapping[InstanceId, Assignment], dispatched: Dispatched, ends: Ends
 ) -> WriteOutcome:
     """What became of one request's assignments and reports; an instance chosen twice is the first one's."""
     fates = {
@@ -122,5 +122,10 @@ def _outcome(
         for a in write.assignments
     }
     sent = {i: dispatched.sent[i] for i, fate in fates.items() if fate is AssignmentFate.SENT}
-    left_out = frozenset([report.instance_id for report in write.reports if report.instance_id not in ended])
-    return WriteOutcome(fates, sent, left_out)
+    left_out = frozenset([report.instance_id for report in write.reports if report.instance_id not in ends.reported])
+    return WriteOutcome(fates, sent, left_out, _moved(write, ends))
+
+
+def _moved(write: RequestWrites, ends: Ends) -> frozenset[InstanceId]:
+    host_id = write.host.host_id
+    return frozenset([one.instance_id for one in write.take_over if ends.moved.get(one.instance_id) == host_id])

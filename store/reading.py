@@ -54,7 +54,15 @@ def _view(
     if asker is None or asker.host is None:
         return RequestView(None if asker is None else asker.volunteer)
     host_id = asker.host.host_id
-    found = {i: reported[i] for i in key.instance_ids if i in reported and reported[i].held.host_id == host_id}
+    volunteer_id = asker.volunteer.volunteer_id
+    found = {
+        i: reported[i]
+        for i in key.instance_ids
+        if i in reported
+        and (
+            reported[i].held.host_id == host_id or (key.of_volunteer and reported[i].held.volunteer_id == volunteer_id)
+        )
+    }
     return RequestView(asker.volunteer, asker.host, asker.versions, tuple(held.get(host_id, ())), found)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import asyncpg
 
 from domain.dispatch import Report, RequestWrites
 from domain.havs import HavEvent, HavEventKind
+from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.units import HostId, InstanceId, Instant, JobId
 from store.counters import CountChanges
@@ -20,26 +22,59 @@ STDERR_BYTES = 65_536  # kept of a report
 INT32 = 2**31 - 1
 
 
+class Ends(NamedTuple):
+    """What `record_ends` changed."""
+
+    jobs: set[JobId]
+    reported: set[InstanceId]
+    moved: Mapping[InstanceId, HostId]  # to these hosts
+
+
 async def record_ends(
     connection: Connection, writes: Sequence[RequestWrites], counts: CountChanges, statistics: StatisticsChanges
-) -> tuple[set[JobId], set[InstanceId]]:
-    """End what hosts report, then what detached hosts still held.
+) -> Ends:
+    """Move what hosts take over, end what hosts report, then what detached hosts still held.
 
-    Returns the jobs something happened to, and the instances whose reports were written: one that lost a race is
-    left out.
+    Returns the jobs something happened to, the instances whose reports were written (one that lost a race is left out),
+    and the instances that moved.
     """
     reports: dict[InstanceId, tuple[Report, HostId]] = {}
     for write in writes:
         for report in write.reports:
             reports.setdefault(report.instance_id, (report, write.host.host_id))  # said twice counts once
     detached = {write.host.host_id: write.host.last_rpc_at for write in writes if write.detach}
-    held = await connection.fetch(load("lock_ended"), list(reports), sorted(detached)) if detached else []
+    claims: dict[InstanceId, tuple[HostId, Host]] = {}
+    for write in writes:
+        for one in write.take_over:
+            claims.setdefault(one.instance_id, (one.from_host_id, write.host))
+    locked = [*reports, *claims]
+    held = await connection.fetch(load("lock_ended"), locked, sorted(detached)) if detached or claims else []
+    moved = await _move(connection, claims, statistics) if claims else {}
     made = await _record_reports(connection, reports, counts, statistics) if reports else []
     aborted = await _abort(connection, _lost(held, detached, made), counts)
     for row in sorted(aborted, key=lambda one: one["instance_id"]):
         lost_at = detached[row["host_id"]]
         statistics.add(HavEvent(row["host_id"], row["app_version_id"], HavEventKind.LOST, lost_at))
-    return {row["job_id"] for row in (*made, *aborted)}, {row["instance_id"] for row in made}
+    return Ends({row["job_id"] for row in (*made, *aborted)}, {row["instance_id"] for row in made}, moved)
+
+
+async def _move(
+    connection: Connection, claims: Mapping[InstanceId, tuple[HostId, Host]], statistics: StatisticsChanges
+) -> dict[InstanceId, HostId]:
+    """Of two hosts that claim an instance at once the first one gets it: the other no longer finds it where it was.
+
+    What moves counts in the new record's quota of the day.
+    """
+    ids = sorted(claims)
+    found = await connection.fetch(
+        load("move_instances"), ids, [claims[i][0] for i in ids], [claims[i][1].host_id for i in ids]
+    )
+    moved: dict[InstanceId, HostId] = {}
+    for row in found:
+        _, host = claims[row["instance_id"]]
+        moved[row["instance_id"]] = host.host_id
+        statistics.note_dispatch(host.host_id, row["app_version_id"], host.last_rpc_at)
+    return moved
 
 
 def _lost(

@@ -16,6 +16,7 @@ from domain.dispatch import (
     RequestView,
     RequestWrites,
     SentJob,
+    TakeOver,
     WriteOutcome,
 )
 from domain.errors import InvalidInputError, NotFoundError
@@ -41,6 +42,8 @@ OF_USE = frozenset(
         InstanceState.VALID,
     )
 )
+# What a success could still complete (tests/conformance/test_take_over.py).
+MOVABLE = frozenset((InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT, InstanceState.ABORTED, InstanceState.FAILED))
 DETACHED = "the host lost everything it held"
 
 
@@ -63,7 +66,9 @@ class MemoryLedger:
             stored.host,
             havs=dict(stored.havs),
             held=tuple(stored.held[instance_id].as_held() for instance_id in sorted(stored.held)),
-            reported=self._reported(stored, key.instance_ids) if key.instance_ids else {},
+            reported=self._reported(stored, key.instance_ids, of_volunteer=key.of_volunteer)
+            if key.instance_ids
+            else {},
         )
 
     def _host(self, key: RequestKey, volunteer_id: VolunteerId) -> StoredHost | None:
@@ -72,11 +77,13 @@ class MemoryLedger:
         stored = self._work.hosts.get(key.host_id)
         return stored if stored is not None and stored.host.volunteer_id == volunteer_id else None
 
-    def _reported(self, stored: StoredHost, instance_ids: Sequence[InstanceId]) -> dict[InstanceId, Reported]:
+    def _reported(
+        self, stored: StoredHost, instance_ids: Sequence[InstanceId], *, of_volunteer: bool
+    ) -> dict[InstanceId, Reported]:
         reported: dict[InstanceId, Reported] = {}
         for instance_id in instance_ids:
             row = self._work.instance(instance_id)
-            if row is None or row.host_id != stored.host.host_id:
+            if row is None or row.host_id is None or not _may_see(row, stored.host, of_volunteer=of_volunteer):
                 continue
             job = row.job
             reported[instance_id] = Reported(
@@ -115,6 +122,7 @@ class MemoryLedger:
         stored = self._work.put_host(writes.host)
         if writes.refused and stored.host.last_rpc_at == writes.host.last_rpc_at:
             stored.refused_at, stored.refused = writes.host.last_rpc_at, writes.refused
+        moved = frozenset([one.instance_id for one in writes.take_over if self._take_over(stored.host, one)])
         made = [report for report in writes.reports if self._report(stored, report)]
         events = [report.hav_event for report in made if report.hav_event is not None]
         changed = {report.job_id for report in made}
@@ -127,10 +135,20 @@ class MemoryLedger:
         self._work.mark(changed)
         if writes.lease is not None:
             make_lease(self._registry, writes.lease)
-        if len(made) == len(writes.reports):
+        if len(made) == len(writes.reports) and not moved:
             return outcome
         ended = {report.instance_id for report in made}
-        return replace(outcome, left_out=frozenset(r.instance_id for r in writes.reports) - ended)
+        return replace(outcome, left_out=frozenset(r.instance_id for r in writes.reports) - ended, moved=moved)
+
+    def _take_over(self, host: Host, claim: TakeOver) -> bool:
+        """Move an instance to this host if another record of the same computer still has it."""
+        row, old = self._work.instance(claim.instance_id), self._work.hosts.get(claim.from_host_id)
+        if row is None or old is None or row.host_id != claim.from_host_id or row.state not in MOVABLE:
+            return False
+        if _computer(old.host) != _computer(host) or any(one.host_id == host.host_id for one in row.job.instances):
+            return False
+        self._work.move(row, host.host_id, now=host.last_rpc_at)
+        return True
 
     def _report(self, stored: StoredHost, report: Report) -> bool:
         """Make the step if the instance is still this host's and in the state the report was judged by."""
@@ -225,6 +243,15 @@ def _excludes(sibling: StoredInstance, assignment: Assignment, app: App, spread:
         return True
     is_one_at_most = app.one_per_host or sibling.state is InstanceState.IN_PROGRESS
     return sibling.host_id == assignment.host_id and is_one_at_most
+
+
+def _may_see(row: StoredInstance, host: Host, *, of_volunteer: bool) -> bool:
+    return row.volunteer_id == host.volunteer_id if of_volunteer else row.host_id == host.host_id
+
+
+def _computer(host: Host) -> tuple[VolunteerId, str, str]:
+    """What a computer is known by, whatever record it has."""
+    return host.volunteer_id, host.host_cpid, host.domain_name
 
 
 def _sent_job(row: StoredInstance) -> SentJob:

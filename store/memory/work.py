@@ -234,6 +234,17 @@ class Work:
         if job.hr_class == 0:
             job.hr_class = assignment.hr_class
 
+    def move(self, row: StoredInstance, host_id: HostId, *, now: Instant) -> None:
+        """Give what a host was sent to another record of it, in whose quota of today it counts."""
+        assert row.host_id is not None and row.app_version_id is not None
+        self._count_sent_today(self.hosts[host_id], row.app_version_id, now)
+        if row.state is InstanceState.IN_PROGRESS:
+            del self.hosts[row.host_id].held[row.instance_id]
+            self.hosts[host_id].held[row.instance_id] = row
+        row.host_id = host_id
+        row.turnaround_sample = None
+        row.job.changed()
+
     def set_due(self, row: StoredInstance, *, due_at: Instant, timeout_at: Instant) -> None:
         """Write both instants and enter them in the calendars."""
         row.due_at = due_at

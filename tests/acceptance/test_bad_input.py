@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import AsyncIterator
+from copy import copy
 
 import pytest
 
 from domain.hosts import Host as HostRecord
 from domain.jobs import InstanceState
-from domain.units import HostId
+from domain.units import HostId, InstanceId
 from tests.acceptance.evidence import evidence
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
@@ -17,7 +18,7 @@ from wire.client import decode_reply, encode_request
 from wire.messages import STATE_UPLOADED, HeldResult, SchedulerReply
 
 S = InstanceState
-GONE = "Work it had as another host is cancelled."
+GONE = "Its earlier tasks are cancelled."
 
 
 def texts(reply: SchedulerReply) -> list[str]:
@@ -86,11 +87,13 @@ async def test_a_missing_account_key_is_told_as_such(server: LiveServer) -> None
 
 
 async def test_a_cloned_computer_becomes_a_host_of_its_own(server: LiveServer) -> None:
+    """It calls itself otherwise than the one it was copied from, so the task it lists stays there."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
     await host.call()
-    clone = Host(host.http, host.scheduler_url, host.authenticator, host.name, host_id=host.host_id, seqno=0)
+    clone = Host(host.http, host.scheduler_url, host.authenticator, "copy", host_id=host.host_id, seqno=0)
+    clone.description = {"host_cpid": host.info().host_cpid}
     [task] = await host.ask()
     await host.call()
 
@@ -105,6 +108,35 @@ async def test_a_cloned_computer_becomes_a_host_of_its_own(server: LiveServer) -
     assert (await host.work(task)).acks == (task.result.name,)
     await server.validate()
     assert (await server.batch(batch_id))["state"] == "complete"
+
+
+async def test_restored_client_goes_on_with_its_task(server: LiveServer) -> None:
+    """It comes back from a snapshot of before its last call, with a task in progress and half an upload."""
+    await server.add_app()
+    batch_id = await server.submit(jobs={"count": 2})
+    host = await server.add_host()
+    await host.call()
+    [task] = await host.ask()
+    await host.upload(task, cut_at=3)
+    restored = copy(host)
+    restored.held = dict(host.held)
+    [lost] = await host.ask()
+    await host.call()
+
+    await restored.call()
+    await restored.compute(task)
+    reply = await restored.call()
+    await server.validate()
+
+    assert restored.host_id not in (0, host.host_id)
+    assert reply.acks == (task.result.name,)
+    by_id = {one.instance_id: one for one in await server.instances(batch_id)}
+    done, other = (by_id[InstanceId(int(one.result.name.rsplit("_", 1)[1]))] for one in (task, lost))
+    assert (done.state, done.host_id) == (S.VALID, restored.host_id)
+    assert (other.state, other.host_id) == (S.IN_PROGRESS, host.host_id)
+    old, new = [await server.store.views.host(HostId(one.host_id)) for one in (host, restored)]
+    assert [(hav.n_valid, hav.n_error, hav.n_timeout) for hav in old[1]] == [(0, 0, 0)]
+    assert [(hav.n_valid, hav.n_error, hav.n_timeout) for hav in new[1]] == [(1, 0, 0)]
 
 
 async def test_two_clients_in_step_with_one_host_id_do_the_job_once(server: LiveServer) -> None:

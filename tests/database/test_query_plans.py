@@ -89,6 +89,7 @@ BY_KEY = {  # query -> the indexes it must use
     # and writes
     "update_hosts": {"host_pkey"},
     "record_reports": {"instance_pkey"},
+    "move_instances": {"instance_pkey", "instance_job_volunteer", "host_pkey"},
     "lock_ended": {"instance_pkey", "instance_on_host"},
     "abort_instances": {"instance_pkey"},
     "lock_unsent": {"instance_pkey", "instance_job_volunteer", "job_pkey", "job_template_pkey"},

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from domain.batches import BatchState
 from domain.errors import NotFoundError
-from domain.jobs import InstanceState, JobState, instance_id_of
+from domain.jobs import InstanceState, JobClass, JobState, instance_id_of
 from domain.units import BatchId, HostId, InstanceId, JobId
 from domain.views import InstanceRow, JobRow
 from store.memory import MemoryStore
@@ -31,6 +32,7 @@ class Auditor:
     uploads: dict[tuple[InstanceId, str], str] = field(default_factory=dict)
     promised: dict[str, int] = field(default_factory=dict)  # batches a submitter was told of: their jobs
     volunteer_of: dict[HostId, int] = field(default_factory=dict)
+    classes: dict[BatchId, JobClass] = field(default_factory=dict)
 
     # ------------------------------------------------------------ what is said
 
@@ -42,8 +44,9 @@ class Auditor:
             if row is None or row.host_id != host_id or row.sent_at is None or row.due_at is None:
                 self.breaches.append(f"{result.name} was told to host {host_id}, and the store says {row}")
                 continue
-            if self.told.setdefault(row.instance_id, host_id) != host_id:
-                self.breaches.append(f"{result.name} was told to hosts {self.told[row.instance_id]} and {host_id}")
+            before = self.told.setdefault(row.instance_id, host_id)
+            if before != host_id and await self._computer(before) != await self._computer(host_id):
+                self.breaches.append(f"{result.name} was told to hosts {before} and {host_id}")
             if int(result.report_deadline) > row.due_at:
                 self.breaches.append(f"{result.name} was told due {result.report_deadline}, and is due {row.due_at}")
         reported = {result.name: result for result in request.results}
@@ -98,15 +101,14 @@ class Auditor:
         rows = [row for row in job.instances if row.host_id is not None]
         for row in rows:
             assert row.host_id is not None
-            if self.hosts.setdefault(row.instance_id, row.host_id) != row.host_id:
-                self.breaches.append(
-                    f"instance {row.instance_id} went from host {self.hosts[row.instance_id]} to another"
-                )
+            before = self.hosts.setdefault(row.instance_id, row.host_id)
+            if before != row.host_id:
+                self.hosts[row.instance_id] = row.host_id
+                if before > row.host_id or await self._computer(before) != await self._computer(row.host_id):
+                    self.breaches.append(f"instance {row.instance_id} went from host {before} to {row.host_id}")
             for upload in row.uploads:
                 self._brought.setdefault((row.instance_id, upload.name), set()).add(upload.md5)
-        volunteers = Counter([await self._volunteer(row.host_id) for row in rows if row.host_id is not None])
-        if any(count > 1 for count in volunteers.values()):
-            self.breaches.append(f"job {job.job_id} has two instances at one volunteer: {rows}")
+        await self._look_at_spread(job, rows)
         if job.state is JobState.OPEN:
             if job.job_id in self.over:
                 self.breaches.append(f"job {job.job_id} was over, and is open again")
@@ -119,6 +121,24 @@ class Auditor:
             self.breaches.append(f"job {job.job_id} is {job.state}, its canonical instance {canonical}")
         if job.state is JobState.FAILED and not job.failure:
             self.breaches.append(f"job {job.job_id} failed without a reason")
+
+    async def _look_at_spread(self, job: JobRow, rows: Sequence[InstanceRow]) -> None:
+        """One instance per host, and per volunteer where results must agree."""
+        hosts = Counter([row.host_id for row in rows])
+        volunteers = Counter([await self._volunteer(row.host_id) for row in rows if row.host_id is not None])
+        is_quorum = (await self._class_of(job)).quorum > 1
+        if max(hosts.values(), default=0) > 1 or (is_quorum and max(volunteers.values(), default=0) > 1):
+            self.breaches.append(f"job {job.job_id} has two instances in one place: {rows}")
+
+    async def _class_of(self, job: JobRow) -> JobClass:
+        """Batches here have one class."""
+        if job.batch_id not in self.classes:
+            [self.classes[job.batch_id]] = await self.store.views.classes_of_batch(job.batch_id)
+        return self.classes[job.batch_id]
+
+    async def _computer(self, host_id: HostId) -> tuple[int, str, str]:
+        host, _ = await self.store.views.host(host_id)
+        return int(host.volunteer_id), host.host_cpid, host.domain_name
 
     async def _volunteer(self, host_id: HostId) -> int:
         if host_id not in self.volunteer_of:

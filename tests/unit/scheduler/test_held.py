@@ -15,7 +15,7 @@ from domain.catalogue import Catalogue
 from domain.dispatch import Reported
 from domain.havs import HavEventKind
 from domain.jobs import Held, InstanceState
-from domain.units import AppVersionId, InstanceId, Instant, JobId, Seconds
+from domain.units import AppVersionId, HostId, InstanceId, Instant, JobId, Seconds
 from scheduler.held import MOST_STRAYS, HeldReview, review_held, runnable_versions, stray_ids
 from tests.builders import LINUX, NOW, a_held, a_host, an_app_version
 from tests.unit.scheduler.test_reports import a_reported
@@ -28,6 +28,7 @@ def review(
 ) -> HeldReview:
     values: dict[str, Any] = {
         "strays": {},
+        "host_id": HostId(1),
         "runnable": RUNNABLE,
         "wants_no_work": False,
         "hold_back": False,

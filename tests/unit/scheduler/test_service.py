@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from domain.apps import ANONYMOUS, CPU
-from domain.dispatch import Assignment, Report, RequestKey, RequestWrites
+from domain.dispatch import Assignment, Report, RequestKey, RequestWrites, TakeOver
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
 from domain.ordered_work import BatchPlace
 from domain.refusals import RefusalCode
-from domain.units import DAY_S, AppId, BatchId, HostId, Instant, Seconds, VolunteerId, later
+from domain.units import AppId, BatchId, DAY_S, HostId, InstanceId, Instant, Seconds, VolunteerId, later
 from feeder.array import JobArray
 from scheduler.asking import Asking
 from scheduler.choice import Choice
@@ -420,12 +421,99 @@ async def test_a_serial_number_behind_the_stored_one_makes_a_new_host() -> None:
     )
 
     assert reply.host_id == 2
-    assert reply.aborts == ("pi_1_1_1",)
-    assert "host 2" in texts_of(reply)
+    assert (reply.aborts, reply.aborts_if_not_started) == ((), ())
+    assert "host 2" in texts_of(reply) and "It goes on with the task it has." in texts_of(reply)
     old, _ = await project.store.views.host(HostId(1))
     new, havs = await project.store.views.host(HostId(2))
     assert (old.rpc_seqno, new.rpc_seqno, havs) == (8, 0, [])
+    assert (await project.instance("pi_1_1_1")).host_id == 2
+
+
+@pytest.mark.parametrize("other", ["host_cpid", "domain_name"])
+async def test_clone_of_another_name_takes_nothing_over(other: str) -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
+    behind = a_request(host_id=1, rpc_seqno=3, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
+
+    changes: dict[str, Any] = {other: "another"}
+    reply = await project.answer(replace(behind, host=replace(behind.host, **changes)))
+
+    assert (reply.host_id, reply.aborts) == (2, ("pi_1_1_1",))
     assert (await project.instance("pi_1_1_1")).host_id == 1
+
+
+async def test_clone_does_not_get_more_while_it_has_what_it_took_over() -> None:
+    """What it took over counts as in progress: limits and queue are those of its new record."""
+    project = await a_project(scheduler__in_progress_per_cpu=1)
+    await project.submit(9)
+    names = names_of(await project.answer(a_request()))
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed(*names)))
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=3, other_results=listed(*names)))
+
+    assert (reply.host_id, names_of(reply)) == (2, [])
+    assert project.counts.answered[-1]["refusals"] == {RefusalCode.IN_PROGRESS_LIMIT: 1}
+
+
+async def test_restored_client_whose_reply_was_lost_keeps_and_reports() -> None:
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.upload("pi_1_1_1")
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
+    behind = a_request(host_id=1, rpc_seqno=3, cpu_req_s=Seconds(0.0))
+    await project.answer(replace(behind, other_results=listed("pi_1_1_1")))  # this reply is lost
+
+    again = await project.answer(replace(behind, other_results=listed("pi_1_1_1")))
+    done = await project.answer(replace(behind, results=(a_success("pi_1_1_1"),)))
+
+    assert [(reply.host_id, reply.aborts) for reply in (again, done)] == [(2, ())] * 2
+    assert done.acks == ("pi_1_1_1",)
+    row = await project.instance("pi_1_1_1")
+    assert (row.state, row.host_id) == (InstanceState.REPORTED, 2)
+
+
+async def test_client_restored_twice_from_one_snapshot_keeps_its_task() -> None:
+    """As a virtual machine does that forgets everything when it is switched off."""
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
+    behind = a_request(host_id=1, rpc_seqno=3, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
+    first = await project.answer(behind)
+    await project.answer(a_request(host_id=2, rpc_seqno=5, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
+
+    second = await project.answer(behind)
+    late = await project.answer(
+        a_request(host_id=2, rpc_seqno=6, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
+    )
+
+    assert [(reply.host_id, reply.aborts) for reply in (first, second)] == [(2, ()), (3, ())]
+    assert late.aborts == ("pi_1_1_1",)
+    assert (await project.instance("pi_1_1_1")).host_id == 3
+
+
+async def test_of_two_copies_that_claim_a_task_at_once_one_has_it() -> None:
+    """The other copy is told to drop the task in the same reply."""
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
+    [host] = await project.store.views.hosts(limit=1)
+    rival_id = await project.store.ledger.create_host(VolunteerId(1), host)
+    rival = replace(host, host_id=rival_id, rpc_seqno=3)
+    claim = TakeOver(InstanceId(1), HostId(1))
+    project.ledger.others_write.append(RequestWrites(rival, take_over=(claim,)))
+
+    reply = await project.answer(
+        a_request(host_id=1, rpc_seqno=3, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
+    )
+
+    assert (reply.host_id, reply.aborts) == (3, ("pi_1_1_1",))
+    assert "Its earlier tasks are cancelled." in texts_of(reply)
+    assert (await project.instance("pi_1_1_1")).host_id == rival_id
 
 
 async def test_what_a_clone_reports_counts_for_the_host_it_was_copied_from() -> None:
