@@ -13,7 +13,7 @@ from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
 from domain.ordered_work import BatchPlace
 from domain.refusals import RefusalCode
-from domain.units import AppId, BatchId, DAY_S, HostId, InstanceId, Instant, Seconds, VolunteerId, later
+from domain.units import DAY_S, AppId, BatchId, HostId, InstanceId, Instant, Seconds, VolunteerId, later
 from feeder.array import JobArray
 from scheduler.asking import Asking
 from scheduler.choice import Choice
