@@ -88,10 +88,6 @@ class Group:
         """The group's slots in order, as they are now."""
         return self._slots.lent()
 
-    def first_drawn(self, at: int, end: int, fraction: float) -> int | None:
-        """The place of the first slot from `at` on and before `end` whose draw is below `fraction`."""
-        return self._slots.first_drawn(at, end, fraction)
-
     def take_turns(self, turns: Turns) -> None:
         """Stand in the order of other turns from now on."""
         self._turns = turns

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import overload
 
-from domain.draws import draw
 from domain.jobs import Ready
 
 SlotRank = tuple[int, bool, int, int]
@@ -54,11 +53,10 @@ class Lent(Sequence[Ready]):
 class SortedSlots:
     """Slots by rank. What `lent` returned never changes; the first change of a piece after it copies that piece.
 
-    A change costs O(log slots + PIECE + slots / PIECE), the last two in C; taking the first slot less. From the first
-    `first_drawn` on each change draws, too: hosts that get a small share of the slots look in vain again and again.
+    A change costs O(log slots + PIECE + slots / PIECE), the last two in C; taking the first slot less.
     """
 
-    __slots__ = ("_copied", "_count", "_drawn", "_fraction", "_lasts", "_lent", "_pieces", "_ranks")
+    __slots__ = ("_copied", "_count", "_lasts", "_lent", "_pieces", "_ranks")
 
     def __init__(self, ranked: Iterable[tuple[SlotRank, Ready]] = ()) -> None:
         in_order = sorted(ranked)
@@ -68,8 +66,6 @@ class SortedSlots:
         self._copied: list[bool] = []  # whether the piece was made after the slots were lent
         self._count = len(in_order)
         self._lent: Sequence[Ready] | None = None
-        self._fraction = 0.0
-        self._drawn: list[SlotRank] = []  # the ranks of slots whose draw is below the fraction
         for start in range(0, len(in_order), PIECE):
             some = in_order[start : start + PIECE]
             self._insert_piece(len(self._pieces), [rank for rank, _ in some], [slot for _, slot in some])
@@ -91,23 +87,9 @@ class SortedSlots:
             self._copied = [False] * len(self._pieces)
         return self._lent
 
-    def first_drawn(self, at: int, end: int, fraction: float) -> int | None:
-        """The place of the first slot from `at` on and before `end` whose draw is below `fraction`."""
-        if fraction != self._fraction:
-            ranked = zip(chain.from_iterable(self._ranks), chain.from_iterable(self._pieces), strict=True)
-            self._fraction = fraction
-            self._drawn = [rank for rank, slot in ranked if self._is_drawn(slot)]
-        if at >= self._count or not self._drawn:
-            return None
-        after = bisect_left(self._drawn, self._rank_at(at)) if at else 0
-        place = self._place_of(self._drawn[after]) if after < len(self._drawn) else end
-        return place if place < end else None
-
     def add(self, rank: SlotRank, slot: Ready) -> None:
         """Put in a slot whose rank no other has."""
         self._count += 1
-        if self._is_drawn(slot):
-            insort(self._drawn, rank)
         if not self._pieces:
             self._lent = None
             self._insert_piece(0, [rank], [slot])
@@ -130,27 +112,11 @@ class SortedSlots:
         self._count -= 1
         del ranks[place]
         slot = piece.pop(place)
-        if self._is_drawn(slot):
-            del self._drawn[bisect_left(self._drawn, rank)]
         if ranks:
             self._lasts[at] = ranks[-1]
         else:
             del self._pieces[at], self._ranks[at], self._lasts[at], self._copied[at]
         return slot
-
-    def _is_drawn(self, slot: Ready) -> bool:
-        return self._fraction > 0.0 and draw(slot.instance_id) < self._fraction
-
-    def _rank_at(self, place: int) -> SlotRank:
-        for ranks in self._ranks:
-            if place < len(ranks):
-                return ranks[place]
-            place -= len(ranks)
-        raise IndexError(f"expected a place below {self._count}")
-
-    def _place_of(self, rank: SlotRank) -> int:
-        at = bisect_left(self._lasts, rank)
-        return sum(map(len, self._ranks[:at])) + bisect_left(self._ranks[at], rank)
 
     def _changing(self, at: int) -> list[Ready]:
         """The piece, nobody else's."""

@@ -23,19 +23,18 @@ from scheduler.asking import Asking, Want
 from scheduler.assigning import chosen_of
 from scheduler.choice import Choice, Chosen, Refused, not_told_by_app, refused_by_all
 from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS, device_refusal
-from scheduler.gates import newcomer_refusal
+from scheduler.gates import kept_for_newcomers
 from scheduler.leasing import BUSY, may_idle
 from scheduler.need import Need, need_of
 from scheduler.passes import WITHOUT_SHARE, Pass, groups_in, is_prompt_of, passes_of
 from scheduler.ports import JobArray, SlotGroup
-from scheduler.slots import after_retries, job_refusal, next_for_newcomers
+from scheduler.slots import after_retries, job_refusal
 from scheduler.verdict import Judge, Verdict, is_gated_whole
 
 # What is looked at in vain before the rest is left out:
 GROUPS_LOOKED_AT = 256  # that do not fit the host, per pass and processor type
 GATES_LOOKED_AT = 1024  # behind which the host may have no more, besides
 SLOTS_LOOKED_AT = 64  # of a group, which the host may not have one by one, before going on to the next
-DRAWS_LOOKED_AT = 1024  # slots that are not for newcomers, per request; SLOTS_LOOKED_AT of a group in any case
 
 
 def choose(asking: Asking, array: JobArray, walk: Walk | None = None) -> Choice:
@@ -76,7 +75,6 @@ class Walk:
         self._gated: dict[BatchId, Refusal | None] = {}  # batches that are gated whole; None: no room for urgent jobs
         self._at_gate = False  # the group looked at last is behind one
         self._crowded: set[AppId] = set()  # apps whose AFAP jobs are all urgent for this host, which has its share
-        self._draws_left = DRAWS_LOOKED_AT
         self._share_used_up = False  # urgent jobs have their share of what these processors get
         self._given: set[int] = set()  # of those, what something was taken from
         self._refused: dict[tuple[int, ProcessorType], Refusal] = {}
@@ -216,12 +214,12 @@ class Walk:
                 at = after_retries(slots) if slot.retries > 0 else len(slots)
                 continue
             refused = False
-            place_after, why = self._passed_over(group, slots, at, verdict)
-            if why is not None:
-                passed_over, at = why, place_after
-                looked_at += why.code is not RefusalCode.NEWCOMER_SHARE
-                continue
             at += 1
+            why = self._passed_over(group, slot)
+            if why is not None:
+                passed_over = why
+                looked_at += 1
+                continue
             self._give(group, slot, verdict)
             known = None  # the host is busier now
             taken.append(slot)
@@ -236,17 +234,9 @@ class Walk:
             self._refused.setdefault((place, kind), passed_over)
         return need
 
-    def _passed_over(
-        self, group: SlotGroup, slots: Sequence[Ready], at: int, verdict: Verdict
-    ) -> tuple[int, Refusal | None]:
-        """Where to go on after the slots from `at` that are not for this host, and why not; None: that one is."""
-        if self._is_muster and verdict.is_newcomers:
-            fraction, most = self._scheduler.newcomer_fraction, max(self._draws_left, SLOTS_LOOKED_AT)
-            looked_at, place = next_for_newcomers(group, slots, at, fraction, most=most)
-            self._draws_left -= looked_at
-            if place > at:
-                return place, newcomer_refusal(verdict.standing, slots[at], fraction)
-        return at + 1, job_refusal(slots[at], group, self._asking, self._array, in_reply=self._jobs)
+    def _passed_over(self, group: SlotGroup, slot: Ready) -> Refusal | None:
+        """Why this host may not have the job of a slot whose class it may have; None when it may."""
+        return job_refusal(slot, group, self._asking, self._array, in_reply=self._jobs)
 
     def _verdict(
         self, one_pass: Pass, place: int, group: SlotGroup, kind: ProcessorType, need: Need, *, retry: bool
@@ -262,7 +252,14 @@ class Walk:
                 self._judge.promise(group, kind, retry=retry)
             return found
         if not found.gated:
-            return None if one_pass is Pass.GATED or one_pass is Pass.LEFT_OVER else found
+            if one_pass is Pass.GATED or one_pass is Pass.LEFT_OVER:
+                return None
+            if need.instances > 0.0 or group.urgent or not self._is_muster:
+                return found
+            kept = kept_for_newcomers(group.batch, found.standing, self._scheduler.newcomer_fraction)
+            if kept is not None:
+                self._note(place, group, kind, kept)
+            return kept or found
         has_room = one_pass in WITHOUT_SHARE or need.has_room_for_urgent(
             found.usable.usage, found.runtime_s, self._urgent_share, draw(InstanceId(self._asking.seed))
         )

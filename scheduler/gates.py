@@ -1,4 +1,4 @@
-"""Is a host fast and reliable enough, and what is a newcomer given? Pure."""
+"""Decides whether a host is fast and reliable enough for a job, and which jobs are kept for newcomers. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from domain.apps import AppVersion
+from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
-from domain.draws import draw
 from domain.hosts import HostAppVersion
-from domain.jobs import Ready
 from domain.ranking import BOOTSTRAP_P, CutPoints, Gate, Percentile, RelaxedGate, percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
@@ -119,18 +118,20 @@ def longest_wait_s(cuts: CutPoints | None, settings: DeadlineSettings) -> Second
     return Seconds(max(settings.gate_wait_fraction * runtime_s, settings.min_gate_wait_s))
 
 
-def newcomer_refusal(found: Percentile, slot: Ready, fraction: float) -> Refusal | None:
-    """Why a host without a percentile may not have this ungated slot; None when it may, or is no newcomer.
+CAN_WAIT = frozenset({QoS.THROUGHPUT, QoS.LONG_DEADLINE})
+KEPT = (
+    "the last {0} of {1} jobs are for newcomers and idle processors (the last {2:g}); no processor of this host is idle"
+)
 
-    Newcomers get `fraction` of the first instances of ungated batches so that they get a record at all
-    (DESIGN section 5). Which ones is drawn once per instance, not per request: else a host that asks
-    again would have its way with all of them.
+
+def kept_for_newcomers(batch: Batch, standing: Percentile, fraction: float) -> Refusal | None:
+    """Return why a host without idle processors may not have an ungated first instance, or None when it may.
+
+    The last `fraction` of a throughput or long-deadline batch is for hosts that are not ranked yet, which get a
+    record with it, and for idle processors of any host (DESIGN section 5). So where hosts compete for little work,
+    ranked hosts do not store all of it; and no processor is idle because of this share.
     """
-    if found.p is not None:
+    counts = batch.counts
+    if standing.x is None or counts.unsent >= fraction * counts.jobs_total or batch.qos not in CAN_WAIT:
         return None
-    if slot.urgent:
-        return Refusal(RefusalCode.NEWCOMER_SHARE, "{0}; only first instances are for newcomers", (found.because,))
-    if draw(slot.instance_id) < fraction:
-        return None
-    terms = (found.because, fraction)
-    return Refusal(RefusalCode.NEWCOMER_SHARE, "{0}; newcomers get {1:g} of first instances", terms)
+    return Refusal(RefusalCode.NEWCOMER_SHARE, KEPT, (counts.unsent, counts.jobs_total, fraction))

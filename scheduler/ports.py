@@ -94,10 +94,6 @@ class SlotGroup(Protocol):
         """The group's slots in order: retries descending, a sibling returned first, own shards first, then id."""
         ...
 
-    def first_drawn(self, at: int, end: int, fraction: float) -> int | None:
-        """The place of the first of `slots()` from `at` on and before `end` whose draw is below `fraction`."""
-        ...
-
 
 class JobArray(Protocol):
     """The feeder's job array, as a request walks it."""

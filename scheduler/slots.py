@@ -28,21 +28,6 @@ def after_retries(slots: Sequence[Ready]) -> int:
     return bisect_left(slots, 0, key=lambda slot: -slot.retries)
 
 
-def next_for_newcomers(
-    group: SlotGroup, slots: Sequence[Ready], at: int, fraction: float, *, most: int
-) -> tuple[int, int]:
-    """How many slots from `at` on were looked at in vain, and the place of the next that is for newcomers.
-
-    `slots` are the group's. At most `most` are looked at; the place is the end where none of them is. None is of
-    urgent slots.
-    """
-    if fraction <= 0.0 or slots[at].urgent:
-        return 0, len(slots)
-    end = min(len(slots), at + most)
-    place = group.first_drawn(at, end, fraction)
-    return (end - at, len(slots)) if place is None else (place - at, place)
-
-
 def job_refusal(
     slot: Ready, group: SlotGroup, asking: Asking, array: JobArray, *, in_reply: Collection[JobId]
 ) -> Refusal | None:

@@ -37,8 +37,8 @@ Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the 
 class Verdict:
     """Yes: with this version, by this due date. `runtime_s` is R, `safe_runtime_s` R_q; `moment` is how busy it is.
 
-    `standing` is the host's with the version it is trusted with, also where this job tries another one: a host
-    with a record is no newcomer for being curious.
+    `standing` is the host's with the version it is trusted with, also where this job tries another one: trying a new
+    version does not make a ranked host a newcomer.
     """
 
     usable: Usable
@@ -51,11 +51,6 @@ class Verdict:
     @property
     def gated(self) -> bool:
         return self.due.gate is not Gate.NONE
-
-    @property
-    def is_newcomers(self) -> bool:
-        """Whether a newcomer asks for ungated work: it may have its share of it only."""
-        return self.standing.p is None and self.due.gate is Gate.NONE
 
 
 class Judge:

@@ -136,14 +136,12 @@ class WatchedWalk(Walk):
             self._met.later = SHARE_USED_UP if gated else UNGATED
         return found
 
-    def _passed_over(
-        self, group: SlotGroup, slots: Sequence[Ready], at: int, verdict: Verdict
-    ) -> tuple[int, Refusal | None]:
-        place, refusal = super()._passed_over(group, slots, at, verdict)
+    def _passed_over(self, group: SlotGroup, slot: Ready) -> Refusal | None:
+        refusal = super()._passed_over(group, slot)
         if refusal is not None:
-            self._met.codes[refusal.code] += place - at
+            self._met.codes[refusal.code] += 1
             self._met.sentences.setdefault(refusal.code, refusal.detail)
-        return place, refusal
+        return refusal
 
     def _give(self, group: SlotGroup, slot: Ready, verdict: Verdict) -> None:
         super()._give(group, slot, verdict)

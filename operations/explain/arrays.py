@@ -11,7 +11,6 @@ from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.draws import first_drawn
 from domain.jobs import JobClass, Ready
 from domain.refusals import RefusalCode
 from domain.units import AppId, BatchId, HostId, InstanceId, JobClassId, VolunteerId
@@ -101,9 +100,6 @@ class _Rest:
     def slots(self) -> Sequence[Ready]:
         slots = self._group.slots()
         return [slot for slot in slots if slot.instance_id not in self._taken] if self._taken else slots
-
-    def first_drawn(self, at: int, end: int, fraction: float) -> int | None:
-        return first_drawn(self.slots(), at, end, fraction)
 
 
 class Untouched:

@@ -127,9 +127,9 @@ EFFECTS = {
         "urgent jobs are spread over more hosts, and wait longer where few may have them",
     ),
     "scheduler.newcomer_fraction": Effect(
-        "share of first instances",
-        "newcomers are ranked sooner, and more ungated jobs depend on unknown hosts",
-        "newcomers wait longer for their first jobs; 0: they get none once hosts are ranked",
+        "last share of a batch's first instances",
+        "newcomers are ranked sooner where work is scarce, and ranked hosts store less of it",
+        "ranked hosts store more of scarce work; 0: newcomers get ungated work only as others leave it",
     ),
     "feeder.tail_fraction": Effect(
         "share of a batch's jobs",

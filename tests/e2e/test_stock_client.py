@@ -36,6 +36,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
 
 MakeClient = Callable[..., StockClient]
 AT_MOST_S = 55.0
+ASKED = re.compile(r"Scheduler request completed: got (\d+) new tasks")
 
 JOBS = """
 app = "testapp"
@@ -303,6 +304,26 @@ def test_a_top_host_gets_the_tight_deadline_and_a_newcomer_the_relaxed_one(
     assert tight["due_at"] - tight["sent_at"] < 2.5 * 30
     assert loose["due_at"] - loose["sent_at"] > 10_000
     assert "row 2" in tight["because"] and "row 3" in loose["because"]
+
+
+@pytest.mark.timeout(240)
+def test_newcomers_get_waiting_work_at_their_first_call(server: Server, client: MakeClient, app_binary: Path) -> None:
+    """Two new computers beside ranked hosts; they may call again after 10 min only."""
+    server.init(ranking__min_samples=0.5, scheduler__no_work_delay_s=600)
+    server.add_app("testapp", app_binary)
+    asyncio.run(with_slow_hosts(server.data_dir, 20))
+    assert json.loads(server.muster("hoststats", "run", "--json"))["ranked"] == 20
+    waiting = server.submit(jobs(count=20, command="30"))
+    server.start()
+
+    newcomers = [client(), client()]
+
+    for one in newcomers:
+        wait_for(lambda one=one: ASKED.search(one.log()), AT_MOST_S, "the first reply")
+        got = ASKED.search(one.log())
+        assert got is not None and int(got[1]) > 0, one.log()
+        wait_for(lambda one=one: len(one.active_tasks()) == one.ncpus, AT_MOST_S, "a task for each processor")
+    assert len({one["host_id"] for one in sent(server, waiting)}) == 2
 
 
 async def with_slow_hosts(data_dir: Path, count: int) -> None:

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.draws import first_drawn
 from domain.jobs import Ready
 from domain.units import InstanceId
 from feeder.groups import slot_rank
@@ -60,26 +59,3 @@ def test_slots_are_lent_as_the_same_object_until_they_change() -> None:
     assert slots.lent() is lent
     slots.remove(slot_rank(a_slot(1)))
     assert slots.lent() is not lent
-
-
-@given(
-    st.lists(st.tuples(st.booleans(), st.integers(1, 700)), max_size=100),
-    st.integers(0, 500),
-    st.sampled_from([0.01, 0.05, 0.5, 1.0]),
-    st.tuples(st.integers(0, 600), st.integers(0, 600)),
-)
-def test_the_first_slot_that_is_drawn_is_found_whatever_came_and_went_since_it_was_asked_for(
-    steps: list[tuple[bool, int]], already: int, fraction: float, places: tuple[int, int]
-) -> None:
-    slots, held = filled(range(1, already + 1)), set(range(1, already + 1))
-    slots.first_drawn(0, 1, fraction)
-    for add, number in steps:
-        if add and number not in held:
-            slots.add(slot_rank(a_slot(number)), a_slot(number))
-            held.add(number)
-        elif not add and number in held:
-            slots.remove(slot_rank(a_slot(number)))
-            held.remove(number)
-    at, end = min(places), max(places)
-    assert slots.first_drawn(at, end, fraction) == first_drawn(slots.lent(), at, end, fraction)
-    assert slots.first_drawn(at, end, 0.2) == first_drawn(slots.lent(), at, end, 0.2)

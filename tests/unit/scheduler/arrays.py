@@ -9,7 +9,6 @@ from typing import Any
 from domain.apps import CPU, App, AppVersion, ProcessorType
 from domain.batches import Batch
 from domain.catalogue import Catalogue, current_versions
-from domain.draws import first_drawn
 from domain.jobs import JobClass, Ready
 from domain.ranking import CutPoints
 from domain.refusals import RefusalCode
@@ -34,9 +33,6 @@ class ListGroup:
     def slots(self) -> Sequence[Ready]:
         self.times_looked_into += 1
         return tuple(self.ready)
-
-    def first_drawn(self, at: int, end: int, fraction: float) -> int | None:
-        return first_drawn(self.ready, at, end, fraction)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from domain.apps import ANONYMOUS, CPU, NVIDIA
 from domain.batches import BatchCounts, QoS
 from domain.dispatch import Assignment
-from domain.draws import draw
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
 from domain.jobs import Held, Input
 from domain.refusals import RefusalCode
@@ -21,14 +21,13 @@ from domain.units import (
     AppVersionId,
     FlopPerSecond,
     HostId,
-    InstanceId,
     Instant,
     JobId,
     Seconds,
     VolunteerId,
 )
 from scheduler.choice import Choice
-from scheduler.dispatch import DRAWS_LOOKED_AT, GATES_LOOKED_AT, GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
+from scheduler.dispatch import GATES_LOOKED_AT, GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
 from scheduler.slots import RETRIES_FOR_ALL
 from tests.builders import (
     LINUX,
@@ -432,45 +431,37 @@ def test_a_group_is_given_up_after_a_few_jobs_the_host_may_not_have() -> None:
     assert ready.noted == [(ready.held[0], RefusalCode.SAME_HOST)]
 
 
-def test_newcomers_get_their_share_only() -> None:
-    catalogue = a_catalogue(cuts=[some_cuts()], scheduler__newcomer_fraction=0.5)
-    sent = ids(choose(an_asking(wants=MANY, catalogue=catalogue), array(a_group(1, 40))))
-    assert 8 <= len(sent) <= 16
-    closed = a_catalogue(cuts=[some_cuts()], scheduler__newcomer_fraction=0.0)
-    ready = array(a_group(1, 40))
-    choice = choose(an_asking(catalogue=closed), ready)
+RANKED = a_catalogue(cuts=[some_cuts()])
+LAST_JOBS: dict[str, Any] = {"counts": BatchCounts(jobs_total=1000, unsent=40)}  # fewer than the newcomers' 5 %
+FOUR = (a_want(req_s=Seconds(4 * JOB_S)),)  # more than the idle processors it has: none
+IDLE = (a_want(req_s=Seconds(4 * JOB_S), req_instances=2.0),)
+
+
+def test_newcomers_get_ungated_work_as_others_do() -> None:
+    newcomer, ranked_host = an_asking(wants=FOUR, catalogue=RANKED), an_asking(catalogue=RANKED, havs=ranked())
+    assert len(choose(newcomer, array(a_group(1, 40))).chosen) == 4
+    assert len(choose(newcomer, array(a_group(1, 9, **LAST_JOBS))).chosen) == 4
+    assert len(choose(replace(ranked_host, wants=FOUR), array(a_group(1, 40))).chosen) == 4
+
+
+def test_last_jobs_are_for_newcomers_and_idle_processors() -> None:
+    ready = array(a_group(1, 9, **LAST_JOBS))
+    choice = choose(an_asking(wants=FOUR, catalogue=RANKED, havs=ranked()), ready)
     assert (ids(choice), codes(choice)) == ([], {RefusalCode.NEWCOMER_SHARE})
     assert ready.noted == [(ready.held[0], RefusalCode.NEWCOMER_SHARE)]
+    assert len(choose(an_asking(wants=IDLE, catalogue=RANKED, havs=ranked()), ready).chosen) == 2
 
 
-def test_newcomers_get_what_is_theirs_however_far_behind_it_stands() -> None:
-    catalogue = a_catalogue(cuts=[some_cuts()])
-    ready = array(a_group(1, 1000))
-    theirs = [slot.instance_id for slot in ready.held[0].ready if draw(slot.instance_id) < 0.05]
-    sent = []
-    for number in range(1, 101):
-        asking = an_asking(
-            catalogue=catalogue,
-            host=a_host(host_id=number, volunteer_id=number),
-            volunteer=a_volunteer(volunteer_id=number),
-        )
-        sent += ids(choose(asking, ready))
-    assert sent == theirs
+def test_without_ranked_hosts_last_jobs_are_for_all() -> None:
+    assert len(choose(an_asking(wants=FOUR, havs=ranked()), array(a_group(1, 9, **LAST_JOBS))).chosen) == 4
 
 
-def test_newcomers_are_looked_at_a_bounded_number_of_slots_for() -> None:
-    catalogue = a_catalogue(cuts=[some_cuts()])
-    first = [i for i in range(1, 10**6) if draw(InstanceId(i)) >= 0.05][: DRAWS_LOOKED_AT + SLOTS_LOOKED_AT]
-    theirs = next(i for i in range(1, 10**6) if draw(InstanceId(i)) < 0.05)
-
-    def sent(others: int) -> list[int]:
-        slots = [a_ready(instance_id=i, job_id=i) for i in [*first[:others], theirs]]
-        group = a_group(1)
-        group.ready = slots  # in this order
-        return ids(choose(an_asking(catalogue=catalogue), array(group)))
-
-    assert sent(DRAWS_LOOKED_AT - 1) == [theirs]
-    assert sent(DRAWS_LOOKED_AT) == []
+def test_retries_and_other_rules_know_no_newcomers_share() -> None:
+    urgent = [a_ready(instance_id=i, job_id=i, sibling_returned=True) for i in range(40)]
+    asking = an_asking(wants=FOUR, catalogue=RANKED, havs=ranked())
+    assert len(choose(asking, array(a_group(1, ready=urgent, **LAST_JOBS))).chosen) == 4
+    fixed = a_catalogue(cuts=[some_cuts()], deadline__rule="fixed")
+    assert len(choose(replace(asking, catalogue=fixed), array(a_group(1, 9, **LAST_JOBS))).chosen) == 4
 
 
 def test_a_host_with_a_record_is_no_newcomer_for_trying_another_version() -> None:

@@ -6,26 +6,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.apps import CPU
-from domain.batches import QoS
+from domain.batches import Batch, BatchCounts, QoS
 from domain.draws import draw
 from domain.hosts import DecayedSums
 from domain.ranking import Gate, Percentile, RelaxedGate
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import HOUR_S, AppId, InstanceId, Seconds, later
 from scheduler.dispatch import choose
 from scheduler.gates import (
     RELAXED_STEP,
     affordable,
+    kept_for_newcomers,
     lowest_gate,
-    newcomer_refusal,
     percentile_of,
     reachable,
 )
-from tests.builders import NOW, a_hav, a_ready, an_app_version
+from tests.builders import NOW, a_batch, a_hav, an_app_version
 from tests.unit.scheduler.arrays import ListArray, a_catalogue, a_group, an_asking, some_cuts
 
 NEWCOMER = Percentile(None, reason="newcomer")
+RANKED = Percentile(0.9, 0.9, 0.9)
 
 
 def test_a_host_is_ranked_among_its_app_and_processor_type() -> None:
@@ -42,36 +43,32 @@ def test_a_host_without_a_row_is_a_newcomer_only_in_a_large_population() -> None
     assert percentile_of(version, {}, a_catalogue(), now=NOW).p == 0.5
 
 
-def test_newcomers_get_their_share_of_first_instances() -> None:
-    slots = [a_ready(instance_id=i) for i in range(1, 20_001)]
-    open_to_all = [slot for slot in slots if newcomer_refusal(NEWCOMER, slot, 0.05) is None]
-    assert 900 < len(open_to_all) < 1100
+def with_unsent(unsent: int, qos: QoS = QoS.THROUGHPUT) -> Batch:
+    return a_batch(qos=qos, counts=BatchCounts(jobs_total=100, unsent=unsent))
 
 
-def test_asking_again_does_not_change_what_newcomers_get() -> None:
-    slot = next(slot for i in range(100) if draw((slot := a_ready(instance_id=i)).instance_id) > 0.05)
-    refusals = {newcomer_refusal(NEWCOMER, slot, 0.05) for _ in range(20)}
-    assert len(refusals) == 1
-    (refusal,) = refusals
-    assert isinstance(refusal, Refusal)
-    assert refusal.detail == "newcomer; newcomers get 0.05 of first instances"
+def test_the_newcomers_share_is_the_last_of_a_batch() -> None:
+    kept = [unsent for unsent in range(101) if kept_for_newcomers(with_unsent(unsent), RANKED, 0.05)]
+    assert kept == [0, 1, 2, 3, 4]
+    assert kept_for_newcomers(with_unsent(99), RANKED, 1.0) is not None
+    assert kept_for_newcomers(with_unsent(0), RANKED, 0.0) is None
 
 
-def test_newcomers_get_all_or_nothing_at_the_ends() -> None:
-    slots = [a_ready(instance_id=i) for i in range(1, 500)]
-    assert all(newcomer_refusal(NEWCOMER, slot, 1.0) is None for slot in slots)
-    assert all(newcomer_refusal(NEWCOMER, slot, 0.0) is not None for slot in slots)
+def test_batches_in_a_hurry_keep_nothing_for_newcomers() -> None:
+    kept = {qos for qos in QoS if kept_for_newcomers(with_unsent(1, qos), RANKED, 0.05)}
+    assert kept == {QoS.THROUGHPUT, QoS.LONG_DEADLINE}
 
 
-def test_newcomers_get_first_instances_only() -> None:
-    for slot in (a_ready(retries=1), a_ready(sibling_returned=True)):
-        refusal = newcomer_refusal(NEWCOMER, slot, 1.0)
-        assert refusal is not None
-        assert refusal.code is RefusalCode.NEWCOMER_SHARE
+def test_hosts_that_are_not_ranked_are_refused_nothing() -> None:
+    for standing in (NEWCOMER, Percentile(0.5, reason="bootstrap: no failure yet")):
+        assert kept_for_newcomers(with_unsent(1), standing, 1.0) is None
 
 
-def test_a_ranked_host_is_no_newcomer() -> None:
-    assert newcomer_refusal(Percentile(0.0), a_ready(retries=3), 0.0) is None
+def test_the_newcomers_share_is_explained_with_its_numbers() -> None:
+    why = kept_for_newcomers(with_unsent(3), RANKED, 0.05)
+    assert why is not None
+    assert why.code is RefusalCode.NEWCOMER_SHARE
+    assert why.detail.startswith("the last 3 of 100 jobs are for newcomers and idle processors (the last 0.05)")
 
 
 def test_draws_are_spread_evenly_over_neighbours() -> None:

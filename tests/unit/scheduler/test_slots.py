@@ -1,4 +1,4 @@
-"""Which slots a newcomer looks at in vain, and which is the next for it."""
+"""The checks of a single job."""
 
 from __future__ import annotations
 
@@ -6,49 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from domain.draws import draw
 from domain.hosts import HostAppVersion
-from domain.jobs import Ready
 from domain.refusals import RefusalCode
 from domain.units import AppVersionId, HostId
-from scheduler.slots import RETRIES_FOR_ALL, next_for_newcomers, record_refusal
+from scheduler.slots import RETRIES_FOR_ALL, record_refusal
 from tests.builders import a_ready
-from tests.unit.scheduler.arrays import ListGroup, a_catalogue, a_group, an_asking, some_cuts
-
-FRACTION = 0.05
-
-
-def some_slots(count: int) -> tuple[ListGroup, list[Ready]]:
-    group = a_group(size=count)
-    return group, group.ready
-
-
-def looked_for(slots: list[Ready], at: int, most: int) -> tuple[int, int]:
-    """The definition, slot by slot."""
-    end = min(len(slots), at + most)
-    for place in range(at, end):
-        if draw(slots[place].instance_id) < FRACTION:
-            return place - at, place
-    return end - at, len(slots)
-
-
-def test_the_next_slot_for_newcomers_is_what_looking_one_by_one_finds() -> None:
-    group, slots = some_slots(200)
-    for at in range(200):
-        for most in (1, 8, 64, 1024):
-            assert next_for_newcomers(group, slots, at, FRACTION, most=most) == looked_for(slots, at, most)
-
-
-def test_newcomers_that_get_nothing_look_at_nothing() -> None:
-    group, slots = some_slots(10)
-
-    assert next_for_newcomers(group, slots, 0, 0.0, most=8) == (0, 10)
-
-
-def test_urgent_slots_are_for_no_newcomer() -> None:
-    group = a_group(ready=[a_ready(retries=1)])
-
-    assert next_for_newcomers(group, group.slots(), 0, 1.0, most=8) == (0, 1)
+from tests.unit.scheduler.arrays import a_catalogue, a_group, an_asking, some_cuts
 
 
 @pytest.mark.parametrize(("n_valid", "ranked", "is_refused"), [(0, True, True), (1, True, False), (0, False, False)])
