@@ -74,9 +74,13 @@ class FeederSettings:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
-    request_delay_s: Seconds = knob(Seconds(60.0), "seconds before a client calls again", low=1)
+    request_delay_s: Seconds = knob(
+        Seconds(60.0), "seconds before a client calls again; down to a sixth if its work is done before", low=1
+    )
     no_work_delay_s: Seconds = knob(Seconds(300.0), "the same when there was no work for it", low=1)
-    refused_delay_s: Seconds = knob(DAY_S, "the same when the account or platform is wrong", low=1)
+    refused_delay_s: Seconds = knob(
+        DAY_S, "the same when the account is unknown or the host can run no app version", low=1
+    )
     next_contact_s: Seconds = knob(DAY_S, "a client calls at the latest after this", low=60)
     jobs_per_request: int = knob(8, "most jobs per request and processor", low=1, high=1000)
     in_progress_per_cpu: int = knob(16, "most jobs in progress per CPU", low=1, high=10_000)

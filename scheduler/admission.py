@@ -246,6 +246,20 @@ def _clock_skew(request: SchedulerRequest, most_s: Seconds, now: Instant) -> Ref
     return Refusal(RefusalCode.CLOCK_SKEW, sentence, (abs(skew_s), most_s))
 
 
+def asks_for_work(request: SchedulerRequest) -> bool:
+    """Whether the client asks for work for any of its processors."""
+    wishes = (request.cpu_req_s, *(coproc.req_s for coproc in request.coprocs))
+    return not request.dont_send_work and any(req_s > 0 for req_s in wishes)
+
+
+def unusable_refusal(request: SchedulerRequest, wants: tuple[Want, ...]) -> Refusal | None:
+    """Why a client that asks for work gets none although it `wants` none for usable processors."""
+    if wants or not asks_for_work(request):
+        return None
+    kinds = ", ".join(sorted({sanity.text(one.type, 64) or "?" for one in request.coprocs if one.req_s > 0})) or CPU
+    return Refusal(RefusalCode.PLAN_CLASS, f"{kinds}: the client has no usable processor of the type it asks for")
+
+
 def wants_of(request: SchedulerRequest, host: Host) -> tuple[Want, ...]:
     """What is asked for, GPU types first, the CPU last; types without a wish are left out."""
     if request.dont_send_work:

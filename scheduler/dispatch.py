@@ -113,7 +113,10 @@ class Walk:
         return left.allowing(need.jobs - 1)
 
     def _fill_idle(self, kind: ProcessorType, need: Need) -> None:
-        """Idle processors that nothing fits on around a lease are filled all the same, unless it begins soon."""
+        """Fill idle processors that nothing fits on around a lease, unless the lease begins soon.
+
+        The share of urgent jobs does not count: nothing else is left for these processors.
+        """
         held = self._judge.held
         if held is None or held.processor_type != kind or may_idle(held, self._asking):
             return
@@ -122,7 +125,7 @@ class Walk:
             if idle.open:
                 self._judge.fill_with(place, kind)
                 self._refused.pop((place, kind), None)
-                idle = self._offer(Pass.ALL, place, self._groups[place], kind, idle)
+                idle = self._offer(Pass.LEASED, place, self._groups[place], kind, idle)
 
     def _walk(self, one_pass: Pass, kind: ProcessorType, need: Need) -> Need:
         """One pass over the groups that it looks at and that are not closed; what is still wanted."""

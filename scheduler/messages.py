@@ -1,4 +1,4 @@
-"""What a volunteer is told: why there is no work, what went wrong, and when to call again. Pure."""
+"""Writes the messages of a reply: why there is no work, what went wrong, and when to call again. Pure."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from domain.lengths import in_words
+from domain.plain_reasons import PLAIN_REASONS
 from domain.refusals import Refusal, RefusalCode, Whys
-from domain.settings import SchedulerSettings
 from domain.units import Seconds
 from scheduler.admission import Admission, HostCase
+from scheduler.delays import WRONG_PLATFORM
 from wire.messages import Message
 
 MOST_REASONS = 3
 MOST_CHARS = 300  # of a sentence that is kept
-NO_WORK = "there is none at the moment"
+NO_WORK = "there is none at the moment"  # kept where no reason was met
 HIGH = "high"
 NOTICE = "notice"
 
 Reasons = Mapping[RefusalCode, tuple[int, str]]  # how often a reason was met, and its first sentence
-
-# What only the computer's owner can change; such a client need not call again soon.
-WRONG_PLATFORM = frozenset({RefusalCode.ANONYMOUS_PLATFORM, RefusalCode.PLATFORM, RefusalCode.NO_APP_VERSION})
-_PRIORITY = dict.fromkeys(WRONG_PLATFORM, HIGH) | {RefusalCode.CLOCK_SKEW: NOTICE}
+# The owner reads the two numbers of these themselves: they differ from computer to computer.
+_IN_FULL = frozenset({RefusalCode.CLOCK_SKEW})
 _PLACE = {code: place for place, code in enumerate(RefusalCode)}
 # What the client knows already and must not be told.
 _UNSAID = frozenset({RefusalCode.NO_WORK_WANTED, RefusalCode.NO_NEW_TASKS})
@@ -70,26 +69,38 @@ def too_many_hosts(because: str) -> Message:
     return Message(f"This computer was not added: {_sentence(because)}", NOTICE)
 
 
-def why_no_work(reasons: Reasons, delay_s: Seconds) -> tuple[Message, ...]:
-    """Why nothing was sent: at most three reasons, the most frequent first, and when to call again.
+def why_no_work(reasons: Reasons, delay_s: Seconds, *, unrunnable: bool = False) -> tuple[Message, ...]:
+    """Why nothing was sent, as the volunteers' pages say it, and when to call again.
 
-    >>> reasons = {RefusalCode.MEMORY: (3, "needs 4 GB of memory, this computer offers 2 GB")}
+    At most three reasons, the most frequent first. If the host can run no version of the project, that is the
+    owner's to know: the client shows it as an important message.
+
+    >>> reasons = {RefusalCode.MEMORY: (3, "job needs 4 GB of RAM, host offers 2 GB")}
     >>> why_no_work(reasons, Seconds(300.0))[0].text
-    'No work sent: needs 4 GB of memory, this computer offers 2 GB.'
+    'No work sent. The jobs that wait need more memory than the client may use.'
     """
     told = [code for code in _by_frequency(reasons) if code not in _UNSAID]
     if not told and any(code in reasons for code in _UNSAID):
         return ()
-    if not told:
-        return (Message(f"No work sent: {_sentence(NO_WORK)}"), _again(delay_s))
+    told = told or [RefusalCode.NO_SLOTS]
     messages = [
         Message(
-            f"{'Also' if position else 'No work sent'}: {_sentence(reasons[code][1])}",
-            _PRIORITY.get(code, "low"),
+            f"{'No work sent. ' if position == 0 else ''}{_said(code, reasons)}",
+            _priority(code, unrunnable=unrunnable),
         )
         for position, code in enumerate(told[:MOST_REASONS])
     ]
     return (*messages, _again(delay_s))
+
+
+def _said(code: RefusalCode, reasons: Reasons) -> str:
+    return _sentence(reasons[code][1]) if code in _IN_FULL else PLAIN_REASONS[code][0]
+
+
+def _priority(code: RefusalCode, *, unrunnable: bool) -> str:
+    if code is RefusalCode.CLOCK_SKEW:
+        return NOTICE
+    return HIGH if unrunnable and code in WRONG_PLATFORM else "low"
 
 
 def kept_of(reasons: Reasons) -> Whys:
@@ -114,22 +125,6 @@ def _by_frequency(reasons: Reasons) -> list[RefusalCode]:
 def reasons_of(refusal: Refusal) -> Reasons:
     """One refusal as the only reason."""
     return {refusal.code: (1, refusal.detail)}
-
-
-def request_delay_s(
-    reasons: Reasons, *, sent: bool, wanted: bool, holds_work: bool, settings: SchedulerSettings
-) -> Seconds:
-    """Seconds until the client may call again.
-
-    `refused_delay_s` when no program can ever run on the computer as it is, unless it still has work to
-    report; `no_work_delay_s` when it wanted work and there was none; else `request_delay_s`, also when
-    others were faster: there is work.
-    """
-    if sent or not wanted or RefusalCode.LOST_RACE in reasons:
-        return settings.request_delay_s
-    if reasons and WRONG_PLATFORM.issuperset(reasons) and not holds_work:
-        return settings.refused_delay_s
-    return settings.no_work_delay_s
 
 
 def counts_as_empty(reasons: Collection[RefusalCode]) -> bool:

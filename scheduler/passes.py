@@ -25,7 +25,7 @@ Placed = tuple[int, SlotGroup]  # a group and its place in the order
 class Pass(StrEnum):
     """Passes in their order; each walks the groups from the start."""
 
-    LEASED = "leased"  # a job of the batch that the host is held for, where it is
+    LEASED = "leased"  # a job of the batch that the host is held for, or for processors that are idle until then
     GATED = "gated"  # jobs that ask for a percentile, while the host has one, up to the urgent share
     PROMPT = "prompt"  # other jobs of AFAP batches, and of those due soon, before what can wait, in a share of requests
     LOCALITY = "locality"  # jobs whose sticky files the host holds

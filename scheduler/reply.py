@@ -10,6 +10,7 @@ from domain.settings import Settings
 from domain.units import Seconds
 from scheduler import messages
 from scheduler.admission import Admission
+from scheduler.delays import request_delay_s
 from scheduler.elements import Work
 from scheduler.held import HeldReview
 from scheduler.messages import Reasons
@@ -21,7 +22,8 @@ from wire.messages import Message, ProjectPreferences, SchedulerReply
 class Answer:
     """What a volunteer's client is to be told. Everything in it is committed.
 
-    `reasons` say why there is not more work; `wanted` whether the client asked for any.
+    `reasons` say why there is not more work; `wanted` whether the client asked for any. For `work_s` the host has
+    work now; `unrunnable`: it can run no version of the project.
     """
 
     admission: Admission
@@ -30,6 +32,8 @@ class Answer:
     work: Work
     reasons: Reasons
     wanted: bool
+    work_s: Seconds
+    unrunnable: bool
     ack_trickles: bool = False
 
 
@@ -60,10 +64,12 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
     """
     admission, review, work = answer.admission, answer.review, answer.work
     volunteer, host = admission.volunteer, admission.host
-    delay_s = messages.request_delay_s(
+    delay_s = request_delay_s(
         answer.reasons,
         sent=bool(work.results),
         wanted=answer.wanted,
+        work_s=answer.work_s,
+        unrunnable=answer.unrunnable,
         holds_work=bool(review.kept),
         settings=settings.scheduler,
     )
@@ -111,7 +117,7 @@ def preferences_of(volunteer: Volunteer) -> ProjectPreferences:
 def _about_work(answer: Answer, delay_s: Seconds) -> tuple[Message, ...]:
     if answer.work.results or not answer.wanted:
         return ()
-    return messages.why_no_work(answer.reasons, delay_s)
+    return messages.why_no_work(answer.reasons, delay_s, unrunnable=answer.unrunnable)
 
 
 def with_key(reply: SchedulerReply, client_key: str, signing: CodeSigning) -> SchedulerReply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from logging import DEBUG
 
@@ -27,12 +27,15 @@ from scheduler.admission import (
     admit,
     admit_again,
     asking_of,
+    asks_for_work,
     earlier_key,
     key_of,
     refuse_all,
+    unusable_refusal,
     wants_of,
 )
 from scheduler.asking import Asking, Want
+from scheduler.delays import is_unrunnable, work_s
 from scheduler.elements import Elements, JobToSend, lost_job
 from scheduler.giving import Decide, Given, Giver
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
@@ -127,10 +130,11 @@ class RequestService:
             take_over=tuple([TakeOver(held.instance_id, held.host_id) for held in review.taken_over]),
         )
         wants = wants_of(request, admission.host)
+        refusal = refusal or unusable_refusal(request, wants)
         if refusal is not None or not wants:
             given = await self._nothing_given(refusal, writes)
         else:
-            asking = _asking(contact, admission, known, wants, review)
+            asking = _asking(contact, admission, known, wants, _resending(review, lost))
             given = await self._given(asking, writes)
 
         # 6. The reply: nothing in it that is not committed.
@@ -141,7 +145,15 @@ class RequestService:
         work = self._elements.work_of((*given.jobs, *lost), contact.catalogue)
         acks = taken.acks_without(left_out | given.left_out)
         answer = reply.Answer(
-            admission, acks, review, work, given.reasons, bool(wants), ack_trickles=bool(request.trickles)
+            admission,
+            acks,
+            review,
+            work,
+            given.reasons,
+            wanted=asks_for_work(request),
+            work_s=work_s(given.jobs, review.kept, wants, contact.catalogue.versions),
+            unrunnable=is_unrunnable(given.reasons, admission.host, contact.catalogue, now=contact.now),
+            ack_trickles=bool(request.trickles),
         )
         return reply.with_key(reply.to_volunteer(answer, settings), request.code_sign_key, self._ports.signing)
 
@@ -281,6 +293,14 @@ class RequestService:
             refusals={str(code): count for code, count in given.refusals.items()},
             took_ms=round(1000.0 * took_s, 3),
         )
+
+
+def _resending(review: HeldReview, lost: Collection[JobToSend]) -> HeldReview:
+    """The review with those lost jobs alone that are sent again: others ended since the host was read."""
+    if len(lost) == len(review.resend):
+        return review
+    sent = {job.instance_id for job in lost}
+    return replace(review, resend=tuple([held for held in review.resend if held.instance_id in sent]))
 
 
 def _asking(

@@ -33,7 +33,8 @@ async def record_of(server: LiveServer, host: Host) -> HostRecord:
 # ---------------------------------------------------------------- who asks
 
 
-async def test_an_unknown_platform_is_named_beside_those_the_app_has(server: LiveServer) -> None:
+async def test_an_unknown_platform_is_told_and_kept(server: LiveServer) -> None:
+    """The app's version was added just now: others may follow, so the host is not sent away for a day."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -41,11 +42,14 @@ async def test_an_unknown_platform_is_named_beside_those_the_app_has(server: Liv
     reply = await host.call(cpu_req_s=1.0, cpu_req_instances=1.0, platforms=("sparc-sun-solaris",))
 
     assert texts(reply) == [
-        "No work sent: app pi runs on x86_64-pc-linux-gnu; the client said sparc-sun-solaris.",
-        "Your client may ask again in 1 d.",
+        "No work sent. There is no program for this kind of computer.",
+        "Your client may ask again in 5 min.",
     ]
-    assert [message.priority for message in reply.messages] == ["high", "low"]
-    assert reply.request_delay_s == 86400.0
+    assert [message.priority for message in reply.messages] == ["low", "low"]
+    assert reply.request_delay_s == 300.0
+    [record] = await server.store.volunteers.volunteers()
+    own = await server.store.belongings.host(record.volunteer.volunteer_id, HostId(host.host_id))
+    assert own.refused == (("platform", "app pi runs on x86_64-pc-linux-gnu; the client said sparc-sun-solaris"),)
     assert (await server.batch(batch_id))["unsent"] == 1
     assert len(await host.ask()) == 1
 

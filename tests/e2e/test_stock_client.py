@@ -326,6 +326,17 @@ def test_newcomers_get_waiting_work_at_their_first_call(server: Server, client: 
     assert len({one["host_id"] for one in sent(server, waiting)}) == 2
 
 
+def test_short_jobs_need_no_minute_between_calls(server: Server, client: MakeClient, app_binary: Path) -> None:
+    """More jobs than one reply has; with the default delay between calls, which was two thirds of their time."""
+    server.init(scheduler__request_delay_s=60)
+    server.start()
+    server.add_app("testapp", app_binary)
+    batch_id = server.submit(jobs(count=20))
+    client()
+
+    wait_for(lambda: ended(server, batch_id), 90, "the batch")
+
+
 async def with_slow_hosts(data_dir: Path, count: int) -> None:
     """Hosts that had a result each, after e^2 times what was estimated, and more."""
     async with open_database(Project(data_dir), SystemClock()) as store:

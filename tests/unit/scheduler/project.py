@@ -125,6 +125,7 @@ class TroubledLedger:
     down_from_write: int | None = None  # the first write that fails, from 0
     others_write: list[RequestWrites] = field(default_factory=list)  # each happens just before one write
     network: str = ""  # that requests come from
+    ended: set[InstanceId] = field(default_factory=set)  # since the host was read
 
     async def read(self, key: RequestKey) -> RequestView:
         self.reads.append(key)
@@ -151,7 +152,7 @@ class TroubledLedger:
         await self.inner.release_quota(replace(request, network=self.network or request.network), unused)
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
-        return await self.inner.sent_jobs(instance_ids)
+        return await self.inner.sent_jobs([one for one in instance_ids if one not in self.ended])
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         return await self.inner.job_classes(ids)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.apps import CPU
+from domain.batches import QoS
 from domain.jobs import Held
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease, Reserved
@@ -190,6 +191,16 @@ def test_idle_processors_get_the_shortest_work_when_nothing_fits_around() -> Non
     choice = chosen(request, small(2, hours=30.0), small(2, hours=20.0, number=3))
 
     assert batches(choice) == [3, 3, 2]  # as many as are idle
+
+
+def test_idle_processors_get_urgent_work_beyond_its_share() -> None:
+    """Nothing else is left for them; a request that gets nothing has a reason in any case."""
+    request = asking(*BUSY[:5], reserved=leased(), idle=3, hours=1e3)
+    settings = request.catalogue.settings.changed("deadline.rule", "muster")
+    settings = settings.changed("scheduler.urgent_share_fraction", 0.0).changed("deadline.afap", "table")
+    request = replace(request, catalogue=replace(request.catalogue, settings=settings))
+    urgent = a_group(2, 9, qos=QoS.AFAP, fpops_est_flop=Flop(8 * HOUR_S * 1e9), delay_bound_s=Seconds(30 * DAY_S))
+    assert batches(chosen(request, urgent)) == [2, 2, 2]
 
 
 def test_idle_processors_wait_for_a_lease_that_begins_within_its_slack() -> None:

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.refusals import RefusalCode
-from domain.settings import SchedulerSettings
 from domain.units import Seconds
 from scheduler.admission import Admission, HostCase
-from scheduler.messages import about_host, counts_as_empty, request_delay_s, why_no_work
+from scheduler.messages import about_host, counts_as_empty, why_no_work
 from tests.builders import a_host, a_volunteer
 
 FIVE_MINUTES = Seconds(300.0)
@@ -18,6 +17,7 @@ C = RefusalCode
 
 
 def test_the_most_frequent_reasons_come_first_and_three_are_enough() -> None:
+    """In the words of the volunteers' pages, not those for operators."""
     reasons = {
         C.DISK: (1, "needs 9 GB of disk, this computer offers 1 GB"),
         C.MEMORY: (5, "needs 4 GB of memory, this computer offers 2 GB"),
@@ -25,15 +25,15 @@ def test_the_most_frequent_reasons_come_first_and_three_are_enough() -> None:
         C.CPUS: (1, "needs 8 CPUs, this computer offers 2"),
     }
     assert [message.text for message in why_no_work(reasons, FIVE_MINUTES)] == [
-        "No work sent: needs 4 GB of memory, this computer offers 2 GB.",
-        "Also: would take 9 days, 7 are allowed.",
-        "Also: needs 9 GB of disk, this computer offers 1 GB.",
+        "No work sent. The jobs that wait need more memory than the client may use.",
+        "The jobs that wait could not be back in time.",
+        "The jobs that wait need more disk than the client may use.",
         "Your client may ask again in 5 min.",
     ]
 
 
 def test_without_a_reason_there_is_simply_no_work() -> None:
-    assert why_no_work({}, FIVE_MINUTES)[0].text == "No work sent: there is none at the moment."
+    assert why_no_work({}, FIVE_MINUTES)[0].text == "No work sent. There is no job waiting at the moment."
 
 
 @pytest.mark.parametrize("code", [C.NO_WORK_WANTED, C.NO_NEW_TASKS])
@@ -41,29 +41,9 @@ def test_what_the_client_knows_already_is_not_said(code: RefusalCode) -> None:
     assert why_no_work({code: (1, "of its own will")}, FIVE_MINUTES) == ()
 
 
-def test_a_wrong_platform_is_said_aloud() -> None:
-    [first, _] = why_no_work({C.NO_APP_VERSION: (1, "no program for windows_x86_64")}, FIVE_MINUTES)
-    assert first.priority == "high"
-
-
-@pytest.mark.parametrize(
-    ("sent", "wanted", "reasons", "holds_work", "delay_s"),
-    [
-        pytest.param(True, True, {C.MEMORY: (1, "")}, False, 60.0, id="it got work"),
-        pytest.param(False, False, {}, False, 60.0, id="it wanted none"),
-        pytest.param(False, True, {}, False, 300.0, id="there is none"),
-        pytest.param(False, True, {C.MEMORY: (1, "")}, False, 300.0, id="none that fits"),
-        pytest.param(False, True, {C.MEMORY: (1, ""), C.LOST_RACE: (2, "")}, False, 60.0, id="others were faster"),
-        pytest.param(False, True, {C.NO_APP_VERSION: (1, "")}, False, 86400.0, id="none that ever will"),
-        pytest.param(False, True, {C.NO_APP_VERSION: (1, ""), C.MEMORY: (1, "")}, False, 300.0, id="one app might"),
-        pytest.param(False, True, {C.ANONYMOUS_PLATFORM: (1, "")}, True, 300.0, id="it still has work to report"),
-    ],
-)
-def test_the_delay_follows_from_what_happened(
-    sent: bool, wanted: bool, reasons: dict[RefusalCode, tuple[int, str]], holds_work: bool, delay_s: float
-) -> None:
-    found = request_delay_s(reasons, sent=sent, wanted=wanted, holds_work=holds_work, settings=SchedulerSettings())
-    assert found == delay_s
+def test_only_a_host_that_runs_nothing_gets_an_important_message() -> None:
+    reasons = {C.NO_APP_VERSION: (1, "no program for windows_x86_64")}
+    assert [why_no_work(reasons, FIVE_MINUTES, unrunnable=it)[0].priority for it in (True, False)] == ["high", "low"]
 
 
 def test_a_computer_that_got_a_new_record_is_told_why() -> None:

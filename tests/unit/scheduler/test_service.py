@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from domain.apps import ANONYMOUS, CPU
+from domain.apps import ANONYMOUS, CPU, NVIDIA, App
 from domain.dispatch import Assignment, Report, RequestKey, RequestWrites, TakeOver
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
 from domain.ordered_work import BatchPlace
 from domain.refusals import RefusalCode
-from domain.units import DAY_S, AppId, BatchId, HostId, InstanceId, Instant, Seconds, VolunteerId, later
+from domain.units import DAY_S, AppId, AppVersionId, BatchId, HostId, InstanceId, Instant, Seconds, VolunteerId, later
 from feeder.array import JobArray
 from scheduler.asking import Asking
 from scheduler.choice import Choice
@@ -21,7 +21,7 @@ from scheduler.dispatch import choose
 from scheduler.giving import MOST_ROUNDS
 from scheduler.ports import JobArray as Array
 from scheduler.service import RequestService
-from tests.builders import NOW, a_job_class
+from tests.builders import NOW, a_job_class, a_plan_class, an_app_version
 from tests.unit.scheduler.project import (
     KEY,
     OLD_KEY,
@@ -37,7 +37,7 @@ from tests.unit.scheduler.project import (
     texts_of,
 )
 from tests.worlds import RegisteredHost, a_registered_host, an_assignment, hash_of, the_version, waiting_of
-from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, ProjectPreferences, ReportedResult
+from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, CoprocRequest, ProjectPreferences, ReportedResult
 
 # ---------------------------------------------------------------- first contact
 
@@ -375,7 +375,7 @@ async def test_lost_jobs_wait_while_the_project_hands_out_nothing() -> None:
     reply = await project.answer(a_request(host_id=1, rpc_seqno=1))
 
     assert names_of(reply) == []
-    assert "the locks are in doubt" in texts_of(reply)
+    assert "hands out no work at the moment" in texts_of(reply)
     assert (await project.instance("pi_1_1_1")).state is InstanceState.IN_PROGRESS
 
 
@@ -648,18 +648,70 @@ async def test_a_host_id_nobody_can_have_been_given_counts_as_none(host_id: int)
 # ---------------------------------------------------------------- giving out
 
 
-async def test_a_computer_too_small_is_told_both_numbers_and_when_to_call_again() -> None:
+async def test_a_computer_too_small_is_told_so_and_when_to_call_again() -> None:
+    """The client gets the volunteers' sentence; the numbers are kept for the host's page."""
     project = await a_project()
     await project.submit(1, job_class=a_job_class(memory_bytes=64e9))
 
     reply = await project.answer(a_request())
 
     assert names_of(reply) == []
-    assert reply.messages[0].text.startswith("No work sent: ")
-    assert "64" in reply.messages[0].text and "8" in reply.messages[0].text
-    assert "5 min" in reply.messages[-1].text
+    assert [message.text for message in reply.messages] == [
+        "No work sent. The jobs that wait need more memory than the client may use.",
+        "Your client may ask again in 5 min.",
+    ]
     assert reply.request_delay_s == 300.0
     assert project.counts.answered[-1]["refusals"] == {RefusalCode.MEMORY: 1}
+    own = await project.store.belongings.host(VolunteerId(1), HostId(1))
+    assert own.refused == (("memory", "job needs 64 GB of RAM, host offers 8 GB"),)
+
+
+async def test_a_host_with_little_work_calls_again_soon() -> None:
+    """Two jobs of some seconds each, and more wait: the next call is as far ahead as that work lasts."""
+    project = await a_project(scheduler__jobs_per_request=1)
+    await project.submit(9, job_class=a_job_class(fpops_est_flop=20e9))
+    reply = await project.answer(a_request(cpu_req_instances=2.0))
+    assert len(reply.results) == 2
+    assert reply.request_delay_s == 20.0
+
+
+async def test_a_left_over_gpu_job_keeps_no_cpu_host_away() -> None:
+    """The array has nothing but a job of an app that this host cannot run; another app has a version for it."""
+    project = await a_project()
+    gpu_app = await project.store.applications.add_app(App(AppId(0), "gpu"))
+    cuda = a_plan_class(name="cuda", ncpus=0.1, gpu_type=NVIDIA)
+    await project.store.applications.put_plan_class(cuda)
+    version = an_app_version(app_version_id=AppVersionId(0), app_id=gpu_app.app_id, plan_class=cuda, files=())
+    await project.store.applications.add_app_version(version)
+    project.shelf.held = await project.store.applications.load_catalogue()
+    await project.submit(1, app_id=gpu_app.app_id)
+    reply = await project.answer(a_request())
+    assert project.counts.answered[-1]["refusals"] == {RefusalCode.NO_APP_VERSION: 1}
+    assert (reply.request_delay_s, reply.messages[0].priority) == (300.0, "low")
+
+
+async def test_a_client_that_asks_for_an_unusable_gpu_is_told_why() -> None:
+    project = await a_project()
+    await project.submit(1)
+    broken = CoprocRequest(NVIDIA, 1, req_s=Seconds(100.0), usable=False)
+    reply = await project.answer(a_request(cpu_req_s=Seconds(0.0), coprocs=(broken,)))
+    assert project.counts.answered[-1]["refusals"] == {RefusalCode.PLAN_CLASS: 1}
+    assert reply.messages[0].text.startswith("No work sent. ")
+
+
+async def test_a_lost_job_that_ended_meanwhile_leaves_room_for_others() -> None:
+    """Between the read of the host and that of the job another process ends the job: its seconds are still wanted."""
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    project.ledger.ended.add(InstanceId(1))
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1))
+
+    assert not reply.results
+    assert project.counts.answered[-1]["refusals"]
+    await project.submit(1)
+    assert names_of(await project.answer(a_request(host_id=1, rpc_seqno=2))) == ["pi_2_2_2"]
 
 
 async def test_a_client_that_wants_nothing_is_told_nothing() -> None:
@@ -700,7 +752,7 @@ async def test_an_app_that_the_volunteer_left_out_is_not_sent_and_the_client_is_
     reply = await project.answer(a_request())
 
     assert not reply.results
-    assert "app pi is not among the 1 app the volunteer selected" in texts_of(reply)
+    assert "for an application you did not choose" in texts_of(reply)
 
 
 async def test_why_a_computer_got_no_job_is_kept_for_its_owner_until_it_is_refused_again() -> None:
@@ -814,7 +866,7 @@ async def test_it_gives_up_after_six_rounds_and_says_so() -> None:
     assert len(project.ledger.writes) == MOST_ROUNDS
     assert names_of(reply) == []
     assert RefusalCode.LOST_RACE in project.counts.answered[-1]["refusals"]
-    assert "other computers" in texts_of(reply)
+    assert "Other computers were a moment faster" in texts_of(reply)
 
 
 async def test_reports_are_written_once_when_it_chooses_again() -> None:

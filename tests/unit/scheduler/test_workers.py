@@ -76,7 +76,7 @@ async def test_a_host_that_lost_every_race_calls_again_soon() -> None:
 
     reply = await second.service.answer(a_request())
 
-    assert (names_of(reply), reply.request_delay_s) == ([], 60.0)
+    assert (names_of(reply), reply.request_delay_s) == ([], 10.0)
 
 
 async def test_nothing_is_in_flight_once_a_dispatch_is_committed_or_lost() -> None:

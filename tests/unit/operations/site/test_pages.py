@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from domain.belongings import Outcome
 from domain.dispatch import RequestWrites
 from domain.jobs import InstanceState
+from domain.plain_reasons import PLAIN_REASONS
 from domain.refusals import RefusalCode
 from domain.units import Instant
 from domain.volunteers import VolunteerRecord
@@ -24,7 +25,7 @@ from operations.accounts import AccountKeys, add_volunteer, password_matches
 from operations.catalogue import CatalogueCache
 from operations.mounting import mounted
 from operations.site.build import PLACE, QUESTIONS, build_site
-from operations.site.words import OUTCOME_WORDS, WORDS
+from operations.site.words import OUTCOME_WORDS
 from tests.builders import NOW
 from tests.unit.operations.access.world import World, a_world
 from tests.worlds import (
@@ -343,8 +344,8 @@ async def test_a_computer_tells_why_it_had_no_work_in_its_owners_words() -> None
 
         overview, page = await place.page("/computers"), await place.page(f"/computers/{host.host_id}")
 
-        assert "attic" in overview and WORDS[RefusalCode.MEMORY][0] in overview
-        assert WORDS[RefusalCode.MEMORY][1] in page and "job needs 9 bytes of RAM" in page
+        assert "attic" in overview and PLAIN_REASONS[RefusalCode.MEMORY][0] in overview
+        assert PLAIN_REASONS[RefusalCode.MEMORY][1] in page and "job needs 9 bytes of RAM" in page
 
 
 async def test_the_decision_is_tried_out_for_the_owner_a_few_times_in_a_row() -> None:
@@ -476,5 +477,5 @@ async def test_all_applications_ticked_are_all_also_those_to_come() -> None:
 
 
 def test_every_refusal_has_words_for_volunteers() -> None:
-    assert set(WORDS) == set(RefusalCode)
+    assert set(PLAIN_REASONS) == set(RefusalCode)
     assert set(OUTCOME_WORDS) == set(Outcome)
