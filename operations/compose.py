@@ -176,7 +176,7 @@ async def build_worker(
             clock,
             project_token=account_keys.api_token(),
         )
-        site = build_site(store, catalogue, door, account_keys, clock)
+        site = build_site(store, catalogue, door, account_keys, clock, fed.array)
         routes = [
             web.post("/scheduler", handler.handle),
             *files.routes,
@@ -197,8 +197,9 @@ async def build_worker(
             door,
             clock,
             settings=lambda: catalogue.catalogue().settings,
+            array=fed.array,
         )
-        console = build_console(store, catalogue, batches, results, runs, api.thresholds, door, clock)
+        console = build_console(store, catalogue, batches, results, runs, api.thresholds, door, clock, fed.array)
         parts = {"/api/v1": api.application(), "/console": console, PLACE: site.application}
         application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)

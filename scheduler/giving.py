@@ -120,14 +120,20 @@ class Giver:
         return outcome
 
 
+def is_to_search(choice: Choice) -> bool:
+    """Whether to search the database after this choice from the array."""
+    if any(one.batch.unpaid for one in choice.chosen):
+        return True
+    return not choice.chosen and counts_as_empty(choice.counts())
+
+
 async def choice_of(asking: Asking, array: JobArray, decide: Decide) -> Choice:
     """What the array has for the host; when it has nothing, what the database has. Only the array changes.
 
     Work that is charged nothing is as good as nothing until the database has nothing else either.
     """
     choice = decide(asking, array)
-    unpaid = any(one.batch.unpaid for one in choice.chosen)
-    if not unpaid and (choice.chosen or not counts_as_empty(choice.counts())):
+    if not is_to_search(choice):
         return choice
     kinds = kinds_of(asking)
     if not kinds or not await array.search(kinds, MOST_SEARCHED):

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from domain.clock import Clock
 from domain.settings import Settings
+from feeder.array import JobArray
 from operations.access.door import AccessDoor
 from operations.accounts import AccountKeys
 from operations.api.access import AccessApi
@@ -50,7 +51,7 @@ OPEN = frozenset({"/", "/openapi.json", "/try.js", "/try.css"})  # whoever looks
 
 
 class Api:
-    """The sub-application at /api/v1."""
+    """The sub-application at /api/v1. `array` is the job array of the worker that answers."""
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Api:
         clock: Clock,
         *,
         settings: Callable[[], Settings],
+        array: JobArray | None = None,
     ) -> None:
         self._door = door
         self._settings = settings
@@ -78,7 +80,7 @@ class Api:
                 *PlanClassesApi(store.applications).routes(),
                 *HostsApi(store, clock).routes(),
                 *RankingApi(store).routes(),
-                *ExplainingApi(Explain(store, clock)).routes(),
+                *ExplainingApi(Explain(store, clock, array)).routes(),
                 *ArrayApi(store.process_reports, clock).routes(),
                 *SettingsApi(store, self.thresholds, clock).routes(),
                 *SimulationsApi(store, runs, clock).routes(),

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
+from feeder.array import JobArray
 from operations.access.door import AccessDoor
 from operations.batches import Batches
 from operations.console.assets import Assets, sources
@@ -63,12 +64,13 @@ def build_console(
     thresholds: Thresholds,
     door: AccessDoor,
     clock: Clock,
+    array: JobArray | None = None,
 ) -> web.Application:
     """All its pages. Its root is below the path of the master URL. Closing it ends `runs`."""
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
-    desk = Desk(source, clock, door, renderer, store)
+    desk = Desk(source, clock, door, renderer, store, array)
     pages = (
         OverviewPage(desk),
         BatchForms(desk, batches),  # before the list's pages: batches/new is no number

@@ -10,6 +10,7 @@ from aiohttp import web
 from domain.catalogue import Catalogue, CatalogueSource
 from domain.clock import Clock
 from domain.errors import InvalidInputError
+from feeder.array import JobArray
 from operations.access.door import AccessDoor
 from operations.api.bodies import whole_number
 from operations.console.rendering import Page, Renderer
@@ -44,9 +45,10 @@ class PageDesk:
 
 @dataclass(frozen=True, slots=True)
 class Desk(PageDesk):
-    """What the console's pages work with: the whole store too."""
+    """What the console's pages work with: the whole store and the job array of the worker that answers."""
 
     store: PostgresStore
+    array: JobArray | None = None
 
 
 Fields = Mapping[str, str]

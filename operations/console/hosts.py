@@ -85,7 +85,7 @@ class HostPages:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._explain = Explain(desk.store, desk.clock)
+        self._explain = Explain(desk.store, desk.clock, desk.array)
 
     def routes(self) -> list[web.RouteDef]:
         return [

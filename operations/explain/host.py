@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+import feeder.array
+from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import RequestView
 from domain.refusals import Refusal
 from domain.units import HostId
 from operations.catalogue import fresh_catalogue
-from operations.explain.arrays import private_feeder
+from operations.explain.arrays import Untouched, private_feeder
 from operations.explain.asking import refusal_of_all, supposed_asking
 from operations.explain.ports import ExplainStore
 from scheduler.asking import Asking
 from scheduler.choice import Choice
-from scheduler.giving import choice_of
+from scheduler.giving import choice_of, is_to_search
 from scheduler.ports import JobArray
 from scheduler.watching import Watched, watched
 
@@ -24,7 +26,9 @@ from scheduler.watching import Watched, watched
 class HostExplanation:
     """One host's dry run. `slots` holds how many slots each group of `found.groups` had before it.
 
-    `refused` is why the project gives nothing to anybody now; the dry run is shown all the same.
+    `refused` is why the project gives nothing to anybody now; the dry run is shown all the same. `on_worker`: decided
+    on the job array of the worker that answers. `would_search`: that array has nothing for the host, so a request
+    would also search the database, which a dry run does not do there.
     """
 
     view: RequestView
@@ -33,22 +37,26 @@ class HostExplanation:
     refused: Refusal | None
     found: Watched
     slots: tuple[int, ...]
+    on_worker: bool = False
+    would_search: bool = False
 
 
 class HostExplainer:
-    """Runs the decision for a host dry, on an array of its own that is filled from the database as a worker's is."""
+    """Runs the decision for a host dry, on a view of the worker's job array `live`.
 
-    def __init__(self, store: ExplainStore, clock: Clock) -> None:
+    Without one, on an array filled from the database for this answer: a worker's may hold other jobs.
+    """
+
+    def __init__(self, store: ExplainStore, clock: Clock, live: feeder.array.JobArray | None = None) -> None:
         self._store = store
         self._clock = clock
+        self._live = live
 
     async def explain(self, host_id: HostId) -> HostExplanation:
         """Raises NotFoundError."""
         caller = await self._store.insight.caller(host_id)
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
-        view, fed = await asyncio.gather(
-            self._store.ledger.read(caller.key), private_feeder(self._store.waiting, catalogue, self._clock)
-        )
+        view, array = await asyncio.gather(self._store.ledger.read(caller.key), self._array(catalogue))
         now = self._clock.now()
         asking = supposed_asking(view, catalogue, now=now)
         runs: list[tuple[Watched, tuple[int, ...]]] = []
@@ -59,6 +67,20 @@ class HostExplainer:
             runs.append((found, slots))
             return found.choice
 
-        await choice_of(asking, fed.array, decide)
+        await choice_of(asking, array, decide)
         found, slots = runs[-1]  # the second, if the database was searched for what the array lacked
-        return HostExplanation(view, asking, caller.calls_per_hour(now), refusal_of_all(view, catalogue), found, slots)
+        return HostExplanation(
+            view,
+            asking,
+            caller.calls_per_hour(now),
+            refusal_of_all(view, catalogue),
+            found,
+            slots,
+            on_worker=self._live is not None,
+            would_search=self._live is not None and is_to_search(found.choice),
+        )
+
+    async def _array(self, catalogue: Catalogue) -> JobArray:
+        if self._live is not None:
+            return Untouched(self._live)
+        return (await private_feeder(self._store.waiting, catalogue, self._clock)).array

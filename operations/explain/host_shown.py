@@ -29,6 +29,8 @@ def host_as_json(explanation: HostExplanation) -> dict[str, object]:
     return {
         "computed_at": now,
         "host": _host(view.host, view, explanation.calls_per_hour, now),
+        "array": "worker" if explanation.on_worker else "filled",
+        "would_search": explanation.would_search,
         "refused": None if refused is None else {"code": refused.code.value, "why": refused.detail},
         "wants": [
             {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId
+from feeder.array import JobArray
 from operations.explain.batch import BatchExplainer, batch_as_json
 from operations.explain.host import HostExplainer
 from operations.explain.host_shown import host_as_json
@@ -17,16 +18,17 @@ from operations.explain.sample import SAMPLE_HOSTS
 class Explain:
     """The real decision, run dry. Nothing is changed, neither in the database nor in a worker's array.
 
-    Every method raises NotFoundError.
+    In a worker, `live` is its job array: a host's dry run decides on it. Every method raises NotFoundError.
     """
 
-    def __init__(self, store: ExplainStore, clock: Clock) -> None:
+    def __init__(self, store: ExplainStore, clock: Clock, live: JobArray | None = None) -> None:
         self._store = store
         self._clock = clock
+        self._live = live
 
     async def host(self, host_id: HostId) -> dict[str, object]:
         """What the host would be given if it called now, and why not more."""
-        return host_as_json(await HostExplainer(self._store, self._clock).explain(host_id))
+        return host_as_json(await HostExplainer(self._store, self._clock, self._live).explain(host_id))
 
     async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> dict[str, object]:
         """What holds the batch back; so many hosts that called last are asked."""

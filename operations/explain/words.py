@@ -11,6 +11,11 @@ from operations.thresholds.shown import stale_in_words
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
+ARRAYS = {
+    "worker": "decided on the job array of one worker, as it is now; other workers hold other jobs",
+    "filled": "decided on a job array filled for this answer; a worker's may hold other jobs: ask one with --server",
+}
+SEARCHES = "; a request would search the database for more"
 MOST_GROUPS = 40  # told; all of them are in the JSON
 
 
@@ -28,6 +33,7 @@ def _host(shown: Document) -> Iterator[str]:
     )
     if shown["refused"] is not None:
         yield f"it would be given nothing now: {shown['refused']['why']}"
+    yield ARRAYS[shown["array"]] + (SEARCHES if shown["would_search"] else "")
     wants = ", ".join(f"{one['processor_type']} ({one['idle']:g} of {one['count']} idle)" for one in shown["wants"])
     yield f"supposed to want: {wants or 'nothing'}"
     yield from lease_in_words(shown["lease"])

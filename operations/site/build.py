@@ -9,6 +9,7 @@ from aiohttp.typedefs import Handler
 
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
+from feeder.array import JobArray
 from operations.access.door import AccessDoor
 from operations.access.who import the_volunteer
 from operations.accounts import AccountKeys
@@ -75,11 +76,18 @@ class Site:
         return web.Response(status=303, headers={"Location": f"{self._root}/"})
 
 
-def build_site(store: SiteStore, source: CatalogueSource, door: AccessDoor, keys: AccountKeys, clock: Clock) -> Site:
+def build_site(
+    store: SiteStore,
+    source: CatalogueSource,
+    door: AccessDoor,
+    keys: AccountKeys,
+    clock: Clock,
+    array: JobArray | None = None,
+) -> Site:
     """All the pages. The composition root alone calls it."""
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, prefix + PLACE, lambda: source.catalogue().settings.project.name, clock, LOOK)
-    explain = Explain(store, clock)
+    explain = Explain(store, clock, array)
     desk = SiteDesk(source, clock, door, renderer, store.belongings, store.volunteers, store.views, explain, keys)
     return Site(desk, assets)

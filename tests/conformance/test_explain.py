@@ -18,6 +18,8 @@ from domain.jobs import InstanceState
 from domain.settlement import ExtraCopy, JobSettlement
 from domain.spread import OnePerVolunteer
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
+from feeder.array import JobArray
+from operations.explain.arrays import private_feeder
 from operations.explain.service import Explain
 from operations.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
 from tests.builders import NOW, a_job_class
@@ -60,6 +62,36 @@ async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> JobI
 
 
 # ---------------------------------------------------------------- hosts
+
+
+async def test_a_dry_run_decides_on_the_worker_array(store: Store) -> None:
+    """The database has jobs and the array of the worker that answers does not: a request gets none, nor does this."""
+    await a_registered_version(store)
+    await a_submitted_batch(store, jobs=5)
+    host = await a_calling_host(store, ncpus=2)
+    catalogue = await store.applications.load_catalogue()
+    live = JobArray(HandClock(NOW), lambda: catalogue.settings.feeder)
+
+    shown = await Explain(store, HandClock(NOW), live).host(host.host_id)
+    filled = await explain(store).host(host.host_id)
+
+    assert (shown["array"], listed(shown, "would_get"), shown["would_search"]) == ("worker", [], True)
+    assert "the job array of one worker" in host_in_words(shown) and "search the database" in host_in_words(shown)
+    assert (filled["array"], len(listed(filled, "would_get")), filled["would_search"]) == ("filled", 2, False)
+    assert "filled for this answer" in host_in_words(filled)
+
+
+async def test_a_dry_run_on_a_worker_array_takes_nothing(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=5)
+    host = await a_calling_host(store, ncpus=2)
+    catalogue = await store.applications.load_catalogue()
+    fed = await private_feeder(store.waiting, catalogue, HandClock(NOW))
+
+    for _ in range(2):
+        shown = await Explain(store, HandClock(NOW), fed.array).host(host.host_id)
+        assert [one["batch_id"] for one in listed(shown, "would_get")] == [batch.batch_id] * 2
+    assert len(fed.array) == 5
 
 
 async def test_a_host_is_told_what_it_would_get_and_why(store: Store) -> None:

@@ -132,9 +132,15 @@ class GroupShown(TypedDict):
 
 
 class HostExplained(TypedDict):
-    """What a host would get if it asked now, and why not more; `groups` are the first of `groups_total`."""
+    """What a host would get if it asked now, and why not more; `groups` are the first of `groups_total`.
+
+    `array` is the job array that was decided on: `worker`, that of the worker that answers, or `filled`, one filled
+    from the database for this answer. `would_search`: a request would also search the database for more jobs.
+    """
 
     computed_at: float
+    array: str
+    would_search: bool
     host: ExplainedHost
     refused: ReasonShown | None
     wants: list[WantShown]
