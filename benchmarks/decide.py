@@ -40,7 +40,9 @@ def filled_array(slots: int) -> JobArray:
     for number in range(slots):
         batch_id = number % BATCHES + 1
         qos = QoS.AFAP if batch_id % 4 == 0 else QoS.THROUGHPUT
-        batch = a_batch(batch_id=batch_id, order_key=float(batch_id), qos=qos, counts=BatchCounts(jobs_total=1000))
+        batch = a_batch(
+            batch_id=batch_id, order_key=float(batch_id), qos=qos, counts=BatchCounts(jobs_total=1000, unsent=1000)
+        )
         job_class = a_job_class(job_class_id=batch_id, batch_id=batch_id)
         retries = 1 if number // BATCHES % 50 == 7 else 0
         ready = a_ready(
