@@ -39,6 +39,8 @@ class Auditor:
     async def said(self, client: Client, request: SchedulerRequest, reply: SchedulerReply) -> None:
         host_id = HostId(reply.host_id or request.host_id)
         client.host_ids.add(host_id)
+        if request.cpu_req_s > 0 and not reply.results and not reply.messages:
+            self.breaches.append(f"host {host_id} asked for work and was given neither a job nor a reason")
         for result in reply.results:
             row = await self._row(result.name)
             if row is None or row.host_id != host_id or row.sent_at is None or row.due_at is None:
