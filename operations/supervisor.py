@@ -159,7 +159,8 @@ class Supervisor:
         except (OSError, RuntimeError) as error:  # no room for a process, a thread, memory or a file
             if child.process is None and isinstance(error, (FileNotFoundError, PermissionError)):
                 raise
-            log.exception("process not started, trying again", process=child.name, tries=child.deaths + 1)
+            # no traceback: formatting one may open files, and that may be what fails
+            log.error("process not started, trying again", process=child.name, why=str(error), tries=child.deaths + 1)
             return False
         return True
 
