@@ -154,7 +154,7 @@ class FileSettings:
         2_000_000_000, "most bytes the jobs of one batch may take in the database, by estimate", low=1, high=10**15
     )
     max_output_bytes: int = knob(1_000_000_000, "largest max_bytes an output may ask for", low=1, high=10**15)
-    max_trickle_bytes: int = knob(16_384, "largest trickle message of an app that is kept", low=0, high=65_536)
+    max_trickle_bytes: int = knob(4_096, "largest trickle message of an app that is kept", low=0, high=65_536)
     trickles_per_instance: int = knob(100, "most trickle messages kept of one instance", low=0, high=1000)
 
 
