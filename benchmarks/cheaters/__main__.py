@@ -28,8 +28,8 @@ def main() -> None:
     chosen = [trick for trick in TRICKS if not options.only or trick.name in options.only]
     gains: dict[str, Gain] = {}
     for trick in chosen:
-        say(trick.title)
         gains[trick.name] = measured(trick, options.seed, settings)
+        say(f"{trick.title}: {asdict(gains[trick.name])}")
     if options.json:
         print(json.dumps({name: asdict(gain) for name, gain in gains.items()}))
         return
