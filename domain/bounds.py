@@ -16,6 +16,7 @@ from domain.errors import InvalidInputError
 from domain.units import DAY_S, Seconds
 
 LONGEST_S: Final = Seconds(3650 * DAY_S)
+FURTHEST_S: Final = Seconds(36_500 * DAY_S)  # of a deadline
 MOST_WHOLE: Final = 2**31 - 1  # what an int column holds
 MOST_BYTES: Final = 1e15
 
@@ -61,7 +62,7 @@ BOUNDS: Final[Mapping[str, Bound]] = MappingProxyType(
         "ncpus": Bound(0.001, 4096.0),
         "tolerance": Bound(1e-300, 1.0),
         # a batch
-        "deadline_s": Bound(1.0, LONGEST_S),
+        "deadline_s": Bound(1.0, FURTHEST_S),
         # a plan class
         "plan_class.ncpus": Bound(0.0, 4096.0),
         "gpu_count": Bound(0.001, 64.0),

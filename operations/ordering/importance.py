@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
+from domain.bounds import FURTHEST_S
 from domain.errors import InvalidInputError, NotFoundError
 from domain.ordering import ServiceLevel
 from domain.settings import Settings
@@ -40,8 +40,11 @@ class NewDeadline:
     now: Instant
 
     def __post_init__(self) -> None:
-        if not self.now < self.at < math.inf:
-            raise InvalidInputError("deadline_at", f"an instant ahead of now, {self.now:.0f}", self.at)
+        if not self.now < self.at <= self.now + FURTHEST_S:
+            latest_at = self.now + FURTHEST_S
+            raise InvalidInputError(
+                "deadline_at", f"an instant ahead of now, {self.now:.0f}, and at most {latest_at:.0f}", self.at
+            )
 
 
 async def set_importance(

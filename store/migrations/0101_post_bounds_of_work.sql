@@ -10,7 +10,7 @@ UPDATE batch SET
     charged_s = 0,
     refunded_s = 0
 WHERE batch_flop > 1e29 OR logical_end_at > created_at + 2e11 OR charged_s > 1e11;
-UPDATE batch SET deadline_at = created_at + 315360000 WHERE deadline_at > created_at + 315360000;
+UPDATE batch SET deadline_at = created_at + 3153600000 WHERE deadline_at > created_at + 3153600000;
 UPDATE batch SET job_pe = 1e6 WHERE job_pe > 1e6;
 -- An instance sent with an absurd delay bound times out after ten years at the latest.
 UPDATE instance SET

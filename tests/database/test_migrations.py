@@ -7,7 +7,7 @@ import re
 import asyncpg
 import pytest
 
-from domain.bounds import LONGEST_S
+from domain.bounds import FURTHEST_S, LONGEST_S
 from domain.submission import JobTemplate, NewJob
 from domain.units import BatchId, Instant, JobId
 from store.migrate import (
@@ -185,7 +185,7 @@ async def test_absurd_values_are_brought_within_bounds() -> None:
     assert (job_class.fpops_est_flop, job_class.fpops_bound_flop) == (1e21, 1e24)
     assert (job_class.memory_bytes, job_class.disk_bytes, job_class.ncpus) == (1e15, 1e15, 4096.0)
     assert job_class.delay_bound_s == LONGEST_S
-    assert (batch.deadline_at, batch.job_pe, batch.logical_end_at) == (Instant(LONGEST_S), 1e6, Instant(2e11))
+    assert (batch.deadline_at, batch.job_pe, batch.logical_end_at) == (Instant(FURTHEST_S), 1e6, Instant(2e11))
     assert (instance.due_at, submitter.logical_at, submitter.shares) == (Instant(5 + LONGEST_S), Instant(0.0), 1e9)
     assert {one.ncpus for one in plan_classes.values()} == {4096.0}
 
