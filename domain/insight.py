@@ -9,6 +9,8 @@ from domain.dispatch import RequestKey
 from domain.hosts import Host, HostAppVersion
 from domain.units import HOUR_S, AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, JobId, Seconds, VolunteerId
 
+MOST_SHORT_HOSTS = 10_000  # that could run an app: with so many it lacks none
+MOST_SHORT_JOBS = 100  # of a batch that are looked at, retries first
 LEAST_INTERVAL_S = Seconds(1.0)  # between two calls of a host: more often would not be a volunteer's client
 SILENT_INTERVALS = 3.0  # silence up to so many of its own intervals says nothing about a host
 
@@ -106,6 +108,46 @@ class JobSize:
     memory_bytes: float
     ncpus: float
     quorum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A batch that no host that called lately can finish, because of its app's limits per volunteer or host.
+
+    `hosts` of `volunteers` called and have a platform of the app. All of these have had the `jobs` (of the first
+    MOST_SHORT_JOBS retries that wait), or are fewer than the `agreeing` results that a job needs. `one_per`:
+    "volunteer" or "host", of which another one is needed.
+    """
+
+    one_per: str
+    agreeing: int
+    jobs: int
+    hosts: int
+    volunteers: int
+
+    @property
+    def waits_for(self) -> str:
+        return f"another {self.one_per}"
+
+    @property
+    def reason(self) -> str:
+        """Why, with both numbers.
+
+        >>> Short("volunteer", 1, 3, hosts=4, volunteers=1).reason
+        '3 jobs wait for another volunteer: the 1 that called lately has had them'
+        >>> Short("volunteer", 2, 0, hosts=4, volunteers=1).reason
+        'waits for another volunteer: 2 results must agree, each of another volunteer, and 1 called lately'
+        """
+        known = self.volunteers if self.one_per == "volunteer" else self.hosts
+        if self.agreeing > known:
+            return (
+                f"waits for {self.waits_for}: {self.agreeing} results must agree, each of another {self.one_per}, "
+                f"and {known} called lately"
+            )
+        jobs = "1 job waits" if self.jobs == 1 else f"{self.jobs} jobs wait"
+        return f"{jobs} for {self.waits_for}: the {known} that called lately {'has' if known == 1 else 'have'} had " + (
+            "it" if self.jobs == 1 else "them"
+        )
 
 
 @dataclass(frozen=True, slots=True)

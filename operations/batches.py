@@ -15,6 +15,7 @@ from batch_estimator.build import build_previewer
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError
+from domain.insight import Short
 from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
@@ -207,16 +208,26 @@ class Batches:
         whose = await self._store.views.whose([batch.batch_id for batch in batches])
         dated = [batch.batch_id for batch in batches if batch.deadline_at is not None and batch.ended_at is None]
         last = await self._store.forecasts.last(dated) if dated else {}
+        short = await self._short(batches)
         return [
             batch_as_json(
                 batch,
                 app=whose[batch.batch_id].app,
                 submitter=whose[batch.batch_id].submitter,
                 account=whose[batch.batch_id].account,
-                at_risk=risk_of(batch, last.get(batch.batch_id)),
+                at_risk=risk_of(batch, last.get(batch.batch_id), short.get(batch.batch_id)),
+                waits_for=short[batch.batch_id].waits_for if batch.batch_id in short else None,
             )
             for batch in batches
         ]
+
+    async def _short(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short]:
+        """Those that no host that called lately can finish."""
+        active = [batch.batch_id for batch in batches if batch.ended_at is None]
+        if not active:
+            return {}
+        since = Instant(self._clock.now() - (await self._settings()).ranking.active_s)
+        return await self._store.insight.short(active, active_since=since)
 
 
 def _answered(earlier: SubmittedBefore, key: SubmissionKey) -> Mapping[str, object]:

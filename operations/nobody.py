@@ -29,8 +29,10 @@ ADVICE = {  # what to do about the most frequent reason
     RefusalCode.APP_NOT_SELECTED: "Volunteers have not chosen the app.",
     RefusalCode.NO_GPU: "Volunteers keep their GPUs for others, or have none.",
     RefusalCode.NO_CPU: "Volunteers keep their CPUs for others; a version for GPUs would be taken.",
-    RefusalCode.SAME_VOLUNTEER: "The job needs another volunteer's result; more volunteers help.",
-    RefusalCode.SAME_HOST: "The job needs another host's result; more hosts help.",
+    RefusalCode.SAME_VOLUNTEER: "It waits for another volunteer: these have had the job. More volunteers help, or "
+    "`muster app set NAME --one-per-volunteer never`.",
+    RefusalCode.SAME_HOST: "It waits for another host: these have had the job. More hosts help, or "
+    "`muster app set NAME --several-per-host`.",
     RefusalCode.HR_CLASS: "The job's other results came from another kind of machine; it waits for one like those.",
 }
 

@@ -13,7 +13,7 @@ from domain.dispatch import Upload
 from domain.history import FinishedMonth, OutputPage
 from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.hosts import Host, HostAppVersion
-from domain.insight import Caller, HostSample, JobSize, Newcomers, SentTerms, WaitingBatch, WorkAhead
+from domain.insight import Caller, HostSample, JobSize, Newcomers, SentTerms, Short, WaitingBatch, WorkAhead
 from domain.jobs import InstanceState, JobClass
 from domain.ordered_work import Permission
 from domain.trickles import Trickle
@@ -287,6 +287,10 @@ class Insight(Protocol):
         ...
 
     async def work_ahead(self, batch_id: BatchId) -> WorkAhead: ...
+
+    async def short(self, batch_ids: Sequence[BatchId], *, active_since: Instant) -> Mapping[BatchId, Short]:
+        """Those batches that no host that called since can finish, because of limits per volunteer or host."""
+        ...
 
     async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
         """At most `limit` of the hosts that called since; the same ones as long as the same are active."""

@@ -13,11 +13,18 @@ from operations.ports import InstanceRow, JobRow
 
 
 def batch_as_json(
-    batch: Batch, *, app: str, submitter: str, account: str, at_risk: str | None = None
+    batch: Batch,
+    *,
+    app: str,
+    submitter: str,
+    account: str,
+    at_risk: str | None = None,
+    waits_for: str | None = None,
 ) -> dict[str, object]:
     """A batch with its counters. Instants are seconds since the epoch, None = not yet.
 
-    `at_risk`: why its deadline will hardly be kept; None where all is well, or nothing is known.
+    `at_risk`: why its deadline will hardly be kept, or why no host that called lately can finish it; None where all is
+    well, or nothing is known. `waits_for`: "another volunteer" or "another host" that only could.
     """
     return {
         "batch_id": batch.batch_id,
@@ -36,6 +43,7 @@ def batch_as_json(
         "completion_q50_at": batch.completion_q50_at,
         "completion_q90_at": batch.completion_q90_at,
         "at_risk": at_risk,
+        "waits_for": waits_for,
         "order_tier": batch.order_tier,
         "order_key": batch.order_key,
         "user_priority": batch.user_priority,

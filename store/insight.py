@@ -19,6 +19,8 @@ from domain.dispatch import RequestKey
 from domain.errors import NotFoundError
 from domain.hosts import HostAppVersion
 from domain.insight import (
+    MOST_SHORT_HOSTS,
+    MOST_SHORT_JOBS,
     STANDING_FIELDS,
     Caller,
     HostSample,
@@ -26,6 +28,7 @@ from domain.insight import (
     Newcomers,
     RecentHost,
     SentTerms,
+    Short,
     WaitingBatch,
     WorkAhead,
 )
@@ -97,6 +100,15 @@ class PostgresInsight:
             WaitingBatch(rows.batch(row), row["retries_unsent"], row["delay_bound_s"], row["most_taken"])
             for row in await self._database.fetch("waiting_batches", limit)
         ]
+
+    async def short(self, batch_ids: Sequence[BatchId], *, active_since: Instant) -> Mapping[BatchId, Short]:
+        found = await self._database.fetch(
+            "short_batches", list(batch_ids), active_since, MOST_SHORT_HOSTS, MOST_SHORT_JOBS
+        )
+        return {
+            row["batch_id"]: Short(row["one_per"], row["agreeing"], row["jobs"], row["hosts"], row["volunteers"])
+            for row in found
+        }
 
     async def work_ahead(self, batch_id: BatchId) -> WorkAhead:
         row = await self._database.fetch_one("work_ahead", batch_id)

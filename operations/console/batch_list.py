@@ -12,6 +12,7 @@ from domain.batches import Batch, BatchState, QoS
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord
+from domain.insight import Short
 from domain.listings import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from domain.units import BatchId, Instant
 from operations.api.bodies import whole_number
@@ -96,6 +97,7 @@ def rows_of(
     found: Sequence[ListedBatch],
     last: Mapping[BatchId, ForecastRecord],
     standing: Mapping[BatchId, Standing],
+    short: Mapping[BatchId, Short],
 ) -> list[BatchRow]:
     """Lines of the list."""
     return [
@@ -107,7 +109,7 @@ def rows_of(
                 one.batch.counts.jobs_failed,
                 one.batch.counts.in_progress,
             ),
-            risk_of(one.batch, last.get(one.batch.batch_id)),
+            risk_of(one.batch, last.get(one.batch.batch_id), short.get(one.batch.batch_id)),
             standing.get(one.batch.batch_id, Standing()),
         )
         for one in found
@@ -132,9 +134,11 @@ class BatchListPage:
         dated = [one.batch_id for one in active if one.deadline_at is not None]
         last = await store.forecasts.last(dated) if dated else {}
         standing = await standings(store.ordering_rules, [one.batch_id for one in active])
+        since = Instant(self._desk.clock.now() - self._desk.catalogue.settings.ranking.active_s)
+        short = await store.insight.short([one.batch_id for one in active], active_since=since)
         kept = {key: query[key] for key in ("q", "state", "qos", "app", "sort") if query.get(key)}
         values: dict[str, object] = {
-            "rows": rows_of(found, last, standing),
+            "rows": rows_of(found, last, standing, short),
             "because": lambda row: because(row.standing.breakdown, self._desk.clock.now()),
             "query": kept,
             "sorts": [(sort.value, name) for sort, name in SORTS.items()],

@@ -14,7 +14,7 @@ from domain.forecasts import tells
 from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.settings import Settings
-from domain.units import BatchId, JobId, Seconds
+from domain.units import BatchId, Instant, JobId, Seconds
 from operations.access.who import person_of, present
 from operations.api.bodies import whole_number
 from operations.api.outputs import sees_results
@@ -69,6 +69,9 @@ class BatchPage:
         told = [one for one in curve if tells(one, delay_bound_s)]
         first = await store.listings.instances(batch_id, tuple(InstanceState), after=None, limit=FIRST_INSTANCES + 1)
         standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
+        since = Instant(self._desk.clock.now() - self._settings.ranking.active_s)
+        short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
+        shown = {**shown, "at_risk": short.reason if short is not None else shown["at_risk"]}
         last = shown["forecasts"][-1] if shown["forecasts"] else None
         person, counts = person_of(request), batch.counts
         now, estimator = self._desk.clock.now(), self._settings.estimator

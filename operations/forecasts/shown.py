@@ -9,6 +9,7 @@ from batch_estimator.preview import Preview
 from domain.batches import Batch
 from domain.forecasting import PlannedBatch
 from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord
+from domain.insight import Short
 from domain.units import Instant
 from operations.show import forecast_as_json
 
@@ -40,8 +41,13 @@ def forecasts_as_json(
     }
 
 
-def risk_of(batch: Batch, last: ForecastRecord | None) -> str | None:
-    """Why the deadline of a batch under way will hardly be kept, by its last forecast; None where all is well."""
+def risk_of(batch: Batch, last: ForecastRecord | None, short: Short | None = None) -> str | None:
+    """Why no host can finish a batch under way, or why its deadline will hardly be kept; None where all is well.
+
+    `short`: which limit keeps it from all hosts that called lately. `last`: its last forecast.
+    """
+    if short is not None and batch.ended_at is None:
+        return short.reason
     return last.at_risk if last is not None and batch.ended_at is None else None
 
 

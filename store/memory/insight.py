@@ -7,11 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from domain.apps import CPU, AppVersion
+from domain.apps import CPU, App, AppVersion
+from domain.batches import BatchState
 from domain.dispatch import RequestKey
 from domain.errors import NotFoundError
+from domain.hosts import Host
 from domain.insight import (
     LEAST_INTERVAL_S,
+    MOST_SHORT_HOSTS,
+    MOST_SHORT_JOBS,
     SILENT_INTERVALS,
     STANDING_FIELDS,
     Caller,
@@ -20,17 +24,23 @@ from domain.insight import (
     Newcomers,
     RecentHost,
     SentTerms,
+    Short,
     WaitingBatch,
     WorkAhead,
     calls_per_hour,
 )
+from domain.jobs import InstanceState
+from domain.spread import spread_of
 from domain.units import HOUR_S, BatchId, Flop, HostId, InstanceId, Instant
 from store.binary_copy import Table, native_dtype
 from store.memory.host_columns import HAV_COLUMNS
 from store.memory.registry import Registry
-from store.memory.rows import StoredBatch, StoredHost
+from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 from store.memory.work import Work
 
+STILL_OF_USE = frozenset(
+    (InstanceState.IN_PROGRESS, InstanceState.REPORTED, InstanceState.INCONCLUSIVE, InstanceState.VALID)
+)
 SAME = {name for name, _ in HAV_COLUMNS}
 
 
@@ -76,6 +86,33 @@ class MemoryInsight:
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]:
         return [_waiting(self._work.batches[batch_id]) for _, _, batch_id in self._work.ready[:limit]]
 
+    async def short(self, batch_ids: Sequence[BatchId], *, active_since: Instant) -> Mapping[BatchId, Short]:
+        wanted = (self._work.batches.get(batch_id) for batch_id in sorted(set(batch_ids)))
+        judged = {batch.batch_id: self._short(batch, active_since) for batch in wanted if batch is not None}
+        return {batch_id: short for batch_id, short in judged.items() if short is not None}
+
+    def _short(self, batch: StoredBatch, active_since: Instant) -> Short | None:
+        app = self._registry.apps[batch.new.app_id]
+        versions = self._registry.versions.values()
+        platforms = {one.platform for one in versions if one.app_id == app.app_id and not one.deprecated}
+        callers = [one.host for one in self._active(active_since) if not platforms.isdisjoint(one.host.platforms)]
+        agreeing = max(app.adaptive_copies, *(one.quorum for one in batch.classes))
+        one_per = spread_of(app.one_per_volunteer, one_per_host=app.one_per_host, agreeing=agreeing).one_per
+        if batch.state is not BatchState.ACTIVE or not 0 < len(callers) < MOST_SHORT_HOSTS or one_per is None:
+            return None
+        jobs = {row.job.job_id: row.job for row in self._urgent(batch)}
+        jobs_waiting = sum(_needs_another(job, app, callers) for job in jobs.values())
+        hosts, volunteers = len(callers), len({host.volunteer_id for host in callers})
+        if jobs_waiting == 0 and agreeing <= (volunteers if one_per == "volunteer" else hosts):
+            return None
+        return Short(one_per, agreeing, jobs_waiting, hosts, volunteers)
+
+    def _urgent(self, batch: StoredBatch) -> list[StoredInstance]:
+        """The first urgent instances that wait, retries first."""
+        ids = sorted(batch.waiting.urgent)[:MOST_SHORT_JOBS]
+        found = [self._work.instance(instance_id) for _, instance_id in ids]
+        return [row for row in found if row is not None]
+
     async def work_ahead(self, batch_id: BatchId) -> WorkAhead:
         this = self._work.batches.get(batch_id)
         if this is None:
@@ -115,6 +152,18 @@ class MemoryInsight:
         credentials = self._registry.volunteers[host.volunteer_id].credentials
         key = RequestKey(credentials.authenticator_hash, host.host_id, host.host_cpid)
         return Caller(host.host_id, key, host.last_rpc_at, stored.rpc_interval_s)
+
+
+def _needs_another(job: StoredJob, app: App, callers: Sequence[Host]) -> bool:
+    """Whether a job lacks a result that none of these may bring."""
+    agreeing = max(job.job_class.quorum, app.adaptive_copies, job.copies)
+    spread = spread_of(app.one_per_volunteer, one_per_host=app.one_per_host, agreeing=agreeing)
+    sent = [row for row in job.instances if row.host_id is not None]
+    if sum(row.state in STILL_OF_USE for row in sent) >= agreeing or spread.one_per is None:
+        return False
+    if spread.per_volunteer:
+        return {host.volunteer_id for host in callers} <= {row.volunteer_id for row in sent}
+    return {host.host_id for host in callers} <= {row.host_id for row in sent}
 
 
 def _calls_per_hour(stored: StoredHost, now: Instant) -> float:

@@ -156,6 +156,63 @@ async def test_success_after_an_error_takes_its_retry_back(server: LiveServer) -
     assert [instance.state for instance in await server.instances(batch_id)] == [S.VALID, S.CANCELLED]
 
 
+async def test_retry_goes_to_another_host_of_the_account(server: LiveServer) -> None:
+    await server.add_app()
+    batch_id = await server.submit()
+    first = await server.add_host()
+    second = another_host(first, "second")
+    [task] = await first.ask()
+    first.end(task, STATE_COMPUTE_ERROR, 1)
+    await first.call()
+    await server.validate()
+    alone = await server.batch(batch_id)
+    await second.call()
+    await server.feed()
+
+    own = await first.ask()
+    [retry] = await second.ask()
+    await second.work(retry)
+    await server.validate()
+
+    assert own == []
+    assert (alone["waits_for"], alone["at_risk"]) == (
+        "another host",
+        "1 job waits for another host: the 1 that called lately has had it",
+    )
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["retries"], batch["waits_for"], batch["at_risk"]) == ("complete", 1, None, None)
+
+
+async def test_quorum_of_one_account_once_the_app_allows_it(server: LiveServer) -> None:
+    """Until then the batch is at risk, and the operator is told what it waits for."""
+    await server.add_app()
+    batch_id = await server.submit(jobs={"quorum": 2})
+    first = await server.add_host()
+    second = another_host(first, "second")
+    [task] = await first.ask()
+    await first.work(task)
+    refused = await second.ask()
+    waiting = await server.batch(batch_id)
+
+    await server.create("PATCH", "/apps/pi", json={"one_per_volunteer": "never"})
+    await server.feed()
+    [other] = await second.ask()
+    await second.work(other)
+    await server.validate()
+
+    assert refused == []
+    assert waiting["waits_for"] == "another volunteer"
+    assert waiting["at_risk"] == (
+        "waits for another volunteer: 2 results must agree, each of another volunteer, and 1 called lately"
+    )
+    assert (await server.batch(batch_id))["state"] == "complete"
+
+
+def another_host(host: Host, name: str) -> Host:
+    """A second computer of the same account."""
+    return Host(host.http, host.scheduler_url, host.authenticator, name)
+
+
 async def pass_hours(server: LiveServer, hours: int) -> None:
     """Let hours pass while the project is alive: it sweeps often enough for none to count as an outage."""
     for _ in range(hours * 12):

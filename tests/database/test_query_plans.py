@@ -294,6 +294,7 @@ READS_ALL = {  # query -> why it may read a large table whole
     "equipment_of_hosts": "an operator's question: active hosts, on a connection of its own",
     "low_turnaround": "once an hour under the rule accelerated: a month's instances, on a connection of its own",
     "purge_forecasts": "an operator's act: looks for the batches that ended in a month",
+    "short_batches": "a page of batches: 10,000 hosts at most, where retries wait or results must agree",
     "recent_callers": "an operator's question: active hosts, on a connection of its own",
 }
 

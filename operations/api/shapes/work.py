@@ -10,7 +10,10 @@ Json = dict[str, Any]  # Any: a document whose keys the page of the resource tel
 
 
 class BatchShown(TypedDict):
-    """A batch with its counters. `at_risk` says why its deadline will hardly be kept."""
+    """A batch with its counters. `at_risk` says why its deadline will hardly be kept, or why no host can finish it.
+
+    `waits_for`: "another volunteer" or "another host", where only such a one could finish it.
+    """
 
     batch_id: int
     name: str
@@ -36,6 +39,7 @@ class BatchShown(TypedDict):
     completion_q50_at: float | None
     completion_q90_at: float | None
     at_risk: str | None
+    waits_for: str | None
     order_tier: int
     order_key: float
     user_priority: int
