@@ -1,11 +1,12 @@
 -- Purpose: what is there twice: jobs and instances that are busy and in the history too, canonical instances of two jobs,
---   volunteers who had a job twice. Reads every job and instance, those of the history too.
+--   hosts that have a job in progress twice, which no setting of an app allows. Reads every job and instance, those of the
+--   history too.
 -- Arguments: $1 how many at most.
 -- Result: thing, because.
 WITH every_instance AS (
-    SELECT instance_id, job_id, volunteer_id FROM instance
+    SELECT instance_id FROM instance
     UNION ALL
-    SELECT instance_id, job_id, volunteer_id FROM finished_instance
+    SELECT instance_id FROM finished_instance
 ),
 every_job AS (
     SELECT job_id, canonical_instance_id FROM job
@@ -30,11 +31,11 @@ FROM (
     GROUP BY canonical_instance_id
     HAVING count(DISTINCT job_id) > 1
     UNION ALL
-    SELECT 'job ' || job_id, 'volunteer ' || volunteer_id || ' had it ' || count(*) || ' times'
-    FROM every_instance
-    WHERE volunteer_id IS NOT NULL
-    GROUP BY job_id, volunteer_id
-    HAVING count(DISTINCT instance_id) > 1
+    SELECT 'job ' || job_id, 'host ' || host_id || ' has it in progress ' || count(*) || ' times'
+    FROM instance
+    WHERE state = 'in_progress'
+    GROUP BY job_id, host_id
+    HAVING count(*) > 1
 ) AS doubled
 ORDER BY thing
 LIMIT $1;
