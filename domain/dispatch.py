@@ -37,15 +37,15 @@ class RequestKey:
     """What to look up for a request. `authenticator_hash` is the SHA-256 of the account key.
 
     `host_id` 0 asks for the volunteer's newest host of that `host_cpid` instead.
-    `instance_ids` are the instances named in the request's reports; those of other hosts are left out, unless they are
-    of the same volunteer and `of_volunteer` asks for them.
+    `instance_ids` are the instances named in the request's reports; those of other hosts are left out, unless
+    `of_computer` asks for those of all records of the host's computer: same volunteer, CPID and computer's name.
     """
 
     authenticator_hash: bytes
     host_id: HostId
     host_cpid: str = ""
     instance_ids: tuple[InstanceId, ...] = ()
-    of_volunteer: bool = False
+    of_computer: bool = False
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -148,10 +148,15 @@ class SentJob:
 
 @quick_dataclass(frozen=True, slots=True)
 class TakeOver:
-    """An instance that moves to the host of a request from another record of the same computer and volunteer."""
+    """An instance that moves to the host of a request from another record of the same computer and volunteer.
+
+    `unused_only`: from a record that no client has called as yet, and so perhaps none ever will: a request that was
+    overtaken by a later one of the same client makes such a record.
+    """
 
     instance_id: InstanceId
     from_host_id: HostId
+    unused_only: bool = False
 
 
 @quick_dataclass(frozen=True, slots=True)

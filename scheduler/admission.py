@@ -62,14 +62,15 @@ class Admission:
         """Whether what was read of the host (its statistics, what it holds) is this host's."""
         return self.again or self.case in (HostCase.KNOWN, HostCase.STATE_LOST)
 
-    def is_copy_of(self, other: Host) -> bool:
-        """Whether this is another record of the same computer, by CPID and the computer's name.
+    def may_take_over(self, other: Host) -> bool:
+        """Whether what the client lists may be an instance of another record of the same computer, by CPID and name.
 
-        A client restored from a snapshot, or a copy of it on a computer that calls itself the same.
+        `other` is the host that the request names. The client was restored from a snapshot, or is a copy of it on a
+        computer that calls itself the same; or one of its earlier requests was overtaken and taken for such a copy's.
         """
         host = self.host
         return (
-            self.case is HostCase.CLONE
+            self.case in (HostCase.CLONE, HostCase.KNOWN)
             and bool(host.host_cpid)
             and (host.host_cpid, host.domain_name) == (other.host_cpid, other.domain_name)
         )

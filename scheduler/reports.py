@@ -7,7 +7,7 @@ an application's output changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from domain.dispatch import Report, Reported
 from domain.havs import HavEvent, HavEventKind
@@ -33,6 +33,16 @@ class ReportsTaken:
 
     reports: tuple[Report, ...] = ()
     acks: tuple[str, ...] = ()
+
+    def without_failures_of(self, moving: Collection[InstanceId]) -> ReportsTaken:
+        """The same without failures of instances of another record of the computer: only successes count for these.
+
+        A copy of the client that was told to drop them reports them as aborted.
+        """
+        if not moving:
+            return self
+        kept = [one for one in self.reports if one.to_state is InstanceState.REPORTED or one.instance_id not in moving]
+        return ReportsTaken(tuple(kept), self.acks)
 
     def acks_without(self, left_out: frozenset[InstanceId]) -> tuple[str, ...]:
         """The names to acknowledge when the steps of these instances were not written after all.

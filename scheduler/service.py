@@ -41,7 +41,7 @@ from scheduler.giving import Decide, Given, Giver
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
 from scheduler.ports import CatalogueSource, CodeSigning, JobArray, Ledger, Pauses, RequestObserver, Uploads
 from scheduler.quota import draw_of, quota_refusal
-from scheduler.reports import reports_of, take_reports
+from scheduler.reports import reported_ids, reports_of, take_reports
 from scheduler.trickles import take_trickles
 from wire.messages import SchedulerReply, SchedulerRequest
 from wire.reports import MAX_RESULTS
@@ -108,7 +108,9 @@ class RequestService:
 
         # 3. What it reports.
         known_reported = view.reported if known is view else {**view.reported, **known.reported}
-        taken = take_reports(request.results, known_reported, admission.host, now=contact.now)
+        moving = await self._reported_as_another_record(request, admission, view, known_reported)
+        taken = take_reports(request.results, {**known_reported, **moving}, admission.host, now=contact.now)
+        taken = taken.without_failures_of(moving)
 
         await self._keep_trickles(contact, admission, known)
 
@@ -120,14 +122,14 @@ class RequestService:
         reports = taken.reports
         left_out: frozenset[InstanceId] = frozenset()
         if admission.case is HostCase.CLONE and view.host is not None:
-            of_old, reports = reports_of(reports, known_reported, view.host.host_id)
+            of_old, reports = reports_of(reports, {**known_reported, **moving}, view.host.host_id)
             left_out = await self._reported_by_the_old_record(view.host, of_old)
         writes = RequestWrites(
             admission.host,
             (*reports, *review.ended),
             detach=admission.detach,
             known=known.host,
-            take_over=tuple([TakeOver(held.instance_id, held.host_id) for held in review.taken_over]),
+            take_over=_take_over(admission, reports, moving, review),
         )
         wants = wants_of(request, admission.host)
         refusal = refusal or unusable_refusal(request, wants)
@@ -209,10 +211,10 @@ class RequestService:
         if strays and admission.same_record:
             key = replace(key_of(request), host_id=admission.host.host_id, instance_ids=tuple(strays))
             strays = {**strays, **(await self._ports.ledger.read(key)).reported}
-        if strays and named.host is not None and admission.is_copy_of(named.host):
+        if strays and named.host is not None and admission.may_take_over(named.host):
             unknown = tuple(i for i, known in strays.items() if known is None)
-            key = replace(key_of(request), instance_ids=unknown, of_volunteer=True)
-            strays = {**strays, **(await self._ports.ledger.read(key)).reported}
+            key = replace(key_of(request), instance_ids=unknown, of_computer=True)
+            strays = {**strays, **((await self._ports.ledger.read(key)).reported if unknown else {})}
         return review_held(
             listed,
             reported,
@@ -245,6 +247,16 @@ class RequestService:
             for held in lost
             if held.instance_id in sent and held.job_class_id in classes
         )
+
+    async def _reported_as_another_record(
+        self, request: SchedulerRequest, admission: Admission, named: RequestView, known: Mapping[InstanceId, Reported]
+    ) -> Mapping[InstanceId, Reported]:
+        """What is reported of instances that have moved to another record of the computer; mostly nothing is."""
+        unknown = tuple([i for i in reported_ids(request.results) if i not in known])
+        if not unknown or named.host is None or not admission.may_take_over(named.host):
+            return {}
+        key = replace(key_of(request), instance_ids=unknown, of_computer=True)
+        return (await self._ports.ledger.read(key)).reported
 
     async def _reported_by_the_old_record(self, host: Host, reports: tuple[Report, ...]) -> frozenset[InstanceId]:
         """Commit what a clone reports for the host it was copied from, whose jobs they are; what was left out of it."""
@@ -316,6 +328,21 @@ def _asking(
         catalogue=contact.catalogue,
         now=contact.now,
     )
+
+
+def _take_over(
+    admission: Admission, reports: Sequence[Report], moving: Mapping[InstanceId, Reported], review: HeldReview
+) -> tuple[TakeOver, ...]:
+    """What moves to the host: one instance per job, one that is reported as a success first."""
+    claims = {
+        report.job_id: TakeOver(report.instance_id, moving[report.instance_id].held.host_id)
+        for report in reports
+        if report.instance_id in moving
+    }
+    for held in review.taken_over:
+        is_known = admission.case is HostCase.KNOWN
+        claims.setdefault(held.job_id, TakeOver(held.instance_id, held.host_id, unused_only=is_known))
+    return tuple(claims.values())
 
 
 def _will_pass(refusal: Refusal | None) -> bool:

@@ -16,12 +16,14 @@ from domain.apps import Volunteer
 from domain.dispatch import Reported, RequestKey, RequestView
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held
-from domain.units import AppVersionId, HostId, InstanceId
+from domain.units import AppVersionId, HostId, InstanceId, VolunteerId
 from store import rows, work_rows
 from store.pool import Connection
 from store.queries import load
 
 LARGEST_ID = 2**63 - 1
+
+Computer = tuple[VolunteerId, str, str]  # volunteer, CPID, the computer's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +35,23 @@ class Asker:
     versions: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
 
 
+def computer_of(host: Host) -> Computer:
+    """What a computer is known by, whatever record it has."""
+    return host.volunteer_id, host.host_cpid, host.domain_name
+
+
 async def read_many(connection: Connection, keys: Sequence[RequestKey]) -> list[RequestView]:
     """One view per key, in order."""
     askers = await _askers(connection, keys)
     wanted = {instance_id for key in keys for instance_id in key.instance_ids if 0 < instance_id <= LARGEST_ID}
     held, reported = await _held(connection, askers.values(), wanted)
     others = wanted - reported.keys()
+    computers = {asker.host.host_id: computer_of(asker.host) for asker in askers.values() if asker.host is not None}
     if others:
-        found = await connection.fetch(load("instances_reported"), sorted(others))
-        reported.update((row["instance_id"], work_rows.reported(row)) for row in found)
-    return [_view(askers.get(position), key, held, reported) for position, key in enumerate(keys)]
+        for row in await connection.fetch(load("instances_reported"), sorted(others)):
+            reported[row["instance_id"]] = work_rows.reported(row)
+            computers[row["host_id"]] = (row["volunteer_id"], row["host_cpid"], row["domain_name"])
+    return [_view(askers.get(position), key, held, reported, computers) for position, key in enumerate(keys)]
 
 
 def _view(
@@ -50,20 +59,22 @@ def _view(
     key: RequestKey,
     held: Mapping[HostId, Sequence[Held]],
     reported: Mapping[InstanceId, Reported],
+    computers: Mapping[HostId, Computer],
 ) -> RequestView:
     if asker is None or asker.host is None:
         return RequestView(None if asker is None else asker.volunteer)
-    host_id = asker.host.host_id
-    volunteer_id = asker.volunteer.volunteer_id
+    host = asker.host
+    computer = computer_of(host)
     found = {
         i: reported[i]
         for i in key.instance_ids
         if i in reported
         and (
-            reported[i].held.host_id == host_id or (key.of_volunteer and reported[i].held.volunteer_id == volunteer_id)
+            reported[i].held.host_id == host.host_id
+            or (key.of_computer and computers.get(reported[i].held.host_id) == computer)
         )
     }
-    return RequestView(asker.volunteer, asker.host, asker.versions, tuple(held.get(host_id, ())), found)
+    return RequestView(asker.volunteer, host, asker.versions, tuple(held.get(host.host_id, ())), found)
 
 
 async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[int, Asker]:

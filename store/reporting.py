@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import asyncpg
 
-from domain.dispatch import Report, RequestWrites
+from domain.dispatch import Report, RequestWrites, TakeOver
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceState
@@ -43,10 +43,10 @@ async def record_ends(
         for report in write.reports:
             reports.setdefault(report.instance_id, (report, write.host.host_id))  # said twice counts once
     detached = {write.host.host_id: write.host.last_rpc_at for write in writes if write.detach}
-    claims: dict[InstanceId, tuple[HostId, Host]] = {}
+    claims: dict[InstanceId, tuple[TakeOver, Host]] = {}
     for write in writes:
         for one in write.take_over:
-            claims.setdefault(one.instance_id, (one.from_host_id, write.host))
+            claims.setdefault(one.instance_id, (one, write.host))
     locked = [*reports, *claims]
     held = await connection.fetch(load("lock_ended"), locked, sorted(detached)) if detached or claims else []
     moved = await _move(connection, claims, statistics) if claims else {}
@@ -59,7 +59,7 @@ async def record_ends(
 
 
 async def _move(
-    connection: Connection, claims: Mapping[InstanceId, tuple[HostId, Host]], statistics: StatisticsChanges
+    connection: Connection, claims: Mapping[InstanceId, tuple[TakeOver, Host]], statistics: StatisticsChanges
 ) -> dict[InstanceId, HostId]:
     """Of two hosts that claim an instance at once the first one gets it: the other no longer finds it where it was.
 
@@ -67,7 +67,11 @@ async def _move(
     """
     ids = sorted(claims)
     found = await connection.fetch(
-        load("move_instances"), ids, [claims[i][0] for i in ids], [claims[i][1].host_id for i in ids]
+        load("move_instances"),
+        ids,
+        [claims[i][0].from_host_id for i in ids],
+        [claims[i][1].host_id for i in ids],
+        [claims[i][0].unused_only for i in ids],
     )
     moved: dict[InstanceId, HostId] = {}
     for row in found:

@@ -66,9 +66,7 @@ class MemoryLedger:
             stored.host,
             havs=dict(stored.havs),
             held=tuple(stored.held[instance_id].as_held() for instance_id in sorted(stored.held)),
-            reported=self._reported(stored, key.instance_ids, of_volunteer=key.of_volunteer)
-            if key.instance_ids
-            else {},
+            reported=self._reported(stored, key.instance_ids, of_computer=key.of_computer) if key.instance_ids else {},
         )
 
     def _host(self, key: RequestKey, volunteer_id: VolunteerId) -> StoredHost | None:
@@ -78,12 +76,15 @@ class MemoryLedger:
         return stored if stored is not None and stored.host.volunteer_id == volunteer_id else None
 
     def _reported(
-        self, stored: StoredHost, instance_ids: Sequence[InstanceId], *, of_volunteer: bool
+        self, stored: StoredHost, instance_ids: Sequence[InstanceId], *, of_computer: bool
     ) -> dict[InstanceId, Reported]:
         reported: dict[InstanceId, Reported] = {}
         for instance_id in instance_ids:
             row = self._work.instance(instance_id)
-            if row is None or row.host_id is None or not _may_see(row, stored.host, of_volunteer=of_volunteer):
+            if row is None or row.host_id is None:
+                continue
+            is_same = of_computer and _computer(self._work.hosts[row.host_id].host) == _computer(stored.host)
+            if row.host_id != stored.host.host_id and not is_same:
                 continue
             job = row.job
             reported[instance_id] = Reported(
@@ -144,6 +145,8 @@ class MemoryLedger:
         """Move an instance to this host if another record of the same computer still has it."""
         row, old = self._work.instance(claim.instance_id), self._work.hosts.get(claim.from_host_id)
         if row is None or old is None or row.host_id != claim.from_host_id or row.state not in MOVABLE:
+            return False
+        if claim.unused_only and old.host.rpc_seqno > 0:
             return False
         if _computer(old.host) != _computer(host) or any(one.host_id == host.host_id for one in row.job.instances):
             return False
@@ -243,10 +246,6 @@ def _excludes(sibling: StoredInstance, assignment: Assignment, app: App, spread:
         return True
     is_one_at_most = app.one_per_host or sibling.state is InstanceState.IN_PROGRESS
     return sibling.host_id == assignment.host_id and is_one_at_most
-
-
-def _may_see(row: StoredInstance, host: Host, *, of_volunteer: bool) -> bool:
-    return row.volunteer_id == host.volunteer_id if of_volunteer else row.host_id == host.host_id
 
 
 def _computer(host: Host) -> tuple[VolunteerId, str, str]:

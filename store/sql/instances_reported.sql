@@ -1,4 +1,4 @@
--- Purpose: instances that hosts report about, with their uploads (JSON).
+-- Purpose: instances that hosts report about, with their uploads (JSON) and their computers.
 -- Arguments: $1 instance_ids.
 -- Result: sent instances by id.
 SELECT
@@ -12,8 +12,10 @@ SELECT
         SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
         FROM upload
         WHERE upload.instance_id = instance.instance_id
-    ) AS uploads
+    ) AS uploads,
+    host.host_cpid, host.domain_name
 FROM instance
+JOIN host ON host.host_id = instance.host_id
 JOIN job ON job.job_id = instance.job_id
 JOIN job_class ON job_class.job_class_id = instance.job_class_id
 JOIN batch ON batch.batch_id = instance.batch_id

@@ -82,6 +82,19 @@ async def test_taken_over_instances_count_in_the_quota(store: Store) -> None:
     assert (hav.sent_today, hav.n_due) == (2, 2)
 
 
+@pytest.mark.parametrize(("rpc_seqno", "moves"), [(0, True), (1, False)])
+async def test_unused_records_alone_give_back(store: Store, rpc_seqno: int, moves: bool) -> None:
+    old, new = await two_records(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, new)
+    await store.ledger.write(RequestWrites(replace(new.host, rpc_seqno=rpc_seqno)))
+
+    claim = TakeOver(sent.instance_id, new.host_id, unused_only=True)
+    outcome = await store.ledger.write(RequestWrites(old.host, take_over=(claim,)))
+
+    assert (outcome.moved == {sent.instance_id}) is moves
+
+
 async def test_second_claim_finds_nothing(store: Store) -> None:
     old, new = await two_records(store)
     third = await a_registered_host(store, volunteer_id=old.volunteer_id, host_cpid=old.host.host_cpid)
@@ -157,7 +170,7 @@ async def test_move_leaves_the_limit_per_volunteer(store: Store) -> None:
         assert [fate.value for fate in outcome.fates.values()] == ["sibling"]
 
 
-async def test_instances_of_the_volunteer_are_read_on_request(store: Store) -> None:
+async def test_instances_of_the_computer_are_read_on_request(store: Store) -> None:
     old, new = await two_records(store)
     stranger = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=2)
@@ -165,7 +178,7 @@ async def test_instances_of_the_volunteer_are_read_on_request(store: Store) -> N
     key = new.key(sent.instance_id, foreign.instance_id)
 
     plain = await store.ledger.read(key)
-    whole = await store.ledger.read(replace(key, of_volunteer=True))
+    whole = await store.ledger.read(replace(key, of_computer=True))
 
     assert (list(plain.reported), list(whole.reported)) == ([], [sent.instance_id])
     assert whole.reported[sent.instance_id].held.host_id == old.host_id

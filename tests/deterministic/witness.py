@@ -106,7 +106,7 @@ class Auditor:
             before = self.hosts.setdefault(row.instance_id, row.host_id)
             if before != row.host_id:
                 self.hosts[row.instance_id] = row.host_id
-                if before > row.host_id or await self._computer(before) != await self._computer(row.host_id):
+                if await self._computer(before) != await self._computer(row.host_id):
                     self.breaches.append(f"instance {row.instance_id} went from host {before} to {row.host_id}")
             for upload in row.uploads:
                 self._brought.setdefault((row.instance_id, upload.name), set()).add(upload.md5)

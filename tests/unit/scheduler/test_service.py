@@ -487,6 +487,7 @@ async def test_client_restored_twice_from_one_snapshot_keeps_its_task() -> None:
     await project.answer(a_request(host_id=2, rpc_seqno=5, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
 
     second = await project.answer(behind)
+    await project.answer(a_request(host_id=3, rpc_seqno=1, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
     late = await project.answer(
         a_request(host_id=2, rpc_seqno=6, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
     )
@@ -494,6 +495,43 @@ async def test_client_restored_twice_from_one_snapshot_keeps_its_task() -> None:
     assert [(reply.host_id, reply.aborts) for reply in (first, second)] == [(2, ()), (3, ())]
     assert late.aborts == ("pi_1_1_1",)
     assert (await project.instance("pi_1_1_1")).host_id == 3
+
+
+async def test_client_takes_back_what_its_overtaken_request_moved() -> None:
+    """A request that arrives after a later one looks like a copy's; no client ever calls as the record it makes."""
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    lists = a_request(host_id=1, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
+    await project.answer(replace(lists, rpc_seqno=8))
+    overtaken = await project.answer(replace(lists, rpc_seqno=7))
+
+    reply = await project.answer(replace(lists, rpc_seqno=9))
+
+    assert (overtaken.host_id, reply.host_id) == (2, None)
+    assert (reply.aborts, reply.aborts_if_not_started) == ((), ())
+    assert (await project.instance("pi_1_1_1")).host_id == 1
+
+
+async def test_success_of_either_copy_counts_once() -> None:
+    """The original finishes the task before it learns that the copy has it; its failure would not count."""
+    project = await a_project()
+    await project.submit(2)
+    names = names_of(await project.answer(a_request()))
+    await project.upload(names[0])
+    lists = a_request(host_id=1, cpu_req_s=Seconds(0.0), other_results=listed(*names))
+    await project.answer(replace(lists, rpc_seqno=8))
+    await project.answer(replace(lists, rpc_seqno=7))
+    await project.answer(replace(lists, host_id=2, rpc_seqno=1))
+    results = (a_success(names[0]), a_success(names[1], state=STATE_COMPUTE_ERROR, exit_status=1))
+
+    reply = await project.answer(replace(lists, rpc_seqno=9, results=results, other_results=()))
+    copy = await project.answer(replace(lists, host_id=2, rpc_seqno=2))
+
+    assert set(reply.acks) == set(names)
+    assert copy.aborts == (names[0],)
+    rows = [await project.instance(name) for name in names]
+    assert [(row.state, row.host_id) for row in rows] == [(InstanceState.REPORTED, 1), (InstanceState.IN_PROGRESS, 2)]
 
 
 async def test_of_two_copies_that_claim_a_task_at_once_one_has_it() -> None:
