@@ -18,7 +18,6 @@ from operations.duty import ROUND_S
 from operations.rounds import GRACE_S
 from tests.acceptance.host import Host
 from tests.e2e.server import Server
-from tests.e2e.stock_client import free_port
 from tests.faults.cluster import Cluster, cluster
 from tests.faults.crowd import (
     QUICK,
@@ -28,6 +27,7 @@ from tests.faults.crowd import (
     crowd,
 )
 from tests.faults.waiting import CLOCK, until
+from tests.ports import free_port
 
 MINUTE_S = 60.0
 HOLDERS = """

@@ -25,9 +25,9 @@ from operations.project import Project
 from operations.worker import Worker
 from store.pool import Database
 from store.shards import PostgresShards
-from tests.e2e.stock_client import free_port
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.waiting import until
+from tests.ports import free_port
 
 STARTED_S = 20.0  # on a busy machine
 WORKERS = """
