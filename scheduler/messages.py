@@ -94,7 +94,10 @@ def why_no_work(reasons: Reasons, delay_s: Seconds, *, unrunnable: bool = False)
 
 
 def _said(code: RefusalCode, reasons: Reasons) -> str:
-    return _sentence(reasons[code][1]) if code in _IN_FULL else PLAIN_REASONS[code][0]
+    if code not in _IN_FULL:
+        return PLAIN_REASONS[code][0]
+    sentence = _sentence(reasons[code][1])
+    return sentence[0].upper() + sentence[1:]
 
 
 def _priority(code: RefusalCode, *, unrunnable: bool) -> str:

@@ -34,6 +34,7 @@ class PlacedLedger:
         self.sent_jobs = ledger.sent_jobs
         self.job_classes = ledger.job_classes
         self.create_host = ledger.create_host
+        self.keep_trickles = ledger.keep_trickles
 
     async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
         return await self._ledger.reserve_quota(self._placed(request))

@@ -157,6 +157,7 @@ def _calls(scene: Scene) -> list[str]:
     """Of the API."""
     large, ranked = scene.large, scene.ranked
     return [
+        f"/instances/{scene.instance}/trickles",
         "/",
         "/openapi.json",
         "/me",

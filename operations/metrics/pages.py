@@ -126,7 +126,7 @@ def duty_troubles(readings: Sequence[Reading], now: Instant) -> dict[str, str]:
     >>> late_s = [("sweeper", 0.0), ("gates", 70.0)]
     >>> taken = tuple((DUTY_OVERDUE.name, (duty,), (late,)) for duty, late in late_s)
     >>> duty_troubles([Reading("worker 0", 0.0, taken)], Instant(2.0))
-    {'gates': 'it should have been done 1 min 10 s ago'}
+    {'gates': 'it should have been done 70 s ago'}
     """
     found = together(readings, now).get(DUTY_OVERDUE)
     if found is None:

@@ -125,7 +125,7 @@ async def test_a_stock_clients_request_work_and_files_go_through_the_front_end(f
     assert (status, b"<hostid>" in reply) == (200, True)
     assert task.upload_url.startswith(front.url)
     assert program == PROGRAM
-    assert (cut.status, offset, rest.status) == (1, 1_500_000, 0)
+    assert (cut.status, offset, rest.status) == (1, 1_499_999, 0)  # a part counts one byte less
     assert (await front.server.batch(batch_id))["jobs_validated"] == 1  # the captured client has the other
 
 

@@ -151,7 +151,7 @@ async def test_a_listing_reads_only_the_month_in_which_its_batch_ended(dsn: str)
     await connection.close()
 
     read = {node["Relation Name"] for node in walk(plan) if "Relation Name" in node and node["Actual Loops"] > 0}
-    assert read == {"batch", f"finished_job_{month_of(later(NOW, 31 * DAY_S)).replace('-', '_')}"}
+    assert read - {"job_template"} == {"batch", f"finished_job_{month_of(later(NOW, 31 * DAY_S)).replace('-', '_')}"}
 
 
 async def test_no_query_of_a_request_or_a_refill_looks_at_the_history(dsn: str) -> None:

@@ -89,7 +89,7 @@ async def test_a_client_whose_clock_is_off_gets_no_job() -> None:
     _, reply = await posted(project, captured.request_at(7, later(NOW, 3 * DAY_S)))
 
     assert "<result>" not in reply
-    assert "priority=\"notice\">No work sent: this computer's clock is 3 d ahead of the project's" in reply
+    assert "priority=\"notice\">No work sent. This computer's clock is 3 d ahead of the project's" in reply
 
 
 async def test_a_reported_success_is_acknowledged() -> None:

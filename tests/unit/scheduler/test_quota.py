@@ -89,14 +89,15 @@ async def test_new_computers_of_one_account_get_no_more_than_its_quota() -> None
     project = await a_project(feeder__slots=20000)
     await project.store.settings.set_setting("scheduler.shared_quota_start", 100, now=NOW, who="ops", why="test")
     project.shelf.held = await project.store.applications.load_catalogue()
-    await a_registered_volunteer(project.store, "many")
+    many = await a_registered_volunteer(project.store, "many")
     await project.submit(2000)
     given = await first_calls(project, [a_computer("many", f"{n:032d}", ncpus=64) for n in range(6)])
     assert given == [64, 36, 0, 0, 0, 0]
     again = await project.answer(a_computer("many", "9" * 32, ncpus=64))
-    assert "account without a record had 100 jobs today, their quota is 100" in " ".join(
-        message.text for message in again.messages
-    )
+    assert again.host_id is not None
+    [(code, said)] = (await project.store.belongings.host(many, HostId(again.host_id))).refused
+    assert code == "daily_quota"
+    assert "account without a record had 100 jobs today, their quota is 100" in said
 
 
 async def test_what_a_reply_leaves_of_a_grant_is_released() -> None:
