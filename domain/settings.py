@@ -148,6 +148,24 @@ class LifecycleSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ValidationSettings:
+    """Limits of comparing outputs by their contents; an output beyond one is invalid, and says so."""
+
+    processes: int = knob(2, "processes that compare outputs, one job each at a time", low=1, high=64)
+    max_bytes: int = knob(
+        64_000_000, "most bytes of one instance's outputs that are compared by content", low=1000, high=10**10
+    )
+    max_values: int = knob(
+        5_000_000, "most numbers and texts in one instance's outputs that are compared", low=1, high=10**9
+    )
+    max_depth: int = knob(100, "most levels of nesting in an output that is compared", low=1, high=900)
+    max_seconds: Seconds = knob(Seconds(30.0), "most seconds for reading one instance's outputs", low=1, high=3600)
+    max_memory_bytes: int = knob(
+        1_000_000_000, "most memory of a process that compares outputs", low=200_000_000, high=10**12
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class FileSettings:
     max_input_bytes: int = knob(1_000_000_000, "largest input or app file", low=1, high=10**15)
     max_batch_bytes: int = knob(
@@ -203,6 +221,7 @@ class Settings:
     feeder: FeederSettings = FeederSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     lifecycle: LifecycleSettings = LifecycleSettings()
+    validation: ValidationSettings = ValidationSettings()
     files: FileSettings = FileSettings()
     ordering: OrderingSettings = OrderingSettings()
     ranking: RankingSettings = RankingSettings()

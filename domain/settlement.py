@@ -68,6 +68,7 @@ class InstanceStep:
     to_state: InstanceState
     turnaround_sample: float | None = None
     hav_event: HavEvent | None = None  # counts only if this step is really made
+    reason: str = ""  # why, in words, where the instance is to keep it
 
 
 @quick_dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.settings import LifecycleSettings
 from jobs.acceleration import Accelerator
+from jobs.comparisons import Comparisons
 from jobs.history import HistoryMover
 from jobs.ordering.orderer import Orderer
 from jobs.ordering.ports import OrderedWork
 from jobs.outage import OutageWatch
-from jobs.ports import AccelerationNotes, EndedWork, Outages, OutputReader, OverdueWork, TailWork, UnsettledJobs
+from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, TailWork, UnsettledJobs
 from jobs.reserving.classes import ClassLooker
 from jobs.reserving.ports import RedundantWork, ReservedWork
 from jobs.reserving.reserver import Reserver
@@ -25,7 +26,7 @@ from jobs.validator import Validator
 @dataclass(frozen=True, slots=True)
 class JobsPorts:
     unsettled: UnsettledJobs
-    outputs: OutputReader
+    comparisons: Comparisons
     overdue: OverdueWork
     outages: Outages
     ended: EndedWork
@@ -52,7 +53,7 @@ def build(ports: JobsPorts, catalogue: Callable[[], Catalogue], clock: Clock) ->
 
     watch = OutageWatch(ports.outages, clock, lifecycle)
     return JobsServices(
-        Validator(ports.unsettled, ports.outputs, clock, max_lost=lambda: lifecycle().max_lost_instances),
+        Validator(ports.unsettled, ports.comparisons, clock, max_lost=lambda: lifecycle().max_lost_instances),
         Sweeper(ports.overdue, watch, clock),
         HistoryMover(ports.ended, clock, lambda: catalogue().settings.storage),
         TailCopier(ports.tails, catalogue, clock),

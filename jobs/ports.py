@@ -40,7 +40,6 @@ __all__ = [
     "JobSettlement",
     "OutageReport",
     "Outages",
-    "OutputReader",
     "Overdue",
     "OverdueWork",
     "Submissions",
@@ -145,20 +144,20 @@ class InputFiles(Protocol):
 
 
 class UnsettledJobs(Protocol):
-    async def unsettled(self, limit: int) -> Sequence[JobFacts]:
-        """Jobs in the order in which something happened to them."""
+    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
+        """Jobs in the order in which something happened to them, but those whose outputs are being compared."""
+        ...
+
+    async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
+        """Count an attempt to compare jobs' outputs before it is made; returns the attempts of each.
+
+        `unsettled` leaves the jobs out for a minute, longer with each attempt, or until something happens to them: a
+        job whose outputs end the process that compares them is not taken again at once, by any process.
+        """
         ...
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
         """Apply them; returns how many were still current."""
-        ...
-
-
-class OutputReader(Protocol):
-    """The bytes of uploaded outputs, for comparers that must read them."""
-
-    async def read_output(self, file_name: str) -> bytes | None:
-        """The whole file; None when it is not there."""
         ...
 
 

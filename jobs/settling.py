@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from domain.dispatch import Upload
 from domain.havs import HavEvent, HavEventKind
 from domain.jobs import JobClass, output_file_name
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
-from domain.units import Flop, Instant, Seconds
-from lifecycle.compare import OutputCopy
+from domain.units import Flop, InstanceId, Instant, Seconds
+from jobs.comparisons import OutputFile
 from lifecycle.machine import advance, host_record
 from lifecycle.samples import LEAST_S, returned_sample, yardstick_s
 from lifecycle.settle import InstanceView, JobView, Settlement
 from lifecycle.states import Event
+
+NO_REASONS: Mapping[InstanceId, str] = MappingProxyType({})
 
 
 def view_of(job: JobFacts, *, max_lost: int) -> JobView:
@@ -42,18 +45,21 @@ def uploads_by_output(instance: InstanceFacts, job_class: JobClass) -> dict[str,
     return {name: brought[file_name] for name, file_name in named if file_name in brought}
 
 
-def copies_of(
-    instance: InstanceFacts, job_class: JobClass, contents: Mapping[str, bytes | None]
-) -> tuple[OutputCopy, ...]:
-    """The instance's outputs for a comparer. `contents` are by upload file name, where they were read."""
+def files_of(instance: InstanceFacts, job_class: JobClass) -> tuple[OutputFile, ...]:
+    """The instance's outputs for a comparison."""
     return tuple(
-        OutputCopy(name, upload.nbytes, upload.md5, contents.get(upload.name))
+        OutputFile(name, upload.name, upload.nbytes, upload.md5)
         for name, upload in uploads_by_output(instance, job_class).items()
     )
 
 
-def job_settlement(job: JobFacts, settlement: Settlement, now: Instant) -> JobSettlement:
-    """The life-cycle's decision as the change to be written, with what it says about hosts."""
+def job_settlement(
+    job: JobFacts, settlement: Settlement, now: Instant, because: Mapping[InstanceId, str] = NO_REASONS
+) -> JobSettlement:
+    """The life-cycle's decision as the change to be written, with what it says about hosts.
+
+    `because` says why outputs could not be read, by instance.
+    """
     instances = {instance.instance_id: instance for instance in job.instances}
     fpops_est_flop = job.job_class.fpops_est_flop
     return JobSettlement(
@@ -63,14 +69,19 @@ def job_settlement(job: JobFacts, settlement: Settlement, now: Instant) -> JobSe
         now,
         canonical_instance_id=settlement.canonical_instance_id,
         failure=settlement.failure,
-        steps=tuple([_step(instances[id_], event, fpops_est_flop, now) for id_, event in settlement.events]),
+        steps=tuple(
+            [
+                _step(instances[id_], event, fpops_est_flop, now, because.get(id_, ""))
+                for id_, event in settlement.events
+            ]
+        ),
         new_instances=settlement.new_instances,
         retries=settlement.retries,
         hasten=settlement.hasten,
     )
 
 
-def _step(instance: InstanceFacts, event: Event, fpops_est_flop: Flop, now: Instant) -> InstanceStep:
+def _step(instance: InstanceFacts, event: Event, fpops_est_flop: Flop, now: Instant, because: str) -> InstanceStep:
     step = advance(instance.state, event, instance_id=instance.instance_id)
     kind = host_record(step.instructions)
     return InstanceStep(
@@ -78,6 +89,7 @@ def _step(instance: InstanceFacts, event: Event, fpops_est_flop: Flop, now: Inst
         instance.state,
         step.state,
         hav_event=None if kind is None else _hav_event(instance, kind, fpops_est_flop, now),
+        reason=because if event is Event.REJECTED else "",
     )
 
 

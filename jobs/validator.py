@@ -1,28 +1,39 @@
 """Settles jobs something happened to: compares outputs, finds the canonical one, asks for more instances.
 
 1 read jobs to settle; 2 group the outputs that must be compared; 3 let the life-cycle decide; 4 write.
-A job that cannot be settled is logged, counted, left alone for a while, and never holds up the others.
+A job that cannot be settled is logged, counted, left alone for a while, and never holds up the others. Outputs that
+must be read are compared beside the rounds, several jobs at once: a round waits for them a moment, and the rest is
+settled by a later one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from domain.clock import Clock
 from domain.jobs import JobState
-from domain.settlement import InstanceFacts, JobFacts, JobSettlement
+from domain.settlement import JobFacts, JobSettlement
 from domain.units import InstanceId, Instant, JobId
-from jobs.ports import OutputReader, UnsettledJobs
-from jobs.settling import copies_of, job_settlement, uploads_by_output, view_of
+from jobs.comparisons import Compared, Comparison, Comparisons, compare_here
+from jobs.ports import UnsettledJobs
+from jobs.settling import files_of, job_settlement, view_of
 from jobs.writing import Resting, write_or_rest
-from lifecycle.compare import Comparer, OutputCopy, comparer_for, group_outputs
-from lifecycle.settle import needs_comparison, settle
+from lifecycle.compare import comparer_for
+from lifecycle.settle import JobView, needs_comparison, settle
 
 LIMIT = 500  # jobs per round
+MOST_COMPARING = 5000  # jobs whose outputs are compared or wait for that; the next ones wait in the database
+PATIENCE_S = 2.0  # a round waits so long for comparisons
+MANY_ATTEMPTS = 3  # at a comparison: an operator should look
+
+Settled = tuple[JobFacts, JobSettlement]
+
+log = structlog.get_logger("jobs.validator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,70 +58,123 @@ class Validator:
     def __init__(
         self,
         unsettled: UnsettledJobs,
-        outputs: OutputReader,
+        comparisons: Comparisons,
         clock: Clock,
         *,
         max_lost: Callable[[], int],
         limit: int = LIMIT,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._unsettled = unsettled
-        self._outputs = outputs
+        self._comparisons = comparisons
         self._clock = clock
         self._max_lost = max_lost
         self._limit = limit
-        self._resting: Resting[JobId] = Resting("job", structlog.get_logger("jobs.validator"))
+        self._patience_s = patience_s
+        self._resting: Resting[JobId] = Resting("job", log)
+        self._waiting: OrderedDict[JobId, tuple[JobFacts, Comparison]] = OrderedDict()  # for their comparison
+        self._running: dict[asyncio.Task[Compared], JobFacts] = {}
 
     async def run_once(self) -> ValidatorReport:
-        """One round over at most `limit` jobs, besides those that rest."""
+        """One round over at most `limit` jobs, besides those that rest and those that are compared."""
         now = self._clock.now()
         self._resting.wake(now)
-        found = await self._unsettled.unsettled(self._limit + len(self._resting))
-        jobs = [job for job in found if job.job_id not in self._resting][: self._limit]
-        settlements = [settled for job in jobs if (settled := await self._settled(job, now)) is not None]
-        current = await write_or_rest(
-            settlements, self._unsettled.settle, key=lambda one: one.job_id, resting=self._resting, now=now
-        )
-        written = [one for one in settlements if one.job_id not in self._resting]
-        return _report(jobs, written, current, more=len(jobs) == self._limit)
+        resting = len(self._resting)
+        jobs = await self._found(now)
+        settled = [(job, one) for job in jobs if (one := self._settled_at_once(job, now)) is not None]
+        current = await self._write(settled, now)
+        compared = await self._compare()
+        current += await self._write(compared, now)
+        written = [pair for pair in (*settled, *compared) if pair[0].job_id not in self._resting]
+        broken = len(self._resting) - resting
+        return _report(written, current, looked_at=len(jobs), broken=broken, more=len(jobs) == self._limit)
 
-    async def _settled(self, job: JobFacts, now: Instant) -> JobSettlement | None:
-        """The change that settles the job; None when that failed."""
+    async def _found(self, now: Instant) -> Sequence[JobFacts]:
+        compared = self._waiting.keys() | {job.job_id for job in self._running.values()}
+        found = await self._unsettled.unsettled(self._limit + len(self._resting) + len(compared), now=now)
+        return [job for job in found if job.job_id not in self._resting and job.job_id not in compared][: self._limit]
+
+    def _settled_at_once(self, job: JobFacts, now: Instant) -> JobSettlement | None:
+        """The change that settles the job; None when its outputs must be read first, or when that failed."""
         try:
-            view = view_of(job, max_lost=self._max_lost())
-            groups = await self._groups(job, needs_comparison(view))
-            return job_settlement(job, settle(view, groups), now)
-        except Exception as error:  # whatever one job's files hold must not stop the others
+            comparison = _comparison_of(job, needs_comparison(self._view_of(job)))
+            if comparer_for(comparison.validator, comparison.tolerance).needs_content and comparison.outputs:
+                if len(self._waiting) < MOST_COMPARING:
+                    self._waiting[job.job_id] = (job, comparison)
+                return None
+            return self._settled(job, compare_here(comparison, lambda _: None), now)
+        except Exception as error:  # whatever one job holds must not stop the others
             self._resting.add(job.job_id, now, error)
             return None
 
-    async def _groups(self, job: JobFacts, ids: Sequence[InstanceId]) -> Mapping[InstanceId, int]:
-        comparer = comparer_for(job.job_class.validator, job.job_class.tolerance)
-        compared = [instance for instance in job.instances if instance.instance_id in ids]
-        if not comparer.needs_content:
-            outputs = {instance.instance_id: copies_of(instance, job.job_class, {}) for instance in compared}
-            return group_outputs(comparer, outputs, around=job.canonical_instance_id)
-        return await self._groups_of_contents(job, comparer, compared)
+    async def _compare(self) -> Sequence[Settled]:
+        """Start comparisons as far as processes are free, and wait a moment; the jobs whose comparison ended."""
+        ended: list[Settled] = []
+        until_s = self._clock.monotonic() + self._patience_s
+        while True:
+            await self._start_comparisons()
+            left_s = max(0.0, until_s - self._clock.monotonic())
+            if not self._running:
+                return ended
+            done, _ = await asyncio.wait(self._running, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                ended += self._ended(task, self._running.pop(task))
+            if not done or left_s == 0.0:
+                return ended
 
-    async def _groups_of_contents(
-        self, job: JobFacts, comparer: Comparer, compared: Iterable[InstanceFacts]
-    ) -> Mapping[InstanceId, int]:
-        outputs: dict[InstanceId, tuple[OutputCopy, ...]] = {}
-        for instance in compared:
-            uploads = uploads_by_output(instance, job.job_class).values()
-            contents = {upload.name: await self._outputs.read_output(upload.name) for upload in uploads}
-            outputs[instance.instance_id] = copies_of(instance, job.job_class, contents)
-        return await asyncio.to_thread(group_outputs, comparer, outputs, around=job.canonical_instance_id)
+    async def _start_comparisons(self) -> None:
+        free = max(0, self._comparisons.at_once - len(self._running))
+        chosen = [self._waiting.popitem(last=False)[1] for _ in range(min(free, len(self._waiting)))]
+        if not chosen:
+            return
+        ids = [job.job_id for job, _ in chosen]
+        attempts = await self._unsettled.begin_comparisons(ids, now=self._clock.now())
+        for job, comparison in chosen:
+            if job.job_id not in attempts:
+                continue  # it was settled meanwhile
+            if attempts[job.job_id] >= MANY_ATTEMPTS:
+                log.error("outputs are compared once more", job_id=job.job_id, attempts=attempts[job.job_id])
+            self._running[asyncio.create_task(self._comparisons.compare(comparison))] = job
+
+    def _ended(self, task: asyncio.Task[Compared], job: JobFacts) -> Sequence[Settled]:
+        now = self._clock.now()
+        try:
+            return [(job, self._settled(job, task.result(), now))]
+        except Exception as error:  # files that cannot be read now, a child process that ended
+            self._resting.add(job.job_id, now, error)
+            return ()
+
+    def _view_of(self, job: JobFacts) -> JobView:
+        return view_of(job, max_lost=self._max_lost())
+
+    def _settled(self, job: JobFacts, compared: Compared, now: Instant) -> JobSettlement:
+        return job_settlement(job, settle(self._view_of(job), compared.groups), now, compared.because)
+
+    async def _write(self, settled: Sequence[Settled], now: Instant) -> int:
+        """How many were still current."""
+        settlements = [settlement for _, settlement in settled]
+        return await write_or_rest(
+            settlements, self._unsettled.settle, key=lambda one: one.job_id, resting=self._resting, now=now
+        )
 
 
-def _report(jobs: Sequence[JobFacts], settled: Sequence[JobSettlement], current: int, *, more: bool) -> ValidatorReport:
-    before = {job.job_id: job.state for job in jobs}
-    ended = [settlement.state for settlement in settled if before[settlement.job_id] is JobState.OPEN]
+def _comparison_of(job: JobFacts, ids: Sequence[InstanceId]) -> Comparison:
+    outputs = {
+        instance.instance_id: files_of(instance, job.job_class)
+        for instance in job.instances
+        if instance.instance_id in ids
+    }
+    return Comparison(job.job_class.validator, job.job_class.tolerance, outputs, job.canonical_instance_id)
+
+
+def _report(settled: Sequence[Settled], current: int, *, looked_at: int, broken: int, more: bool) -> ValidatorReport:
+    ended = [settlement.state for job, settlement in settled if job.state is JobState.OPEN]
     return ValidatorReport(
-        looked_at=len(jobs),
+        looked_at=looked_at,
         current=current,
         validated=ended.count(JobState.VALID),
         failed=ended.count(JobState.FAILED),
-        retried=sum(settlement.new_instances for settlement in settled),
-        broken=len(jobs) - len(settled),
+        retried=sum(settlement.new_instances for _, settlement in settled),
+        broken=broken,
         more=more,
     )

@@ -1,7 +1,7 @@
 """Do the outputs of two instances agree? Pure.
 
-A comparer reads an instance's outputs into values at places, once, so that a malformed file is found
-before anything is compared; two instances agree when they have the same places and their values agree.
+A comparer reads an instance's outputs once, so that a malformed file is found before anything is compared; two
+instances agree when their readings have the same structure and their numbers agree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol, assert_never
 from domain.jobs import ValidatorKind
 from domain.quick import quick_dataclass
 from domain.units import InstanceId
-from lifecycle.leaves import Leaf, MalformedOutputError, Value, read_leaves
+from lifecycle.leaves import DEFAULT_LIMITS, MalformedOutputError, Reader, Reading, ReadingLimits
 from lifecycle.settle import UNREADABLE
 
 ABSOLUTE_FLOOR = 1e-12  # differences up to here never matter
@@ -39,12 +39,12 @@ class Comparer(Protocol):
         """Whether outputs must be read, because names, sizes and MD5s do not tell enough."""
         ...
 
-    def read(self, outputs: Sequence[OutputCopy]) -> tuple[Leaf, ...]:
+    def read(self, outputs: Sequence[OutputCopy]) -> Reading:
         """What there is to compare of an instance's outputs. Raises MalformedOutputError."""
         ...
 
-    def agree(self, one: Value, other: Value) -> bool:
-        """Whether two values at the same place agree."""
+    def agree(self, one: float, other: float) -> bool:
+        """Whether two numbers at the same place agree."""
         ...
 
 
@@ -54,11 +54,11 @@ class Bitwise:
 
     needs_content: bool = False
 
-    def read(self, outputs: Sequence[OutputCopy]) -> tuple[Leaf, ...]:
-        ordered = sorted(outputs, key=lambda output: output.name)
-        return tuple(((output.name,), f"{output.md5.lower()} {output.nbytes}") for output in ordered)
+    def read(self, outputs: Sequence[OutputCopy]) -> Reading:
+        ordered = sorted((output.name, output.md5.lower(), output.nbytes) for output in outputs)
+        return Reading(repr(ordered).encode())
 
-    def agree(self, one: Value, other: Value) -> bool:
+    def agree(self, one: float, other: float) -> bool:
         return one == other
 
 
@@ -68,10 +68,10 @@ class AcceptAll:
 
     needs_content: bool = False
 
-    def read(self, outputs: Sequence[OutputCopy]) -> tuple[Leaf, ...]:  # noqa: ARG002 - whatever they are
-        return ()
+    def read(self, outputs: Sequence[OutputCopy]) -> Reading:  # noqa: ARG002 - whatever they are
+        return Reading()
 
-    def agree(self, one: Value, other: Value) -> bool:  # noqa: ARG002
+    def agree(self, one: float, other: float) -> bool:  # noqa: ARG002
         return True
 
 
@@ -88,25 +88,23 @@ class NumericTolerance:
 
     relative: float
     floor: float = ABSOLUTE_FLOOR
+    limits: ReadingLimits = DEFAULT_LIMITS
     needs_content: bool = True
 
-    def read(self, outputs: Sequence[OutputCopy]) -> tuple[Leaf, ...]:
-        leaves: list[Leaf] = []
+    def read(self, outputs: Sequence[OutputCopy]) -> Reading:
+        reader = Reader(self.limits)
         for output in sorted(outputs, key=lambda output: output.name):
             if output.content is None:
                 raise MalformedOutputError(f"{output.name} is not on the server")
-            found = read_leaves(output.name, output.content)
-            leaves.extend(((output.name, *place), value) for place, value in found)
-        return tuple(leaves)
+            reader.add(output.name, output.content)
+        return reader.reading()
 
-    def agree(self, one: Value, other: Value) -> bool:
-        if isinstance(one, float) and isinstance(other, float):
-            return math.isclose(one, other, rel_tol=self.relative, abs_tol=self.floor)
-        return type(one) is type(other) and one == other
+    def agree(self, one: float, other: float) -> bool:
+        return math.isclose(one, other, rel_tol=self.relative, abs_tol=self.floor)
 
 
 @lru_cache(maxsize=100)
-def comparer_for(validator: ValidatorKind, tolerance: float = 0.0) -> Comparer:
+def comparer_for(validator: ValidatorKind, tolerance: float = 0.0, limits: ReadingLimits = DEFAULT_LIMITS) -> Comparer:
     """The comparer a job class asks for."""
     match validator:
         case ValidatorKind.BITWISE:
@@ -114,7 +112,7 @@ def comparer_for(validator: ValidatorKind, tolerance: float = 0.0) -> Comparer:
         case ValidatorKind.ACCEPT:
             return AcceptAll()
         case ValidatorKind.TOLERANCE:
-            return NumericTolerance(tolerance)
+            return NumericTolerance(tolerance, limits=limits)
         case _:
             assert_never(validator)
 
@@ -132,13 +130,25 @@ def group_outputs(
     >>> group_outputs(Bitwise(), copies)
     {1: 0, 2: 1, 3: 0}
     """
-    groups: dict[InstanceId, int] = {}
-    firsts: list[tuple[Leaf, ...]] = []
-    for instance_id in sorted(outputs, key=lambda instance_id: (instance_id != around, instance_id)):
+    readings: dict[InstanceId, Reading | None] = {}
+    for instance_id, copies in outputs.items():
         try:
-            reading = comparer.read(outputs[instance_id])
+            readings[instance_id] = comparer.read(copies)
         except MalformedOutputError:
-            groups[instance_id] = UNREADABLE  # that is the answer: settling rejects it
+            readings[instance_id] = None
+    return group_readings(comparer, readings, around=around)
+
+
+def group_readings(
+    comparer: Comparer, readings: Mapping[InstanceId, Reading | None], *, around: InstanceId | None = None
+) -> dict[InstanceId, int]:
+    """The same of outputs that were read; None stands for those that cannot be read."""
+    groups: dict[InstanceId, int] = {}
+    firsts: list[Reading] = []
+    for instance_id in sorted(readings, key=lambda instance_id: (instance_id != around, instance_id)):
+        reading = readings[instance_id]
+        if reading is None:
+            groups[instance_id] = UNREADABLE  # settling rejects it
             continue
         group = next((n for n, first in enumerate(firsts) if _agree(comparer, first, reading)), len(firsts))
         if group == len(firsts):
@@ -147,8 +157,5 @@ def group_outputs(
     return groups
 
 
-def _agree(comparer: Comparer, one: tuple[Leaf, ...], other: tuple[Leaf, ...]) -> bool:
-    return len(one) == len(other) and all(
-        place == other_place and comparer.agree(value, other_value)
-        for (place, value), (other_place, other_value) in zip(one, other, strict=True)
-    )
+def _agree(comparer: Comparer, one: Reading, other: Reading) -> bool:
+    return one.structure == other.structure and all(map(comparer.agree, one.numbers, other.numbers))

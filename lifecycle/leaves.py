@@ -1,85 +1,201 @@
-"""What numbers and texts does a JSON or CSV output hold, and where? Pure."""
+"""Reads a JSON or CSV output into its numbers and a digest of everything else. Pure.
+
+An output comes from a computer of which nothing is known, so each dimension of it has a limit, and a reading takes
+8 bytes for each number, however deep the number stands.
+"""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import math
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from domain.errors import MusterError
+from domain.lengths import in_words as length_in_words
+from domain.sizes import both_in_words
+from domain.units import Seconds
 
-Value = float | str | bool | None
-Leaf = tuple[tuple[str | int, ...], Value]  # where it stands, and what stands there
+MOST_DIGITS = 400  # of a whole number; larger ones are beyond the range of a double
+MOST_SHOWN = 80  # characters of what a parser says
 
 
 class MalformedOutputError(MusterError):
-    """The output is neither JSON nor CSV."""
+    """The output is neither JSON nor CSV, or is larger than a limit."""
 
 
-def read_leaves(name: str, content: bytes) -> tuple[Leaf, ...]:
-    """Every number and text of an output, each with its place. Raises MalformedOutputError.
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """Limits of one instance's outputs together: bytes, values (numbers, texts, empty lists), levels of nesting."""
 
-    A name ending in .json is JSON, one ending in .csv is CSV; any other is JSON when it starts with a
-    brace or bracket. Cells of a CSV file that are numbers are numbers; blank lines are skipped.
+    max_bytes: int = 64_000_000
+    max_values: int = 5_000_000
+    max_depth: int = 100
 
-    >>> read_leaves("out.json", b'{"pi": [3.14, "ok"]}')
-    ((('pi', 0), 3.14), (('pi', 1), 'ok'))
-    >>> read_leaves("out.csv", b"x,1e3")
-    (((0, 0), 'x'), ((0, 1), 1000.0))
+    def check_bytes(self, nbytes: int) -> None:
+        """Raises MalformedOutputError when the outputs have more bytes than are compared."""
+        if nbytes > self.max_bytes:
+            has, most = both_in_words(nbytes, self.max_bytes)
+            raise MalformedOutputError(f"its outputs have {has}, at most {most} are compared (validation.max_bytes)")
+
+
+def too_slow(seconds: Seconds) -> str:
+    """Why an output is invalid whose reading did not end in time."""
+    return f"reading its outputs took more than {length_in_words(seconds)} (validation.max_seconds)"
+
+
+def too_much_memory(nbytes: int) -> str:
+    """Why an output is invalid whose reading took too much memory."""
+    return f"reading its outputs took more than {nbytes / 1e6:.0f} MB of memory (validation.max_memory_bytes)"
+
+
+DEFAULT_LIMITS = ReadingLimits()
+
+
+@dataclass(slots=True)
+class Reading:
+    """What there is to compare of an instance's outputs, in the order in which it stands there.
+
+    `structure` is a digest of everything but the values of numbers: names, keys, texts, nesting, where numbers stand.
+    Two outputs have the same structure exactly when they differ in nothing but numbers.
     """
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise MalformedOutputError(f"{name} is not UTF-8: byte {error.start} is {content[error.start]:#04x}") from None
-    suffix = name.rpartition(".")[2].lower()
-    is_json = suffix == "json" or (suffix != "csv" and text.lstrip()[:1] in ("{", "["))
-    leaves = _json_leaves(name, text) if is_json else _csv_leaves(name, text)
-    if not leaves:
-        raise MalformedOutputError(f"{name} is empty")
-    return leaves
+
+    structure: bytes = b""
+    numbers: array[float] = field(default_factory=lambda: array("d"))
 
 
-def _json_leaves(name: str, text: str) -> tuple[Leaf, ...]:
-    try:
-        root = json.loads(text, parse_int=_finite)
-    except (ValueError, RecursionError) as error:
-        raise MalformedOutputError(f"{name} is not JSON: {error}") from None
-    leaves: list[Leaf] = []
-    waiting: list[tuple[tuple[str | int, ...], object]] = [((), root)]
-    while waiting:  # not recursive: nesting is the volunteer's
-        place, node = waiting.pop()
-        if isinstance(node, dict) and node:
-            waiting.extend(((*place, key), node[key]) for key in sorted(node, reverse=True))
-        elif isinstance(node, list) and node:
-            waiting.extend(((*place, position), node[position]) for position in reversed(range(len(node))))
-        elif isinstance(node, (dict, list)):
-            leaves.append(((*place, "{}" if isinstance(node, dict) else "[]"), None))
+class Reader:
+    """Adds outputs to a reading, within limits.
+
+    >>> reader = Reader(ReadingLimits())
+    >>> reader.add("out.json", b'{"pi": [3.14, "ok"]}')
+    >>> reader.reading().numbers
+    array('d', [3.14])
+    """
+
+    def __init__(self, limits: ReadingLimits) -> None:
+        self._limits = limits
+        self._digest = hashlib.sha256()
+        self._numbers = array("d")
+        self._values = 0
+        self._nbytes = 0
+
+    def reading(self) -> Reading:
+        """What was added."""
+        return Reading(self._digest.digest(), self._numbers)
+
+    def add(self, name: str, content: bytes) -> None:
+        """Read one output. Raises MalformedOutputError.
+
+        A name ending in .json is JSON, one ending in .csv is CSV; any other is JSON when it starts with a brace or
+        bracket. Cells of a CSV file that are numbers are numbers; blank lines are skipped.
+        """
+        self._nbytes += len(content)
+        self._limits.check_bytes(self._nbytes)
+        self._note("output", name)
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            wrong = content[error.start]
+            raise MalformedOutputError(f"{name} is not UTF-8: byte {error.start} is {wrong:#04x}") from None
+        suffix = name.rpartition(".")[2].lower()
+        is_json = suffix == "json" or (suffix != "csv" and text.lstrip()[:1] in ("{", "["))
+        before = self._values
+        if is_json:
+            self._add_json(name, text)
         else:
-            assert node is None or isinstance(node, (float, str, bool))  # all that JSON has
-            leaves.append((place, node))
-    return tuple(leaves)
+            self._add_csv(name, text)
+        if self._values == before:
+            raise MalformedOutputError(f"{name} is empty")
+
+    def _add_json(self, name: str, text: str) -> None:
+        try:
+            root = json.loads(text, parse_int=_finite)
+        except RecursionError:
+            raise MalformedOutputError(f"{name} is nested deeper than {self._limits.max_depth} levels") from None
+        except ValueError as error:
+            raise MalformedOutputError(f"{name} is not JSON: {str(error)[:MOST_SHOWN]}") from None
+        del text
+        open_nodes: list[Iterator[object]] = [iter((root,))]  # not recursive: nesting is the volunteer's
+        while open_nodes:
+            try:
+                node = next(open_nodes[-1])
+            except StopIteration:
+                open_nodes.pop()
+                self._note("end")
+                continue
+            if isinstance(node, _Key):
+                self._note("key", node.text)
+            elif isinstance(node, (dict, list)) and node:
+                if len(open_nodes) > self._limits.max_depth:
+                    raise MalformedOutputError(f"{name} is nested deeper than {self._limits.max_depth} levels")
+                self._note("object" if isinstance(node, dict) else "list")
+                open_nodes.append(_items(node) if isinstance(node, dict) else iter(node))
+            elif isinstance(node, (dict, list)):
+                self._count(name)
+                self._note("empty object" if isinstance(node, dict) else "empty list")
+            else:
+                assert node is None or isinstance(node, (float, str, bool))  # all that JSON has
+                self._value(name, node)
+
+    def _add_csv(self, name: str, text: str) -> None:
+        try:
+            for row in csv.reader(io.StringIO(text, newline=""), strict=True):
+                if row:
+                    self._note("row")
+                    for cell in row:
+                        self._value(name, _cell(cell.strip()))
+        except csv.Error as error:
+            raise MalformedOutputError(f"{name} is not CSV: {str(error)[:MOST_SHOWN]}") from None
+
+    def _value(self, name: str, value: float | str | bool | None) -> None:
+        self._count(name)
+        if isinstance(value, float):
+            self._numbers.append(value)
+            self._note("number")
+        elif isinstance(value, str):
+            self._note("text", value)
+        else:
+            self._note(str(value))
+
+    def _count(self, name: str) -> None:
+        self._values += 1
+        if self._values > self._limits.max_values:
+            raise MalformedOutputError(
+                f"{name} has more than {self._limits.max_values:,} values (validation.max_values)"
+            )
+
+    def _note(self, kind: str, text: str = "") -> None:
+        """Each part with its length, so that different outputs never have the same digest."""
+        encoded = text.encode("utf-8", "surrogatepass")  # JSON may hold half of a pair
+        self._digest.update(b"%s %d:" % (kind.encode(), len(encoded)))
+        self._digest.update(encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    text: str
+
+
+def _items(node: dict[str, object]) -> Iterator[object]:
+    """Keys, each followed by its value; the order of keys says nothing."""
+    for key in sorted(node):
+        yield _Key(key)
+        yield node[key]
 
 
 def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
+    if len(digits) > MOST_DIGITS or math.isinf(number := float(digits)):
         raise ValueError(f"a whole number of {len(digits)} digits is too large")
     return number
 
 
-def _csv_leaves(name: str, text: str) -> tuple[Leaf, ...]:
-    try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
-    except csv.Error as error:
-        raise MalformedOutputError(f"{name} is not CSV: {error}") from None
-    return tuple(
-        ((line, column), _cell(cell.strip())) for line, row in enumerate(rows) for column, cell in enumerate(row)
-    )
-
-
-def _cell(cell: str) -> Value:
-    if "_" in cell:  # Python reads 1_000 as a number, nobody else does
+def _cell(cell: str) -> float | str:
+    if "_" in cell:  # Python reads 1_000 as a number; other readers of CSV do not
         return cell
     try:
         return float(cell)

@@ -27,6 +27,7 @@ from feeder.service import Feeder
 from hoststats.build import HostStatisticsServices
 from hoststats.ports import Ports as HostStatisticsPorts
 from hoststats.timer import LOOK_EVERY_S
+from jobs.comparing_pool import ComparingPool
 from jobs.history import INTERVAL_S
 from operations.access.door import AccessDoor
 from operations.accounts import AccountKeys
@@ -260,8 +261,9 @@ async def build_background(
         def lifecycle(name: str) -> Callable[[], float]:
             return lambda: float(getattr(catalogue.catalogue().settings.lifecycle, name))
 
+        comparing = ComparingPool(files.uploaded.path, lambda: catalogue.catalogue().settings.validation)
         ports = jobs.build.JobsPorts(
-            store.unsettled, files.outputs, store.overdue, store.outages, store.history, store.tails, store.notes
+            store.unsettled, comparing, store.overdue, store.outages, store.history, store.tails, store.notes
         )
         services = jobs.build.build(ports, catalogue.catalogue, clock)
         orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
@@ -306,7 +308,10 @@ async def build_background(
         pulse = PulseTeller(
             f"{platform.node()}: background", BackgroundPulse(duties, clock), store.process_reports, clock
         )
-        yield BackgroundParts(catalogue, duties, locks, status, pulse)
+        try:
+            yield BackgroundParts(catalogue, duties, locks, status, pulse)
+        finally:
+            await comparing.close()
     finally:
         await locks.close()
         await store.close()

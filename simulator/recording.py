@@ -178,9 +178,10 @@ class RecordedUnsettled:
         self._unsettled = unsettled
         self._record = record
         self._read: dict[JobId, JobFacts] = {}
+        self.begin_comparisons = unsettled.begin_comparisons
 
-    async def unsettled(self, limit: int) -> Sequence[JobFacts]:
-        found = await self._unsettled.unsettled(limit)
+    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
+        found = await self._unsettled.unsettled(limit, now=now)
         self._read = {job.job_id: job for job in found}
         return found
 

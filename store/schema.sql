@@ -285,8 +285,10 @@ CREATE SEQUENCE job_todo_serial;
 -- Every mark is soon dead: the table is vacuumed after each 10,000, so that a look never passes over many. The look
 -- starts at the lowest serial each time: a mark may be committed after one with a higher serial has been seen.
 CREATE TABLE job_todo (
-    job_id  bigint PRIMARY KEY,
-    serial  bigint NOT NULL
+    job_id      bigint PRIMARY KEY,
+    serial      bigint NOT NULL,
+    attempts    smallint NOT NULL DEFAULT 0,             -- to compare its outputs, since it was last settled
+    not_before  double precision NOT NULL DEFAULT 0     -- left alone until then: an attempt is under way, or ended badly
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0,
     autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 10000

@@ -28,9 +28,9 @@ class PostgresUnsettledJobs:
         self._database = database
         self._settings = settings
 
-    async def unsettled(self, limit: int) -> Sequence[JobFacts]:
+    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
         """Three queries, however many jobs there are."""
-        jobs = await self._database.fetch("unsettled_jobs", limit)
+        jobs = await self._database.fetch("unsettled_jobs", limit, now)
         if not jobs:
             return []
         classes = await self._database.fetch("job_classes", sorted({row["job_class_id"] for row in jobs}))
@@ -42,6 +42,10 @@ class PostgresUnsettledJobs:
         return [
             work_rows.job_facts(row, class_of[row["job_class_id"]], tuple(instances[row["job_id"]])) for row in jobs
         ]
+
+    async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
+        rows = await self._database.fetch("begin_comparisons", sorted(job_ids), now)
+        return {row["job_id"]: row["attempts"] for row in rows}
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
         if not settlements:
@@ -61,7 +65,14 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
         return 0
     counts, statistics = CountChanges(), StatisticsChanges()
     steps = distinct_steps([step for settlement in current for step in settlement.steps])
-    count_steps(await connection.fetch(load("step_instances"), *step_columns(steps)), steps, counts, statistics)
+    count_steps(
+        await connection.fetch(
+            load("step_instances"), *step_columns(steps), [step.reason or None for step in steps.values()]
+        ),
+        steps,
+        counts,
+        statistics,
+    )
     await _write_jobs(connection, current)
     await _add_instances(connection, [s for s in current if s.new_instances > 0], jobs, counts)
     hastened = [s.job_id for s in current if s.hasten]

@@ -16,7 +16,7 @@ from transfer.keys import CodeSigner, ServingKeys
 from transfer.ports import UploadRecords
 from transfer.tokens import UploadTokens
 from transfer.upload_folder import UploadFolder
-from transfer.uploads import UploadedOutputs, Uploads
+from transfer.uploads import Uploads
 from transfer.urls import UPLOAD_PATH, TransferUrls
 
 
@@ -27,7 +27,7 @@ class Transfer:
     routes: tuple[web.RouteDef, ...]  # for the web application
     urls: TransferUrls  # satisfies the scheduler's Uploads
     signer: CodeSigner  # satisfies the scheduler's CodeSigning
-    outputs: UploadedOutputs  # satisfies the validator's OutputReader
+    uploaded: UploadFolder  # where whole outputs are
     downloads: DownloadFolder  # where app files and inputs are registered
 
 
@@ -60,6 +60,6 @@ def build(
         ),
         urls=TransferUrls(tokens, master_url=now.project.url),
         signer=CodeSigner(keys),
-        outputs=UploadedOutputs(upload_folder),
+        uploaded=upload_folder,
         downloads=downloads,
     )

@@ -188,17 +188,6 @@ class Uploads:
         return _again("the server cannot take files now")
 
 
-class UploadedOutputs:
-    """Reads the outputs that are whole."""
-
-    def __init__(self, folder: UploadFolder) -> None:
-        self._folder = folder
-
-    async def read_output(self, file_name: str) -> bytes | None:
-        """The whole file; None when it is not there. Raises InvalidInputError for an unsafe name."""
-        return await asyncio.to_thread(self._folder.read, file_name)
-
-
 def _again(message: str) -> UploadReply:
     return UploadReply(STATUS_TRY_AGAIN, message)
 

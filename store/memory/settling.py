@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from domain.batches import BatchCounts, BatchState
 from domain.havs import HavEvent
 from domain.jobs import JobState
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
+from domain.units import DAY_S, Instant, JobId, later
 from store.memory.rows import RETURNED, StoredInstance, StoredJob
 from store.memory.work import Work
 
@@ -17,9 +18,18 @@ class MemoryUnsettled:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    async def unsettled(self, limit: int) -> Sequence[JobFacts]:
-        todo = islice(self._work.todo.items(), limit)
+    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
+        waiting = self._work.compared_until
+        todo = islice(((id_, serial) for id_, serial in self._work.todo.items() if waiting.get(id_, now) <= now), limit)
         return [_job_facts(self._work.jobs[job_id - 1], serial) for job_id, serial in todo]
+
+    async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
+        attempts = self._work.comparison_attempts
+        for job_id in job_ids:
+            if job_id in self._work.todo:
+                self._work.compared_until[job_id] = later(now, min(DAY_S, 60.0 * 4.0 ** attempts.get(job_id, 0)))
+                attempts[job_id] = attempts.get(job_id, 0) + 1
+        return {job_id: attempts[job_id] for job_id in job_ids if job_id in self._work.todo}
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
         settled = 0
@@ -40,6 +50,8 @@ class MemoryUnsettled:
     def _settle(self, settlement: JobSettlement) -> list[HavEvent]:
         """Apply one; the events of the steps that were really made."""
         del self._work.todo[settlement.job_id]
+        self._work.compared_until.pop(settlement.job_id, None)
+        self._work.comparison_attempts.pop(settlement.job_id, None)
         job = self._work.jobs[settlement.job_id - 1]
         made = [step for step in settlement.steps if make_step(self._work, step)]
         if settlement.hasten:
@@ -69,6 +81,8 @@ def make_step(work: Work, step: InstanceStep) -> bool:
     work.step(row, step.to_state)
     if step.turnaround_sample is not None:
         row.turnaround_sample = step.turnaround_sample
+    if step.reason:
+        row.reason = step.reason
     return True
 
 

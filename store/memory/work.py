@@ -60,6 +60,8 @@ class Work:
         self.turnaround_s_per_flop: dict[AppId, float] = {}
         self.ready: list[tuple[int, float, BatchId]] = []  # active batches with unsent instances, in order
         self.todo: OrderedDict[JobId, int] = OrderedDict()  # job -> serial, in the order of serials
+        self.compared_until: dict[JobId, Instant] = {}  # jobs left alone, an attempt to compare them being under way
+        self.comparison_attempts: dict[JobId, int] = {}
         self._last_serial = 0
         self.timeouts: list[tuple[Instant, InstanceId]] = []  # heap; an entry holds while the row agrees
         self.dues: list[tuple[Instant, InstanceId]] = []  # the same of due dates
@@ -190,6 +192,7 @@ class Work:
         for job_id in sorted(set(job_ids)):
             self._last_serial += 1
             self.todo[job_id] = self._last_serial
+            self.compared_until.pop(job_id, None)
             self.todo.move_to_end(job_id)
 
     # ------------------------------------------------------------ instances

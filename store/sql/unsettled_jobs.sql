@@ -1,5 +1,5 @@
--- Purpose: the jobs something happened to first.
--- Arguments: $1 limit.
+-- Purpose: the jobs something happened to first, but those whose outputs are being compared.
+-- Arguments: $1 limit, $2 now.
 -- Result: the job's serial, state, class, copies and canonical instance, whether its batch was aborted, and its app's name; by
 --   serial.
 SELECT
@@ -9,6 +9,7 @@ SELECT
 FROM (
     SELECT job_id, serial
     FROM job_todo
+    WHERE not_before <= $2
     ORDER BY serial
     LIMIT $1
 ) AS todo

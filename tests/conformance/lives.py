@@ -170,14 +170,14 @@ class Life(Twins):
         await self.both(lambda store: store.ledger.write(RequestWrites(self.hosts[a % 3].host, detach=True)))
 
     async def look(self, a: int, b: int, c: int) -> None:
-        self.read_before = list(await self.one.unsettled.unsettled(10))
+        self.read_before = list(await self.one.unsettled.unsettled(10, now=NOW))
 
     async def settle(self, a: int, b: int, c: int) -> None:
         """With facts of now, or (every fourth time) with those of an earlier look."""
         stale = c % 4 == 0
-        mine = self.read_before if stale else list(await self.one.unsettled.unsettled(1 + a % 3))
-        theirs = {facts.job_id: facts.serial for facts in await self.other.unsettled.unsettled(1000)}
-        current = {facts.job_id: facts.serial for facts in await self.one.unsettled.unsettled(1000)}
+        mine = self.read_before if stale else list(await self.one.unsettled.unsettled(1 + a % 3, now=NOW))
+        theirs = {facts.job_id: facts.serial for facts in await self.other.unsettled.unsettled(1000, now=NOW)}
+        current = {facts.job_id: facts.serial for facts in await self.one.unsettled.unsettled(1000, now=NOW)}
         mine = [facts for facts in mine if facts.job_id in current]
         settlements = [self._settlement(facts, b + position) for position, facts in enumerate(mine)]
         # Serials are each store's own: a current one is the other's current one, a stale one is stale there.

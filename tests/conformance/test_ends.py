@@ -6,6 +6,7 @@ from domain.batches import BatchState
 from domain.jobs import JobState
 from domain.settlement import InstanceStep, JobSettlement
 from domain.units import later
+from tests.builders import NOW
 from tests.conformance.to_settle import SETTLED_AT, S, a_reported_job, failed, valid
 from tests.stores import Store
 from tests.worlds import (
@@ -25,7 +26,7 @@ async def test_the_batch_is_complete_when_its_last_open_job_ends(store: Store) -
     assert (await store.views.batch(one.batch_id)).state is BatchState.ACTIVE
     sent = await a_sent_instance(store, one.batch_id, host)
     await report(store, host, a_report(sent, to_state=S.FAILED))
-    [two] = await store.unsettled.unsettled(9)
+    [two] = await store.unsettled.unsettled(9, now=NOW)
 
     await store.unsettled.settle([failed(two, "3 errors")])
 
@@ -42,7 +43,7 @@ async def test_two_last_jobs_settled_together_complete_their_batch(store: Store)
     for _ in range(2):
         await report(store, host, a_report(await a_sent_instance(store, batch.batch_id, host)))
 
-    assert await store.unsettled.settle([valid(facts) for facts in await store.unsettled.unsettled(9)]) == 2
+    assert await store.unsettled.settle([valid(facts) for facts in await store.unsettled.unsettled(9, now=NOW)]) == 2
 
     assert (await store.views.batch(batch.batch_id)).state is BatchState.COMPLETE
 
@@ -52,13 +53,13 @@ async def test_what_comes_after_a_jobs_end_changes_its_instances_only(store: Sto
     batch = await a_submitted_batch(store, jobs=1, quorum=2)
     sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts]
     await report(store, hosts[0], a_report(sent[0], to_state=S.FAILED))
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     await store.unsettled.settle([failed(facts, "gave up")])
     assert [held.no_longer_needed for held in (await read(store, hosts[1])).held] == [True]
     before = await store.views.batch(batch.batch_id)
 
     await report(store, hosts[1], a_report(sent[1]))
-    [late] = await store.unsettled.unsettled(9)
+    [late] = await store.unsettled.unsettled(9, now=NOW)
     assert late.state is JobState.FAILED
     settlement = JobSettlement(
         late.job_id,
@@ -82,10 +83,10 @@ async def test_a_late_result_of_a_valid_job_is_judged_without_moving_the_job(sto
     batch = await a_submitted_batch(store, jobs=1, quorum=2)
     sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts]
     await report(store, hosts[0], a_report(sent[0]))
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     await store.unsettled.settle([valid(facts)])
     await report(store, hosts[1], a_report(sent[1]))
-    [late] = await store.unsettled.unsettled(9)
+    [late] = await store.unsettled.unsettled(9, now=NOW)
 
     settlement = JobSettlement(
         late.job_id,

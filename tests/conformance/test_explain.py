@@ -55,7 +55,7 @@ async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> JobI
     """The batch's first job fails on the host and is given another instance."""
     sent = await a_sent_instance(store, batch_id, host)
     await report(store, host, a_report(sent, to_state=InstanceState.FAILED, reason="exit status 1"))
-    [facts] = await store.unsettled.unsettled(99)
+    [facts] = await store.unsettled.unsettled(99, now=NOW)
     again = JobSettlement(facts.job_id, facts.serial, facts.state, NOW, new_instances=1, retries=1)
     await store.unsettled.settle([again])
     return sent.job_id
@@ -436,7 +436,7 @@ async def everything(store: Store, hosts: list[RegisteredHost], batch_ids: list[
         await store.waiting.ready_batches(99),
         await store.waiting.urgent(batch_ids, 99),
         await store.waiting.tail(batch_ids, 99),
-        await store.unsettled.unsettled(99),
+        await store.unsettled.unsettled(99, now=NOW),
         await store.settings.settings(),
         await store.settings.setting_changes(99),
     ]

@@ -108,7 +108,7 @@ async def test_a_retry_was_created_when_its_job_was_settled(store: Store) -> Non
     host = await a_host(store)
     failed = await a_sent_instance(store, batch.batch_id, host)
     await report(store, host, a_report(failed, to_state=InstanceState.FAILED))
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     again = JobSettlement(facts.job_id, facts.serial, facts.state, later(NOW, 7200.0), new_instances=1, retries=1)
     await store.unsettled.settle([again])
 
@@ -182,7 +182,7 @@ async def test_work_in_the_history_is_still_sampled(store: Store) -> None:
     ended = await a_submitted_batch(store, jobs=1)
     await a_valid_result(store, ended.batch_id, host, 8.0)
     await store.submissions.abort_batch(ended.batch_id, now=later(NOW, 3600.0))
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     await store.unsettled.settle([JobSettlement(facts.job_id, facts.serial, facts.state, NOW)])
     await store.overdue.count_due(now=AT)
     moved = await store.history.move_ended(before=AT, after=START, limit=9)

@@ -45,7 +45,7 @@ async def move(store: Store, *, before: Instant = LONG_AFTER, limit: int = 100) 
 async def settle(store: Store, at: Instant = SETTLED_AT) -> None:
     """Every job that was reported is valid by its first instance."""
     settlements = []
-    for facts in await store.unsettled.unsettled(1000):
+    for facts in await store.unsettled.unsettled(1000, now=NOW):
         first = facts.instances[0].instance_id
         if facts.state is JobState.VALID:
             late = tuple(
@@ -237,7 +237,7 @@ async def test_a_report_about_an_instance_of_the_history_changes_nothing(store: 
     await report(store, host, stale)
 
     assert await store.views.job(sent.job_id) == before
-    assert list(await store.unsettled.unsettled(9)) == []
+    assert list(await store.unsettled.unsettled(9, now=NOW)) == []
 
 
 async def test_an_upload_that_ends_after_its_instance_was_moved_is_kept(store: Store) -> None:

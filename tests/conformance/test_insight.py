@@ -200,7 +200,7 @@ async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None
     """An instance of the batch fails, and its job is given another."""
     sent = await a_sent_instance(store, batch_id, host)
     await report(store, host, a_report(sent, to_state=InstanceState.FAILED))
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     again = JobSettlement(facts.job_id, facts.serial, facts.state, NOW, new_instances=1, retries=1)
     await store.unsettled.settle([again])
 

@@ -258,14 +258,14 @@ async def test_a_dispatch_that_asks_for_more_copies_has_its_job_looked_at(store:
 
     sent = await a_sent_instance(store, batch.batch_id, host, copies=2)
 
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     assert (facts.job_id, facts.copies) == (sent.job_id, 2)
 
 
 async def test_a_dispatch_that_asks_for_no_copies_changes_nothing_for_its_job(store: Store) -> None:
     await a_sent_instance(store, (await a_submitted_batch(store)).batch_id, await a_registered_host(store))
 
-    assert list(await store.unsettled.unsettled(9)) == []
+    assert list(await store.unsettled.unsettled(9, now=NOW)) == []
 
 
 async def test_an_instance_whose_job_is_over_is_lost(store: Store) -> None:
@@ -274,7 +274,7 @@ async def test_an_instance_whose_job_is_over_is_lost(store: Store) -> None:
     sent = await a_sent_instance(store, batch.batch_id, host)
     [sibling] = [one for one in await waiting_of(store, batch.batch_id) if one.ready.job_id == sent.job_id]
     await report(store, host, a_report(sent))
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     over = JobSettlement(facts.job_id, facts.serial, JobState.VALID, NOW, canonical_instance_id=sent.instance_id)
     await store.unsettled.settle([over])
 

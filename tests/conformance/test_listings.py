@@ -120,7 +120,7 @@ async def test_the_instances_of_a_batch_are_listed_in_each_state_with_retries_fi
     host = await a_registered_host(store)
     back, out = [await a_sent_instance(store, batch.batch_id, host, tight=True) for _ in range(2)]
     await report(store, host, a_report(back, to_state=S.FAILED, reason="it crashed"))
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     again = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, NOW, new_instances=1, retries=1)
     assert await store.unsettled.settle([again]) == 1
 
@@ -152,7 +152,7 @@ async def test_instances_of_the_history_are_listed_like_the_others(store: Store)
     batch = await a_submitted_batch(store, jobs=3)
     sent = [await a_sent_instance(store, batch.batch_id, host) for _ in range(3)]
     await report(store, host, *(a_report(one) for one in sent))
-    for facts in await store.unsettled.unsettled(9):
+    for facts in await store.unsettled.unsettled(9, now=NOW):
         await store.unsettled.settle([valid(facts)])
     before = await instances(store, batch.batch_id)
     await store.overdue.count_due(now=later(NOW, 2e6))

@@ -88,7 +88,7 @@ async def test_what_jobs_took_corrects_what_was_charged(project: Store) -> None:
         sent = await a_sent_instance(project, adas, host)
         await report(project, host, a_report(sent, elapsed_s=Seconds(1800.0)))
     await ordered(project)
-    await project.unsettled.settle([valid(facts) for facts in await project.unsettled.unsettled(10)])
+    await project.unsettled.settle([valid(facts) for facts in await project.unsettled.unsettled(10, now=NOW)])
 
     await ordered(project)
 

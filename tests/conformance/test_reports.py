@@ -76,7 +76,7 @@ async def test_a_report_on_another_hosts_instance_is_left_out(store: Store) -> N
 
     [row] = (await store.views.job(sent.job_id)).instances
     assert row.state is InstanceState.IN_PROGRESS
-    assert list(await store.unsettled.unsettled(9)) == []
+    assert list(await store.unsettled.unsettled(9, now=NOW)) == []
 
 
 async def test_which_reports_were_left_out_is_told(store: Store) -> None:
@@ -131,7 +131,7 @@ async def test_a_detached_hosts_instances_end_as_aborted_and_their_jobs_are_look
     for assignment in lost:
         [row] = (await store.views.job(assignment.job_id)).instances
         assert (row.state, row.host_id, row.reported_at) == (InstanceState.ABORTED, host.host_id, None)
-    facts = await store.unsettled.unsettled(9)
+    facts = await store.unsettled.unsettled(9, now=NOW)
     assert {one.job_id for one in facts} == {assignment.job_id for assignment in lost}
     counts = (await store.views.batch(batch.batch_id)).counts
     assert counts == BatchCounts(jobs_total=4, unsent=1, in_progress=1, retries=2, sent=3)

@@ -31,7 +31,7 @@ async def test_facts_say_everything_settling_needs(store: Store) -> None:
     await store.uploads.record_upload(sent.instance_id, name="out", nbytes=3, md5="a" * 32, completed_at=NOW)
     await report(store, host, a_report(sent, turnaround_sample=0.5))
 
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
 
     [job_class] = await store.views.classes_of_batch(batch.batch_id)
     assert (facts.job_id, facts.batch_id, facts.state) == (sent.job_id, batch.batch_id, JobState.OPEN)
@@ -68,10 +68,10 @@ async def test_jobs_come_in_the_order_in_which_something_happened_to_them(store:
     for assignment in (sent[2], sent[0], sent[3]):
         await report(store, host, a_report(assignment))
 
-    found = await store.unsettled.unsettled(9)
+    found = await store.unsettled.unsettled(9, now=NOW)
 
     assert [facts.job_id for facts in found] == [sent[2].job_id, sent[0].job_id, sent[3].job_id]
-    assert [facts.job_id for facts in await store.unsettled.unsettled(2)] == [sent[2].job_id, sent[0].job_id]
+    assert [facts.job_id for facts in await store.unsettled.unsettled(2, now=NOW)] == [sent[2].job_id, sent[0].job_id]
     assert [facts.serial for facts in found] == sorted(facts.serial for facts in found)
 
 
@@ -87,7 +87,7 @@ async def test_a_second_event_moves_a_job_to_the_end(store: Store) -> None:
     await report(store, hosts[0], a_report(other))
     await report(store, hosts[1], a_report(sent[1]))
 
-    found = await store.unsettled.unsettled(9)
+    found = await store.unsettled.unsettled(9, now=NOW)
 
     assert [facts.job_id for facts in found] == [other.job_id, sent[0].job_id]
 
@@ -101,7 +101,7 @@ async def test_a_valid_job_has_its_canonical_instance_and_is_settled_once(store:
     job = await store.views.job(facts.job_id)
     assert (job.state, job.canonical_instance_id, job.failure) == (JobState.VALID, facts.instances[0].instance_id, "")
     assert [instance.state for instance in job.instances] == [S.VALID, S.CANCELLED]
-    assert list(await store.unsettled.unsettled(9)) == []
+    assert list(await store.unsettled.unsettled(9, now=NOW)) == []
     assert await store.unsettled.settle([valid(facts)]) == 0
     batch = await store.views.batch(facts.batch_id)
     assert batch.counts == BatchCounts(jobs_total=2, jobs_validated=1, unsent=2, sent=1, reported=1)
@@ -113,14 +113,14 @@ async def test_a_report_after_reading_makes_the_settlement_stale(store: Store) -
     hosts = [await a_registered_host(store) for _ in range(2)]
     sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts]
     await report(store, hosts[0], a_report(sent[0]))
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     await report(store, hosts[1], a_report(sent[1]))
 
     assert await store.unsettled.settle([valid(facts)]) == 0
 
     job = await store.views.job(facts.job_id)
     assert (job.state, {instance.state for instance in job.instances}) == (JobState.OPEN, {S.REPORTED})
-    [again] = await store.unsettled.unsettled(9)
+    [again] = await store.unsettled.unsettled(9, now=NOW)
     assert again.serial > facts.serial
     assert await store.unsettled.settle([valid(again)]) == 1
 
@@ -132,7 +132,7 @@ async def test_a_batch_aborted_after_reading_makes_the_settlement_stale(store: S
 
     assert await store.unsettled.settle([retry, valid(facts)]) == 0
 
-    [again] = await store.unsettled.unsettled(9)
+    [again] = await store.unsettled.unsettled(9, now=NOW)
     assert (again.state, again.batch_aborted) == (JobState.CANCELLED, True)
     assert await waiting_of(store, facts.batch_id) == []
 
@@ -169,7 +169,7 @@ async def test_new_instances_of_a_job_with_retries_are_urgent(store: Store) -> N
 async def test_new_instances_without_retries_are_fresh_while_no_sibling_is_back(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=1)
     await a_sent_instance(store, batch.batch_id, await a_registered_host(store), copies=2)
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
 
     settlement = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, SETTLED_AT, new_instances=1)
     assert await store.unsettled.settle([settlement]) == 1
@@ -243,7 +243,7 @@ async def test_steps_bring_their_samples_and_events(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=1)
     sent = await a_sent_instance(store, batch.batch_id, host)
     await report(store, host, a_report(sent))
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     event = a_hav_event(sent, HavEventKind.VALID, ln_turnaround_ratio=0.75, ln_turnaround=8.0, speed_s_per_flop=1e-9)
     step = InstanceStep(sent.instance_id, S.REPORTED, S.VALID, turnaround_sample=0.75, hav_event=event)
 

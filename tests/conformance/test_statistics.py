@@ -228,7 +228,7 @@ async def test_the_events_of_settlements_and_time_outs_count_in_the_order_of_the
         held = [await a_sent_instance(store, batch.batch_id, host) for _ in range(4)]
         held.sort(key=lambda one: one.instance_id, reverse=backwards)
         await report(store, host, *(a_report(one) for one in held[:2]))
-        facts = {one.job_id: one for one in await store.unsettled.unsettled(9)}
+        facts = {one.job_id: one for one in await store.unsettled.unsettled(9, now=NOW)}
         settlements = [
             JobSettlement(
                 one.job_id,

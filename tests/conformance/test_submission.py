@@ -206,7 +206,7 @@ async def test_the_report_of_an_aborted_batchs_instance_is_looked_at(store: Stor
 
     await report(store, host, a_report(sent))
 
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     assert (facts.state, facts.batch_aborted) == (JobState.CANCELLED, True)
 
 

@@ -110,7 +110,7 @@ async def test_a_time_out_is_a_retry_a_missed_deadline_and_a_sample(store: Store
     assert view.reported[sent.instance_id].timeout_at == TIMEOUT_AT
     row = view.havs[sent.app_version_id]
     assert (row.n_timeout, row.relaxed.n, row.relaxed.total) == (1, 1.0, 1.25)
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     assert (facts.job_id, facts.instances[0].timeout_at) == (sent.job_id, TIMEOUT_AT)
     assert await overdue_ids(store, later(NOW, 1e6)) == []
 
@@ -167,7 +167,7 @@ async def test_a_time_out_between_reading_and_settling_makes_the_settlement_stal
     host = await a_registered_host(store)
     [sent] = await under_way(store, host)
     await store.overdue.time_out([a_time_out(sent)], now=TIMEOUT_AT)
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
     await report(store, host, a_report(sent, from_state=S.TIMED_OUT, reported_at=later(TIMEOUT_AT, 1.0)))
 
     retry = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, TIMEOUT_AT, new_instances=1, retries=1)

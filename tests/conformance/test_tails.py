@@ -268,7 +268,7 @@ async def test_a_copy_stays_while_its_job_is_settled(store: Store) -> None:
     assert (await a_copier(store, lifecycle__tail_overhead_fraction=1.0).run_once()).copies == 1
     await report(store, host, a_report(sent))
 
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
 
     assert (facts.tail_copies, facts.more_instances) == (1, 0)
     assert settle(view_of(facts, max_lost=20), {}).events == ()

@@ -134,7 +134,7 @@ async def test_each_gate_has_a_line_of_its_own(store: Store) -> None:
 async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None:
     sent = await a_sent_instance(store, batch_id, host)
     await report(store, host, a_report(sent, to_state=InstanceState.FAILED))
-    for facts in await store.unsettled.unsettled(99):
+    for facts in await store.unsettled.unsettled(99, now=NOW):
         if facts.job_id == sent.job_id:
             again = JobSettlement(facts.job_id, facts.serial, facts.state, NOW, new_instances=1, retries=1)
             await store.unsettled.settle([again])

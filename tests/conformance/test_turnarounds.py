@@ -56,7 +56,7 @@ async def the_result(
 
 async def settled(store: Store, sent: Assignment, at: Instant) -> None:
     """As the validator would: the event says what the host's statistics are given."""
-    [facts] = [one for one in await store.unsettled.unsettled(1000) if one.job_id == sent.job_id]
+    [facts] = [one for one in await store.unsettled.unsettled(1000, now=NOW) if one.job_id == sent.job_id]
     settlement = Settlement(JobState.VALID, sent.instance_id, ((sent.instance_id, Event.VALIDATED),))
     assert await store.unsettled.settle([job_settlement(facts, settlement, at)]) == 1
 
@@ -147,7 +147,7 @@ async def test_every_way_an_instance_ends_is_measured_by_its_batch(store: Store)
         if one.held.instance_id == sent.instance_id
     ]  # fmt: skip
     await report(store, host, a_report(sent, to_state=S.REPORTED, reported_at=later(NOW, 60.0)))
-    [facts] = [one for one in await store.unsettled.unsettled(99) if one.job_id == sent.job_id]
+    [facts] = [one for one in await store.unsettled.unsettled(99, now=NOW) if one.job_id == sent.job_id]
 
     assert [one.median_turnaround_s for one in held] == [2 * HOUR_S]
     assert reported.held.median_turnaround_s == overdue.held.median_turnaround_s == 2 * HOUR_S

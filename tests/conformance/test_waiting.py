@@ -34,7 +34,7 @@ async def a_batch_in_shard_order(store: Store, jobs: int) -> tuple[Batch, list[C
 
 async def make_new_instances(store: Store, batch: Batch, *, count: int, retries: int, hasten: bool = False) -> None:
     """Settle the first job that is waiting to be looked at so that it gets new instances."""
-    facts = next(facts for facts in await store.unsettled.unsettled(100) if facts.batch_id == batch.batch_id)
+    facts = next(facts for facts in await store.unsettled.unsettled(100, now=NOW) if facts.batch_id == batch.batch_id)
     settlement = JobSettlement(
         facts.job_id,
         facts.serial,
@@ -237,7 +237,7 @@ async def test_a_finished_batch_is_not_ready(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=1, copies=2)
     sent = await a_sent_instance(store, batch.batch_id, host)
     await report(store, host, a_report(sent))
-    [facts] = await store.unsettled.unsettled(9)
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
 
     settlement = JobSettlement(
         facts.job_id, facts.serial, JobState.VALID, later(NOW, 9.0), canonical_instance_id=sent.instance_id

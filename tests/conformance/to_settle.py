@@ -26,7 +26,7 @@ async def a_reported_job(
     batch = await a_submitted_batch(store, jobs=jobs, quorum=quorum)
     sent = await a_sent_instance(store, batch.batch_id, host)
     await report(store, host, a_report(sent, to_state=to_state))
-    return next(facts for facts in await store.unsettled.unsettled(99) if facts.job_id == sent.job_id)
+    return next(facts for facts in await store.unsettled.unsettled(99, now=NOW) if facts.job_id == sent.job_id)
 
 
 def valid(facts: JobFacts) -> JobSettlement:

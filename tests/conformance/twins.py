@@ -36,7 +36,10 @@ class Twins:
     async def compare(self, hosts: Sequence[RegisteredHost]) -> None:
         """Everything that can be seen through the ports, but for the serials of jobs to settle."""
         await self.both(lambda store: store.waiting.ready_batches(100))
-        facts = [[replace(one, serial=0) for one in await s.unsettled.unsettled(1000)] for s in (self.one, self.other)]
+        facts = [
+            [replace(one, serial=0) for one in await s.unsettled.unsettled(1000, now=NOW)]
+            for s in (self.one, self.other)
+        ]
         assert_equal(*facts)
         for batch in await self.both(lambda store: store.views.batches(limit=100)):
             await self._compare_batch(batch.batch_id)

@@ -86,7 +86,7 @@ async def settle_all(store: PostgresStore, busy: asyncio.Event) -> None:
     """The validator, until the volunteers are done and nothing is left."""
     for _ in count():
         was_busy = busy.is_set()
-        facts = await store.unsettled.unsettled(50)
+        facts = await store.unsettled.unsettled(50, now=NOW)
         await store.unsettled.settle([settled(job) for job in facts])
         if not facts and not was_busy:
             return
@@ -134,7 +134,7 @@ async def test_a_batch_settled_by_two_validators_at_once_is_complete(store: Post
     sent = tuple(an_assignment(one, host, version) for one in await waiting_of(store, batch.batch_id))
     await store.ledger.write(RequestWrites(host.host, assignments=sent))
     await store.ledger.write(RequestWrites(host.host, tuple(a_report(assignment) for assignment in sent)))
-    one, two = await store.unsettled.unsettled(9)
+    one, two = await store.unsettled.unsettled(9, now=NOW)
 
     await asyncio.gather(store.unsettled.settle([settled(one)]), other.unsettled.settle([settled(two)]))
     await other.close()

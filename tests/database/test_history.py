@@ -58,7 +58,7 @@ def a_time_out(instance_id: InstanceId) -> InstanceStep:
 
 async def settle_all(store: PostgresStore) -> None:
     """Nothing more is to be looked at; jobs stay as they are."""
-    facts = await store.unsettled.unsettled(99)
+    facts = await store.unsettled.unsettled(99, now=NOW)
     settlements = [JobSettlement(one.job_id, one.serial, one.state, NOW) for one in facts]
     assert await store.unsettled.settle(settlements) == len(settlements)
 
@@ -216,7 +216,7 @@ async def test_a_report_that_comes_first_keeps_its_job_busy(store: PostgresStore
 
     [instance] = (await store.views.job(late.job_id)).instances
     assert instance.state in (S.REPORTED, S.TIMED_OUT)
-    marked = [facts.job_id for facts in await store.unsettled.unsettled(9)]
+    marked = [facts.job_id for facts in await store.unsettled.unsettled(9, now=NOW)]
     assert marked == ([late.job_id] if instance.state is S.REPORTED else [])
 
 

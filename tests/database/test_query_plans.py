@@ -147,6 +147,7 @@ BY_KEY = {  # query -> the indexes it must use
     # uploads
     "record_upload": {"instance_pkey"},
     "record_finished_upload": {"finished_instance_2027_01_pkey"},
+    "begin_comparisons": {"job_todo_pkey"},
     "recorded_upload": {"upload_pkey", "finished_instance_2027_01_pkey"},
     # submit, abort
     "mark_again": {"batch_in_order", "batch_count_pkey", "batch_pkey"},

@@ -16,6 +16,7 @@ from operations.crowd.volunteer import tasks_of
 from store.postgres import PostgresStore
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
+from tests.builders import NOW
 from tests.faults.waiting import CLOCK, until
 from wire.client import decode_reply, encode_request
 from wire.messages import STATE_UPLOADED
@@ -168,7 +169,7 @@ async def assert_all_is_settled(store: PostgresStore) -> None:
     """Soon nothing is left to settle, and then the counters of batches equal their rows."""
 
     async def all_settled() -> bool:
-        return not await store.unsettled.unsettled(1)
+        return not await store.unsettled.unsettled(1, now=NOW)
 
     await until(all_settled, 30, "everything reported is settled")
     assert await store.views.check_counters() == []

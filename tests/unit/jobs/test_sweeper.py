@@ -85,7 +85,7 @@ async def test_a_full_round_says_that_more_is_waiting() -> None:
 async def test_a_time_out_marks_its_job_and_its_host(project: Project) -> None:
     await project.send()
     await project.sweep_at(2 * HOUR_S)
-    [facts] = await project.store.unsettled.unsettled(10)
+    [facts] = await project.store.unsettled.unsettled(10, now=NOW)
     assert facts.instances[0].turnaround_sample == math.log(10.0)
     assert facts.instances[0].host_id is not None
     _, [hav] = await project.store.views.host(facts.instances[0].host_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,8 @@ from domain.havs import HavEvent, HavEventKind
 from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState, JobState, Output, ValidatorKind, output_file_name
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
-from domain.units import AppVersionId, Flop, HostId, InstanceId, JobId, Seconds, later
+from domain.units import AppVersionId, Flop, HostId, InstanceId, Instant, JobId, Seconds, later
+from jobs.comparisons import Compared, Comparison, OutputFile, compare_here
 from jobs.settling import speed_s_per_flop
 from jobs.validator import Validator, ValidatorReport
 from store.memory import MemoryStore
@@ -37,11 +38,16 @@ class Outputs:
         self.damaged: set[str] = set()
         self.read: list[str] = []
 
-    async def read_output(self, file_name: str) -> bytes | None:
-        self.read.append(file_name)
-        if file_name in self.damaged:
+    at_once = 2
+
+    async def compare(self, comparison: Comparison) -> Compared:
+        return compare_here(comparison, self._content)
+
+    def _content(self, file: OutputFile) -> bytes | None:
+        self.read.append(file.file_name)
+        if file.file_name in self.damaged:
             raise OSError("input/output error")
-        return self.contents.get(file_name)
+        return self.contents.get(file.file_name)
 
 
 class Project:
@@ -229,8 +235,11 @@ class Picky:
         self.available = available
         self.written: list[JobId] = []
 
-    async def unsettled(self, limit: int) -> Sequence[JobFacts]:
+    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
         return self.jobs[:limit]
+
+    async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
+        return dict.fromkeys(job_ids, 1)
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
         if not self.available:
@@ -302,8 +311,11 @@ class Recorder:
         self.jobs = jobs
         self.steps: dict[InstanceId, InstanceStep] = {}
 
-    async def unsettled(self, limit: int) -> Sequence[JobFacts]:
+    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
         return self.jobs[:limit]
+
+    async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
+        return dict.fromkeys(job_ids, 1)
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
         self.steps.update((step.instance_id, step) for settlement in settlements for step in settlement.steps)
@@ -371,7 +383,7 @@ async def test_statistics_reach_the_hosts_row(project: Project) -> None:
 
 async def test_a_full_round_says_that_more_is_waiting() -> None:
     class Shrinking(Recorder):
-        async def unsettled(self, limit: int) -> Sequence[JobFacts]:
+        async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
             found, self.jobs = self.jobs[:limit], self.jobs[limit:]
             return found
 

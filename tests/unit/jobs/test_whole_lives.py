@@ -11,6 +11,7 @@ from domain.jobs import InstanceState, JobState, output_file_name
 from domain.settings import LifecycleSettings
 from domain.units import later
 from jobs.build import JobsPorts, JobsServices, build
+from jobs.comparisons import Compared, Comparison
 from store.memory import MemoryStore
 from tests.builders import a_job_class
 from tests.unit.jobs.projects import HandClock, a_project
@@ -22,8 +23,10 @@ BEHAVIOUR = st.sampled_from(["right", "right", "wrong", "error", "silent"])
 class NoFiles:
     """Bitwise comparison reads none."""
 
-    async def read_output(self, file_name: str) -> bytes | None:
-        raise AssertionError(f"{file_name} is not to be read")
+    at_once = 1
+
+    async def compare(self, comparison: Comparison) -> Compared:
+        raise AssertionError(f"{comparison} is not to be read")
 
 
 def services(store: MemoryStore, clock: HandClock) -> JobsServices:

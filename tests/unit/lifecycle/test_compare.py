@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from domain.jobs import ValidatorKind
 from domain.units import InstanceId
 from lifecycle.compare import AcceptAll, Bitwise, NumericTolerance, OutputCopy, comparer_for, group_outputs
-from lifecycle.leaves import MalformedOutputError, read_leaves
+from lifecycle.leaves import MalformedOutputError, Reader, Reading, ReadingLimits
 from lifecycle.settle import UNREADABLE
 
 
@@ -122,18 +127,89 @@ def test_one_malformed_output_makes_the_instance_unreadable() -> None:
     assert group_outputs(NumericTolerance(0.1), outputs) == {1: UNREADABLE}
 
 
+def read(name: str, content: bytes, limits: ReadingLimits = ReadingLimits()) -> Reading:  # noqa: B008 - frozen
+    reader = Reader(limits)
+    reader.add(name, content)
+    return reader.reading()
+
+
 def test_a_name_decides_the_format_where_it_can() -> None:
-    assert read_leaves("out.json", b"5") == (((), 5.0),)
-    assert read_leaves("out.csv", b"[1") == (((0, 0), "[1"),)
+    assert list(read("out.json", b"5").numbers) == [5.0]
+    assert list(read("out.csv", b"[1,2").numbers) == [2.0]
     with pytest.raises(MalformedOutputError, match=r"out\.JSON is not JSON"):
-        read_leaves("out.JSON", b"1,2")
+        read("out.JSON", b"1,2")
 
 
-def test_a_malformed_output_says_what_is_wrong() -> None:
-    with pytest.raises(MalformedOutputError, match="out is not UTF-8: byte 2 is 0xff"):
-        read_leaves("out", b"1,\xff")
-    with pytest.raises(MalformedOutputError, match="out is empty"):
-        read_leaves("out", b"")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"1,\xff", "out is not UTF-8: byte 2 is 0xff"),
+        (b"", "out is empty"),
+        (b"[" * 50 + b"1" + b"]" * 50, "nested deeper than 8 levels"),
+        (b"[" * 5000 + b"1" + b"]" * 5000, "nested deeper than 8 levels"),
+        (b"[" + b"1," * 50 + b"1]", "more than 50 values"),
+        (b"1," * 50 + b"1", "more than 50 values"),
+        (b"[" + b"[]," * 50 + b"1]", "more than 50 values"),
+        (b"[" + b"9" * 300_000 + b"]", "a whole number of 300000 digits"),
+        (b" " * 400_001, "400,001 B, at most 400,000 B are compared"),
+    ],
+)
+def test_an_output_beyond_a_limit_says_which(content: bytes, said: str) -> None:
+    with pytest.raises(MalformedOutputError, match=said):
+        read("out", content, ReadingLimits(max_bytes=400_000, max_values=50, max_depth=8))
+
+
+def test_a_deep_output_with_many_values_takes_8_bytes_for_each() -> None:
+    """What took 3.7 GB where each value had a path of its own."""
+    deep, many = 90, 498_000
+    found = read("out", b"[" * deep + b"1," * many + b"1" + b"]" * deep)
+    assert len(found.numbers) == many + 1
+    assert found.numbers.itemsize == 8
+
+
+def naive(content: bytes) -> list[tuple[tuple[object, ...], object]]:
+    """Every value with its place, as the definition has it."""
+    found: list[tuple[tuple[object, ...], object]] = []
+
+    def walk(place: tuple[object, ...], node: object) -> None:
+        if isinstance(node, dict) and node:
+            for key in sorted(node):
+                walk((*place, key), node[key])
+        elif isinstance(node, list) and node:
+            for position, one in enumerate(node):
+                walk((*place, position), one)
+        else:
+            found.append(
+                (place, ("{}" if isinstance(node, dict) else "[]",) if isinstance(node, (dict, list)) else node)
+            )
+
+    walk((), json.loads(content, parse_int=float))
+    return found
+
+
+def close(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-3, abs_tol=1e-12)
+    return type(one) is type(other) and one == other
+
+
+VALUES = (
+    st.none() | st.booleans() | st.sampled_from([0.0, 1.0, 1.0005, 2.0, -1.0, 1e300]) | st.sampled_from(["", "a", "1"])
+)
+KEYS = st.sampled_from(["", "a", "b", "0", "a b"])
+JSON = st.recursive(
+    VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
+)
+
+
+@given(one=JSON, other=JSON)
+def test_agreement_is_that_of_places_and_values(one: object, other: object) -> None:
+    contents = [json.dumps(value).encode() for value in (one, other)]
+    places = [naive(content) for content in contents]
+    same = len(places[0]) == len(places[1]) and all(
+        a == b and close(x, y) for (a, x), (b, y) in zip(*places, strict=True)
+    )
+    assert grouped(1e-3, *contents, name="out.json") == ([0, 0] if same else [0, 1])
 
 
 # ------------------------------------------------------------------ groups

@@ -53,4 +53,4 @@ async def test_a_file_is_fetched_and_an_output_brought_under_the_addresses_given
         path = urlsplit(transfer.urls.upload_url()).path
         async with client.post(path, data=encode_upload_header(header) + b"output") as response:
             assert decode_upload_reply(await response.read()) == UploadReply(0)
-    assert await transfer.outputs.read_output(NAME) == b"output"
+    assert transfer.uploaded.read(NAME) == b"output"

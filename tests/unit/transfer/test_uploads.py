@@ -25,7 +25,7 @@ from tests.unit.scheduler.project import HandClock
 from tests.unit.transfer.clocks import FixedClock
 from transfer.tokens import UploadTokens
 from transfer.upload_folder import UploadFolder
-from transfer.uploads import UploadedOutputs, Uploads
+from transfer.uploads import Uploads
 from wire.messages import SizeQuery, UploadHeader, UploadReply
 from wire.uploads import decode_upload_reply, encode_size_query, encode_upload_header
 
@@ -159,18 +159,18 @@ async def until_size(server: Server, nbytes: int) -> None:
 
 async def test_a_whole_upload_is_stored_recorded_and_done(server: Server) -> None:
     assert await server.upload(a_header(), CONTENT) == UploadReply(0)
-    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+    assert server.folder.read(NAME) == CONTENT
     assert server.records.known == {NAME: (77, len(CONTENT), hashlib.md5(CONTENT).hexdigest(), 1000.0)}
     assert await server.size() == len(CONTENT)
 
 
 async def test_an_empty_output_is_stored(server: Server) -> None:
     assert await server.upload(a_header(b""), b"") == UploadReply(0)
-    assert await UploadedOutputs(server.folder).read_output(NAME) == b""
+    assert server.folder.read(NAME) == b""
 
 
 async def test_an_output_that_is_not_here_reads_as_none(server: Server) -> None:
-    assert await UploadedOutputs(server.folder).read_output(NAME) is None
+    assert server.folder.read(NAME) is None
 
 
 async def test_the_same_upload_once_more_is_done_at_once(server: Server, tmp_path: Path) -> None:
@@ -184,13 +184,13 @@ async def test_other_content_after_a_whole_upload_is_refused_and_the_first_stays
     await server.upload(a_header(), CONTENT)
     reply = await server.upload(a_header(b"forged"), b"forged")
     assert reply == UploadReply(-1, "a file of that name with other content was taken before")
-    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+    assert server.folder.read(NAME) == CONTENT
     assert server.records.known[NAME][1] == len(CONTENT)
 
 
 async def test_bytes_behind_the_end_are_not_kept(server: Server) -> None:
     assert await server.upload(a_header(), CONTENT + b"more") == UploadReply(0)
-    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+    assert server.folder.read(NAME) == CONTENT
 
 
 # ------------------------------------------------------------------ refusals before a byte is written
@@ -341,7 +341,7 @@ async def test_what_a_broken_connection_brought_is_kept_and_gone_on_with(server:
     await hang_up(await server.begin(a_header(), CONTENT[:5000]))
     await until_size(server, 5000)
     assert await server.upload(a_header(offset=5000), CONTENT[5000:]) == UploadReply(0)
-    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+    assert server.folder.read(NAME) == CONTENT
 
 
 async def test_an_offset_may_be_repeated(server: Server) -> None:
@@ -349,7 +349,7 @@ async def test_an_offset_may_be_repeated(server: Server) -> None:
         assert (await server.upload(a_header(), CONTENT[:nbytes])).status == 1
         assert await server.size() == nbytes - 1
     assert await server.upload(a_header(offset=2000), CONTENT[2000:]) == UploadReply(0)
-    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+    assert server.folder.read(NAME) == CONTENT
 
 
 async def test_an_offset_behind_what_is_here_is_answered_with_try_again(server: Server) -> None:
@@ -363,7 +363,7 @@ async def test_a_resumed_upload_takes_over_from_a_silent_connection(server: Serv
     silent = await server.begin(a_header(), CONTENT[:5000])
     assert await server.upload(a_header(), CONTENT) == UploadReply(0)
     await hang_up(silent)
-    assert await UploadedOutputs(server.folder).read_output(NAME) == CONTENT
+    assert server.folder.read(NAME) == CONTENT
 
 
 async def test_a_silent_connection_is_given_up_and_its_bytes_are_kept(tmp_path: Path) -> None:
@@ -404,7 +404,7 @@ async def test_two_uploads_of_one_name_at_once_end_with_the_right_file(server: S
     replies = await asyncio.gather(*(server.upload(a_header(big, max_bytes=2_000_000), big) for _ in range(4)))
     assert {reply.status for reply in replies} <= {0, 1}
     assert (await server.upload(a_header(big, max_bytes=2_000_000), big)).status == 0
-    assert await UploadedOutputs(server.folder).read_output(NAME) == big
+    assert server.folder.read(NAME) == big
 
 
 @settings(max_examples=25, deadline=None)
@@ -425,7 +425,7 @@ async def test_any_split_into_resumed_pieces_ends_with_identical_bytes(
             await server.upload(a_header(content, offset=offset), content[offset:until])
         here = await server.size() or 0
         assert (await server.upload(a_header(content, offset=here), content[here:])).status == 0
-        assert await UploadedOutputs(server.folder).read_output(NAME) == content
+        assert server.folder.read(NAME) == content
 
 
 # ------------------------------------------------------------------ what the stock client sent

@@ -139,7 +139,7 @@ async def test_lost_work_is_refunded_and_good_work_corrected(project: Project) -
         host = await a_registered_host(store, flop_per_s=1e9, ncpus=4, last_rpc_at=NOW)
         sent = await a_sent_instance(store, adas, host)
         await report(store, host, a_report(sent, elapsed_s=Seconds(1800.0)))
-    for facts in await store.unsettled.unsettled(100):
+    for facts in await store.unsettled.unsettled(100, now=NOW):
         await store.unsettled.settle([valid(facts)])
 
     await project.order()

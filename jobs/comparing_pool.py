@@ -1,0 +1,144 @@
+"""Compares outputs in child processes with limits of memory and time, so that no output can harm this process.
+
+A child that ends or stays silent while it parses an instance's outputs tells whose they are: that instance cannot be
+read, and the others are compared without it. A child that ends anywhere else is no output's fault.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from domain.errors import UnavailableError
+from domain.settings import ValidationSettings
+from domain.units import InstanceId
+from jobs.comparing_process import decode_compared, encode_task
+from jobs.comparisons import Compared, Comparison
+from lifecycle.leaves import ReadingLimits, too_much_memory, too_slow
+from lifecycle.settle import UNREADABLE
+
+PROGRAM = (sys.executable, "-m", "jobs.comparing_process")
+LINE_BYTES = 16 * 1024 * 1024  # an answer about many instances, each with a reason
+SPARE_S = 5.0  # a child ends itself at its limit; so much later its parent does
+PARSE = "parse"
+
+log = structlog.get_logger("jobs.comparing")
+
+
+class _GuiltyError(Exception):
+    """The child ended while it parsed the outputs of one instance."""
+
+    def __init__(self, instance_id: InstanceId, why: str) -> None:
+        super().__init__(why)
+        self.instance_id = instance_id
+        self.why = why
+
+
+class ComparingPool:
+    """Satisfies the validator's Comparisons. Children are started when they are needed, and live on.
+
+    `path_of` gives the place of an uploaded file, `settings` the limits of the moment.
+    """
+
+    def __init__(self, path_of: Callable[[str], Path], settings: Callable[[], ValidationSettings]) -> None:
+        self._path_of = path_of
+        self._settings = settings
+        self._idle: list[tuple[ValidationSettings, Process]] = []
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @property
+    def at_once(self) -> int:
+        return self._settings().processes
+
+    async def compare(self, comparison: Comparison) -> Compared:
+        """Compare; an instance whose outputs ended the child is left out, and the rest compared again."""
+        refused: dict[InstanceId, str] = {}
+        while True:
+            left = {one: files for one, files in comparison.outputs.items() if one not in refused}
+            try:
+                found = await self._asked(replace(comparison, outputs=left))
+            except _GuiltyError as error:
+                log.warning("an output cannot be compared", instance_id=error.instance_id, because=error.why)
+                refused[error.instance_id] = error.why
+                continue
+            unreadable = dict.fromkeys(refused, UNREADABLE)
+            return Compared({**found.groups, **unreadable}, {**found.because, **refused})
+
+    async def close(self) -> None:
+        """End all children that wait for work."""
+        while self._idle:
+            self._end(self._idle.pop()[1])
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=SPARE_S)
+
+    async def _asked(self, comparison: Comparison) -> Compared:
+        settings = self._settings()
+        child = await self._child(settings)
+        try:
+            answer = await self._answer(child, comparison, settings)
+        except BaseException:
+            self._end(child)
+            raise
+        self._idle.append((settings, child))
+        if "failed" in answer:
+            raise OSError(answer["failed"])
+        return decode_compared(answer)
+
+    async def _child(self, settings: ValidationSettings) -> Process:
+        """One that waits, with today's limits and alive; else a new one."""
+        while self._idle:
+            limits, child = self._idle.pop()
+            if limits == settings and child.returncode is None:
+                return child
+            self._end(child)
+        arguments = (str(settings.max_memory_bytes), str(round(settings.max_seconds)))
+        try:
+            return await asyncio.create_subprocess_exec(*PROGRAM, *arguments, stdin=PIPE, stdout=PIPE, limit=LINE_BYTES)
+        except OSError as error:
+            raise UnavailableError(f"no process to compare outputs could be started: {error}") from error
+
+    async def _answer(self, child: Process, comparison: Comparison, settings: ValidationSettings) -> Mapping[str, Any]:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        files = [file.file_name for files in comparison.outputs.values() for file in files]
+        limits = ReadingLimits(settings.max_bytes, settings.max_values, settings.max_depth)
+        child.stdin.write(encode_task(comparison, {name: self._path_of(name) for name in files}, limits))
+        step: Mapping[str, Any] = {}
+        while True:
+            why = too_slow(settings.max_seconds)
+            try:
+                async with asyncio.timeout(settings.max_seconds + SPARE_S):
+                    line = await child.stdout.readline()
+            except TimeoutError:
+                line = b""
+            said: Mapping[str, Any] = json.loads(line) if line else {}
+            if said.get("no_memory"):
+                why, said = too_much_memory(settings.max_memory_bytes), {}
+            if not said:
+                if step.get("step") == PARSE:
+                    raise _GuiltyError(InstanceId(step["instance"]), why)
+                raise UnavailableError("a process that compares outputs ended, or its files cannot be read in time")
+            if "step" not in said:
+                return said
+            step = said
+
+    def _end(self, child: Process) -> None:
+        """Kill it; one that hangs in a file server's read may take long to go, so nothing waits for it."""
+        with suppress(ProcessLookupError):
+            child.kill()
+        task = asyncio.create_task(_gone(child))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+async def _gone(child: Process) -> None:
+    await child.wait()

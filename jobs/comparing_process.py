@@ -1,0 +1,105 @@
+"""A child process that compares outputs, one job at a time: what it is sent may take all of its memory, or kill it.
+
+    python -m jobs.comparing_process MAX_MEMORY_BYTES MAX_SECONDS
+
+A line of JSON comes in for each job and lines go out: a step that begins (`{"step": "parse", "instance": 7}`), and at
+last the groups. The parent knows from the last step which output was read when the process ended without an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from domain.jobs import ValidatorKind
+from domain.units import InstanceId
+from jobs.comparisons import Compared, Comparison, OutputFile, compare_here
+from lifecycle.leaves import ReadingLimits
+
+
+def encode_task(comparison: Comparison, paths: Mapping[str, Path], limits: ReadingLimits) -> bytes:
+    """A job as the line the process is sent. `paths` are by file name."""
+    return _line(
+        {
+            "validator": comparison.validator,
+            "tolerance": comparison.tolerance,
+            "around": comparison.around,
+            "limits": [limits.max_bytes, limits.max_values, limits.max_depth],
+            "outputs": [
+                [instance_id, [[file.name, str(paths[file.file_name]), file.nbytes, file.md5] for file in files]]
+                for instance_id, files in comparison.outputs.items()
+            ],
+        }
+    )
+
+
+def decode_compared(answer: Mapping[str, Any]) -> Compared:
+    """The last line of an answer."""
+    return Compared(
+        {InstanceId(instance_id): group for instance_id, group in answer["groups"]},
+        {InstanceId(instance_id): why for instance_id, why in answer["because"]},
+    )
+
+
+def _decoded(task: Mapping[str, Any]) -> tuple[Comparison, ReadingLimits]:
+    outputs = {
+        InstanceId(instance_id): tuple(OutputFile(*file) for file in files) for instance_id, files in task["outputs"]
+    }
+    validator = ValidatorKind(task["validator"])
+    return Comparison(validator, task["tolerance"], outputs, task["around"]), ReadingLimits(*task["limits"])
+
+
+def _answer(task: Mapping[str, Any], max_seconds: int) -> Mapping[str, object]:
+    comparison, limits = _decoded(task)
+
+    def contents(file: OutputFile) -> bytes | None:
+        try:
+            with Path(file.file_name).open("rb") as opened:
+                return opened.read(limits.max_bytes + 1)
+        except FileNotFoundError:
+            return None
+
+    def notify(step: str, instance_id: InstanceId) -> None:
+        signal.alarm(max_seconds)  # ends this process, even where the parent is gone
+        _say({"step": step, "instance": instance_id})
+
+    try:
+        found = compare_here(comparison, contents, limits, notify)
+    except OSError as error:
+        return {"failed": str(error)}
+    finally:
+        signal.alarm(0)
+    return {"groups": list(found.groups.items()), "because": list(found.because.items())}
+
+
+def _say(message: Mapping[str, object]) -> None:
+    sys.stdout.buffer.write(_line(message))
+    sys.stdout.buffer.flush()
+
+
+def _line(message: Mapping[str, object]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def main() -> None:
+    """Answer until the input ends. A task that takes too much memory ends the process, after saying so."""
+    max_memory_bytes, max_seconds = int(sys.argv[1]), int(sys.argv[2])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent ends this process
+    resource.setrlimit(resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for line in sys.stdin.buffer:
+        try:
+            answer = _answer(json.loads(line), max_seconds)
+        except MemoryError:
+            _say({"no_memory": True})
+            return
+        _say(answer)
+
+
+if __name__ == "__main__":
+    main()
