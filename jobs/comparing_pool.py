@@ -43,6 +43,10 @@ class _GuiltyError(Exception):
         self.why = why
 
 
+class _GoneError(Exception):
+    """The child ended before it began."""
+
+
 class ComparingPool:
     """Satisfies the validator's Comparisons. Children are started when they are needed, and live on.
 
@@ -82,29 +86,38 @@ class ComparingPool:
 
     async def _asked(self, comparison: Comparison) -> Compared:
         settings = self._settings()
-        child = await self._child(settings)
-        try:
-            answer = await self._answer(child, comparison, settings)
-        except BaseException:
-            self._end(child)
-            raise
-        self._idle.append((settings, child))
-        if "failed" in answer:
-            raise OSError(answer["failed"])
-        return decode_compared(answer)
+        while True:
+            child, is_new = await self._child(settings)
+            try:
+                answer = await self._answer(child, comparison, settings)
+            except _GoneError:
+                self._end(child)
+                if is_new:
+                    raise UnavailableError("a process that compares outputs ended at once") from None
+                continue  # it ended while it waited for work
+            except BaseException:
+                self._end(child)
+                raise
+            self._idle.append((settings, child))
+            if "failed" in answer:
+                raise OSError(answer["failed"])
+            return decode_compared(answer)
 
-    async def _child(self, settings: ValidationSettings) -> Process:
-        """One that waits, with today's limits and alive; else a new one."""
+    async def _child(self, settings: ValidationSettings) -> tuple[Process, bool]:
+        """One that waits, with the limits of the moment; else a new one. Whether it is new."""
         while self._idle:
             limits, child = self._idle.pop()
             if limits == settings and child.returncode is None:
-                return child
+                return child, False
             self._end(child)
-        arguments = (str(settings.max_memory_bytes), str(round(settings.max_seconds)))
+        arguments = (str(settings.max_memory_bytes), str(round(settings.max_read_s)))
         try:
-            return await asyncio.create_subprocess_exec(*PROGRAM, *arguments, stdin=PIPE, stdout=PIPE, limit=LINE_BYTES)
+            child = await asyncio.create_subprocess_exec(
+                *PROGRAM, *arguments, stdin=PIPE, stdout=PIPE, limit=LINE_BYTES
+            )
         except OSError as error:
             raise UnavailableError(f"no process to compare outputs could be started: {error}") from error
+        return child, True
 
     async def _answer(self, child: Process, comparison: Comparison, settings: ValidationSettings) -> Mapping[str, Any]:
         assert child.stdin is not None
@@ -112,11 +125,13 @@ class ComparingPool:
         files = [file.file_name for files in comparison.outputs.values() for file in files]
         limits = ReadingLimits(settings.max_bytes, settings.max_values, settings.max_depth)
         child.stdin.write(encode_task(comparison, {name: self._path_of(name) for name in files}, limits))
+        with suppress(ConnectionError):  # it ended: the next line says so
+            await child.stdin.drain()
         step: Mapping[str, Any] = {}
         while True:
-            why = too_slow(settings.max_seconds)
+            why = too_slow(settings.max_read_s)
             try:
-                async with asyncio.timeout(settings.max_seconds + SPARE_S):
+                async with asyncio.timeout(settings.max_read_s + SPARE_S):
                     line = await child.stdout.readline()
             except TimeoutError:
                 line = b""
@@ -124,6 +139,8 @@ class ComparingPool:
             if said.get("no_memory"):
                 why, said = too_much_memory(settings.max_memory_bytes), {}
             if not said:
+                if not step:
+                    raise _GoneError
                 if step.get("step") == PARSE:
                     raise _GuiltyError(InstanceId(step["instance"]), why)
                 raise UnavailableError("a process that compares outputs ended, or its files cannot be read in time")

@@ -1,6 +1,6 @@
 """A child process that compares outputs, one job at a time: what it is sent may take all of its memory, or kill it.
 
-    python -m jobs.comparing_process MAX_MEMORY_BYTES MAX_SECONDS
+    python -m jobs.comparing_process MAX_MEMORY_BYTES MAX_READ_S
 
 A line of JSON comes in for each job and lines go out: a step that begins (`{"step": "parse", "instance": 7}`), and at
 last the groups. The parent knows from the last step which output was read when the process ended without an answer.
@@ -54,7 +54,7 @@ def _decoded(task: Mapping[str, Any]) -> tuple[Comparison, ReadingLimits]:
     return Comparison(validator, task["tolerance"], outputs, task["around"]), ReadingLimits(*task["limits"])
 
 
-def _answer(task: Mapping[str, Any], max_seconds: int) -> Mapping[str, object]:
+def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
     comparison, limits = _decoded(task)
 
     def contents(file: OutputFile) -> bytes | None:
@@ -65,7 +65,7 @@ def _answer(task: Mapping[str, Any], max_seconds: int) -> Mapping[str, object]:
             return None
 
     def notify(step: str, instance_id: InstanceId) -> None:
-        signal.alarm(max_seconds)  # ends this process, even where the parent is gone
+        signal.alarm(max_read_s)  # ends this process, even where the parent is gone
         _say({"step": step, "instance": instance_id})
 
     try:
@@ -88,13 +88,13 @@ def _line(message: Mapping[str, object]) -> bytes:
 
 def main() -> None:
     """Answer until the input ends. A task that takes too much memory ends the process, after saying so."""
-    max_memory_bytes, max_seconds = int(sys.argv[1]), int(sys.argv[2])
+    max_memory_bytes, max_read_s = int(sys.argv[1]), int(sys.argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent ends this process
     resource.setrlimit(resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:
         try:
-            answer = _answer(json.loads(line), max_seconds)
+            answer = _answer(json.loads(line), max_read_s)
         except MemoryError:
             _say({"no_memory": True})
             return

@@ -5,9 +5,9 @@ from __future__ import annotations
 from domain.batches import BatchCounts, BatchState
 from domain.dispatch import Upload
 from domain.havs import HavEventKind
-from domain.jobs import JobState
+from domain.jobs import InstanceState, JobState
 from domain.settlement import InstanceFacts, InstanceStep, JobSettlement
-from domain.units import InstanceId, later
+from domain.units import InstanceId, JobId, later
 from tests.builders import NOW
 from tests.conformance.to_settle import SETTLED_AT, S, a_reported_job, valid
 from tests.stores import Store
@@ -257,3 +257,31 @@ async def test_steps_bring_their_samples_and_events(store: Store) -> None:
     assert (row.n_valid, row.consecutive_valid, row.quota_per_day) == (1, 1, 100)
     assert (row.relaxed.n, row.relaxed.total, row.speed.n) == (1.0, 0.75, 1.0)
     assert view.reported[sent.instance_id].turnaround_sample == 0.75
+
+
+async def test_an_attempt_to_compare_is_counted_before_it_is_made(store: Store) -> None:
+    """While it lasts, and longer after each that ended badly, no process takes the job; news of the job ends that."""
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent))
+
+    async def found(after_s: float) -> int:
+        return len(await store.unsettled.unsettled(9, now=later(NOW, after_s)))
+
+    async def begin(at_s: float) -> int:
+        return (await store.unsettled.begin_comparisons([sent.job_id], now=later(NOW, at_s)))[sent.job_id]
+
+    assert await found(0.0) == 1
+    assert await begin(0.0) == 1
+    assert [await found(after_s) for after_s in (0.0, 59.0, 60.0)] == [0, 0, 1]
+    assert await begin(60.0) == 2
+    assert [await found(60.0 + after_s) for after_s in (60.0, 239.0, 240.0)] == [0, 0, 1]
+    assert await store.unsettled.begin_comparisons([JobId(999)], now=NOW) == {}
+
+    [facts] = await store.unsettled.unsettled(9, now=later(NOW, 300.0))
+    step = InstanceStep(sent.instance_id, InstanceState.REPORTED, InstanceState.INVALID, reason="out is empty")
+    assert await store.unsettled.settle([JobSettlement(sent.job_id, facts.serial, JobState.OPEN, NOW, steps=(step,))])
+    [instance] = (await store.views.job(sent.job_id)).instances
+    assert (instance.state, instance.reason) == (InstanceState.INVALID, "out is empty")
+    assert await store.unsettled.begin_comparisons([sent.job_id], now=NOW) == {}

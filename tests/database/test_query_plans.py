@@ -582,8 +582,8 @@ async def test_marks_that_are_dead_do_not_slow_the_look_for_jobs(dsn: str) -> No
     await connection.execute("DELETE FROM job_todo")
     await connection.execute("INSERT INTO job_todo SELECT job_id, nextval('job_todo_serial') FROM job")
 
-    await connection.fetch(load("unsettled_jobs"), 100)  # the first look pays, and leaves a note in the index
-    plan = (await explained(connection, load("unsettled_jobs").replace("$1", "100")))["Plan"]
+    await connection.fetch(load("unsettled_jobs"), 100, 0.0)  # the first look pays, and leaves a note in the index
+    plan = (await explained(connection, load("unsettled_jobs").replace("$1", "100").replace("$2", "0.0")))["Plan"]
     await connection.close()
 
     assert plan["Actual Rows"] == 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from domain.units import AppVersionId, Flop, HostId, InstanceId, Instant, JobId,
 from jobs.comparisons import Compared, Comparison, OutputFile, compare_here
 from jobs.settling import speed_s_per_flop
 from jobs.validator import Validator, ValidatorReport
+from lifecycle.settle import UNREADABLE
 from store.memory import MemoryStore
 from tests.builders import NOW, a_job_class
 from tests.unit.jobs.projects import HandClock, a_project
@@ -392,3 +394,95 @@ async def test_a_full_round_says_that_more_is_waiting() -> None:
     reports = [await validator.run_once() for _ in range(3)]
 
     assert [(report.looked_at, report.more) for report in reports] == [(2, True), (1, False), (0, False)]
+
+
+# ------------------------------------------------------------------ outputs that must be read
+
+
+class Slow:
+    """Comparisons that end when the test says so."""
+
+    at_once = 2
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[Comparison, asyncio.Future[Compared]]] = []
+
+    async def compare(self, comparison: Comparison) -> Compared:
+        end: asyncio.Future[Compared] = asyncio.get_running_loop().create_future()
+        self.begun.append((comparison, end))
+        return await end
+
+    def end(self, number: int, *, because: str = "") -> None:
+        comparison, end = self.begun[number]
+        groups = dict.fromkeys(comparison.outputs, UNREADABLE if because else 0)
+        end.set_result(Compared(groups, dict.fromkeys(comparison.outputs, because) if because else {}))
+
+
+@pytest.fixture
+async def slow() -> tuple[Project, Slow]:
+    project = Project(await a_project())
+    comparisons = Slow()
+    project.validator = Validator(
+        project.store.unsettled, comparisons, project.clock, max_lost=lambda: 20, patience_s=0.0
+    )
+    return project, comparisons
+
+
+async def some_work(project: Project, count: int) -> list[Assignment]:
+    by_content = a_job_class(validator=ValidatorKind.TOLERANCE, tolerance=1e-3)
+    batches = [await a_submitted_batch(project.store, jobs=1, job_class=by_content) for _ in range(count)]
+    return [await project.send_and_bring(batch, MD5_A, b"[1]") for batch in batches]
+
+
+async def round_of(project: Project) -> None:
+    """What a round starts gets its turn in a second one."""
+    for _ in range(2):
+        await project.validator.run_once()
+
+
+async def test_a_slow_comparison_delays_no_other_job(slow: tuple[Project, Slow]) -> None:
+    project, comparisons = slow
+    first, second, third = await some_work(project, 3)
+    bitwise = await project.send_and_bring(await a_submitted_batch(project.store, jobs=1))
+
+    await round_of(project)
+    assert await project.job_state(bitwise) is JobState.VALID
+    assert len(comparisons.begun) == comparisons.at_once
+
+    comparisons.end(1)
+    await round_of(project)
+    assert await project.job_state(second) is JobState.VALID
+    assert len(comparisons.begun) == 3
+    comparisons.end(2)
+    await round_of(project)
+    assert await project.job_state(third) is JobState.VALID
+    assert await project.job_state(first) is JobState.OPEN
+
+    comparisons.end(0)
+    await round_of(project)
+    assert await project.job_state(first) is JobState.VALID
+
+
+async def test_an_output_that_cannot_be_read_says_why(slow: tuple[Project, Slow]) -> None:
+    project, comparisons = slow
+    [sent] = await some_work(project, 1)
+    await round_of(project)
+    comparisons.end(0, because="out is nested deeper than 100 levels")
+    await round_of(project)
+    [instance, *_] = (await project.store.views.job(sent.job_id)).instances
+    assert (instance.state, instance.reason) == (InstanceState.INVALID, "out is nested deeper than 100 levels")
+
+
+async def test_a_comparison_that_fails_blames_no_host_and_is_made_again(slow: tuple[Project, Slow]) -> None:
+    project, comparisons = slow
+    [sent] = await some_work(project, 1)
+    await round_of(project)
+    comparisons.begun[0][1].set_exception(UnavailableError("a process ended"))
+    await round_of(project)
+    assert await project.states(sent) == [InstanceState.REPORTED]
+
+    await project.clock.sleep(3600.0)
+    await round_of(project)
+    comparisons.end(1)
+    await round_of(project)
+    assert await project.states(sent) == [InstanceState.VALID]

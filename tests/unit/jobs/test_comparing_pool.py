@@ -1,0 +1,127 @@
+"""Outputs are compared in child processes that end instead of the service."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from domain.errors import UnavailableError
+from domain.jobs import ValidatorKind
+from domain.settings import Settings, ValidationSettings
+from domain.units import InstanceId, Seconds
+from jobs.comparing_pool import ComparingPool
+from jobs.comparisons import Comparison, OutputFile
+from lifecycle.settle import UNREADABLE
+
+GOOD = b'{"pi": [3.14159, "ok"]}'
+CLOSE = b'{"pi": [3.14160, "ok"]}'
+POISON = b"[" * 950 + b"1," * 498_000 + b"1" + b"]" * 950
+
+
+@asynccontextmanager
+async def a_pool(folder: Path, **changes: object) -> AsyncIterator[ComparingPool]:
+    settings: ValidationSettings = replace(Settings().validation, **changes)  # type: ignore[arg-type]
+    pool = ComparingPool(lambda name: folder / name, lambda: settings)
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+def a_comparison(folder: Path, *contents: bytes | None) -> Comparison:
+    """Of instances 1, 2, 3, ... with one output each; None: its file is not there."""
+    outputs = {}
+    for number, content in enumerate(contents, start=1):
+        name = f"pi_1_1_{number}_r0"
+        if content is not None:
+            (folder / name).write_bytes(content)
+        outputs[InstanceId(number)] = (OutputFile("out", name, len(content or b""), "0" * 32),)
+    return Comparison(ValidatorKind.TOLERANCE, 1e-3, outputs)
+
+
+def children() -> list[psutil.Process]:
+    return [one for one in psutil.Process().children() if "jobs.comparing_process" in one.cmdline()]
+
+
+async def test_close_outputs_agree(tmp_path: Path) -> None:
+    async with a_pool(tmp_path) as pool:
+        found = await pool.compare(a_comparison(tmp_path, GOOD, CLOSE, b"[1]"))
+    assert (found.groups, found.because) == ({1: 0, 2: 0, 3: 1}, {})
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (POISON, "nested deeper than 100 levels"),
+        (b"[" + b"9" * 2_000_000 + b"]", "2000000 digits"),
+        (b"[" * 1_000_000, "nested deeper"),
+        (b"\xff\xfe", "not UTF-8"),
+        (None, "not on the server"),
+    ],
+    ids=["poison", "digits", "deep", "encoding", "missing"],
+)
+async def test_one_bad_output_is_named_and_the_rest_agree(tmp_path: Path, bad: bytes | None, why: str) -> None:
+    async with a_pool(tmp_path) as pool:
+        found = await pool.compare(a_comparison(tmp_path, GOOD, bad, CLOSE))
+    assert found.groups == {1: 0, 2: UNREADABLE, 3: 0}
+    assert found.because.keys() == {2}
+    assert why in found.because[InstanceId(2)]
+
+
+async def test_an_output_that_takes_too_much_memory_is_to_blame(tmp_path: Path) -> None:
+    large = b"[" + b"{}," * 4_000_000 + b"1]"
+    async with a_pool(tmp_path, max_memory_bytes=200_000_000) as pool:
+        found = await pool.compare(a_comparison(tmp_path, GOOD, large, CLOSE))
+    assert found.groups == {1: 0, 2: UNREADABLE, 3: 0}
+    assert "200 MB of memory" in found.because[InstanceId(2)]
+
+
+async def test_an_output_that_takes_too_long_is_to_blame(tmp_path: Path) -> None:
+    slow = b"[" + b"1.5," * 4_000_000 + b"1]"  # takes several seconds on any machine of today
+    async with a_pool(tmp_path, max_read_s=Seconds(1.0)) as pool:
+        found = await pool.compare(a_comparison(tmp_path, GOOD, slow, CLOSE))
+    assert found.groups == {1: 0, 2: UNREADABLE, 3: 0}
+    assert "took more than 1 s" in found.because[InstanceId(2)]
+
+
+async def test_a_read_that_hangs_is_no_output_to_blame(tmp_path: Path) -> None:
+    """As that of a file server that does not answer."""
+    comparison = a_comparison(tmp_path, GOOD, None)
+    os.mkfifo(tmp_path / "pi_1_1_2_r0")
+    async with a_pool(tmp_path, max_read_s=Seconds(1.0)) as pool:
+        with pytest.raises(UnavailableError):
+            await pool.compare(comparison)
+
+
+async def test_a_child_is_used_again_and_replaced_when_it_ends(tmp_path: Path) -> None:
+    comparison = a_comparison(tmp_path, GOOD, CLOSE)
+    async with a_pool(tmp_path) as pool:
+        await pool.compare(comparison)
+        [first] = children()
+        await pool.compare(comparison)
+        assert children() == [first]
+        first.kill()
+        first.wait()
+        found = await pool.compare(comparison)
+    assert found.groups == {1: 0, 2: 0}
+    assert children() == []
+
+
+async def test_other_limits_need_another_child(tmp_path: Path) -> None:
+    limits = [Settings().validation]
+    pool = ComparingPool(_in(tmp_path), lambda: limits[-1])
+    comparison = a_comparison(tmp_path, GOOD, b"[1, 2, 3]")
+    assert (await pool.compare(comparison)).because == {}
+    limits.append(replace(limits[0], max_values=2))
+    assert (await pool.compare(comparison)).because.keys() == {2}
+    await pool.close()
+
+
+def _in(folder: Path) -> Callable[[str], Path]:
+    return lambda name: folder / name
