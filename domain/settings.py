@@ -159,7 +159,9 @@ class ValidationSettings:
         5_000_000, "most numbers and texts in one instance's outputs that are compared", low=1, high=10**9
     )
     max_depth: int = knob(100, "most levels of nesting in an output that is compared", low=1, high=900)
-    max_read_s: Seconds = knob(Seconds(30.0), "most seconds for reading one instance's outputs", low=1, high=3600)
+    max_read_s: Seconds = knob(
+        Seconds(30.0), "most seconds of processor time for reading one instance's outputs", low=1, high=3600
+    )
     max_memory_bytes: int = knob(
         1_000_000_000, "most memory of a process that compares outputs", low=200_000_000, high=10**12
     )

@@ -1,13 +1,15 @@
 """Compares outputs in child processes with limits of memory and time, so that no output can harm this process.
 
-A child that ends or stays silent while it parses an instance's outputs tells whose they are: that instance cannot be
-read, and the others are compared without it. A child that ends anywhere else is no output's fault.
+A child that uses up its memory or its processor time while it parses an instance's outputs tells whose they are: that
+instance cannot be read, and the others are compared without it. A child that is killed, or stays silent because the
+machine stands still, is no output's fault.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping
@@ -28,7 +30,8 @@ from lifecycle.settle import UNREADABLE
 
 PROGRAM = (sys.executable, "-m", "jobs.comparing_process")
 LINE_BYTES = 16 * 1024 * 1024  # an answer about many instances, each with a reason
-SPARE_S = 5.0  # a child ends itself at its limit; so much later its parent does
+SILENCE_FACTOR = 4.0  # a child is given up after so many times its limit of processor time, and SPARE_S
+SPARE_S = 5.0
 PARSE = "parse"
 
 log = structlog.get_logger("jobs.comparing")
@@ -131,17 +134,20 @@ class ComparingPool:
         while True:
             why = too_slow(settings.max_read_s)
             try:
-                async with asyncio.timeout(settings.max_read_s + SPARE_S):
+                async with asyncio.timeout(SILENCE_FACTOR * settings.max_read_s + SPARE_S):
                     line = await child.stdout.readline()
             except TimeoutError:
                 line = b""
             said: Mapping[str, Any] = json.loads(line) if line else {}
             if said.get("no_memory"):
                 why, said = too_much_memory(settings.max_memory_bytes), {}
+                is_guilty = True
+            else:
+                is_guilty = not said and await _used_up_its_time(child)
             if not said:
                 if not step:
                     raise _GoneError
-                if step.get("step") == PARSE:
+                if is_guilty and step.get("step") == PARSE:
                     raise _GuiltyError(InstanceId(step["instance"]), why)
                 raise UnavailableError("a process that compares outputs ended, or its files cannot be read in time")
             if "step" not in said:
@@ -155,6 +161,13 @@ class ComparingPool:
         task = asyncio.create_task(_gone(child))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+
+
+async def _used_up_its_time(child: Process) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SPARE_S):
+            return await child.wait() == -signal.SIGPROF
+    return False
 
 
 async def _gone(child: Process) -> None:

@@ -65,7 +65,7 @@ def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
             return None
 
     def notify(step: str, instance_id: InstanceId) -> None:
-        signal.alarm(max_read_s)  # ends this process, even where the parent is gone
+        signal.setitimer(signal.ITIMER_PROF, max_read_s)  # of processor time: SIGPROF ends this process
         _say({"step": step, "instance": instance_id})
 
     try:
@@ -73,7 +73,7 @@ def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
     except OSError as error:
         return {"failed": str(error)}
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
     return {"groups": list(found.groups.items()), "because": list(found.because.items())}
 
 

@@ -45,7 +45,7 @@ class ReadingLimits:
 
 def too_slow(seconds: Seconds) -> str:
     """Why an output is invalid whose reading did not end in time."""
-    return f"reading its outputs took more than {length_in_words(seconds)} (validation.max_read_s)"
+    return f"reading its outputs took more than {length_in_words(seconds)} of processor time (validation.max_read_s)"
 
 
 def too_much_memory(nbytes: int) -> str:

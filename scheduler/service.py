@@ -269,7 +269,11 @@ class RequestService:
             return await self._giver.give(asking if asking.wants else None, writes)
         grant = await self._ports.ledger.reserve_quota(draw.request)
         limited = replace(asking, most_jobs=draw.covered + grant.granted, quota=quota_refusal(grant))
-        given = await self._giver.give(limited, writes)
+        try:
+            given = await self._giver.give(limited, writes)
+        except BaseException:  # nothing was given: the charge must not stay
+            await self._ports.ledger.release_quota(draw.request, grant.granted)
+            raise
         unused = draw.unused(len(given.jobs), grant)
         if unused:
             await self._ports.ledger.release_quota(draw.request, unused)

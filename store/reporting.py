@@ -51,7 +51,7 @@ async def record_ends(
     held = await connection.fetch(load("lock_ended"), locked, sorted(detached)) if detached or claims else []
     moved = await _move(connection, claims, statistics) if claims else {}
     made = await _record_reports(connection, reports, counts, statistics) if reports else []
-    aborted = await _abort(connection, _lost(held, detached, made), counts)
+    aborted = await _abort(connection, _lost(held, detached, made, moved), counts)
     for row in sorted(aborted, key=lambda one: one["instance_id"]):
         lost_at = detached[row["host_id"]]
         statistics.add(HavEvent(row["host_id"], row["app_version_id"], HavEventKind.LOST, lost_at))
@@ -82,10 +82,13 @@ async def _move(
 
 
 def _lost(
-    held: Sequence[asyncpg.Record], detached: Collection[HostId], reported: Sequence[asyncpg.Record]
+    held: Sequence[asyncpg.Record],
+    detached: Collection[HostId],
+    reported: Sequence[asyncpg.Record],
+    moved: Collection[InstanceId],
 ) -> list[InstanceId]:
-    """What detached hosts still hold after their reports."""
-    ended = {row["instance_id"] for row in reported}
+    """What detached hosts still hold after their reports, and after other records took over what was theirs."""
+    ended = {row["instance_id"] for row in reported} | set(moved)
     return [
         row["instance_id"]
         for row in held

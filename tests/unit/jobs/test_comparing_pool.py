@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -90,13 +91,27 @@ async def test_an_output_that_takes_too_long_is_to_blame(tmp_path: Path) -> None
     assert "took more than 1 s" in found.because[InstanceId(2)]
 
 
+async def test_a_child_that_is_killed_while_it_parses_blames_no_output(tmp_path: Path) -> None:
+    """As by the system when memory runs out, or with its whole service."""
+    slow = b"[" + b"1.5," * 4_000_000 + b"1]"
+    async with a_pool(tmp_path) as pool:
+        comparing = asyncio.create_task(pool.compare(a_comparison(tmp_path, GOOD, slow, CLOSE)))
+        while not (found := [one for one in children() if one.cpu_times().user > 0.5]):  # reading the first is faster
+            await asyncio.wait([comparing], timeout=0.01)
+        found[0].kill()
+        with pytest.raises(UnavailableError):
+            await comparing
+
+
 async def test_a_read_that_hangs_is_no_output_to_blame(tmp_path: Path) -> None:
     """As that of a file server that does not answer."""
     comparison = a_comparison(tmp_path, GOOD, None)
     os.mkfifo(tmp_path / "pi_1_1_2_r0")
-    async with a_pool(tmp_path, max_read_s=Seconds(1.0)) as pool:
-        with pytest.raises(UnavailableError):
-            await pool.compare(comparison)
+    pool = ComparingPool(_in(tmp_path), lambda: replace(Settings().validation, max_read_s=Seconds(0.1)))
+    with pytest.raises(UnavailableError):
+        await pool.compare(comparison)
+    await pool.close()
+    assert children() == []
 
 
 async def test_a_child_is_used_again_and_replaced_when_it_ends(tmp_path: Path) -> None:
