@@ -58,6 +58,14 @@ class Upload:
 
 
 @quick_dataclass(frozen=True, slots=True)
+class ExpectedOutput:
+    """What the database knows of one output of an existing instance."""
+
+    accepted: bool  # the state of its instance allows a success report, so uploads are accepted
+    recorded: Upload | None
+
+
+@quick_dataclass(frozen=True, slots=True)
 class Reported:
     """An instance a host reports about, as the server knows it."""
 

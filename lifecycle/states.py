@@ -79,6 +79,9 @@ TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Ins
 
 REPORTS = frozenset({E.SUCCEEDED, E.FAILED, E.USER_ABORTED, E.SERVER_ABORTED, E.UNSTARTED})  # said by the host itself
 
+ACCEPTS_OUTPUTS = frozenset(
+    state for state, event in TRANSITIONS if event is E.SUCCEEDED
+)  # clients upload, then report
 OUTSTANDING = frozenset({S.UNSENT, S.IN_PROGRESS})  # a result may still be expected
 USABLE = frozenset({S.REPORTED, S.INCONCLUSIVE, S.VALID})
 UNDECIDED = frozenset({S.REPORTED, S.INCONCLUSIVE})  # usable, verdict pending

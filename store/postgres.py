@@ -30,6 +30,7 @@ from store.percentiles import PostgresGenerations
 from store.pool import CLOSE_S, LOST, Database, connect, lost_means_unavailable
 from store.process_reports import PostgresProcessReports, PostgresSimulations
 from store.reserving import PostgresReserving
+from store.restoring import PostgresRestoring
 from store.settings import PostgresSettings
 from store.settling import PostgresUnsettledJobs
 from store.shards import PostgresShards
@@ -64,6 +65,7 @@ class PostgresStore:
         self.views = PostgresViews(database)
         self.history = PostgresHistory(database)
         self.checking = PostgresChecking(database)
+        self.restoring = PostgresRestoring(database)
         self.insight = PostgresInsight(database)
         self.hav_tables = PostgresHavTables(database)
         self.generations = PostgresGenerations(database)

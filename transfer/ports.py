@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from domain.dispatch import ExpectedOutput
 from domain.units import InstanceId, Instant
 
 
 class UploadRecords(Protocol):
-    async def record_upload(
-        self, instance_id: InstanceId, *, name: str, nbytes: int, md5: str, completed_at: Instant
-    ) -> bool:
-        """Remember that an output is whole on disk; durable on return. Idempotent.
-
-        False when there is no such instance: the file then has no owner.
-        """
+    async def expected(self, instance_id: InstanceId, name: str) -> ExpectedOutput | None:
+        """What is known of an output; None when there is no such instance."""
         ...
 
-    async def recorded_bytes(self, instance_id: InstanceId, name: str) -> int | None:
-        """Bytes of an output that was recorded; None where it was not."""
+    async def record_upload(
+        self,
+        instance_id: InstanceId,
+        *,
+        name: str,
+        nbytes: int,
+        md5: str,
+        completed_at: Instant,
+        replace: bool = False,
+    ) -> bool:
+        """Record that an output is whole on disk; durable on return. Idempotent.
+
+        False when the instance does not exist or does not accept outputs, or when other content is recorded and
+        `replace` is not set.
+        """
         ...
 
 

@@ -1,11 +1,10 @@
 """What hosts have brought so far: growing parts, and whole files whose MD5 was right.
 
-    UPLOAD_DIR/ab/NAME.part   what has arrived of a file
-    UPLOAD_DIR/ab/NAME        the whole file, MD5 verified
+    UPLOAD_DIR/ab/NAME.part   what has arrived of a file, also when that is all of it
+    UPLOAD_DIR/ab/NAME        the whole file, MD5 verified, its bytes synced
 
-The database decides whether a whole file counts: it counts once its upload is recorded. A recorded file is made
-read-only so that the cleaner can skip it without asking; nothing else trusts that mode. The first whole file of a
-name stays: what a host brought, and what other outputs were compared with, never changes.
+Only the database says which files are recorded. A whole file is replaced only after the database allowed it: never
+once its instance was reported.
 
 Each step on a part opens it anew, takes an exclusive lock and looks whether the part still is what the
 step expects, so an upload that was cut and resumed elsewhere, in this process or another one, takes over
@@ -32,7 +31,8 @@ from transfer.files import make_folder, md5_of, sync, sync_folder
 from transfer.names import stored_path
 
 _OPEN_MODE = 0o644
-_RECORDED_MODE = 0o444  # a hint for the cleaner: the upload was recorded
+_RECORDED_MODE = 0o444  # a hint that saves the leftover cleaner a query; no answer to a client depends on it
+
 
 PART = ".part"
 
@@ -52,7 +52,7 @@ class Finish(StrEnum):
     WHOLE = "whole"
     TOO_SHORT = "too_short"  # somebody else goes on with it
     WRONG_MD5 = "wrong_md5"  # what was there is deleted
-    OTHER_CONTENT = "other_content"  # the name's file was whole before, and is another one
+    OTHER_CONTENT = "other_content"  # another whole file has this name; the part is complete and waits for `replace`
 
 
 class UploadFolder:
@@ -67,36 +67,24 @@ class UploadFolder:
         """Where the whole file of that name is or would be. Raises InvalidInputError for unsafe names."""
         return stored_path(self._folder, name)
 
-    def part_size(self, name: str) -> int:
-        """Bytes of a part that need not be sent again; 0 when there is none.
-
-        A client that is told the full size sends nothing more. A part may hold all its bytes without being verified
-        or on disk, so it always counts one byte less: the client comes back and announces its MD5.
-        """
-        try:
-            return max(0, self._part(name).stat().st_size - 1)
-        except FileNotFoundError:
-            return 0
+    def part_size(self, name: str) -> int | None:
+        """Bytes of the part; None when there is none. A part may have all bytes of its file and not be verified."""
+        return _size_of(self._part(name))
 
     def whole_size(self, name: str) -> int | None:
-        """Bytes of the whole file, recorded or not; None when it is not there."""
-        try:
-            return self.path(name).stat().st_size
-        except FileNotFoundError:
-            return None
+        """Bytes of the whole file, recorded or not; None when it is not whole."""
+        return _size_of(self.path(name))
 
     def whole(self, name: str) -> Content | None:
-        """The verified file's size and MD5, read from disk, its name on disk too; None when it is not whole.
+        """The verified file's size and MD5, read from disk; None when it is not whole.
 
-        A process may have died between giving the file its name and syncing the folder, so that is repeated here:
-        what this returns may be recorded.
+        Its name is synced too: the process that renamed it may have died before it did that.
         """
-        path = self.path(name)
         try:
-            found = content_of(path)
-            sync_folder(path.parent)
+            found = content_of(self.path(name))
         except FileNotFoundError:
             return None
+        sync_folder(self.path(name).parent)
         return found
 
     def read(self, name: str) -> bytes | None:
@@ -115,7 +103,7 @@ class UploadFolder:
         with self._locked_part(name, create=True) as part:
             size = os.fstat(part.fileno()).st_size
             if size < offset:
-                if not size:  # made just now: no part is left behind
+                if size == 0:
                     self._part(name).unlink()
                 return size
             os.ftruncate(part.fileno(), offset)
@@ -154,25 +142,46 @@ class UploadFolder:
             with self._locked_part(name, create=False) as part:
                 if os.fstat(part.fileno()).st_size != nbytes:
                     return Finish.TOO_SHORT
-                part.seek(0)
-                if md5_of(part) != md5:
+                if not _has_md5(part, md5):
                     part_path.unlink()
                     return Finish.WRONG_MD5
-                if path.exists():
-                    part_path.unlink()
-                else:
+                if not path.exists():
                     self._sync(part)
                     part_path.rename(path)
-                    sync_folder(path.parent)
+                elif content_of(path) == (nbytes, md5):
+                    part_path.unlink()
         except FileNotFoundError:
             pass  # another connection with the same upload was faster: see what it left
         found = self.whole(name)
         if found is None:
             return Finish.TOO_SHORT
-        return Finish.WHOLE if found == Content(nbytes, md5) else Finish.OTHER_CONTENT
+        return Finish.WHOLE if found == (nbytes, md5) else Finish.OTHER_CONTENT
+
+    def replace(self, name: str, *, nbytes: int, md5: str) -> bool:
+        """Put a complete part in the place of another whole file; False when the part changed meanwhile."""
+        try:
+            with self._locked_part(name, create=False) as part:
+                if os.fstat(part.fileno()).st_size != nbytes or not _has_md5(part, md5):
+                    return False
+                self._sync(part)
+                self._part(name).replace(self.path(name))
+        except FileNotFoundError:
+            return False
+        sync_folder(self.path(name).parent)
+        return True
+
+    def is_marked(self, name: str) -> bool:
+        """Whether the file says that it was recorded: a hint, see `mark_recorded`."""
+        try:
+            return not self.path(name).stat().st_mode & stat.S_IWUSR
+        except FileNotFoundError:
+            return False
 
     def mark_recorded(self, name: str) -> None:
-        """Tell the cleaner that the file's upload was recorded."""
+        """Note beside the file that it was recorded, so that the leftover cleaner does not ask about it.
+
+        Raises FileNotFoundError if the cleaner took the file away before it was recorded.
+        """
         self.path(name).chmod(_RECORDED_MODE)
 
     def unfinished(self, sub_folder: str, before: Instant) -> list[Leftover]:
@@ -194,11 +203,11 @@ class UploadFolder:
         return found
 
     def set_aside(self, name: str) -> bool:
-        """Make a whole file a part again; False when it is not there, is recorded, or has a part beside it."""
+        """Make a whole file a part again; False when it is not there, is marked recorded, or has a part beside it."""
         with self._locked_part(name, create=True) as part:
             if os.fstat(part.fileno()).st_size:
                 return False
-            if not _is_writable(self.path(name)):
+            if self.is_marked(name) or not self.path(name).exists():
                 self._part(name).unlink()
                 return False
             self.path(name).rename(self._part(name))
@@ -206,7 +215,7 @@ class UploadFolder:
 
     def put_back(self, name: str) -> None:
         """Undo `set_aside`: the database knows of the file."""
-        with suppress(FileNotFoundError), self._locked_part(name, create=False):  # not there: it was uploaded again
+        with suppress(FileNotFoundError), self._locked_part(name, create=False):  # not there: uploaded again meanwhile
             if self.path(name).exists():
                 self._part(name).unlink()
                 return
@@ -245,20 +254,24 @@ class UploadFolder:
                     return
 
 
-def _is_writable(path: Path) -> bool:
-    """Whether a whole file is there that was not marked as recorded."""
-    try:
-        return bool(path.stat().st_mode & stat.S_IWUSR)
-    except FileNotFoundError:
-        return False
-
-
 def _is_at(file: FileIO, path: Path) -> bool:
     """Whether an open file is still the one of that name."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
+
+
+def _size_of(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _has_md5(part: FileIO, md5: str) -> bool:
+    part.seek(0)
+    return md5_of(part) == md5
 
 
 def _write_all(file: FileIO, chunk: bytes) -> None:

@@ -1,8 +1,10 @@
 """Takes what hosts upload, however often the connection breaks. PROTOCOL 7.2.
 
-An upload: 1 read the header; 2 refuse what the project never gave leave for, before a byte is written;
-3 go on where the part ends; 4 take bytes until the file is complete or the connection ends; 5 verify the
-MD5 and put the file in its place; 6 record it; only then tell the client "done".
+An upload: 1 read the header; 2 refuse files without a valid token and files of instances that do not accept
+outputs, before a byte is written; 3 go on where the part ends; 4 take bytes until the file is complete or the
+connection ends; 5 verify the MD5 and put the file in its place; 6 record it; only then answer "done".
+
+A size query gets the full size only for a recorded file. A client that hears the full size sends nothing more.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ import structlog
 from aiohttp import web
 
 from domain.clock import Clock
+from domain.dispatch import Upload
 from domain.errors import UnavailableError
 from domain.sizes import both_in_words
 from transfer.body import RequestBody
+from transfer.download_folder import Content
 from transfer.names import OutputName, parse_output_name
 from transfer.ports import UploadRecords
 from transfer.tokens import UploadTokens
@@ -29,6 +33,9 @@ from wire.uploads import STATUS_DONE, STATUS_NEVER, STATUS_TRY_AGAIN, encode_upl
 WRITE_BYTES = 256 * 1024  # bytes gathered before they go to disk
 IDLE_TIMEOUT_S = 300.0  # the stock client gives up on a connection that is this long without progress
 
+NOT_ACCEPTED = "the job's result is not awaited: it was not sent, or its result was reported"
+OTHER_CONTENT = "a file of that name with other content was taken before"
+ELSEWHERE = "the upload goes on over another connection"
 _DONE = UploadReply(STATUS_DONE)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -77,29 +84,28 @@ class Uploads:
         return web.Response(body=encode_upload_reply(reply), content_type="text/xml", charset="utf-8")
 
     async def _size(self, query: SizeQuery) -> UploadReply:
-        """How many bytes need not be sent again: the full size only of a file whose upload is recorded.
-
-        A client that hears the full size sends nothing more and reports the job. Whatever a file looks like, the
-        database row decides; a part counts one byte less than it has.
-        """
+        """How much of a file need not be sent again: all of a recorded file, one byte less than its part, else 0."""
         output = parse_output_name(query.name)
         if output is None:
             if not valid_file_name(query.name):
                 return _refused("no output has such a name")
             return UploadReply(STATUS_DONE, file_size=0)
-        nbytes = await asyncio.to_thread(self._folder.whole_size, output.name)
-        if nbytes is None:
-            return UploadReply(STATUS_DONE, file_size=await asyncio.to_thread(self._folder.part_size, output.name))
-        recorded = await self._records.recorded_bytes(output.instance_id, output.name)
-        if recorded is None:
-            reply = await self._record_if_whole(output)
-            if reply.status != STATUS_DONE:
-                return reply
-        elif recorded != nbytes:
-            return _again(
-                f"the server's file has {nbytes} bytes where {recorded} were recorded; its operator must look"
-            )
-        return UploadReply(STATUS_DONE, file_size=nbytes)
+        part = await asyncio.to_thread(self._folder.part_size, output.name)
+        size = await self._recorded_size(output) if part is None else max(0, part - 1)
+        return UploadReply(STATUS_DONE, file_size=size)
+
+    async def _recorded_size(self, output: OutputName) -> int:
+        """Bytes of the whole file if the database has it on record, else 0. Records what a stopped server left."""
+        expected = await self._records.expected(output.instance_id, output.name)
+        if expected is None:
+            return 0
+        if expected.recorded is not None:
+            here = await asyncio.to_thread(self._folder.whole_size, output.name)
+            return here if here == expected.recorded.nbytes else 0
+        content = await asyncio.to_thread(self._folder.whole, output.name) if expected.accepted else None
+        if content is None or (await self._record(output, content)).status != STATUS_DONE:
+            return 0
+        return content.nbytes
 
     async def _take(self, header: UploadHeader, body: RequestBody) -> UploadReply:
         refusal = self._refusal(header)
@@ -108,10 +114,15 @@ class Uploads:
         output = parse_output_name(header.name)
         if output is None:
             return _refused("no output has such a name")
-        before = await asyncio.to_thread(self._folder.whole, output.name)
-        if before is not None:
+        content = Content(header.nbytes, header.md5)
+        expected = await self._records.expected(output.instance_id, output.name)
+        if expected is None:
+            return _refused("no instance has such an output")
+        if not expected.accepted and expected.recorded != Upload(output.name, *content):
+            return _refused(NOT_ACCEPTED if expected.recorded is None else OTHER_CONTENT)
+        if await asyncio.to_thread(self._folder.whole, output.name) == content:
             await body.skip(header.nbytes - header.offset)
-            return await self._record(output, header) if before == (header.nbytes, header.md5) else _other_content()
+            return await self._record(output, content)
         at = await asyncio.to_thread(self._folder.begin, output.name, header.offset)
         if at < header.offset:
             return _again(f"the bytes from {at} to {header.offset} are not here: ask for the size")
@@ -139,47 +150,56 @@ class Uploads:
             except asyncio.CancelledError:  # the server stops: what came so far need not be sent again
                 await asyncio.to_thread(self._folder.append, output.name, body.arrived(), at=at)
                 raise
-            last = at + len(chunk) == header.nbytes
-            if (chunk or last) and not await asyncio.to_thread(self._folder.append, output.name, chunk, at=at):
-                return _again("the upload goes on over another connection")
+            if chunk and not await asyncio.to_thread(self._folder.append, output.name, chunk, at=at):
+                return _again(ELSEWHERE)
             at += len(chunk)
-            if last:
-                return await self._finish(output, header)
+            if at == header.nbytes:
+                return await self._finish(output, Content(header.nbytes, header.md5))
             if body.ended:
                 await asyncio.to_thread(self._folder.sync, output.name)
                 return _again(f"{at} of {header.nbytes} bytes are here: {body.ended}")
 
-    async def _finish(self, output: OutputName, header: UploadHeader) -> UploadReply:
-        finish = await asyncio.to_thread(self._folder.finish, output.name, nbytes=header.nbytes, md5=header.md5)
+    async def _finish(self, output: OutputName, content: Content) -> UploadReply:
+        finish = await asyncio.to_thread(self._folder.finish, output.name, nbytes=content.nbytes, md5=content.md5)
         match finish:
             case Finish.WHOLE:
-                return await self._record(output, header)
+                return await self._record(output, content)
             case Finish.WRONG_MD5:
                 return _again("the MD5 of the file is not the one announced: send all of it again")
             case Finish.TOO_SHORT:
-                return _again("the upload goes on over another connection")
+                return _again(ELSEWHERE)
             case Finish.OTHER_CONTENT:
-                return _other_content()
+                return await self._replace(output, content)
 
-    async def _record(self, output: OutputName, header: UploadHeader) -> UploadReply:
-        return await self._record_content(output, nbytes=header.nbytes, md5=header.md5)
+    async def _replace(self, output: OutputName, content: Content) -> UploadReply:
+        """A host that lost its work computes and uploads it again: the newer file counts until the report.
 
-    async def _record_if_whole(self, output: OutputName) -> UploadReply:
-        """Make up for a record that a stopped server still owes."""
-        content = await asyncio.to_thread(self._folder.whole, output.name)
-        if content is None:
-            return _DONE
-        return await self._record_content(output, nbytes=content.nbytes, md5=content.md5)
+        The record comes first: until the part is renamed, a size query sees the part and answers one byte less.
+        """
+        if not await self._put_on_record(output, content, replace=True):
+            return _refused(OTHER_CONTENT)
+        if not await asyncio.to_thread(self._folder.replace, output.name, nbytes=content.nbytes, md5=content.md5):
+            return _again(ELSEWHERE)
+        await asyncio.to_thread(self._folder.mark_recorded, output.name)
+        self._log.info("upload replaced", file=output.name, nbytes=content.nbytes)
+        return _DONE
 
-    async def _record_content(self, output: OutputName, *, nbytes: int, md5: str) -> UploadReply:
-        known = await self._records.record_upload(
-            output.instance_id, name=output.name, nbytes=nbytes, md5=md5, completed_at=self._clock.now()
-        )
-        if not known:
-            await asyncio.to_thread(self._folder.remove, output.name)
-            return _refused("no instance has such an output")
+    async def _record(self, output: OutputName, content: Content) -> UploadReply:
+        """Record a file that is in its place."""
+        if not await self._put_on_record(output, content, replace=False):
+            return _again("the file could not be recorded: ask for the size")  # it ended or was replaced meanwhile
         await asyncio.to_thread(self._folder.mark_recorded, output.name)
         return _DONE
+
+    async def _put_on_record(self, output: OutputName, content: Content, *, replace: bool) -> bool:
+        return await self._records.record_upload(
+            output.instance_id,
+            name=output.name,
+            nbytes=content.nbytes,
+            md5=content.md5,
+            completed_at=self._clock.now(),
+            replace=replace,
+        )
 
     def _not_now(self, message: SizeQuery | UploadHeader, error: Exception) -> UploadReply:
         self._log.error("upload failed", file=message.name, error=str(error))
@@ -194,7 +214,3 @@ def _again(message: str) -> UploadReply:
 
 def _refused(message: str) -> UploadReply:
     return UploadReply(STATUS_NEVER, message)
-
-
-def _other_content() -> UploadReply:
-    return _refused("a file of that name with other content was taken before")

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush, nlargest
 
 from domain.clock import CLOCK_WAS_AHEAD_S
-from domain.dispatch import Upload
+from domain.dispatch import ExpectedOutput, Upload
 from domain.jobs import InstanceState
 from domain.settlement import InstanceStep, OutageReport, Overdue
 from domain.units import InstanceId, Instant, Seconds, elapsed_s, later
+from lifecycle.states import ACCEPTS_OUTPUTS
 from store.memory.registry import Registry
 from store.memory.rows import StoredInstance
 from store.memory.settling import make_step
@@ -138,21 +139,37 @@ class MemoryUploads:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    async def record_upload(
-        self, instance_id: InstanceId, *, name: str, nbytes: int, md5: str, completed_at: Instant
-    ) -> bool:
-        """What the file holds now is remembered; when it came is asked by nobody here."""
-        del completed_at
+    async def expected(self, instance_id: InstanceId, name: str) -> ExpectedOutput | None:
         row = self._work.instance_of_any_age(instance_id)
         if row is None:
-            return False
-        others = [upload for upload in row.uploads if upload.name != name]
-        row.uploads = tuple(sorted((*others, Upload(name, nbytes, md5)), key=lambda upload: upload.name))
-        return True
+            return None
+        recorded = next((upload for upload in row.uploads if upload.name == name), None)
+        return ExpectedOutput(row.state in ACCEPTS_OUTPUTS, recorded)
 
-    async def recorded_bytes(self, instance_id: InstanceId, name: str) -> int | None:
+    async def record_upload(
+        self,
+        instance_id: InstanceId,
+        *,
+        name: str,
+        nbytes: int,
+        md5: str,
+        completed_at: Instant,
+        replace: bool = False,
+    ) -> bool:
+        """Record what the file holds; no query of this store reads when it came."""
+        del completed_at
+        upload, expected = Upload(name, nbytes, md5), await self.expected(instance_id, name)
+        if expected is None:
+            return False
+        if expected.recorded == upload:
+            return True
+        if not expected.accepted or (expected.recorded is not None and not replace):
+            return False
         row = self._work.instance_of_any_age(instance_id)
-        return None if row is None else next((one.nbytes for one in row.uploads if one.name == name), None)
+        assert row is not None
+        others = [one for one in row.uploads if one.name != name]
+        row.uploads = tuple(sorted((*others, upload), key=lambda one: one.name))
+        return True
 
     async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
         return sorted(name for name, instance_id in files if not self._is_needed(name, instance_id))

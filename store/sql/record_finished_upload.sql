@@ -1,11 +1,15 @@
--- Purpose: remember an output that became whole after its instance was moved to the history; a newer upload of the same
---   name takes its place.
--- Arguments: $1 instance_id, $2 name, $3 nbytes, $4 md5, $5 completed_at.
--- Result: instance_id; no row when there is no such instance.
+-- Purpose: record an output that became whole after its instance was moved to the history; the rules of record_upload.
+-- Arguments: $1 instance_id, $2 name, $3 nbytes, $4 md5, $5 completed_at, $6 states that accept outputs, $7 replace.
+-- Result: instance_id; no row when there is no such instance, its state does not accept outputs, or other content is recorded.
 WITH found AS (
     SELECT instance_id, batch_ended_at, coalesce(uploads, '[]') AS uploads
     FROM finished_instance
     WHERE instance_id = $1
+        AND (
+            uploads @> jsonb_build_array(jsonb_build_object('name', $2::text, 'nbytes', $3::bigint, 'md5', $4::text))
+            OR state = ANY($6::text[])
+            AND ($7::boolean OR NOT coalesce(uploads @> jsonb_build_array(jsonb_build_object('name', $2::text)), false))
+        )
     FOR NO KEY UPDATE
 ),
 others AS (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from domain.batches import Batch
-from domain.dispatch import Assignment, Upload
+from domain.dispatch import Assignment, ExpectedOutput, Upload
 from domain.errors import NotFoundError
 from domain.history import START, FinishedMonth, JobPlace, MovedJobs
 from domain.jobs import InstanceState, JobState
@@ -66,10 +67,21 @@ async def settle(store: Store, at: Instant = SETTLED_AT) -> None:
 
 
 async def a_complete_batch(
-    store: Store, host: RegisteredHost, jobs: int = 1, *, at: Instant = SETTLED_AT, quorum: int = 1
+    store: Store,
+    host: RegisteredHost,
+    jobs: int = 1,
+    *,
+    at: Instant = SETTLED_AT,
+    quorum: int = 1,
+    brought: Sequence[tuple[int, Upload]] = (),
 ) -> tuple[Batch, list[Assignment]]:
+    """`brought`: outputs uploaded before the report, by the number of the instance."""
     batch = await a_submitted_batch(store, jobs=jobs, quorum=quorum)
     sent = [await a_sent_instance(store, batch.batch_id, host) for _ in range(jobs)]
+    for number, one in brought:
+        assert await store.uploads.record_upload(
+            sent[number].instance_id, name=one.name, nbytes=one.nbytes, md5=one.md5, completed_at=NOW
+        )
     await report(store, host, *(a_report(one, stderr="oh", to_state=S.REPORTED) for one in sent))
     await settle(store, at)
     batch = await store.views.batch(batch.batch_id)
@@ -82,8 +94,7 @@ async def a_complete_batch(
 
 async def test_an_ended_batch_looks_the_same_after_its_jobs_were_moved(store: Store) -> None:
     host = await a_registered_host(store)
-    batch, sent = await a_complete_batch(store, host, jobs=3)
-    await store.uploads.record_upload(sent[1].instance_id, name="out", nbytes=7, md5="c" * 32, completed_at=NOW)
+    batch, sent = await a_complete_batch(store, host, jobs=3, brought=[(1, Upload("out", 7, "c" * 32))])
     before = [await store.views.job(one.job_id) for one in sent], await store.views.jobs(batch.batch_id, limit=9)
 
     assert await move(store) == MovedJobs(jobs=3, instances=3)
@@ -96,9 +107,8 @@ async def test_an_ended_batch_looks_the_same_after_its_jobs_were_moved(store: St
 
 async def test_what_instances_brought_is_found_before_and_after_their_jobs_were_moved(store: Store) -> None:
     host = await a_registered_host(store)
-    batch, sent = await a_complete_batch(store, host, jobs=3)
-    for one, name in ((sent[1], "b"), (sent[1], "a"), (sent[2], "c")):
-        await store.uploads.record_upload(one.instance_id, name=name, nbytes=7, md5="c" * 32, completed_at=NOW)
+    brought = [(number, Upload(name, 7, "c" * 32)) for number, name in ((1, "b"), (1, "a"), (2, "c"))]
+    batch, sent = await a_complete_batch(store, host, jobs=3, brought=brought)
     ids = [one.instance_id for one in sent]
     wanted = {
         ids[1]: (Upload("a", 7, "c" * 32), Upload("b", 7, "c" * 32)),
@@ -240,20 +250,25 @@ async def test_a_report_about_an_instance_of_the_history_changes_nothing(store: 
     assert list(await store.unsettled.unsettled(9, now=NOW)) == []
 
 
-async def test_an_upload_that_ends_after_its_instance_was_moved_is_kept(store: Store) -> None:
+async def test_an_upload_of_a_moved_result_may_be_repeated(store: Store) -> None:
+    """What was not uploaded before the report is refused: a client uploads, then reports."""
     host = await a_registered_host(store)
-    _, [sent] = await a_complete_batch(store, host)
-    await store.uploads.record_upload(sent.instance_id, name="a", nbytes=5, md5="a" * 32, completed_at=NOW)
+    _, [sent] = await a_complete_batch(store, host, brought=[(0, Upload("a", 5, "a" * 32))])
     await move(store)
 
-    for name, nbytes in (("b", 6), ("b", 7)):
-        assert await store.uploads.record_upload(
-            sent.instance_id, name=name, nbytes=nbytes, md5="b" * 32, completed_at=NOW
+    async def brings(name: str, nbytes: int) -> bool:
+        return await store.uploads.record_upload(
+            sent.instance_id, name=name, nbytes=nbytes, md5="a" * 32, completed_at=NOW, replace=True
         )
 
+    assert await brings("a", 5)
+    assert not await brings("a", 6)
+    assert not await brings("b", 5)
     [instance] = (await store.views.job(sent.job_id)).instances
-    assert instance.uploads == (Upload("a", 5, "a" * 32), Upload("b", 7, "b" * 32))
-    assert await months_of(store) == [FinishedMonth("2027-01", jobs=1, instances=1, files=2, file_bytes=12)]
+    assert instance.uploads == (Upload("a", 5, "a" * 32),)
+    recorded = Upload("a", 5, "a" * 32)
+    assert await store.uploads.expected(sent.instance_id, "a") == ExpectedOutput(accepted=False, recorded=recorded)
+    assert await months_of(store) == [FinishedMonth("2027-01", jobs=1, instances=1, files=1, file_bytes=5)]
 
 
 # ---------------------------------------------------------------- purging
@@ -261,8 +276,7 @@ async def test_an_upload_that_ends_after_its_instance_was_moved_is_kept(store: S
 
 async def test_months_count_what_was_moved(store: Store) -> None:
     host = await a_registered_host(store)
-    _, sent = await a_complete_batch(store, host, jobs=2)
-    await store.uploads.record_upload(sent[0].instance_id, name="out", nbytes=5, md5="a" * 32, completed_at=NOW)
+    await a_complete_batch(store, host, jobs=2, brought=[(0, Upload("out", 5, "a" * 32))])
     await a_complete_batch(store, host, jobs=1, at=later(SETTLED_AT, 20 * DAY_S))
     await move(store)
 
@@ -327,10 +341,8 @@ async def test_an_upload_for_a_purged_instance_is_nobodys(store: Store) -> None:
 
 async def test_outputs_are_named_in_pages_until_the_last(store: Store) -> None:
     host = await a_registered_host(store)
-    _, sent = await a_complete_batch(store, host, jobs=3)
-    for one, names in ((sent[0], "ab"), (sent[2], "c")):
-        for name in names:
-            await store.uploads.record_upload(one.instance_id, name=name, nbytes=1, md5="a" * 32, completed_at=NOW)
+    brought = [(number, Upload(name, 1, "a" * 32)) for number, name in ((0, "a"), (0, "b"), (2, "c"))]
+    await a_complete_batch(store, host, jobs=3, brought=brought)
     await move(store)
 
     pages, after = [], InstanceId(0)

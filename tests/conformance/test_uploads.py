@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from domain.dispatch import Assignment, Upload
+from domain.dispatch import Assignment, ExpectedOutput, Upload
+from domain.jobs import InstanceState
 from domain.units import InstanceId, later
 from tests.builders import NOW
 from tests.stores import Store
@@ -35,23 +36,54 @@ async def test_an_upload_is_remembered_and_repeating_it_changes_nothing(store: S
     assert await uploads_of(store, sent) == (Upload("out", 7, "c" * 32),)
 
 
-async def test_a_newer_upload_of_the_same_name_takes_its_place(store: Store) -> None:
+async def test_other_content_replaces_only_when_told(store: Store) -> None:
     sent = await under_way(store)
-    for md5 in ("c" * 32, "d" * 32):
-        await store.uploads.record_upload(sent.instance_id, name="out", nbytes=7, md5=md5, completed_at=NOW)
+    for md5, replace, recorded in (("c", False, True), ("d", False, False), ("e", True, True)):
+        assert recorded is await store.uploads.record_upload(
+            sent.instance_id, name="out", nbytes=7, md5=md5 * 32, completed_at=NOW, replace=replace
+        )
 
-    assert await uploads_of(store, sent) == (Upload("out", 7, "d" * 32),)
+    assert await uploads_of(store, sent) == (Upload("out", 7, "e" * 32),)
 
 
-async def test_recorded_bytes_are_those_of_the_record(store: Store) -> None:
+async def test_uploads_of_unsent_and_reported_instances_are_refused(store: Store) -> None:
+    """What was recorded before the report may be recorded again."""
+    batch = await a_submitted_batch(store, jobs=2)
+    host = await a_registered_host(store)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    unsent = InstanceId(sent.instance_id + 1)
+
+    async def brings(instance_id: InstanceId, md5: str, *, replace: bool = False) -> bool:
+        return await store.uploads.record_upload(
+            instance_id, name="out", nbytes=7, md5=md5 * 32, completed_at=NOW, replace=replace
+        )
+
+    assert await brings(sent.instance_id, "c")
+    await report(store, host, a_report(sent))
+
+    assert await brings(sent.instance_id, "c")
+    assert not await brings(sent.instance_id, "d", replace=True)
+    assert not await brings(unsent, "c", replace=True)
+    assert await store.uploads.expected(unsent, "out") == ExpectedOutput(accepted=False, recorded=None)
+    recorded = Upload("out", 7, "c" * 32)
+    assert await store.uploads.expected(sent.instance_id, "out") == ExpectedOutput(accepted=False, recorded=recorded)
+
+
+async def test_an_instance_in_progress_accepts_outputs(store: Store) -> None:
     sent = await under_way(store)
-    assert await store.uploads.recorded_bytes(sent.instance_id, "out") is None
 
-    await store.uploads.record_upload(sent.instance_id, name="out", nbytes=7, md5="c" * 32, completed_at=NOW)
+    assert await store.uploads.expected(sent.instance_id, "out") == ExpectedOutput(accepted=True, recorded=None)
+    assert await store.uploads.expected(InstanceId(999), "out") is None
 
-    assert await store.uploads.recorded_bytes(sent.instance_id, "out") == 7
-    assert await store.uploads.recorded_bytes(sent.instance_id, "other") is None
-    assert await store.uploads.recorded_bytes(InstanceId(999), "out") is None
+
+async def test_a_failed_instance_accepts_outputs(store: Store) -> None:
+    """Its host may still report a success."""
+    batch = await a_submitted_batch(store, jobs=1)
+    host = await a_registered_host(store)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent, exit_status=1, to_state=InstanceState.FAILED))
+
+    assert await store.uploads.expected(sent.instance_id, "out") == ExpectedOutput(accepted=True, recorded=None)
 
 
 async def test_a_file_of_no_instance_is_nobodys(store: Store) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ class Server:
     data_dir: Path
     port: int = field(default_factory=free_port)
     workers: int = 1
+    environment: Mapping[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = None
     _token: str | None = None
 
@@ -35,7 +38,8 @@ class Server:
     def muster(self, *arguments: str) -> str:
         """Run a command on the project; returns what it printed."""
         command = [*MUSTER, *arguments, "--data-dir", str(self.data_dir)]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        environment = {**os.environ, **self.environment}
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
         assert run.returncode == 0, f"muster {' '.join(arguments)}: {run.stdout}{run.stderr}"
         return run.stdout
 
@@ -61,6 +65,7 @@ class Server:
                 [*MUSTER, "up", *where, "--workers", str(self.workers)],
                 stdout=log,
                 stderr=log,
+                env={**os.environ, **self.environment},
                 start_new_session=True,
             )
         wait_for(self.answers, 30, f"the server: {self.log()}")

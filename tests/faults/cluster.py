@@ -34,6 +34,7 @@ HELD = """
 
 
 NO_SETTINGS: Mapping[str, object] = {}
+NO_ENVIRONMENT: Mapping[str, str] = {}
 
 
 @dataclass(slots=True)
@@ -80,6 +81,7 @@ async def cluster(
     nodes: int,
     workers: int = 1,
     settings: Mapping[str, object] = NO_SETTINGS,
+    environment: Mapping[str, str] = NO_ENVIRONMENT,
 ) -> AsyncIterator[Cluster]:
     """A project with so many nodes, each with a data directory of its own; they are killed in the end."""
     ports = [free_port() for _ in range(nodes)]
@@ -96,7 +98,7 @@ async def cluster(
         stack.callback(_kill, made.nodes)
         for number, port in enumerate(ports):
             data_dir = project.data_dir if number == 0 else made.node_folder(f"node{number}")
-            node = Server(data_dir, port=port, workers=workers)
+            node = Server(data_dir, port=port, workers=workers, environment=environment)
             made.nodes.append(node)
             node.start()
         yield made

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from yarl import URL
 
+from domain.dispatch import ExpectedOutput
 from domain.units import InstanceId, Instant
 from tests.fuzz.loops import lasting_loop
 from tests.fuzz.requests import Requests
@@ -31,13 +32,20 @@ ADDRESS = URL("/upload")
 class OneInstance:
     """Upload records of instance 77."""
 
+    async def expected(self, instance_id: InstanceId, name: str) -> ExpectedOutput | None:
+        return ExpectedOutput(accepted=True, recorded=None) if instance_id == 77 else None
+
     async def record_upload(
-        self, instance_id: InstanceId, *, name: str, nbytes: int, md5: str, completed_at: Instant
+        self,
+        instance_id: InstanceId,
+        *,
+        name: str,
+        nbytes: int,
+        md5: str,
+        completed_at: Instant,
+        replace: bool = False,
     ) -> bool:
         return instance_id == 77
-
-    async def recorded_bytes(self, instance_id: InstanceId, name: str) -> int | None:
-        return None
 
 
 def upload_target() -> Run:

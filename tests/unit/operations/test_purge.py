@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from domain.history import START, FinishedMonth
+from domain.jobs import InstanceState
+from domain.settlement import JobSettlement
 from domain.units import later
 from operations.purge import Purged, months_before, purge_months
 from store.memory import MemoryStore
 from tests.builders import NOW
 from tests.unit.jobs.projects import HandClock
-from tests.worlds import a_submitted_batch
+from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 from transfer.upload_folder import UploadFolder
 
 LONG_AFTER = later(NOW, 90 * 86400.0)
@@ -24,9 +26,8 @@ async def a_history(folder: Path) -> MemoryStore:
     for number, days in enumerate((0, 30, 60)):
         ended_at = later(NOW, days * 86400.0)
         batch = await a_submitted_batch(store, jobs=1)
-        await store.submissions.abort_batch(batch.batch_id, now=ended_at)
-        [job] = await store.views.jobs(batch.batch_id, limit=1)
-        [instance] = (await store.views.job(job.job_id)).instances
+        host = await a_registered_host(store)
+        instance = await a_sent_instance(store, batch.batch_id, host)
         name = f"pi_{number}_r0"
         path = UploadFolder(folder).path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +35,14 @@ async def a_history(folder: Path) -> MemoryStore:
         await store.uploads.record_upload(
             instance.instance_id, name=name, nbytes=4, md5="0" * 32, completed_at=ended_at
         )
+        await report(store, host, a_report(instance, to_state=InstanceState.FAILED))
+        await store.submissions.abort_batch(batch.batch_id, now=ended_at)
+        looked_at = [
+            JobSettlement(facts.job_id, facts.serial, facts.state, ended_at)
+            for facts in await store.unsettled.unsettled(9, now=NOW)
+        ]
+        assert await store.unsettled.settle(looked_at) == 1
+    await store.overdue.count_due(now=LONG_AFTER)
     after = START
     while (step := await store.history.move_ended(before=LONG_AFTER, after=after, limit=9)).more:
         after = step.after

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from domain.dispatch import ExpectedOutput
 from domain.settings import Settings
 from domain.units import InstanceId, Instant
 from tests.unit.transfer.clocks import FixedClock
@@ -23,13 +24,20 @@ NAME = "pi_3_41_77_r0"
 class AnyRecords:
     """Takes every upload."""
 
+    async def expected(self, instance_id: InstanceId, name: str) -> ExpectedOutput | None:
+        return ExpectedOutput(accepted=True, recorded=None)
+
     async def record_upload(
-        self, instance_id: InstanceId, *, name: str, nbytes: int, md5: str, completed_at: Instant
+        self,
+        instance_id: InstanceId,
+        *,
+        name: str,
+        nbytes: int,
+        md5: str,
+        completed_at: Instant,
+        replace: bool = False,
     ) -> bool:
         return True
-
-    async def recorded_bytes(self, instance_id: InstanceId, name: str) -> int | None:
-        return None
 
 
 async def test_a_file_is_fetched_and_an_output_brought_under_the_addresses_given(tmp_path: Path) -> None:

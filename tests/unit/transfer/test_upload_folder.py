@@ -30,10 +30,11 @@ def brought(folder: UploadFolder, content: bytes = CONTENT) -> Finish:
 
 
 def test_nothing_is_here_of_an_unknown_file(folder: UploadFolder) -> None:
-    assert folder.part_size(NAME) == 0
+    assert folder.part_size(NAME) is None
     assert folder.whole_size(NAME) is None
     assert folder.whole(NAME) is None
     assert folder.read(NAME) is None
+    assert not folder.is_marked(NAME)
 
 
 def test_a_whole_file_is_read_back(folder: UploadFolder) -> None:
@@ -41,13 +42,13 @@ def test_a_whole_file_is_read_back(folder: UploadFolder) -> None:
     assert folder.read(NAME) == CONTENT
     assert folder.whole(NAME) == (len(CONTENT), MD5)
     assert folder.whole_size(NAME) == len(CONTENT)
-    assert folder.part_size(NAME) == 0
+    assert folder.part_size(NAME) is None
 
 
 def test_a_part_is_not_presented_as_the_file(folder: UploadFolder) -> None:
     folder.begin(NAME, 0)
     folder.append(NAME, CONTENT[:10], at=0)
-    assert folder.part_size(NAME) == 9
+    assert folder.part_size(NAME) == 10
     assert folder.read(NAME) is None
     assert folder.finish(NAME, nbytes=len(CONTENT), md5=MD5) is Finish.TOO_SHORT
 
@@ -56,14 +57,20 @@ def test_going_on_behind_the_end_is_refused_with_the_size(folder: UploadFolder) 
     folder.begin(NAME, 0)
     folder.append(NAME, CONTENT[:10], at=0)
     assert folder.begin(NAME, 11) == 10
-    assert folder.part_size(NAME) == 9
+    assert folder.part_size(NAME) == 10
+
+
+def test_going_on_with_a_part_that_is_gone_makes_none(folder: UploadFolder) -> None:
+    brought(folder)
+    assert folder.begin(NAME, len(CONTENT) - 1) == 0
+    assert folder.part_size(NAME) is None
 
 
 def test_going_on_before_the_end_cuts_off_the_rest(folder: UploadFolder) -> None:
     folder.begin(NAME, 0)
     folder.append(NAME, CONTENT[:10], at=0)
     assert folder.begin(NAME, 4) == 4
-    assert folder.part_size(NAME) == 3
+    assert folder.part_size(NAME) == 4
 
 
 def test_the_older_of_two_writers_stops_when_the_newer_took_over(folder: UploadFolder) -> None:
@@ -81,26 +88,16 @@ def test_a_wrong_md5_deletes_the_part(folder: UploadFolder) -> None:
     folder.begin(NAME, 0)
     folder.append(NAME, CONTENT, at=0)
     assert folder.finish(NAME, nbytes=len(CONTENT), md5="0" * 32) is Finish.WRONG_MD5
-    assert folder.part_size(NAME) == 0
+    assert folder.part_size(NAME) is None
 
 
-@pytest.mark.parametrize("length", [1, 2, len(CONTENT)])
-def test_a_part_counts_one_byte_less_than_it_has(folder: UploadFolder, length: int) -> None:
-    folder.begin(NAME, 0)
-    folder.append(NAME, CONTENT[:length], at=0)
-    assert folder.part_size(NAME) == length - 1
-    assert folder.begin(NAME, length - 1) == length - 1
-    assert folder.append(NAME, CONTENT[length - 1 :], at=length - 1)
-    assert folder.finish(NAME, nbytes=len(CONTENT), md5=MD5) is Finish.WHOLE
-
-
-def test_a_part_is_not_complete_while_it_is_synced(tmp_path: Path) -> None:
-    """A process may die at that moment, so a client must not hear that all bytes are here."""
-    seen: list[tuple[int, int | None]] = []
+def test_a_part_stays_a_part_while_it_is_synced(tmp_path: Path) -> None:
+    """A process may die at that moment, so the file must not look whole."""
+    seen: list[tuple[int | None, int | None]] = []
     other = UploadFolder(tmp_path)  # as another process sees it
     made = UploadFolder(tmp_path, sync=lambda _: seen.append((other.part_size(NAME), other.whole_size(NAME))))
     assert brought(made) is Finish.WHOLE
-    assert seen == [(len(CONTENT) - 1, None)]
+    assert seen == [(len(CONTENT), None)]
 
 
 def test_a_process_that_dies_in_sync_leaves_a_part(tmp_path: Path) -> None:
@@ -111,15 +108,10 @@ def test_a_process_that_dies_in_sync_leaves_a_part(tmp_path: Path) -> None:
         brought(UploadFolder(tmp_path, sync=die))
     left = UploadFolder(tmp_path)
     assert left.whole_size(NAME) is None
-    assert left.part_size(NAME) == len(CONTENT) - 1
+    assert left.part_size(NAME) == len(CONTENT)
     assert left.begin(NAME, len(CONTENT) - 1) == len(CONTENT) - 1
     assert left.append(NAME, CONTENT[-1:], at=len(CONTENT) - 1)
     assert left.finish(NAME, nbytes=len(CONTENT), md5=MD5) is Finish.WHOLE
-
-
-def test_resuming_a_file_that_is_gone_leaves_no_part(folder: UploadFolder, tmp_path: Path) -> None:
-    assert folder.begin(NAME, 10) == 0
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_both_of_two_finishers_find_the_file_whole(folder: UploadFolder) -> None:
@@ -133,11 +125,27 @@ def test_the_first_whole_file_stays(folder: UploadFolder) -> None:
     assert folder.read(NAME) == CONTENT
 
 
+def test_replace_puts_a_complete_part_in_place(folder: UploadFolder) -> None:
+    brought(folder)
+    other = b"another"
+    assert brought(folder, other) is Finish.OTHER_CONTENT
+    assert not folder.replace(NAME, nbytes=len(other), md5=MD5)
+    assert folder.replace(NAME, nbytes=len(other), md5=hashlib.md5(other).hexdigest())
+    assert (folder.read(NAME), folder.part_size(NAME)) == (other, None)
+
+
+def test_recorded_is_remembered_beside_the_file(folder: UploadFolder, tmp_path: Path) -> None:
+    brought(folder)
+    assert not folder.is_marked(NAME)
+    folder.mark_recorded(NAME)
+    assert UploadFolder(tmp_path / "upload").is_marked(NAME)
+
+
 def test_removing_leaves_nothing(folder: UploadFolder) -> None:
     brought(folder)
     folder.mark_recorded(NAME)
     folder.remove(NAME)
-    assert folder.part_size(NAME) == 0
+    assert folder.part_size(NAME) is None
 
 
 def test_a_chunk_without_room_is_taken_back_whole(folder: UploadFolder) -> None:
@@ -150,7 +158,7 @@ def test_a_chunk_without_room_is_taken_back_whole(folder: UploadFolder) -> None:
             folder.append(NAME, b"y" * 1000, at=1000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert folder.part_size(NAME) == 999
+    assert folder.part_size(NAME) == 1000
     assert folder.append(NAME, b"y" * 1000, at=1000)
 
 
