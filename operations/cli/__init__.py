@@ -61,6 +61,10 @@ ENTRIES = {
         "operations.cli.check:check",
         "Walk database and upload folder: is everything there that was acknowledged, and nothing twice?",
     ),
+    "restore": (
+        "operations.cli.restore:restore",
+        "After a backup was restored, and before `muster up`: make the database and the upload folder agree.",
+    ),
     "completion": (
         "operations.cli.completion:completion",
         'Print a script that lets a shell complete commands: eval "$(muster completion bash)".',
