@@ -79,9 +79,5 @@ PLAIN_REASONS: Mapping[RefusalCode, tuple[str, str]] = {
     RefusalCode.SAME_HOST: ("The jobs that wait are checks of results this computer made itself.", _NOTHING),
     RefusalCode.SAME_VOLUNTEER: ("The jobs that wait are checks of results your computers made.", _NOTHING),
     RefusalCode.HR_CLASS: ("The jobs that wait are for another kind of computer.", _NOTHING),
-    RefusalCode.RECORD_NEEDED: (
-        "The jobs that wait were lost by several computers, and are kept for computers with a good result.",
-        "A good result of this computer is enough.",
-    ),
     RefusalCode.LOST_RACE: ("Other computers were a moment faster.", _NOTHING),
 }

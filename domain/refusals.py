@@ -45,7 +45,6 @@ class RefusalCode(StrEnum):
     SAME_HOST = "same_host"
     SAME_VOLUNTEER = "same_volunteer"
     HR_CLASS = "hr_class"
-    RECORD_NEEDED = "record_needed"  # too many hosts failed or lost the job: the next one has had a result validated
     LOST_RACE = "lost_race"
 
 

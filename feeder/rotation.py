@@ -21,7 +21,6 @@ WAITS_FOR_ANOTHER = frozenset(
         RefusalCode.NOT_YET,
         RefusalCode.LEASED,
         RefusalCode.DISPLACES,
-        RefusalCode.RECORD_NEEDED,
     }
 )
 

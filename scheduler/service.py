@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -271,7 +272,7 @@ class RequestService:
         limited = replace(asking, most_jobs=draw.covered + grant.granted, quota=quota_refusal(grant))
         try:
             given = await self._giver.give(limited, writes)
-        except BaseException:  # nothing was given: the charge must not stay
+        except (Exception, asyncio.CancelledError):  # nothing was given: the charge must not stay
             await self._ports.ledger.release_quota(draw.request, grant.granted)
             raise
         unused = draw.unused(len(given.jobs), grant)

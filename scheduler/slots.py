@@ -13,8 +13,6 @@ from scheduler.feasibility import hr_class_of, hr_refusal
 from scheduler.ports import JobArray, SlotGroup
 from scheduler.redundancy import uncommitted_refusal
 
-RETRIES_FOR_ALL = 3  # of a job; further ones are for hosts with a record, where hosts have records
-
 
 def after_retries(slots: Sequence[Ready]) -> int:
     """Where the slots without retries begin; they come last.
@@ -31,10 +29,7 @@ def after_retries(slots: Sequence[Ready]) -> int:
 def job_refusal(
     slot: Ready, group: SlotGroup, asking: Asking, array: JobArray, *, in_reply: Collection[JobId]
 ) -> Refusal | None:
-    """The checks of a single job: its app's limits per host and volunteer, hosts alike and with a record.
-
-    `in_reply`: given already.
-    """
+    """The checks of a single job: its app's limits per host and volunteer, hosts alike. `in_reply`: given already."""
     if slot.job_id in in_reply:
         return Refusal(RefusalCode.SAME_HOST, "job {0} has another instance in this reply", (slot.job_id,))
     if slot.hr_class:
@@ -44,10 +39,6 @@ def job_refusal(
     elif group.job_class.hr_type:
         host_class = hr_class_of(asking.host, group.job_class.hr_type)
         refusal = uncommitted_refusal(slot, group, asking.catalogue.host_classes, host_class)
-        if refusal is not None:
-            return refusal
-    if slot.retries >= RETRIES_FOR_ALL:
-        refusal = record_refusal(slot, group, asking)
         if refusal is not None:
             return refusal
     known = array.may_have(slot, asking.host.host_id, asking.volunteer.volunteer_id)
@@ -69,17 +60,3 @@ def _spread_refusal(known: RefusalCode, slot: Ready, group: SlotGroup, asking: A
             RefusalCode.SAME_HOST, "job {0} needs another host: this one has had an instance of it", (slot.job_id,)
         )
     return None
-
-
-def record_refusal(slot: Ready, group: SlotGroup, asking: Asking) -> Refusal | None:
-    """Why a job that was retried often is not for this host: none of its results was ever validated.
-
-    So hosts that only lose jobs cannot fail one between them. Where no hosts of the app are ranked, all may have it:
-    a new project has no others.
-    """
-    if any(hav.n_valid for hav in asking.havs.values()):
-        return None
-    if not any(app_id == group.batch.app_id for app_id, _ in asking.catalogue.cut_points):
-        return None
-    sentence = "job {0} was retried {1} times; beyond {2} retries a host needs a valid result"
-    return Refusal(RefusalCode.RECORD_NEEDED, sentence, (slot.job_id, slot.retries, RETRIES_FOR_ALL - 1))

@@ -345,7 +345,7 @@ async def test_the_report_says_what_nobody_can_run_and_why() -> None:
     assert (row.since_at, row.rotated_out) == (since_at, True)
 
 
-@pytest.mark.parametrize("code", [RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE, RefusalCode.RECORD_NEEDED])
+@pytest.mark.parametrize("code", [RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE])
 async def test_work_that_waits_for_a_better_host_stays_and_is_reported(code: RefusalCode) -> None:
     rig = Rig()
     rig.catalogue.change("feeder.refusals_to_rotate", 3)

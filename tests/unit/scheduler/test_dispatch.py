@@ -28,7 +28,6 @@ from domain.units import (
 )
 from scheduler.choice import Choice
 from scheduler.dispatch import GATES_LOOKED_AT, GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
-from scheduler.slots import RETRIES_FOR_ALL
 from tests.builders import (
     LINUX,
     NOW,
@@ -644,15 +643,3 @@ def test_groups_of_an_app_without_a_version_do_not_keep_the_host_from_others() -
     assert ids(choice) == [1_000_000]
     assert [one.refusal.code for one in choice.refused] == [RefusalCode.PLATFORM]
     assert len(ready.noted) == GROUPS_LOOKED_AT
-
-
-def test_a_job_lost_often_goes_to_a_host_with_a_result() -> None:
-    catalogue = a_catalogue(cuts=[some_cuts()], deadline__rule="fixed")
-
-    def chosen(n_valid: int) -> Choice:
-        havs = {AppVersionId(1): a_hav(n_valid=n_valid)}
-        asking = an_asking(catalogue=catalogue, havs=havs)
-        return choose(asking, array(a_group(1, ready=[a_ready(retries=RETRIES_FOR_ALL)])))
-
-    assert (ids(chosen(0)), codes(chosen(0))) == ([], {RefusalCode.RECORD_NEEDED})
-    assert ids(chosen(1)) == [1]
