@@ -1,4 +1,5 @@
 -- Purpose: remove the records of outputs of instances that no host was sent. Reads every unsent instance; run after a restore.
+-- Arguments: none.
 -- Result: one row for each record.
 DELETE FROM upload
 USING instance
