@@ -19,6 +19,7 @@ SILENT_INTERVALS = 3.0  # silence up to so many of its own intervals says nothin
 # last result did, or it timed out.
 STANDING_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
+    ("volunteer_id", "i4"),
     ("app_version_id", "i4"),
     ("consecutive_valid", "i4"),
     ("failed", "?"),
@@ -73,14 +74,19 @@ class Newcomers:
 class WaitingBatch:
     """An active batch with unsent instances. `retries_unsent` of them are retries.
 
-    `delay_bound_s` is D: the least of its classes'. `most_taken` is how many hosts a waiting job may not go to, at
-    most, since they have it or had it: its retries, and what its quorum wants besides.
+    `delay_bound_s` is D: the least of its classes'. `most_quorum` and `most_retries` are the greatest of its jobs.
     """
 
     batch: Batch
     retries_unsent: int
     delay_bound_s: Seconds
-    most_taken: int = 0
+    most_quorum: int = 1
+    most_retries: int = 0
+
+    @property
+    def most_taken(self) -> int:
+        """How many have or had a waiting job, at most: its retries, and what its quorum needs besides."""
+        return self.most_quorum - 1 + self.most_retries
 
 
 @dataclass(frozen=True, slots=True)

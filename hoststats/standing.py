@@ -25,8 +25,8 @@ def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings:
     Two hosts of 10 results each, the first at the population's median and its last results valid:
 
     >>> from domain.insight import STANDING_FIELDS
-    >>> first = (1, 1, 11, False, 0.0, 10.0, 20.0, 0.0, 0.0, 0.0, 1.0)
-    >>> rows = [first, (2, 1, 0, True, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)]
+    >>> first = (1, 1, 1, 11, False, 0.0, 10.0, 20.0, 0.0, 0.0, 0.0, 1.0)
+    >>> rows = [first, (2, 1, 1, 0, True, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)]
     >>> cuts = CutPoints(1, "cpu", 0.0, 40, (1.0, 2.0, 3.0), (20,) + (0,) * 10, score_mean=2.0)
     >>> percentiles(np.array(rows, list(STANDING_FIELDS)), cuts, now=Instant(0.0), settings=RankingSettings()).tolist()
     [0.5, nan]
@@ -68,26 +68,29 @@ def opens(p: Floats, threshold: float, *, strict: bool) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """Rows behind an open gate, and how many calls an hour come from their hosts, each host counted once."""
+    """Rows behind an open gate, of how many hosts and volunteers they are, and how many calls an hour these make."""
 
     rows: int = 0
     calls_per_hour: float = 0.0
+    hosts: int = 0
+    volunteers: int = 0
 
 
 def passing(parts: Iterable[tuple[Table, Flags]]) -> Passing:
     """The rows that pass in each of these tables, taken together: a host in several of them calls but once.
 
-    >>> table = np.array([(1, 2.0), (2, 3.0)], [("host_id", "i4"), ("calls_per_hour", "f8")])
+    >>> table = np.array([(1, 7, 2.0), (2, 7, 3.0)], [("host_id", "i4"), ("volunteer_id", "i4"), ("calls_per_hour", "f8")])
     >>> passing([(table, np.array([True, True])), (table, np.array([True, False]))])
-    Passing(rows=3, calls_per_hour=5.0)
+    Passing(rows=3, calls_per_hour=5.0, hosts=2, volunteers=1)
     """
-    chosen = [(table["host_id"][passed], table["calls_per_hour"][passed]) for table, passed in parts]
+    fields = ["host_id", "volunteer_id", "calls_per_hour"]
+    chosen = [table[fields][passed] for table, passed in parts]
     if not chosen:
         return Passing()
-    hosts = np.concatenate([of_part for of_part, _ in chosen])
-    rates = np.concatenate([of_part for _, of_part in chosen])
-    _, first = np.unique(hosts, return_index=True)
-    return Passing(int(hosts.size), float(np.sum(rates[first])))
+    rows = np.concatenate(chosen)
+    _, first = np.unique(rows["host_id"], return_index=True)
+    calls = float(np.sum(rows["calls_per_hour"][first]))
+    return Passing(int(rows.size), calls, first.size, np.unique(rows["volunteer_id"]).size)
 
 
 def time_to_send_s(jobs: int, calls_per_hour: float) -> Seconds | None:

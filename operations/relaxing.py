@@ -20,6 +20,7 @@ from domain.insight import WaitingBatch
 from domain.ranking import Gate, RelaxedGate
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import AppId, Instant, Seconds
+from hoststats.standing import Passing
 from operations.thresholds.preview import Population, Standing
 from operations.thresholds.standings import ReadsStandings, standings_of
 from operations.thresholds.waiting import BehindGate, TypeOf, behind_gates, gates_of
@@ -71,7 +72,7 @@ class GateRelaxer:
         types = sorted({(place.app_id, kind) for place in behind for kind, _, _ in place.thresholds})
         standings = await standings_of(self._callers, types, as_set(catalogue), now=now)
         gates = await asyncio.to_thread(
-            lambda: relaxed_gates(behind, standings, catalogue, most_taken(waiting), now=now)
+            lambda: relaxed_gates(behind, standings, catalogue, most_taken(waiting, catalogue), now=now)
         )
         return await self._noted(catalogue, GateReport(sum(behind.values()), gates), now)
 
@@ -114,11 +115,28 @@ def _closing(place: BehindGate, settings: DeadlineSettings) -> Gate:
     return next((gate for gate, threshold in set_to.items() if threshold == highest), place.gate)
 
 
-def most_taken(waiting: Sequence[WaitingBatch]) -> dict[AppId, int]:
-    """How many hosts a waiting job of each app may not go to, at most, because they have it or had it. Pure."""
-    taken: dict[AppId, int] = {}
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How many hosts and volunteers a waiting job may not go to, at most, because they have it or had it."""
+
+    hosts: int = 0
+    volunteers: int = 0
+
+    def leaves(self, passed: Passing) -> bool:
+        """Whether of these hosts one is left that any waiting job may go to."""
+        return passed.hosts > self.hosts and passed.volunteers > self.volunteers
+
+
+def most_taken(waiting: Sequence[WaitingBatch], catalogue: Catalogue) -> dict[AppId, Taken]:
+    """How many hosts and volunteers the waiting jobs of each app may not go to, at most. Pure."""
+    taken: dict[AppId, Taken] = {}
     for one in waiting:
-        taken[one.batch.app_id] = max(taken.get(one.batch.app_id, 0), one.most_taken)
+        app_id = one.batch.app_id
+        before = taken.get(app_id, Taken())
+        per_volunteer = catalogue.apps[app_id].spread(one.most_quorum).per_volunteer
+        taken[app_id] = Taken(
+            max(before.hosts, one.most_taken), max(before.volunteers, one.most_taken if per_volunteer else 0)
+        )
     return taken
 
 
@@ -126,13 +144,13 @@ def relaxed_gates(
     behind: Mapping[BehindGate, int],
     standings: Mapping[TypeOf, Standing],
     catalogue: Catalogue,
-    taken: Mapping[AppId, int],
+    taken: Mapping[AppId, Taken],
     *,
     now: Instant,
 ) -> tuple[RelaxedGate, ...]:
     """The gates that have to be lower than they are set, on every processor type of their app. Pure.
 
-    Where no more hosts pass than a job may have been with already (`taken`, by app), their calls count for nothing.
+    Where all hosts that pass may be ones a job cannot go to (`taken`, by app), their calls count for nothing.
     """
     settings = catalogue.settings
     population = Population(standings, settings, now=now)
@@ -142,7 +160,7 @@ def relaxed_gates(
 
         def rate(p: float, types: Sequence[TypeOf] = types) -> float:
             found = population.passing(dict.fromkeys(types, p))
-            return found.calls_per_hour if found.rows > taken.get(types[0][0], 0) else 0.0
+            return found.calls_per_hour if taken.get(types[0][0], Taken()).leaves(found) else 0.0
 
         highest = max(threshold for _, threshold, _ in place.thresholds)
         longest_s = max(longest_wait_s(catalogue.cut_points.get(of_type), settings.deadline) for of_type in types)

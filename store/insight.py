@@ -97,7 +97,9 @@ class PostgresInsight:
 
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]:
         return [
-            WaitingBatch(rows.batch(row), row["retries_unsent"], row["delay_bound_s"], row["most_taken"])
+            WaitingBatch(
+                rows.batch(row), row["retries_unsent"], row["delay_bound_s"], row["most_quorum"], row["most_retries"]
+            )
             for row in await self._database.fetch("waiting_batches", limit)
         ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -134,7 +134,7 @@ class Population:
             for of_type, threshold in thresholds.items()
         )
         newcomers = [self._newcomers(of_type, threshold).calls_per_hour for of_type, threshold in thresholds.items()]
-        return Passing(found.rows, found.calls_per_hour + max(newcomers, default=0.0))
+        return replace(found, calls_per_hour=found.calls_per_hour + max(newcomers, default=0.0))
 
     def low_turnaround(self, types: Iterable[TypeOf]) -> Passing:
         """Rows of the hosts that the jobs of accelerated batches are for, and the calls from them."""

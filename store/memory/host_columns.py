@@ -26,6 +26,7 @@ HOST_COLUMNS: tuple[tuple[str, str], ...] = (
 # NaN where nothing is known.
 HAV_COLUMNS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
+    ("volunteer_id", "i4"),
     ("app_version_id", "i4"),
     ("consecutive_valid", "i4"),
     ("failed", "?"),
@@ -109,6 +110,7 @@ def _hav(host: Host, rpc_interval_s: float | None, row: HostAppVersion) -> tuple
     relaxed, tight = row.relaxed, row.tight
     return (
         row.host_id,
+        host.volunteer_id,
         row.app_version_id,
         row.consecutive_valid,
         row.failed_last,

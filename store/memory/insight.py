@@ -184,8 +184,8 @@ def _standings(rows: Table, now: Instant) -> Table:
 
 def _waiting(batch: StoredBatch) -> WaitingBatch:
     retries = [-minus_retries for minus_retries, _ in batch.waiting.urgent if minus_retries != 0]
-    most_taken = max(one.quorum for one in batch.classes) - 1 + max(retries, default=0)
-    return WaitingBatch(batch.as_batch(), len(retries), min(one.delay_bound_s for one in batch.classes), most_taken)
+    least_s, most_quorum = min(one.delay_bound_s for one in batch.classes), max(one.quorum for one in batch.classes)
+    return WaitingBatch(batch.as_batch(), len(retries), least_s, most_quorum, max(retries, default=0))
 
 
 def _drawn_by(host_id: HostId) -> tuple[str, HostId]:

@@ -1,10 +1,8 @@
 -- Purpose: the first active batches that no limit holds and that have unsent instances, with how many of those are retries.
--- `most_taken`: hosts that have or had a waiting job, at most, by the greatest quorum and the most retries.
 -- Arguments: $1 limit.
--- Result: rows of batch_with_counts by (order_tier, order_key, batch_id), with retries_unsent, the least delay_bound_s and most_taken.
+-- Result: rows of batch_with_counts by (order_tier, order_key, batch_id), with retries_unsent, the least delay_bound_s, most_quorum and most_retries of its jobs.
 SELECT
-    batch_with_counts.*, retry.retries_unsent, class.delay_bound_s,
-    class.most_quorum - 1 + retry.most_retries AS most_taken
+    batch_with_counts.*, retry.retries_unsent, class.delay_bound_s, class.most_quorum, retry.most_retries
 FROM (
     SELECT batch_id
     FROM batch

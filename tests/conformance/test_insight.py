@@ -95,6 +95,7 @@ async def test_a_standing_has_everything_a_percentile_is_made_of(store: Store) -
     assert dict(zip([name for name, _ in STANDING_FIELDS], row, strict=True)) == pytest.approx(
         {
             "host_id": host.host_id,
+            "volunteer_id": host.host.volunteer_id,
             "app_version_id": version.app_version_id,
             "consecutive_valid": 1,
             "failed": False,

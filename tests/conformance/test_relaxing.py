@@ -7,13 +7,15 @@ import pytest
 from domain.catalogue import Catalogue
 from domain.ranking import Gate, RelaxedGate
 from domain.settings import DeadlineSettings
+from domain.spread import OnePerVolunteer
 from domain.units import DAY_S, later
 from operations.relaxing import GateRelaxer, GateReport
 from scheduler.gates import reachable
+from tests.conformance.test_spread import set_app
 from tests.conformance.test_thresholds import LATER, a_late_batch, ranked_hosts
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock
-from tests.worlds import a_registered_version
+from tests.worlds import a_registered_host, a_registered_version
 
 
 async def relax(store: Store, **settings: object) -> tuple[GateReport, Catalogue]:
@@ -68,6 +70,21 @@ async def test_a_gate_is_lowered_where_all_hosts_behind_it_may_have_a_waiting_jo
     assert (report.waiting, gate.gate) == (2, Gate.TIGHT)
     assert (gate.threshold, gate.calls_per_hour) == (0.5, 0.0)
     assert held_gates(catalogue).p_tight == 0.5
+
+
+@pytest.mark.parametrize(("one_per_volunteer", "lowered"), [("never", 0), ("quorum", 1)])
+async def test_hosts_of_one_volunteer_count_as_one_where_jobs_have_such_a_limit(
+    store: Store, one_per_volunteer: str, lowered: int
+) -> None:
+    version = await a_registered_version(store)
+    await set_app(store, one_per_volunteer=OnePerVolunteer(one_per_volunteer))
+    owner = (await a_registered_host(store)).host.volunteer_id
+    await ranked_hosts(store, version, best=5, owner=owner)
+    await a_late_batch(store, jobs=1, quorum=2)
+
+    report, _ = await relax(store, deadline__min_gate_wait_s=40 * DAY_S, deadline__p_tight=0.6)
+
+    assert len(report.relaxed) == lowered
 
 
 async def test_a_gate_is_as_set_again_once_nothing_waits_behind_it(store: Store) -> None:

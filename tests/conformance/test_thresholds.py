@@ -14,7 +14,7 @@ from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.ranking import Gate
 from domain.settlement import JobSettlement
-from domain.units import HOUR_S, BatchId, Instant, later
+from domain.units import HOUR_S, BatchId, Instant, VolunteerId, later
 from operations.thresholds.keys import changes_of
 from operations.thresholds.preview import TypePreview, WaitPreview
 from operations.thresholds.service import Preview, Thresholds
@@ -48,14 +48,19 @@ async def call(store: Store, host: RegisteredHost) -> None:
         await store.ledger.write(RequestWrites(said, known=host.host))
 
 
-async def ranked_hosts(store: Store, version: AppVersion, count: int = 20) -> list[RegisteredHost]:
-    """Hosts with a result each, the first the fastest, calling once an hour each."""
+async def ranked_hosts(
+    store: Store, version: AppVersion, count: int = 20, *, best: int = 1, owner: VolunteerId | None = None
+) -> list[RegisteredHost]:
+    """Hosts with a result each, the first the fastest, calling once an hour each; by default each of its volunteer.
+
+    The `best` first have more valid results than the others.
+    """
     await one_sample_is_enough(store)
     batch = await a_submitted_batch(store, jobs=count)
-    hosts = [await a_registered_host(store, last_rpc_at=NOW) for _ in range(count)]
+    hosts = [await a_registered_host(store, last_rpc_at=NOW, volunteer_id=owner) for _ in range(count)]
     for position, host in enumerate(hosts):
-        for _ in range(1 + 12 * (position == 0)):
-            more = batch if position else await a_submitted_batch(store, jobs=1)
+        for _ in range(1 + 12 * (position < best)):
+            more = batch if position >= best else await a_submitted_batch(store, jobs=1)
             await a_result(store, host, more.batch_id, position / 10, version)
     await ranked(store)
     for host in hosts:

@@ -49,7 +49,7 @@ def record(row: HostAppVersion) -> tuple[object, ...]:
     failed = row.failed_last
     sums, clean_at = row.relaxed, math.nan if row.clean_since_at is None else row.clean_since_at
     return (
-        row.host_id, row.app_version_id, row.consecutive_valid, failed, sums.at, sums.n, sums.total, row.tight.n,
+        row.host_id, 0, row.app_version_id, row.consecutive_valid, failed, sums.at, sums.n, sums.total, row.tight.n,
         row.tight_missed_n, clean_at, 1.0,
     )  # fmt: skip
 
@@ -82,9 +82,9 @@ def test_nothing_passes_where_there_is_nothing() -> None:
 
 
 def test_a_host_with_two_versions_is_two_rows_and_one_caller() -> None:
-    table = np.array([(7, version, 0, False, *[0.0] * 6, 2.0) for version in (1, 2)], list(STANDING_FIELDS))
+    table = np.array([(7, 3, version, 0, False, *[0.0] * 6, 2.0) for version in (1, 2)], list(STANDING_FIELDS))
 
-    assert passing([(table, np.array([True, True]))]) == Passing(2, 2.0)
+    assert passing([(table, np.array([True, True]))]) == Passing(2, 2.0, hosts=1, volunteers=1)
 
 
 def test_jobs_are_sent_one_per_call_and_never_when_nobody_calls() -> None:
