@@ -79,7 +79,8 @@ class Passing:
 def passing(parts: Iterable[tuple[Table, Flags]]) -> Passing:
     """The rows that pass in each of these tables, taken together: a host in several of them calls but once.
 
-    >>> table = np.array([(1, 7, 2.0), (2, 7, 3.0)], [("host_id", "i4"), ("volunteer_id", "i4"), ("calls_per_hour", "f8")])
+    >>> fields = [("host_id", "i4"), ("volunteer_id", "i4"), ("calls_per_hour", "f8")]
+    >>> table = np.array([(1, 7, 2.0), (2, 7, 3.0)], fields)
     >>> passing([(table, np.array([True, True])), (table, np.array([True, False]))])
     Passing(rows=3, calls_per_hour=5.0, hosts=2, volunteers=1)
     """

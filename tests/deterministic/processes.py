@@ -7,6 +7,7 @@ the simulator, so that a run is short.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import batch_estimator.build
@@ -105,7 +106,7 @@ class Worker:
         self.requests = scheduler.build.build(ports, clock)
         self.ready = True
         return {
-            "catalogue": self._refresh,
+            "catalogue": partial(keep_fresh, self.catalogue, clock),
             "clock check": self._clock_check.run,
             "shards": self.shards.run,
             "feeder": self.feeder.run,
@@ -120,14 +121,6 @@ class Worker:
             instance_id, name=name, nbytes=nbytes, md5=md5, completed_at=self._clock.now()
         )
         return known
-
-    async def _refresh(self) -> None:
-        while True:
-            await self._clock.sleep(REFRESH_S)
-            try:
-                await self.catalogue.refresh_once()
-            except UnavailableError:
-                continue  # the last one stays
 
 
 class Background:
@@ -171,10 +164,19 @@ class Background:
             ("estimator", forecaster.run_once, lambda: settings().estimator.look_s),
             ("gates", relaxer.run_once, lambda: OTHER_DUTIES_S),
             ("tail copies", services.copier.run_once, lambda: settings().lifecycle.tail_interval_s),
-            ("catalogue", catalogue.refresh_once, lambda: REFRESH_S),
         )
         self.duties = tuple(
             Duty(name, run_once, locks=self._locks, clock=clock, interval_s=interval_s)
             for name, run_once, interval_s in rounds
         )
-        return {duty.name: duty.run for duty in self.duties}
+        return {"catalogue": partial(keep_fresh, catalogue, clock), **{duty.name: duty.run for duty in self.duties}}
+
+
+async def keep_fresh(catalogue: CatalogueCache, clock: NodeClock) -> None:
+    """Refresh the catalogue of one process for ever."""
+    while True:
+        await clock.sleep(REFRESH_S)
+        try:
+            await catalogue.refresh_once()
+        except UnavailableError:
+            continue  # the last one stays
