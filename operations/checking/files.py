@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from operations.checking.ports import CheckedDatabase
 PAGE = 1_000  # files between two questions to the database
 NEVER = Instant(-math.inf)
 DELETED_WITHIN_S = 2 * DAY_S  # the background process looks at the whole folder once a day
+MOST_NAMED = 10  # files of a kind that are named
 UNDER_WAY = "in_progress"
 EXPECTED = {"in_progress", "timed_out", "aborted"}  # its host may still bring the rest
 
@@ -28,7 +29,7 @@ EXPECTED = {"in_progress", "timed_out", "aborted"}  # its host may still bring t
 class FileCounts:
     """What there was. `unfinished`: parts, and whole files not recorded; `abandoned`: those no host will go on with.
 
-    `unacknowledged`: unfinished ones whose host reported success all the same.
+    `unacknowledged`: unfinished ones whose host reported success all the same; the places of the first MOST_NAMED.
     """
 
     outputs: int = 0
@@ -38,6 +39,7 @@ class FileCounts:
     abandoned: int = 0
     abandoned_bytes: int = 0
     unacknowledged: int = 0
+    unacknowledged_places: list[str] = field(default_factory=list)
 
 
 async def missing_files(
@@ -123,7 +125,10 @@ def _count(file: FoundFile, known: KnownFile | None, counts: FileCounts) -> None
     if known is None or known.state is None or (file.whole and known.nbytes is not None):
         return
     counts.unfinished += 1
-    counts.unacknowledged += known.reported_success and known.nbytes is None
+    if known.reported_success and known.nbytes is None:
+        counts.unacknowledged += 1
+        if len(counts.unacknowledged_places) < MOST_NAMED:
+            counts.unacknowledged_places.append(file.place)
     if known.state not in EXPECTED:
         counts.abandoned += 1
         counts.abandoned_bytes += file.nbytes

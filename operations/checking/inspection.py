@@ -57,7 +57,8 @@ class Inspection:
         if counts.unacknowledged:
             lines.append(
                 f"{counts.unacknowledged} files were never recorded although their hosts reported success: "
-                "their clients gave the upload up, or were told that a part is complete"
+                "their clients gave the upload up, or were told that a part is complete: "
+                + ", ".join(counts.unacknowledged_places)
             )
         looked_at = f"{len(self.wrong)} questions, {counts.outputs} outputs and {counts.files} files looked at"
         return "\n".join([*lines, f"{looked_at}: {self.found or 'nothing'} wrong"])

@@ -13,7 +13,7 @@ from tests.chaos.injectors import inject, mend
 from tests.chaos.schedule import LOAD_S, Fault, Schedule
 from tests.chaos.told import Told
 from tests.chaos.upgrade import take_back
-from tests.chaos.verdict import Verdict, compare
+from tests.chaos.verdict import Verdict, compare, described
 from tests.chaos.volunteers import Volunteer, at_work
 from tests.faults.waiting import CLOCK, until
 
@@ -88,8 +88,8 @@ async def _look(made: Deployment, done: Round) -> None:
     done.verdict.lost += found.lost
     done.verdict.doubled += found.doubled
     inspection = await made.inspected()
-    if inspection.counts.unacknowledged:
-        done.verdict.lost.append(f"{inspection.counts.unacknowledged} outputs reported, and never recorded")
+    places = inspection.counts.unacknowledged_places
+    done.verdict.lost += [f"reported, and never recorded: {one}" for one in await described(made.dsn, places)]
     for question, wrong in inspection.wrong.items():
         where = done.verdict.doubled if question == "nothing is there twice" else done.verdict.wrong
         where += [f"{question}: {one}" for one in wrong]

@@ -157,6 +157,7 @@ async def test_a_part_of_a_reported_success_is_counted(
     assert [one async for one in stray_files(said, tmp_path, counts)] == []
 
     assert (counts.unfinished, counts.unacknowledged) == (1, counted)
+    assert counts.unacknowledged_places == [f"{shard_of(NAME)}/{NAME}.part"] * counted
 
 
 async def test_only_the_first_findings_are_listed(tmp_path: Path) -> None:
