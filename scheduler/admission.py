@@ -16,14 +16,13 @@ from domain.jobs import Held
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
-from domain.units import DAY_S, HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 from scheduler import sanity
 from scheduler.asking import Asking, HeldElsewhere, Want
 from scheduler.reports import reported_ids
 from wire.messages import InProgress, SchedulerRequest
 
 NO_HOST = HostId(0)
-MOST_SKEW_S = 36_525 * DAY_S  # told of a clock; a century
 REPEATED_WITHIN_S = HOUR_S  # a client that lost the reply with its new id calls again by then
 
 
@@ -233,9 +232,7 @@ def _clock_skew(request: SchedulerRequest, most_s: Seconds, now: Instant) -> Ref
     The time a request takes to arrive looks like a clock that is behind: minutes, which the limit's lower bound covers.
     A client that does not send its time is not checked.
     """
-    if request.client_now is None:
-        return None
-    skew_s = sanity.clamped(request.client_now - now, -MOST_SKEW_S, MOST_SKEW_S)
+    skew_s = sanity.clock_skew_s(request.client_now, now)
     if abs(skew_s) <= most_s:
         return None
     side = "ahead of" if skew_s > 0 else "behind"

@@ -25,6 +25,7 @@ LEAST_RAM_BYTES = 64 * 2.0**20
 MOST_BYTES = 2.0**60
 MOST_WANTED_S = 28 * DAY_S  # per processor instance
 MOST_DELAY_S = 365 * DAY_S
+MOST_SKEW_S = 36_525 * DAY_S  # told of a clock; a century
 MOST_PLATFORMS = 16
 MOST_TEXT_CHARS = 255
 MOST_INT = 2**31 - 1
@@ -90,7 +91,17 @@ def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
         cpu_model=cpu_model,
         client_version=version_number(request.client_version),
         coprocessors=coprocessors(request.coprocs),
+        clock_skew_s=clock_skew_s(request.client_now, now),
     )
+
+
+def clock_skew_s(client_now: Instant | None, now: Instant) -> Seconds:
+    """By how much a client's clock is ahead of the project's; 0 when it does not send its time.
+
+    >>> clock_skew_s(Instant(900.0), Instant(1000.0)), clock_skew_s(None, Instant(1000.0))
+    (-100.0, 0.0)
+    """
+    return Seconds(0.0 if client_now is None else clamped(client_now - now, -MOST_SKEW_S, MOST_SKEW_S))
 
 
 def platforms(names: tuple[str, ...]) -> tuple[str, ...]:

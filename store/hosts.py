@@ -13,6 +13,7 @@ from domain.units import HostId, Instant
 from store.rows import encoded
 
 NEWS_FRACTION = 0.01  # a measured number has changed when it differs by more than this share
+NEWS_SKEW_S = 60.0  # the same of a clock; requests are minutes under way at most
 OVERTAKEN_S = 60.0  # a request that another of its host overtakes is no older than this; else a clock was wrong
 
 
@@ -40,6 +41,7 @@ def description(host: Host) -> tuple[object, ...]:
         host.cpu_model,
         host.client_version,
         encoded(host.coprocessors),
+        host.clock_skew_s,
     )
 
 
@@ -65,6 +67,7 @@ def is_news(host: Host, known: Host | None) -> bool:
         or host.platforms != known.platforms
         or host.coprocessors != known.coprocessors
         or host.domain_name != known.domain_name
+        or abs(host.clock_skew_s - known.clock_skew_s) > NEWS_SKEW_S
         or (host.os_name, host.os_version) != (known.os_name, known.os_version)
         or (host.cpu_vendor, host.cpu_model) != (known.cpu_vendor, known.cpu_model)
         or _differs(host.flop_per_s, known.flop_per_s)
@@ -111,4 +114,4 @@ def _differs(value: float, known: float) -> bool:
     return abs(value - known) > NEWS_FRACTION * abs(known)
 
 
-_NOTHING_NEW = (None,) * 16
+_NOTHING_NEW = (None,) * 17

@@ -220,6 +220,7 @@ def host(row: Row) -> Host:
         row["cpu_model"],
         row["client_version"],
         msgspec.json.decode(row["coprocessors"], type=tuple[Coprocessor, ...]),
+        row["clock_skew_s"],
     )
 
 

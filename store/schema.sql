@@ -82,7 +82,8 @@ CREATE TABLE host (
     coprocessors         jsonb NOT NULL DEFAULT '[]',
     refused_at           double precision,           -- when it last wanted a job and was given none
     refused              jsonb,                      -- and why: [code, sentence], the most frequent first
-    network              text NOT NULL DEFAULT ''    -- where it last drew on the quotas that it shares
+    network              text NOT NULL DEFAULT '',   -- where it last drew on the quotas that it shares
+    clock_skew_s         double precision NOT NULL DEFAULT 0  -- its clock ahead of the project's; below 0: behind
 ) WITH (fillfactor = 80);
 CREATE INDEX host_by_volunteer ON host (volunteer_id, host_cpid, host_id);
 

@@ -44,6 +44,7 @@ def supposed_request(host: Host, held: tuple[Held, ...], catalogue: Catalogue) -
         cpu_req_instances=idle_instances(CPU, host.ncpus, held, catalogue),
         platforms=host.platforms,
         coprocs=coprocs,
+        client_now=Instant(host.last_rpc_at + host.clock_skew_s),
     )
 
 

@@ -4,8 +4,8 @@
 -- Arguments: $1 host_ids, $2 rpc_seqnos, $3 last_rpc_at, then the description, all null when it is as before: $4 host_cpids,
 --   $5 domain_names, $6 ncpus, $7 flop_per_s, $8 ram_bytes, $9 disk_free_bytes, $10 on_fractions, $11 active_fractions,
 --   $12 gpu_active_fractions, $13 platforms (JSON arrays), $14 os_names, $15 os_versions, $16 cpu_vendors, $17 cpu_models,
---   $18 client_versions, $19 coprocessors (JSON), then $20 why they were given no job (JSON), null where they were or wanted
---   none (arrays, the host_ids distinct), $21 by how much a request may be overtaken, s.
+--   $18 client_versions, $19 coprocessors (JSON), $20 clock_skew_s, then $21 why they were given no job (JSON), null where
+--   they were or wanted none (arrays, the host_ids distinct), $22 by how much a request may be overtaken, s.
 -- Result: none.
 UPDATE host SET
     rpc_seqno = said.rpc_seqno,
@@ -34,6 +34,7 @@ UPDATE host SET
     cpu_model = coalesce(said.cpu_model, host.cpu_model),
     client_version = coalesce(said.client_version, host.client_version),
     coprocessors = coalesce(said.coprocessors, host.coprocessors),
+    clock_skew_s = coalesce(said.clock_skew_s, host.clock_skew_s),
     refused_at = CASE WHEN said.refused IS NULL THEN host.refused_at ELSE said.last_rpc_at END,
     refused = coalesce(said.refused, host.refused)
 FROM (
@@ -42,13 +43,13 @@ FROM (
         $1::int[], $2::int[], $3::double precision[], $4::text[], $5::text[], $6::int[], $7::double precision[],
         $8::double precision[], $9::double precision[], $10::double precision[], $11::double precision[],
         $12::double precision[], $13::jsonb[], $14::text[], $15::text[], $16::text[], $17::text[], $18::int[], $19::jsonb[],
-        $20::jsonb[]
+        $20::double precision[], $21::jsonb[]
     ) AS said (
         host_id, rpc_seqno, last_rpc_at, host_cpid, domain_name, ncpus, flop_per_s, ram_bytes, disk_free_bytes, on_fraction,
         active_fraction, gpu_active_fraction, platforms, os_name, os_version, cpu_vendor, cpu_model, client_version,
-        coprocessors, refused
+        coprocessors, clock_skew_s, refused
     )
     ORDER BY said.host_id
 ) AS said
 WHERE host.host_id = said.host_id
-    AND (host.last_rpc_at <= said.last_rpc_at OR host.last_rpc_at > said.last_rpc_at + $21::double precision);
+    AND (host.last_rpc_at <= said.last_rpc_at OR host.last_rpc_at > said.last_rpc_at + $22::double precision);

@@ -195,6 +195,7 @@ async def test_no_template_is_written_while_old_nodes_may_serve() -> None:
     before = max(one.version for one in migrations() if one.version < 104 and one.phase == "pre")
     async with empty_database() as dsn:
         await old_database(dsn, before)
+        await migrate(dsn, now=NOW, pre_only=True)
         connection = await asyncpg.connect(dsn)
         store = await open_store(dsn, min_size=1, max_size=1)
         text_of_job = "SELECT command_line, number FROM job WHERE batch_id = $1"

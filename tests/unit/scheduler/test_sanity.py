@@ -145,6 +145,7 @@ def test_nothing_of_an_earlier_description_survives() -> None:
         cpu_model="old",
         client_version=1,
         coprocessors=(Coprocessor(NVIDIA, 1),),
+        clock_skew_s=Seconds(9.0),
     )
     after = sanity.described(before, SchedulerRequest("key"), now=NOW)
     kept = {one.name for one in fields(Host) if getattr(before, one.name) == getattr(after, one.name)}
