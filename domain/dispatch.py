@@ -15,6 +15,7 @@ from domain.havs import HavEvent
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held, Input, InstanceState, Output
 from domain.quick import quick_dataclass
+from domain.quotas import SharedQuota
 from domain.refusals import Whys
 from domain.reservations import Lease
 from domain.units import (
@@ -39,6 +40,7 @@ class RequestKey:
     `host_id` 0 asks for the volunteer's newest host of that `host_cpid` instead.
     `instance_ids` are the instances named in the request's reports; those of other hosts are left out, unless
     `of_computer` asks for those of all records of the host's computer: same volunteer, CPID and computer's name.
+    `network` is where the request comes from, empty: not known; None asks for the network that the host's record has.
     """
 
     authenticator_hash: bytes
@@ -46,6 +48,7 @@ class RequestKey:
     host_cpid: str = ""
     instance_ids: tuple[InstanceId, ...] = ()
     of_computer: bool = False
+    network: str | None = None
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ class RequestView:
     """What the server knows about who is asking. `volunteer` None: no such account key.
 
     `host` is None when there is no such host or it belongs to somebody else. `havs` are the host's
-    rows; `held` what it has in progress; `reported` the instances asked for that belong to the host.
+    rows; `held` what it has in progress; `reported` the instances asked for that belong to the host. `quotas` are those
+    of the account and of `network`, as far as they were drawn on.
     """
 
     volunteer: Volunteer | None = None
@@ -93,6 +97,8 @@ class RequestView:
     havs: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
     held: tuple[Held, ...] = ()
     reported: Mapping[InstanceId, Reported] = field(default_factory=dict)
+    network: str = ""
+    quotas: tuple[SharedQuota, ...] = ()
 
 
 @quick_dataclass(frozen=True, slots=True)

@@ -61,7 +61,10 @@ class LedgerDoor:
         self._answer_s = answer_s
 
     async def read(self, key: RequestKey) -> RequestView:
+        """With the quota of the address that the request comes from."""
         self._check()
+        if self._newcomers is not None:
+            key = replace(key, network=self._newcomers.network())
         return await self._soon(self._ledger.read(key))
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
@@ -81,19 +84,15 @@ class LedgerDoor:
         )
 
     async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
-        """Charged to the address, too, that the request comes from."""
         self._check()
-        return await self._soon(self._ledger.reserve_quota(self._from_here(request)))
+        return await self._soon(self._ledger.reserve_quota(request))
 
     async def release_quota(self, request: QuotaRequest, unused: int) -> None:
         """What cannot be released now stays charged until tomorrow: the host has its jobs, and must be told."""
         try:
-            await self._soon(self._ledger.release_quota(self._from_here(request), unused))
+            await self._soon(self._ledger.release_quota(request, unused))
         except UnavailableError as error:
             log.warning("quota not released", host_id=request.host_id, unused=unused, why=str(error))
-
-    def _from_here(self, request: QuotaRequest) -> QuotaRequest:
-        return request if self._newcomers is None else replace(request, network=self._newcomers.network())
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
         self._check()

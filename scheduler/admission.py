@@ -19,6 +19,7 @@ from domain.settings import SchedulerSettings, Settings
 from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 from scheduler import sanity
 from scheduler.asking import Asking, HeldElsewhere, Want
+from scheduler.quota import within_quotas
 from scheduler.reports import reported_ids
 from wire.messages import InProgress, SchedulerRequest
 
@@ -178,10 +179,11 @@ def asking_of(
 ) -> Asking:
     """What the decision depends on. `kept` is what the host has in progress, `resent` jobs included.
 
-    The record of a new host has no statistics; resent jobs count against what was asked for.
+    The record of a new host has no statistics; resent jobs count against what was asked for. The quotas that the host
+    shares limit it as they were when it was read; they are charged, and asked again, when its jobs are chosen.
     """
     host = admission.host
-    return Asking(
+    asking = Asking(
         volunteer=admission.volunteer,
         host=host,
         now=now,
@@ -196,7 +198,9 @@ def asking_of(
         in_progress=_elsewhere(request.in_progress),
         sticky_files=frozenset(request.sticky_files),
         alone_s=_alone_s(request, view.host if admission.same_record else None, now),
+        network=view.network,
     )
+    return within_quotas(asking, view.quotas)
 
 
 def _alone_s(request: SchedulerRequest, known: Host | None, now: Instant) -> Seconds:

@@ -57,7 +57,8 @@ class Asking:
     `ram_bytes` and `disk_bytes` are what this project may use at most. `seed` makes the request's draws
     repeatable; it is logged. `alone_s` is how long the host is to have work without asking for more: what its owner
     wants stored at least, or as long as it did not call, if that is more. `most_jobs` is what its record and the quotas
-    it shares allow in this reply, None without such a limit; `quota` is why it is no more.
+    it shares allow in this reply, None without such a limit; `quota` is why it is no more. `network` is where it
+    asks from.
     """
 
     volunteer: Volunteer
@@ -76,3 +77,4 @@ class Asking:
     alone_s: Seconds = Seconds(0.0)
     most_jobs: int | None = None
     quota: Refusal | None = None
+    network: str = ""

@@ -15,10 +15,11 @@ from domain.refusals import RefusalCode
 from domain.units import InstanceId
 from scheduler.admission import kinds_of
 from scheduler.asking import Asking
-from scheduler.choice import Choice, Chosen
+from scheduler.choice import Choice, Chosen, Refused
 from scheduler.elements import JobToSend, chosen_job
 from scheduler.messages import Reasons, counts_as_empty, kept_of
 from scheduler.ports import JobArray, Ledger
+from scheduler.quota import Draw, draw_of, quota_refusal
 
 MOST_ROUNDS = 6  # of choosing, when everything chosen was lost to other requests; 3 left one request in 8,000 without
 MOST_SEARCHED = 1000  # jobs to look for when the array has none for a host
@@ -43,6 +44,14 @@ class Given:
     lost: int = 0
     left_out: frozenset[InstanceId] = frozenset()
     moved: frozenset[InstanceId] = frozenset()
+
+
+@quick_dataclass(frozen=True, slots=True)
+class _Charged:
+    """What jobs drew on shared quotas, and how many of them were granted."""
+
+    draw: Draw
+    granted: int
 
 
 class Giver:
@@ -73,16 +82,18 @@ class Giver:
 
     async def _rounds(self, asking: Asking, writes: RequestWrites, set_aside: list[Ready]) -> Given:
         choice = await self._chosen(asking)
+        choice, charged = await self._charged(asking, choice, set_aside)
         reasons = {} if choice.chosen else choice.reasons()
-        outcome = await self._committed(choice, reasons, writes, set_aside)
+        outcome = await self._committed(choice, charged, reasons, writes, set_aside)
         given, first = _given(choice, reasons, outcome), outcome
         rounds = 1
         while choice.chosen and not given.jobs and rounds < MOST_ROUNDS:
             await self._array.recheck([chosen.slot for chosen in choice.chosen])
             choice = await self._chosen(asking)
-            reasons = {} if choice.chosen else choice.reasons()
             try:
-                outcome = await self._committed(choice, reasons, RequestWrites(writes.host), set_aside)
+                choice, charged = await self._charged(asking, choice, set_aside)
+                reasons = {} if choice.chosen else choice.reasons()
+                outcome = await self._committed(choice, charged, reasons, RequestWrites(writes.host), set_aside)
             except UnavailableError as error:  # the reports are written: the client can be answered
                 log.warning("jobs not committed", host_id=writes.host.host_id, why=str(error))
                 break
@@ -95,8 +106,39 @@ class Giver:
     async def _chosen(self, asking: Asking) -> Choice:
         return await choice_of(asking, self._array, self._decide)
 
+    async def _charged(self, asking: Asking, choice: Choice, set_aside: list[Ready]) -> tuple[Choice, _Charged | None]:
+        """Charge the jobs to the quotas that the host shares; those that other requests have used up are set aside.
+
+        Nothing is charged, and the database is not asked, where the host's own record covers its jobs.
+        """
+        draw = draw_of(asking, len(choice.chosen))
+        if draw is None:
+            return choice, None
+        try:
+            grant = await self._ledger.reserve_quota(draw.request)
+        except BaseException:
+            set_aside.extend(chosen.slot for chosen in choice.chosen)
+            raise
+        most = draw.covered + grant.granted
+        if most < len(choice.chosen):
+            set_aside.extend(chosen.slot for chosen in choice.chosen[most:])
+            refused = (*choice.refused_at_large, Refused(quota_refusal(grant)))
+            choice = replace(choice, chosen=choice.chosen[:most], refused_at_large=refused)
+        return choice, _Charged(draw, grant.granted)
+
+    async def _released(self, charged: _Charged | None, given: int) -> None:
+        """Take back the charge for jobs that were not given; mostly all were."""
+        unused = charged.draw.unused(given, charged.granted) if charged is not None else 0
+        if charged is not None and unused:
+            await self._ledger.release_quota(charged.draw.request, unused)
+
     async def _committed(
-        self, choice: Choice, reasons: Reasons, writes: RequestWrites, set_aside: list[Ready]
+        self,
+        choice: Choice,
+        charged: _Charged | None,
+        reasons: Reasons,
+        writes: RequestWrites,
+        set_aside: list[Ready],
     ) -> WriteOutcome:
         """Write, and tell the array what became of each slot. `reasons`: why none was chosen, if none was.
 
@@ -109,6 +151,7 @@ class Giver:
             outcome = await self._ledger.write(chosen_for)
         except BaseException:
             set_aside.extend(chosen.slot for chosen in choice.chosen)
+            await self._released(charged, 0)
             raise
         fates = outcome.fates
         sent = [i for i, fate in fates.items() if fate is AssignmentFate.SENT]
@@ -117,6 +160,7 @@ class Giver:
             self._array.lost(i for i, fate in fates.items() if fate is AssignmentFate.LOST)
             slots = {chosen.slot.instance_id: chosen.slot for chosen in choice.chosen}
             set_aside.extend(slots[i] for i, fate in fates.items() if fate is AssignmentFate.SIBLING)
+            await self._released(charged, len(sent))
         return outcome
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from domain.quick import quick_dataclass
-from domain.quotas import FREE_PART, QuotaGrant, QuotaRequest
+from domain.quotas import FREE_PART, QuotaGrant, QuotaRequest, SharedQuota, grant
 from domain.refusals import Refusal, RefusalCode
 from scheduler.asking import Asking
 from scheduler.need import Need, believed, need_of
@@ -14,33 +17,56 @@ COVER_FACTOR = 2  # jobs a day that each validated result of the host lets it ha
 
 @quick_dataclass(frozen=True, slots=True)
 class Draw:
-    """What is asked of the shared quotas, and the jobs that the host may have without them."""
+    """What is charged to the shared quotas, and the jobs that the host may have without them."""
 
     request: QuotaRequest
     covered: int
 
-    def unused(self, given: int, grant: QuotaGrant) -> int:
+    def unused(self, given: int, granted: int) -> int:
         """How many of the jobs granted were not given."""
-        return grant.granted - min(grant.granted, max(0, given - self.covered))
+        return granted - min(granted, max(0, given - self.covered))
 
 
-def draw_of(asking: Asking) -> Draw | None:
-    """What the request asks of the shared quotas; None when the host's own record covers all it may get.
+def draw_of(asking: Asking, jobs: int) -> Draw | None:
+    """What so many jobs draw on the shared quotas; None when the host's own record covers them.
 
-    A host may have COVER_FACTOR times as many jobs a day as it has had results validated.
+    A host may have COVER_FACTOR times as many jobs a day as it has had results validated. With one for each of its
+    processors it has a record.
     """
-    if not asking.catalogue.settings.scheduler.shared_quota_start:
+    if not jobs or not asking.catalogue.settings.scheduler.shared_quota_start:
         return None
+    day = day_of(asking.now)
+    today = sum([hav.sent_today for hav in asking.havs.values() if hav.day == day])
+    valid = sum([hav.n_valid for hav in asking.havs.values()])
+    covered = max(0, COVER_FACTOR * valid - today)
+    if jobs <= covered:
+        return None
+    processors = sum([believed(max(1, want.count), asking.havs) for want in asking.wants])
+    request = QuotaRequest(
+        asking.host.host_id,
+        asking.volunteer.volunteer_id,
+        day,
+        jobs - covered,
+        idle=max(0, processors - len(asking.held)),
+        network=asking.network,
+        has_record=valid >= processors,
+    )
+    return Draw(request, covered)
+
+
+def within_quotas(asking: Asking, quotas: Iterable[SharedQuota]) -> Asking:
+    """The request with the most jobs that the host's record and the quotas it shares allow, where that is a limit."""
+    start = asking.catalogue.settings.scheduler.shared_quota_start
+    if not start:
+        return asking
     needs = [need for want in asking.wants if isinstance(need := need_of(want, asking, sent=0), Need)]
-    wanted, day = sum(need.jobs for need in needs), day_of(asking.now)
-    today = sum(hav.sent_today for hav in asking.havs.values() if hav.day == day)
-    covered = max(0, COVER_FACTOR * sum(hav.n_valid for hav in asking.havs.values()) - today)
-    if wanted <= covered:
-        return None
-    processors = sum(believed(max(1, want.count), asking.havs) for want in asking.wants)
-    idle = max(0, processors - len(asking.held))
-    host = asking.host
-    return Draw(QuotaRequest(host.host_id, asking.volunteer.volunteer_id, day, wanted - covered, idle), covered)
+    draw = draw_of(asking, sum([need.jobs for need in needs]))
+    if draw is None:
+        return asking
+    found = grant(draw.request, quotas, start)
+    if found.granted == draw.request.wanted:
+        return asking
+    return replace(asking, most_jobs=draw.covered + found.granted, quota=quota_refusal(found))
 
 
 def quota_refusal(grant: QuotaGrant) -> Refusal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +40,6 @@ from scheduler.elements import Elements, JobToSend, lost_job
 from scheduler.giving import Decide, Given, Giver
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
 from scheduler.ports import CatalogueSource, CodeSigning, JobArray, Ledger, Pauses, RequestObserver, Uploads
-from scheduler.quota import draw_of, quota_refusal
 from scheduler.reports import reported_ids, reports_of, take_reports
 from scheduler.trickles import take_trickles
 from wire.messages import SchedulerReply, SchedulerRequest
@@ -138,7 +136,7 @@ class RequestService:
             given = await self._nothing_given(refusal, writes)
         else:
             asking = _asking(contact, admission, known, wants, _resending(review, lost))
-            given = await self._given(asking, writes)
+            given = await self._giver.give(asking if asking.wants else None, writes)
 
         # 6. The reply: nothing in it that is not committed.
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
@@ -262,23 +260,6 @@ class RequestService:
     async def _reported_by_the_old_record(self, host: Host, reports: tuple[Report, ...]) -> frozenset[InstanceId]:
         """Commit what a clone reports for the host it was copied from, whose jobs they are; what was left out of it."""
         return (await self._ports.ledger.write(RequestWrites(host, reports))).left_out if reports else frozenset()
-
-    async def _given(self, asking: Asking, writes: RequestWrites) -> Given:
-        """What the host is given, within the quotas that it shares with other computers."""
-        draw = draw_of(asking) if asking.wants else None
-        if draw is None:
-            return await self._giver.give(asking if asking.wants else None, writes)
-        grant = await self._ports.ledger.reserve_quota(draw.request)
-        limited = replace(asking, most_jobs=draw.covered + grant.granted, quota=quota_refusal(grant))
-        try:
-            given = await self._giver.give(limited, writes)
-        except (Exception, asyncio.CancelledError):  # nothing was given: the charge must not stay
-            await self._ports.ledger.release_quota(draw.request, grant.granted)
-            raise
-        unused = draw.unused(len(given.jobs), grant)
-        if unused:
-            await self._ports.ledger.release_quota(draw.request, unused)
-        return given
 
     async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Given:
         """Commit the writes of a request that wants no jobs, or may have none."""

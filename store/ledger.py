@@ -15,7 +15,7 @@ from domain.dispatch import (
 )
 from domain.hosts import Host
 from domain.jobs import JobClass
-from domain.quotas import QuotaGrant, QuotaRequest
+from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest
 from domain.settings import SchedulerSettings
 from domain.trickles import Trickle
 from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
@@ -40,6 +40,8 @@ class PostgresLedger:
         self._settings = settings
         self.reads = Grouped(database.dsn, read_many, in_transaction=False)
         self.writes = Grouped(database.dsn, self._write_many, in_transaction=True)
+        self.quotas = Grouped(database.dsn, self._reserve_many, in_transaction=True, lanes=1)
+        self._forgotten_on = 0  # day
 
     async def read(self, key: RequestKey) -> RequestView:
         return await self.reads.ask(key)
@@ -52,11 +54,10 @@ class PostgresLedger:
         return HostId(row["host_id"])
 
     async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
-        start = self._settings().shared_quota_start
-        return await self._database.in_transaction(lambda connection: quotas.reserve(connection, request, start))
+        return await self.quotas.ask(request)
 
     async def release_quota(self, request: QuotaRequest, unused: int) -> None:
-        await self._database.in_transaction(lambda connection: quotas.charge(connection, request, -unused))
+        await self._database.in_transaction(lambda connection: quotas.release(connection, request, unused))
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
         """Raises UnavailableError; when the connection is lost during COMMIT, the writes may have been made.
@@ -83,6 +84,15 @@ class PostgresLedger:
     async def close(self) -> None:
         await self.reads.close()
         await self.writes.close()
+        await self.quotas.close()
+
+    async def _reserve_many(self, connection: Connection, requests: Sequence[QuotaRequest]) -> list[QuotaGrant]:
+        grants = await quotas.reserve_many(connection, requests, self._settings().shared_quota_start)
+        day = max(one.day for one in requests)
+        if day > self._forgotten_on:  # once a day, and last: who waits for a lock here would hold others
+            await quotas.forget(connection, day - KEPT_DAYS)
+            self._forgotten_on = day
+        return grants
 
     async def _write_many(self, connection: Connection, writes: Sequence[RequestWrites]) -> list[WriteOutcome]:
         return await write_many(connection, writes, self._settings())

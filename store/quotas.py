@@ -5,31 +5,56 @@ Rows of hosts are locked before those of quotas, and quotas in the order of thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest, bounds, grant
+from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest, SharedQuota, account_name, grants, moved, names_of
 from domain.units import HostId
 from store.pool import Connection
 from store.queries import load
 
 
-async def reserve(connection: Connection, request: QuotaRequest, start: int) -> QuotaGrant:
-    """Charge what the quotas allow, and note where the host asked from."""
-    await connection.execute(load("note_network"), request.host_id, request.network)
-    await connection.execute(load("forget_quotas"), request.day - KEPT_DAYS)
-    rows = await connection.fetch(load("open_quotas"), list(request.names), request.day)
-    found = grant(request, [(row["name"], row["earned"], row["sent"]) for row in rows], start)
-    if found.granted:
-        await charge(connection, request, found.granted)
+async def reserve_many(connection: Connection, requests: Sequence[QuotaRequest], start: int) -> list[QuotaGrant]:
+    """Charge what the quotas allow, to one request after the other, and note where their hosts asked from."""
+    networks = {one.host_id: one.network for one in requests}
+    await connection.execute(load("note_networks"), list(networks), list(networks.values()))
+    names = sorted({name for one in requests for name in one.names})
+    rows = await connection.fetch(load("open_quotas"), names, max(one.day for one in requests), KEPT_DAYS)
+    quotas = [SharedQuota(row["name"], row["earned"], row["day"], row["sent"]) for row in rows]
+    found, charges = grants(requests, quotas, start)
+    if charges:
+        day = max(one.day for one in quotas)
+        await connection.execute(load("charge_quotas"), list(charges), list(charges.values()), day)
     return found
 
 
-async def charge(connection: Connection, request: QuotaRequest, jobs: int) -> None:
-    """Count so many more jobs as sent, on the day of the request; less than 0 takes back."""
-    await connection.execute(load("charge_quotas"), list(request.names), request.day, jobs)
+async def release(connection: Connection, request: QuotaRequest, unused: int) -> None:
+    """Count so many fewer jobs as sent on the day of the request."""
+    names = request.names
+    await connection.execute(load("charge_quotas"), list(names), [-unused] * len(names), request.day)
+
+
+async def forget(connection: Connection, before_day: int) -> None:
+    """Delete quotas that no host drew on since that day."""
+    await connection.execute(load("forget_quotas"), before_day)
 
 
 async def earn(connection: Connection, added: Mapping[HostId, int], start: int) -> None:
-    """Add to the quotas of hosts what their results earned; quotas that are at their bound stay unlocked."""
-    if added and start:
-        await connection.execute(load("earn_quotas"), list(added), list(added.values()), *bounds(start))
+    """Move the quotas of hosts' accounts and addresses by what their results earned.
+
+    Quotas of accounts that stay as they are, at a bound, are not locked: the quota of a large account is at its most,
+    and its results come in all the time.
+    """
+    if not added or not start:
+        return
+    rows = await connection.fetch(load("quotas_of_hosts"), list(added))
+    known = {account_name(row["volunteer_id"]): row["earned"] for row in rows}
+    changes = [(row["volunteer_id"], row["network"], added[row["host_id"]]) for row in rows]
+    moving = moved(known, changes, start)
+    changes = [one for one in changes if account_name(one[0]) in moving]
+    names = sorted({name for volunteer_id, network, _ in changes for name in names_of(volunteer_id, network)})
+    if not names:
+        return
+    locked = await connection.fetch(load("lock_quotas"), names)
+    after = moved({row["name"]: row["earned"] for row in locked}, changes, start)
+    if after:
+        await connection.execute(load("earn_quotas"), list(after), list(after.values()))

@@ -16,6 +16,7 @@ from domain.apps import Volunteer
 from domain.dispatch import Reported, RequestKey, RequestView
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held
+from domain.quotas import SharedQuota
 from domain.units import AppVersionId, HostId, InstanceId, VolunteerId
 from store import rows, work_rows
 from store.pool import Connection
@@ -33,6 +34,8 @@ class Asker:
     volunteer: Volunteer
     host: Host | None = None
     versions: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
+    network: str = ""
+    quotas: tuple[SharedQuota, ...] = ()
 
 
 def computer_of(host: Host) -> Computer:
@@ -61,8 +64,10 @@ def _view(
     reported: Mapping[InstanceId, Reported],
     computers: Mapping[HostId, Computer],
 ) -> RequestView:
-    if asker is None or asker.host is None:
-        return RequestView(None if asker is None else asker.volunteer)
+    if asker is None:
+        return RequestView()
+    if asker.host is None:
+        return RequestView(asker.volunteer, network=asker.network, quotas=asker.quotas)
     host = asker.host
     computer = computer_of(host)
     found = {
@@ -74,7 +79,8 @@ def _view(
             or (key.of_computer and computers.get(reported[i].held.host_id) == computer)
         )
     }
-    return RequestView(asker.volunteer, host, asker.versions, tuple(held.get(host.host_id, ())), found)
+    of_host = tuple(held.get(host.host_id, ()))
+    return RequestView(asker.volunteer, host, asker.versions, of_host, found, asker.network, asker.quotas)
 
 
 async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[int, Asker]:
@@ -83,17 +89,18 @@ async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[in
         [key.authenticator_hash for key in keys],
         [key.host_id if 0 <= key.host_id <= LARGEST_ID else -1 for key in keys],
         [key.host_cpid for key in keys],
+        [key.network for key in keys],
     )
     return {row["position"] - 1: _asker(row) for row in found}
 
 
 def _asker(row: asyncpg.Record) -> Asker:
-    volunteer = rows.volunteer(row, "v_")
+    volunteer, network = rows.volunteer(row, "v_"), row["asked_network"]
+    quotas = tuple([SharedQuota(one["name"], one["earned"], one["day"], one["sent"]) for one in row["quotas"]])
     if row["host_id"] is None:
-        return Asker(volunteer)
-    return Asker(
-        volunteer, rows.host(row), {hav["app_version_id"]: rows.host_app_version(hav) for hav in row["versions"]}
-    )
+        return Asker(volunteer, network=network, quotas=quotas)
+    versions = {hav["app_version_id"]: rows.host_app_version(hav) for hav in row["versions"]}
+    return Asker(volunteer, rows.host(row), versions, network, quotas)
 
 
 async def _held(

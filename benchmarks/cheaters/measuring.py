@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from benchmarks.cheaters.clients import Hostile, Place
 from benchmarks.cheaters.tricks import WORKS, Trick, tricked
+from domain.dispatch import RequestKey, RequestView
 from domain.jobs import InstanceState, JobState
 from domain.quick import quick_dataclass
-from domain.quotas import QuotaGrant, QuotaRequest
 from domain.units import HOUR_S, BatchId, Instant
 from domain.views import JobRow
 from scheduler.ports import Ledger
@@ -29,22 +30,16 @@ class PlacedLedger:
     def __init__(self, ledger: Ledger, place: Place) -> None:
         self._ledger = ledger
         self._place = place
-        self.read = ledger.read
         self.write = ledger.write
         self.sent_jobs = ledger.sent_jobs
         self.job_classes = ledger.job_classes
         self.create_host = ledger.create_host
         self.keep_trickles = ledger.keep_trickles
+        self.reserve_quota = ledger.reserve_quota
+        self.release_quota = ledger.release_quota
 
-    async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
-        return await self._ledger.reserve_quota(self._placed(request))
-
-    async def release_quota(self, request: QuotaRequest, unused: int) -> None:
-        await self._ledger.release_quota(self._placed(request), unused)
-
-    def _placed(self, request: QuotaRequest) -> QuotaRequest:
-        one = request
-        return QuotaRequest(one.host_id, one.volunteer_id, one.day, one.wanted, one.idle, self._place.network)
+    async def read(self, key: RequestKey) -> RequestView:
+        return await self._ledger.read(replace(key, network=self._place.network))
 
 
 @quick_dataclass(frozen=True, slots=True)

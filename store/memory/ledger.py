@@ -59,14 +59,20 @@ class MemoryLedger:
             return RequestView()
         volunteer = self._registry.volunteers[volunteer_id].volunteer
         stored = self._host(key, volunteer_id)
+        network = key.network
+        if network is None:
+            network = self._work.quotas.network(stored.host.host_id) if stored is not None else ""
+        quotas = self._work.quotas.drawn_on(volunteer_id, network)
         if stored is None:
-            return RequestView(volunteer)
+            return RequestView(volunteer, network=network, quotas=quotas)
         return RequestView(
             volunteer,
             stored.host,
             havs=dict(stored.havs),
             held=tuple(stored.held[instance_id].as_held() for instance_id in sorted(stored.held)),
             reported=self._reported(stored, key.instance_ids, of_computer=key.of_computer) if key.instance_ids else {},
+            network=network,
+            quotas=quotas,
         )
 
     def _host(self, key: RequestKey, volunteer_id: VolunteerId) -> StoredHost | None:
@@ -112,7 +118,7 @@ class MemoryLedger:
         return self._work.quotas.reserve(request, self._registry.settings.scheduler.shared_quota_start)
 
     async def release_quota(self, request: QuotaRequest, unused: int) -> None:
-        self._work.quotas.charge(request, -unused)
+        self._work.quotas.release(request, unused)
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
         """Raises NotFoundError for an unknown host, InvalidInputError for instants out of order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest, bounds, grant, names_of
+from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest, SharedQuota, grants, moved, names_of
 from domain.units import HostId, VolunteerId
 
 
@@ -24,6 +24,20 @@ class SharedQuotas:
         self._networks: dict[HostId, str] = {}
         self._last_day = 0
 
+    def network(self, host_id: HostId) -> str:
+        """Where the host last drew on them."""
+        return self._networks.get(host_id, "")
+
+    def drawn_on(self, volunteer_id: VolunteerId, network: str) -> tuple[SharedQuota, ...]:
+        """The quotas of an account and an address, as far as they were drawn on."""
+        return tuple(
+            [
+                SharedQuota(name, quota.earned, quota.day, quota.sent)
+                for name in names_of(volunteer_id, network)
+                if (quota := self._quotas.get(name)) is not None
+            ]
+        )
+
     def reserve(self, request: QuotaRequest, start: int) -> QuotaGrant:
         """Charge what the quotas allow, and note where the host asked from."""
         self._networks[request.host_id] = request.network
@@ -35,31 +49,28 @@ class SharedQuotas:
             quota = self._quotas.setdefault(name, _Quota(request.day))
             if quota.day < request.day:
                 quota.day, quota.sent = request.day, 0
-            used.append((name, quota.earned, quota.sent))
-        found = grant(request, used, start)
-        self.charge(request, found.granted)
+            used.append(SharedQuota(name, quota.earned, quota.day, quota.sent))
+        [found], charges = grants([request], used, start)
+        for name, jobs in charges.items():
+            self._quotas[name].sent += jobs
         return found
 
     def _forget(self, before: int) -> None:
-        """Those that nobody drew on since that day."""
+        """Those that no host drew on since that day."""
         for name in [name for name, quota in self._quotas.items() if quota.day < before]:
             del self._quotas[name]
 
-    def charge(self, request: QuotaRequest, jobs: int) -> None:
-        """Count so many more jobs as sent, on the day of the request; less than 0 takes back."""
+    def release(self, request: QuotaRequest, unused: int) -> None:
+        """Count so many fewer jobs as sent on the day of the request."""
         for name in request.names:
             quota = self._quotas.get(name)
             if quota is not None and quota.day == request.day:
-                quota.sent = max(0, quota.sent + jobs)
+                quota.sent = max(0, quota.sent - unused)
 
     def earn(self, added: Mapping[HostId, int], volunteers: Mapping[HostId, VolunteerId], start: int) -> None:
-        """Add to the quotas of hosts what their results earned."""
-        least, most = bounds(start)
-        by_name: dict[str, int] = {}
-        for host_id, jobs in added.items():
-            for name in names_of(volunteers[host_id], self._networks.get(host_id, "")):
-                by_name[name] = by_name.get(name, 0) + jobs
-        for name, jobs in by_name.items():
-            quota = self._quotas.get(name)
-            if quota is not None:
-                quota.earned = min(most, max(least, quota.earned + jobs))
+        """Move the quotas of hosts' accounts and addresses by what their results earned."""
+        changes = [(volunteers[host_id], self.network(host_id), jobs) for host_id, jobs in added.items()]
+        names = {name for volunteer_id, network, _ in changes for name in names_of(volunteer_id, network)}
+        known = {name: self._quotas[name].earned for name in names if name in self._quotas}
+        for name, earned in moved(known, changes, start).items():
+            self._quotas[name].earned = earned

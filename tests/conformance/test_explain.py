@@ -15,6 +15,7 @@ from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
 from domain.hosts import Coprocessor
 from domain.jobs import InstanceState
+from domain.quotas import QuotaRequest
 from domain.settlement import ExtraCopy, JobSettlement
 from domain.spread import OnePerVolunteer
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
@@ -92,6 +93,61 @@ async def test_a_dry_run_on_a_worker_array_takes_nothing(store: Store) -> None:
         shown = await Explain(store, HandClock(NOW), fed.array).host(host.host_id)
         assert [one["batch_id"] for one in listed(shown, "would_get")] == [batch.batch_id] * 2
     assert len(fed.array) == 5
+
+
+async def test_a_dry_run_keeps_to_the_quotas_the_host_shares(store: Store) -> None:
+    """It says what a request gets where the account's quota of the day is used up, and charges nothing itself."""
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=5)
+    host = await a_calling_host(store, ncpus=2)
+    await store.settings.set_setting("scheduler.shared_quota_start", 100, now=NOW, who="ops", why="")
+    await store.applications.load_catalogue()
+    used = QuotaRequest(host.host_id, host.volunteer_id, int(NOW // 86_400), 99, 99, "192.0.2.7")
+    assert (await store.ledger.reserve_quota(used)).granted == 99
+
+    shown = await explain(store).host(host.host_id)
+    assert len(listed(shown, "would_get")) == 1
+    assert (await store.ledger.reserve_quota(replace(used, wanted=1, idle=1))).granted == 1, "the dry run charged none"
+    shown = await explain(store).host(host.host_id)
+    sample = (await explain(store).batch(batch.batch_id))["sample"]
+
+    assert listed(shown, "would_get") == []
+    [refused] = listed(shown, "refused_at_large")
+    assert refused["code"] == "daily_quota" and "had 100 jobs today, their quota is 100" in refused["why"]
+    assert isinstance(sample, dict)
+    assert [one["code"] for one in sample["held_back"]] == ["daily_quota"]
+
+
+async def test_a_dry_run_counts_what_the_host_address_has_used(store: Store) -> None:
+    await a_registered_version(store)
+    await a_submitted_batch(store, jobs=5)
+    host, neighbour = await a_calling_host(store, ncpus=2), await a_calling_host(store)
+    await store.settings.set_setting("scheduler.shared_quota_start", 100, now=NOW, who="ops", why="")
+    await store.applications.load_catalogue()
+    used = QuotaRequest(neighbour.host_id, neighbour.volunteer_id, int(NOW // 86_400), 100, 100, "192.0.2.7")
+    await store.ledger.reserve_quota(used)
+    none = replace(used, host_id=host.host_id, volunteer_id=host.volunteer_id, wanted=0)
+    await store.ledger.reserve_quota(none)
+
+    shown = await explain(store).host(host.host_id)
+
+    assert listed(shown, "would_get") == []
+    assert "this address" in listed(shown, "refused_at_large")[0]["why"]
+
+
+async def test_a_dry_run_refuses_a_host_whose_clock_is_off(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=5)
+    host = await a_calling_host(store, clock_skew_s=Seconds(-7200.0))
+
+    shown = await explain(store).host(host.host_id)
+    sample = (await explain(store).batch(batch.batch_id))["sample"]
+
+    refused = shown["refused"]
+    assert isinstance(refused, dict) and refused["code"] == "clock_skew"
+    assert "this computer's clock is 2 h behind the project's" in refused["why"]
+    assert isinstance(sample, dict)
+    assert [one["code"] for one in sample["held_back"]] == ["clock_skew"]
 
 
 async def test_a_host_is_told_what_it_would_get_and_why(store: Store) -> None:

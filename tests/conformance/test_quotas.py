@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from domain.dispatch import RequestWrites
 from domain.havs import HavEvent, HavEventKind
@@ -76,11 +77,58 @@ async def test_results_move_the_quotas_of_account_and_address(store: Store) -> N
         event = HavEvent(host.host_id, sent.app_version_id, kind, NOW)
         report = a_report(sent, to_state=InstanceState.REPORTED, hav_event=event)
         await store.ledger.write(RequestWrites(host.host, (report,)))
-        quotas.append((await ask(store, host.host, 0)).quota)
+        of_account, of_address = await ask(store, host.host, 0, network=""), await ask(store, host.host, 0)
+        quotas.append((of_account.quota, of_address.quota))
 
-    assert quotas == [410, 420, 410, 400]
+    assert quotas == [(410, 405), (420, 410), (410, 405), (400, 400)]
     neighbour = QuotaRequest(HostId(99), VolunteerId(99), DAY, 0, 0, ADDRESS)
     assert (await store.ledger.reserve_quota(neighbour)).quota == 400
+
+
+async def test_one_account_takes_no_more_than_half_of_its_address(store: Store) -> None:
+    """However many results it spoils: other accounts there still get work."""
+    await a_store_with_quota(store, 400)
+    hosts = [await a_registered_host(store) for _ in range(3)]
+    batch = await a_submitted_batch(store, jobs=200)
+    quotas = []
+    for bad in hosts[:2]:
+        await ask(store, bad.host)
+        for _ in range(80):
+            await a_sent_instance(store, batch.batch_id, bad)
+        await store.ledger.write(RequestWrites(bad.host, detach=True))
+        quotas.append((await ask(store, hosts[2].host, 0)).quota)
+
+    assert quotas == [400 - 399 // 2, 400 - 2 * (399 // 2)]
+    assert (await ask(store, hosts[0].host, 0, network="")).quota == 1
+
+
+async def test_a_host_with_a_record_draws_on_its_account_alone(store: Store) -> None:
+    await a_store_with_quota(store, 400)
+    host, other = [(await a_registered_host(store)).host for _ in range(2)]
+    await ask(store, other, 400, idle=400)
+    request = QuotaRequest(host.host_id, host.volunteer_id, DAY, 60, 4, ADDRESS, has_record=True)
+
+    assert (await store.ledger.reserve_quota(request)).granted == 60
+    assert (await ask(store, host)).granted == 0
+
+
+async def test_a_read_finds_the_quotas_of_account_and_network(store: Store) -> None:
+    await a_store_with_quota(store, 400)
+    host = await a_registered_host(store)
+    key = host.key()
+    assert (await store.ledger.read(key)).quotas == ()
+
+    await ask(store, host.host, 60)
+
+    view = await store.ledger.read(key)
+    assert view.network == ADDRESS, "where the host drew last, if the request says nothing of it"
+    assert sorted(one.name for one in view.quotas) == [f"address {ADDRESS}", f"volunteer {host.host.volunteer_id}"]
+    assert {(one.day, one.sent, one.earned) for one in view.quotas} == {(DAY, 60, 0)}
+    elsewhere = await store.ledger.read(replace(key, network="192.0.2.99"))
+    assert (elsewhere.network, [one.name for one in elsewhere.quotas]) == (
+        "192.0.2.99",
+        [f"volunteer {host.host.volunteer_id}"],
+    )
 
 
 async def test_a_detach_loop_takes_from_the_quotas_of_account_and_address(store: Store) -> None:
@@ -94,13 +142,13 @@ async def test_a_detach_loop_takes_from_the_quotas_of_account_and_address(store:
     stranger = (await a_registered_host(store)).host
 
     assert (await ask(store, host.host, network="")).quota == 400 - 30
-    assert (await ask(store, stranger)).quota == 400 - 30
+    assert (await ask(store, stranger)).quota == 400 - 15
     for _ in range(47):
         await a_sent_instance(store, batch.batch_id, host)
     await ask(store, host.host)
     await store.ledger.write(RequestWrites(host.host, detach=True))
 
-    assert (await ask(store, stranger)).quota == 1, "the least is an eight-hundredth of the start, and 1"
+    assert (await ask(store, host.host)).quota == 1, "the least is an eight-hundredth of the start, and 1"
 
 
 async def test_requests_at_once_are_granted_no_more_than_the_quota(store: Store) -> None:
@@ -119,5 +167,5 @@ async def test_a_quota_that_nobody_drew_on_for_a_month_starts_again(store: Store
     await a_sent_instance(store, (await a_submitted_batch(store)).batch_id, host)
     await store.ledger.write(RequestWrites(host.host, detach=True))
 
-    assert (await ask(store, host.host, day=DAY + KEPT_DAYS)).quota == 390
+    assert (await ask(store, host.host, day=DAY + KEPT_DAYS)).quota == 400 - 10 // 2
     assert (await ask(store, host.host, day=DAY + 2 * KEPT_DAYS + 1)).quota == 400

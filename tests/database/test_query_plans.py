@@ -82,7 +82,7 @@ BY_KEY = {  # query -> the indexes it must use
     "keep_trickles": {"trickle_instance_id_sent_at_said_key"},
     "trickles_of_instance": {"trickle_pkey"},
     # a request reads
-    "who_asks": {"volunteer_authenticator_hash_key", "host_pkey", "host_by_volunteer"},
+    "who_asks": {"volunteer_authenticator_hash_key", "host_pkey", "host_by_volunteer", "shared_quota_pkey"},
     "versions_of_hosts": {"host_app_version_pkey"},
     "instances_on_hosts": {"instance_on_host", "job_pkey"},
     "instances_reported": {"instance_pkey", "job_pkey", "upload_pkey"},
@@ -99,10 +99,12 @@ BY_KEY = {  # query -> the indexes it must use
     "change_statistics": {"host_app_version_pkey"},
     "count_sent": {"host_app_version_pkey"},
     "job_classes": {"job_class_pkey"},
-    "note_network": {"host_pkey"},
+    "note_networks": {"host_pkey"},
+    "quotas_of_hosts": {"host_pkey", "shared_quota_pkey"},
+    "lock_quotas": {"shared_quota_pkey"},
     "forget_quotas": {"shared_quota_by_day", "shared_quota_pkey"},
     "charge_quotas": {"shared_quota_pkey"},
-    "earn_quotas": {"host_pkey", "shared_quota_pkey"},
+    "earn_quotas": {"shared_quota_pkey"},
     # refill
     "ready_batches": {"batch_to_send", "batch_pkey", "batch_count_pkey"},
     "big_batches": {"batch_to_send", "batch_count_pkey", "job_class_by_batch"},

@@ -126,10 +126,13 @@ class TroubledLedger:
     others_write: list[RequestWrites] = field(default_factory=list)  # each happens just before one write
     network: str = ""  # that requests come from
     ended: set[InstanceId] = field(default_factory=set)  # since the host was read
+    others_reserve: list[QuotaRequest] = field(default_factory=list)  # each happens just before one charge
+    reserved: list[QuotaRequest] = field(default_factory=list)
+    released: list[tuple[QuotaRequest, int]] = field(default_factory=list)
 
     async def read(self, key: RequestKey) -> RequestView:
         self.reads.append(key)
-        return await self.inner.read(key)
+        return await self.inner.read(replace(key, network=self.network))
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
         return await self.inner.create_host(volunteer_id, host)
@@ -146,10 +149,14 @@ class TroubledLedger:
         return await self.inner.keep_trickles(found, per_instance=per_instance, forget_before=forget_before)
 
     async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
-        return await self.inner.reserve_quota(replace(request, network=self.network or request.network))
+        self.reserved.append(request)
+        if self.others_reserve:
+            await self.inner.reserve_quota(self.others_reserve.pop(0))
+        return await self.inner.reserve_quota(request)
 
     async def release_quota(self, request: QuotaRequest, unused: int) -> None:
-        await self.inner.release_quota(replace(request, network=self.network or request.network), unused)
+        self.released.append((request, unused))
+        await self.inner.release_quota(request, unused)
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
         return await self.inner.sent_jobs([one for one in instance_ids if one not in self.ended])

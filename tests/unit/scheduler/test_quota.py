@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from domain.errors import UnavailableError
 from domain.hosts import HostAppVersion
-from domain.quotas import QuotaGrant, QuotaRequest
+from domain.quotas import QuotaGrant, QuotaRequest, SharedQuota
 from domain.units import AppVersionId, HostId, Seconds, VolunteerId
-from scheduler.quota import Draw, draw_of, quota_refusal
+from scheduler.quota import Draw, draw_of, quota_refusal, within_quotas
 from tests.builders import NOW
 from tests.unit.scheduler.arrays import an_asking
 from tests.unit.scheduler.project import Project, a_project, a_request, names_of
@@ -42,21 +45,36 @@ def record(n_valid: int, sent_today: int = 0) -> dict[AppVersionId, HostAppVersi
 
 
 def test_a_host_draws_for_what_its_record_does_not_cover() -> None:
-    new = draw_of(an_asking())
+    new = draw_of(an_asking(), 9)
     assert new is not None
-    assert (new.covered, new.request.day, new.request.idle) == (0, DAY, 2)
-    some = draw_of(an_asking(havs=record(n_valid=3)))
+    assert (new.covered, new.request.day, new.request.idle, new.request.wanted) == (0, DAY, 2, 9)
+    some = draw_of(an_asking(havs=record(n_valid=3)), 9)
     assert some is not None
-    assert (some.covered, some.request.wanted) == (6, new.request.wanted - 6)
-    assert draw_of(an_asking(havs=record(n_valid=100))) is None
-    late = draw_of(an_asking(havs=record(n_valid=100, sent_today=200)))
+    assert (some.covered, some.request.wanted) == (6, 3)
+    assert draw_of(an_asking(havs=record(n_valid=3)), 6) is None
+    late = draw_of(an_asking(havs=record(n_valid=100, sent_today=200)), 1)
     assert late is not None and late.covered == 0
 
 
+def test_a_host_with_a_record_draws_on_its_account_alone() -> None:
+    """A record is a validated result for each of its processors: two here."""
+    draws = [draw_of(an_asking(havs=record(n_valid), network="192.0.2.7"), 9) for n_valid in (1, 2)]
+    names = [draw.request.names if draw is not None else () for draw in draws]
+    assert names == [("address 192.0.2.7", "volunteer 1"), ("volunteer 1",)]
+
+
 def test_what_was_granted_and_not_given_is_unused() -> None:
-    draw = draw_of(an_asking(havs=record(n_valid=3)))
+    draw = draw_of(an_asking(havs=record(n_valid=3)), 16)
     assert isinstance(draw, Draw)
-    assert [draw.unused(given, QuotaGrant(10)) for given in (0, 6, 8, 16)] == [10, 10, 8, 0]
+    assert [draw.unused(given, 10) for given in (0, 6, 8, 16)] == [10, 10, 8, 0]
+
+
+def test_quotas_limit_a_request_only_where_they_allow_less() -> None:
+    asking = an_asking()
+    assert within_quotas(asking, ()) is asking
+    limited = within_quotas(asking, (SharedQuota("volunteer 1", 0, DAY, sent=3999),))
+    assert limited.most_jobs == 1
+    assert within_quotas(asking, (SharedQuota("volunteer 1", 0, DAY - 1, sent=4000),)) is asking
 
 
 def test_a_refusal_names_the_quota_with_both_numbers() -> None:
@@ -100,11 +118,54 @@ async def test_new_computers_of_one_account_get_no_more_than_its_quota() -> None
     assert "account without a record had 100 jobs today, their quota is 100" in said
 
 
-async def test_what_a_reply_leaves_of_a_grant_is_released() -> None:
+async def test_a_request_is_charged_for_the_jobs_it_gets() -> None:
     project = await a_project()
     await a_registered_volunteer(project.store, "few")
     await project.submit(3)
     reply = await project.answer(a_computer("few", "1" * 32))
     assert (len(names_of(reply)), reply.host_id) == (3, 1)
-    nothing = QuotaRequest(HostId(1), VolunteerId(2), DAY, wanted=0, idle=0)
-    assert (await project.store.ledger.reserve_quota(nothing)).sent == 3
+    assert [(one.wanted, one.names) for one in project.ledger.reserved] == [(3, ("volunteer 2",))]
+    assert project.ledger.released == []
+
+
+async def test_a_request_that_gets_no_job_charges_nothing() -> None:
+    project = await a_project()
+    await a_registered_volunteer(project.store, "few")
+    assert names_of(await project.answer(a_computer("few", "1" * 32))) == []
+    assert project.ledger.reserved == []
+
+
+async def test_jobs_that_were_not_committed_are_not_charged() -> None:
+    project = await a_project()
+    await a_registered_volunteer(project.store, "few")
+    await project.submit(3)
+    project.ledger.down_from_write = 0
+    with pytest.raises(UnavailableError):
+        await project.answer(a_computer("few", "1" * 32))
+    assert [unused for _, unused in project.ledger.released] == [3]
+
+
+async def test_a_quota_used_up_since_the_read_takes_back_jobs() -> None:
+    """What another request was charged between the read and the charge of this one counts; its jobs stay waiting."""
+    project = await a_project(feeder__slots=20000)
+    await project.store.settings.set_setting("scheduler.shared_quota_start", 100, now=NOW, who="ops", why="test")
+    project.shelf.held = await project.store.applications.load_catalogue()
+    await a_registered_volunteer(project.store, "many")
+    await project.submit(64)
+    waiting = len(project.array)
+    project.ledger.others_reserve.append(QuotaRequest(HostId(99), VolunteerId(2), DAY, wanted=80, idle=80))
+    reply = await project.answer(a_computer("many", "1" * 32, ncpus=64))
+    assert [one.wanted for one in project.ledger.reserved] == [64]
+    assert len(names_of(reply)) == 20
+    assert len(project.array) == waiting - 20
+
+
+async def test_a_quota_wholly_used_up_since_the_read_is_the_reason() -> None:
+    project = await a_project()
+    many = await a_registered_volunteer(project.store, "many")
+    await project.submit(3)
+    project.ledger.others_reserve.append(QuotaRequest(HostId(99), VolunteerId(2), DAY, wanted=4000, idle=4000))
+    reply = await project.answer(a_computer("many", "1" * 32))
+    assert names_of(reply) == [] and reply.host_id is not None
+    [(code, _)] = (await project.store.belongings.host(many, HostId(reply.host_id))).refused
+    assert code == "daily_quota"
