@@ -74,6 +74,13 @@ def _sybils(times: Times) -> list[tuple[Hostile, str]]:
     ]
 
 
+def _computers(times: Times) -> list[tuple[Hostile, str]]:
+    return [
+        (Hostile("computers", f"{n:032x}", times.starts_at, times.ends_at, times.platform), f"203.0.113.{n}")
+        for n in range(50)
+    ]
+
+
 def _clones(times: Times) -> list[tuple[Hostile, str]]:
     first = Hostile("cloned", "a" * 32, times.starts_at, times.ends_at, times.platform)
     begins_at = later(times.starts_at, HOUR_S)
@@ -120,6 +127,9 @@ TRICKS = (
     Trick("detach-new", "the same, as a new computer at each second call", _losers_of_many_computers),
     Trick("detach-ranked", "the same, where hosts are ranked", _losers_of_many_computers, ranked=True),
     Trick("sybils", "200 accounts of 64 CPUs at one address bring nothing", _sybils),
+    Trick(
+        "computers", "one account with 50 computers of 64 CPUs, an address each, brings nothing, quorum 1", _computers
+    ),
     Trick("clones", "50 copies of one client bring nothing", _clones),
     Trick("garbage", "3 accounts of 64 CPUs bring garbage, quorum 1", _garbage),
     Trick("garbage-checked", "the same, quorum 1 with adaptive replication", _garbage, adaptive_copies=2),

@@ -36,13 +36,15 @@ ROUNDS_PER_REPEAT = 2  # void repeats are done again, up to this many rounds for
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
     """Everything from an empty folder to the figures."""
     port = free_port()
-    project = await install_project(folder, url=f"http://127.0.0.1:{port}/", slots=options.slots, clock=clock)
+    project = await install_project(
+        folder, url=f"http://127.0.0.1:{port}/", slots=options.slots, clock=clock, new_hosts=options.new_hosts
+    )
     dsn = await database_dsn(project)
     try:
         async with open_database(project, clock) as store:
             connection = await asyncpg.connect(dsn, statement_cache_size=20)
             try:
-                world = World(store, connection, clock, jobs=options.jobs_per_request)
+                world = World(store, connection, clock, jobs=options.jobs_per_request, new_hosts=options.new_hosts)
                 loaded = await _fill(world, project, connection, options, clock)
                 return {**await _run(options, project, world, connection, port, folder, clock), **loaded}
             finally:
@@ -115,6 +117,7 @@ async def _run(
         "workers": options.workers,
         "jobs_per_request": options.jobs_per_request,
         "connections": options.connections,
+        "new_hosts": options.new_hosts,
         "void_check": "echo with half as many connections again, in every repeat",
         "refill_s": refill_s(log_path),
         "troubles": troubles(log_path),
@@ -144,6 +147,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--waiting-jobs", type=int, default=400_000, help="the backlog, kept up")
     parser.add_argument("--load", type=float, default=1.0, help="share of the full rate; 1 = as fast as it goes")
     parser.add_argument("--connections", type=int, default=CONNECTIONS, help="to the node; the echo keeps its own")
+    parser.add_argument("--new-hosts", action="store_true", help="hosts without a record, which draw on shared quotas")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=None, help="where to work and leave everything, for a profile")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

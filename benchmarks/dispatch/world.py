@@ -40,7 +40,12 @@ SETTINGS: dict[str, object] = {
     "server.host_requests_per_s": 0,  # the crowd's computers ask as fast as they are answered
     "server.address_requests_per_s": 0,
     "scheduler.in_progress_per_cpu": 10_000,
+    "scheduler.max_clock_skew_s": 3650 * DAY_S,  # the captured request tells the time of its day
 }
+# Hosts that never come to have a record, all at one address: each job is charged to quotas that never run out.
+NEW_HOSTS: dict[str, object] = {"scheduler.shared_quota_start": 100_000_000, "server.trusted_proxies": ""}
+LONG_VALID = 250  # results of a host with a long history
+NEVER_VALID = -1_000_000  # n_valid at first, which no run brings to 0
 # Of ten batches. An "afap" batch without a forecast is for the better half of the hosts alone.
 KINDS: tuple[tuple[QoS, float | None], ...] = (
     (QoS.THROUGHPUT, None),
@@ -62,20 +67,32 @@ def sql(name: str) -> str:
     return files("benchmarks.dispatch").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
 
 
-async def install_project(folder: Path, *, url: str, slots: int, clock: Clock) -> Project:
-    """An empty project on an embedded database."""
-    settings = {"project.url": url, "feeder.slots": slots, **SETTINGS}
+async def install_project(folder: Path, *, url: str, slots: int, clock: Clock, new_hosts: bool = False) -> Project:
+    """An empty project on an embedded database. `new_hosts`: hosts draw on shared quotas."""
+    settings = {"project.url": url, "feeder.slots": slots, **SETTINGS, **(NEW_HOSTS if new_hosts else {})}
     return await install(folder / "project", None, settings, who="benchmark", clock=clock)
 
 
 class World:
-    """The measured project's database. `jobs` is what every request wants and every host holds at first."""
+    """The measured project's database. `jobs` is what every request wants and every host holds at first.
 
-    def __init__(self, store: PostgresStore, connection: asyncpg.Connection, clock: Clock, *, jobs: int) -> None:
+    `new_hosts`: no host has had results validated.
+    """
+
+    def __init__(
+        self,
+        store: PostgresStore,
+        connection: asyncpg.Connection,
+        clock: Clock,
+        *,
+        jobs: int,
+        new_hosts: bool = False,
+    ) -> None:
         self._store = store
         self._connection = connection
         self._clock = clock
         self._jobs = jobs
+        self._valid = NEVER_VALID if new_hosts else LONG_VALID
         self._app_id = AppId(0)
         self._batches = 0
 
@@ -96,7 +113,7 @@ class World:
         await self._connection.execute(sql("volunteers"), (HOSTS + 1) // 2, now - 90 * DAY_S)
         await self._connection.execute(sql("hosts"), HOSTS, now - 90 * DAY_S, now - HOUR_S, self._jobs)
         quota = SETTINGS["scheduler.daily_quota"]
-        await self._connection.execute(sql("histories"), HOSTS, version_id, now, quota)
+        await self._connection.execute(sql("histories"), HOSTS, version_id, now, quota, self._valid)
         await self._connection.execute(sql("cut_points"), now, app.app_id)
         held = HOSTS * self._jobs
         batch_id, class_id = await self._batch(QoS.THROUGHPUT, held, forecast_s=None)
