@@ -53,7 +53,7 @@ class Trick:
     quorum: int = 1
     adaptive_copies: int = 0
     qos: str = "throughput"
-    ranked: bool = False  # hosts have percentiles: computers without a record get less, so that most tricks gain less
+    ranked: bool = False  # hosts have percentiles
 
 
 def _losers(times: Times) -> list[tuple[Hostile, str]]:

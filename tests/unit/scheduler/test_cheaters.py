@@ -268,3 +268,19 @@ async def test_new_computers_in_a_loop_of_detaching_get_no_new_quota() -> None:
         project.clock.at = later(project.clock.at, 60.0)
     assert sent < 1100
     assert (await project.answer(a_loser(key, "f" * 32))).results == ()
+
+
+async def test_a_bad_host_does_not_starve_its_address() -> None:
+    """One computer at a university's address loses all it gets; 20 new ones of other accounts there have work."""
+    project = await a_project(feeder__slots=20000)
+    bad, *good = await volunteers_of(project, 21)
+    project.ledger.network = "192.0.2.7"
+    await project.submit(3000)
+    assert await lose_everything(project, [bad], calls=12) > 400  # all that its account may have
+    given = []
+    for key in good:
+        info = HostInfo(host_cpid=f"{key:>32}"[-32:], ncpus=8, flop_per_s=1e9, ram_bytes=8e10, os_name="Linux Debian")
+        wish = {"cpu_req_s": Seconds(36000.0 * 8), "cpu_req_instances": 8.0, "disk_project_share_bytes": 1e13}
+        given.append(len(names_of(await project.answer(a_request(authenticator=key, host=info, **wish)))))
+        await project.fill()
+    assert min(given) >= 8, given
