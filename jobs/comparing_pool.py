@@ -1,8 +1,9 @@
 """Compares outputs in child processes with limits of memory and time, so that no output can harm this process.
 
 A child that uses up its memory or its processor time while it parses an instance's outputs tells whose they are: that
-instance cannot be read, and the others are compared without it. A child that is killed, or stays silent because the
-machine stands still, is no output's fault.
+instance cannot be read, and the others are compared without it. Where all can be read and their comparison takes too
+much, the job cannot be decided. A child that is killed, or stays silent because the machine stands still, is no
+output's fault.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from domain.errors import UnavailableError
 from domain.settings import ValidationSettings
 from domain.units import InstanceId
 from jobs.comparing_process import decode_compared, encode_task
-from jobs.comparisons import Compared, Comparison
+from jobs.comparisons import Compared, Comparison, TooSlowError
 from lifecycle.leaves import ReadingLimits, too_much_memory, too_slow
 from lifecycle.settle import UNREADABLE
 
@@ -32,7 +33,7 @@ PROGRAM = (sys.executable, "-m", "jobs.comparing_process")
 LINE_BYTES = 16 * 1024 * 1024  # an answer about many instances, each with a reason
 SILENCE_FACTOR = 4.0  # a child is given up after so many times its limit of processor time, and SPARE_S
 SPARE_S = 5.0
-PARSE = "parse"
+PARSE, COMPARE = "parse", "compare"
 
 log = structlog.get_logger("jobs.comparing")
 
@@ -149,6 +150,8 @@ class ComparingPool:
                     raise _GoneError
                 if is_guilty and step.get("step") == PARSE:
                     raise _GuiltyError(InstanceId(step["instance"]), why)
+                if is_guilty and step.get("step") == COMPARE:
+                    raise TooSlowError(f"{len(comparison.outputs)} outputs cannot be compared with one another: {why}")
                 raise UnavailableError("a process that compares outputs ended, or its files cannot be read in time")
             if "step" not in said:
                 return said

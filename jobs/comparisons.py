@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from domain.errors import MusterError
 from domain.jobs import ValidatorKind
 from domain.units import InstanceId
 from lifecycle.compare import OutputCopy, comparer_for, group_readings
@@ -42,6 +43,10 @@ class Compared:
     because: Mapping[InstanceId, str] = field(default_factory=dict)
 
 
+class TooSlowError(MusterError):
+    """Outputs that can be read take too long, or too much memory, to compare with one another."""
+
+
 class Comparisons(Protocol):
     """Compares outputs whose contents must be read."""
 
@@ -51,7 +56,10 @@ class Comparisons(Protocol):
         ...
 
     async def compare(self, comparison: Comparison) -> Compared:
-        """Read and compare. Raises OSError or UnavailableError when files cannot be read: no output is to blame."""
+        """Read and compare.
+
+        Raises TooSlowError; OSError or UnavailableError when files cannot be read now: no output is to blame.
+        """
         ...
 
 

@@ -19,12 +19,12 @@ from domain.clock import Clock
 from domain.jobs import JobState
 from domain.settlement import JobFacts, JobSettlement
 from domain.units import InstanceId, Instant, JobId
-from jobs.comparisons import Compared, Comparison, Comparisons, compare_here
+from jobs.comparisons import Compared, Comparison, Comparisons, TooSlowError, compare_here
 from jobs.ports import UnsettledJobs
 from jobs.settling import files_of, job_settlement, view_of
 from jobs.writing import Resting, write_or_rest
 from lifecycle.compare import comparer_for
-from lifecycle.settle import JobView, needs_comparison, settle
+from lifecycle.settle import JobView, give_up, needs_comparison, settle
 
 LIMIT = 500  # jobs per round
 MOST_COMPARING = 5000  # jobs whose outputs are compared or wait for that; the next ones wait in the database
@@ -140,6 +140,9 @@ class Validator:
         now = self._clock.now()
         try:
             return [(job, self._settled(job, task.result(), now))]
+        except TooSlowError as error:
+            log.error("outputs cannot be compared, the job is given up", job_id=job.job_id, because=str(error))
+            return [(job, job_settlement(job, give_up(self._view_of(job), str(error)), now))]
         except Exception as error:  # files that cannot be read now, a child process that ended
             self._resting.add(job.job_id, now, error)
             return ()

@@ -111,6 +111,17 @@ def settle(job: JobView, groups: Mapping[InstanceId, int]) -> Settlement:
     return _settle_without_quorum(job, groups, agreeing)
 
 
+def give_up(job: JobView, failure: str) -> Settlement:
+    """Decide without a comparison, for one that cannot be made: nobody is blamed.
+
+    An open job fails; a valid one keeps its canonical instance, and later results count for nothing.
+    """
+    if job.state is not JobState.VALID:
+        return _ended(job, JobState.FAILED, failure)
+    late = dict.fromkeys(_ids(job, UNDECIDED), Event.TOO_LATE)
+    return _settlement(job, JobState.VALID, {**_cancelled(job), **late}, canonical=_canonical(job))
+
+
 def _settle_latecomers(job: JobView, groups: Mapping[InstanceId, int]) -> Settlement:
     canonical = _canonical(job)
     events = _cancelled(job)

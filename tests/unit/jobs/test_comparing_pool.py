@@ -17,7 +17,7 @@ from domain.jobs import ValidatorKind
 from domain.settings import Settings, ValidationSettings
 from domain.units import InstanceId, Seconds
 from jobs.comparing_pool import ComparingPool
-from jobs.comparisons import Comparison, OutputFile
+from jobs.comparisons import Comparison, OutputFile, TooSlowError
 from lifecycle.settle import UNREADABLE
 
 GOOD = b'{"pi": [3.14159, "ok"]}'
@@ -89,6 +89,15 @@ async def test_an_output_that_takes_too_long_is_to_blame(tmp_path: Path) -> None
         found = await pool.compare(a_comparison(tmp_path, GOOD, slow, CLOSE))
     assert found.groups == {1: 0, 2: UNREADABLE, 3: 0}
     assert "took more than 1 s" in found.because[InstanceId(2)]
+
+
+async def test_outputs_that_take_too_long_to_compare_are_nobodys_fault(tmp_path: Path) -> None:
+    alike = b"[" + b"1," * 100_000
+    outputs = [alike + str(number).encode() + b"]" for number in range(100, 140)]  # 780 pairs that differ at their end
+    async with a_pool(tmp_path, max_read_s=Seconds(1.0)) as pool:
+        with pytest.raises(TooSlowError, match="40 outputs"):
+            await pool.compare(a_comparison(tmp_path, *outputs))
+        assert (await pool.compare(a_comparison(tmp_path, GOOD, CLOSE))).groups == {1: 0, 2: 0}
 
 
 async def test_a_child_that_is_killed_while_it_parses_blames_no_output(tmp_path: Path) -> None:

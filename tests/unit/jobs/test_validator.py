@@ -20,7 +20,7 @@ from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState, JobState, Output, ValidatorKind, output_file_name
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
 from domain.units import AppVersionId, Flop, HostId, InstanceId, Instant, JobId, Seconds, later
-from jobs.comparisons import Compared, Comparison, OutputFile, compare_here
+from jobs.comparisons import Compared, Comparison, OutputFile, TooSlowError, compare_here
 from jobs.settling import speed_s_per_flop
 from jobs.validator import Validator, ValidatorReport
 from lifecycle.settle import UNREADABLE
@@ -471,6 +471,18 @@ async def test_an_output_that_cannot_be_read_says_why(slow: tuple[Project, Slow]
     await round_of(project)
     [instance, *_] = (await project.store.views.job(sent.job_id)).instances
     assert (instance.state, instance.reason) == (InstanceState.INVALID, "out is nested deeper than 100 levels")
+
+
+async def test_a_job_whose_outputs_take_too_long_to_compare_fails_and_blames_no_host(
+    slow: tuple[Project, Slow],
+) -> None:
+    project, comparisons = slow
+    [sent] = await some_work(project, 1)
+    await round_of(project)
+    comparisons.begun[0][1].set_exception(TooSlowError("3 outputs"))
+    await round_of(project)
+    assert await project.job_state(sent) is JobState.FAILED
+    assert await project.states(sent) == [InstanceState.TOO_LATE]
 
 
 async def test_a_comparison_that_fails_blames_no_host_and_is_made_again(slow: tuple[Project, Slow]) -> None:

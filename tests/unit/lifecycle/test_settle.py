@@ -9,7 +9,7 @@ import pytest
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState, JobState
 from domain.units import InstanceId
-from lifecycle.settle import UNREADABLE, InstanceView, JobView, Settlement, needs_comparison, settle
+from lifecycle.settle import UNREADABLE, InstanceView, JobView, Settlement, give_up, needs_comparison, settle
 from lifecycle.states import Event
 
 S, E = InstanceState, Event
@@ -253,6 +253,13 @@ def test_a_latecomer_is_too_late_when_the_canonical_files_are_gone() -> None:
     job = a_job(S.VALID, S.REPORTED, S.REPORTED, state=JobState.VALID, canonical_instance_id=InstanceId(1))
     settlement = settled(job, i1=UNREADABLE, i2=0, i3=UNREADABLE)
     assert settlement.events == ((2, E.TOO_LATE), (3, E.REJECTED))
+
+
+def test_a_valid_job_whose_latecomers_cannot_be_compared_keeps_its_canonical_result() -> None:
+    job = a_job(S.VALID, S.REPORTED, S.UNSENT, state=JobState.VALID, canonical_instance_id=InstanceId(1))
+    settlement = give_up(job, "too slow")
+    assert settlement.events == ((2, E.TOO_LATE), (3, E.NOT_NEEDED))
+    assert (settlement.state, settlement.canonical_instance_id, settlement.failure) == (JobState.VALID, 1, "")
 
 
 def test_a_valid_job_replaces_nothing() -> None:
