@@ -111,7 +111,7 @@ class RequestService:
         taken = take_reports(request.results, {**known_reported, **moving}, admission.host, now=contact.now)
         taken = taken.without_failures_of(moving)
 
-        await self._keep_trickles(contact, admission, known)
+        await self._keep_trickles(contact, known.held if admission.same_record else view.held)
 
         # 4. What it has, beside what it should have.
         review = await self._reviewed(contact, admission, view, known, refusal)
@@ -176,12 +176,14 @@ class RequestService:
         log.info("host created", host_id=host_id, volunteer_id=volunteer.volunteer_id, because=admission.because)
         return replace(admission, host=replace(admission.host, host_id=host_id)), view
 
-    async def _keep_trickles(self, contact: Contact, admission: Admission, view: RequestView) -> None:
-        """Store the request's trickle messages before anything else is: what comes again is stored once."""
+    async def _keep_trickles(self, contact: Contact, held: Sequence[Held]) -> None:
+        """Store the request's trickle messages before anything else is: what comes again is stored once.
+
+        `held` are the instances in progress that they may be of: of a restored client, those of the record it names.
+        """
         request, settings = contact.request, contact.catalogue.settings
         if not request.trickles:
             return
-        held = view.held if admission.same_record else ()
         taken = take_trickles(request, held, settings=settings.files, now=contact.now)
         fates = taken.dropped
         if taken.keep:

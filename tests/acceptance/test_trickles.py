@@ -45,6 +45,24 @@ async def test_messages_are_delivered_to_who_may_read_results(server: LiveServer
     assert "&lt;b&gt;step 4&lt;/b&gt;" in page
 
 
+async def test_messages_of_a_restored_client_are_kept(server: LiveServer) -> None:
+    """Its serial number is behind, so it is given a new record of the host."""
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    for _ in range(2):
+        await host.call()
+    host.seqno, old_id = host.seqno - 2, host.host_id
+
+    reply = await host.call(trickles=(TrickleUp(task.result.name, Instant(1000.0), "progress", "half"),))
+
+    assert (reply.ack_trickles, host.host_id != old_id) == (True, True)
+    [instance_id] = [one.instance_id for job in await server.jobs(batch_id) for one in job.instances]
+    async with Client(server.url, own_token(server)) as client:
+        assert [one["text"] for one in await client.instance_trickles(instance_id)] == ["half"]
+
+
 async def test_a_wrong_clock_is_named_on_the_hosts_page(server: LiveServer) -> None:
     await server.add_app()
     await server.submit()
