@@ -83,6 +83,7 @@ class Population:
     buffer_sigma: float = 0.0
     gigabytes_per_core: float = 2.0
     disk_gigabytes: float = 50.0
+    speed_sigma: float = 0.0  # of ln of a factor on a computer's benchmark, beside what `computers` draws
     stretch_sigma: float = 0.25
     size_sigma: float = 0.2
     loss_fraction: float = 0.05
@@ -115,6 +116,7 @@ class Population:
         volunteers = rng.integers(0, max(1, round(count / self.hosts_per_volunteer)), count)
         troubles = rng.random((count, 2))
         gpus = self._gpus(rng, count)
+        factors = rng.lognormal(0.0, self.speed_sigma, count)
         for i, (joins_s, leaves_s) in enumerate(stays):
             silent = troubles[i, 0] < self.silent_hosts_fraction
             unreliable = troubles[i, 1] < self.unreliable_hosts_fraction
@@ -123,7 +125,7 @@ class Population:
                 number=i + 1,
                 authenticator=f"{owner:032x}",
                 ncpus=int(cores[i]),
-                flop_per_s=float(speeds[i]),
+                flop_per_s=float(speeds[i] * factors[i]),
                 stretch=float(stretches[i]),
                 ram_bytes=float(gigabytes[i]) * 1e9,
                 disk_bytes=self.disk_gigabytes * 1e9,

@@ -26,7 +26,7 @@ FRACTIONS = (
     "silent_hosts_fraction",
 )
 NUMBERS = ("gigabytes_per_core", "disk_gigabytes")
-SIGMAS = ("stretch_sigma", "size_sigma", "buffer_sigma")
+SIGMAS = ("speed_sigma", "stretch_sigma", "size_sigma", "buffer_sigma")
 KNOWN = (
     *FRACTIONS,
     *NUMBERS,

@@ -27,6 +27,7 @@ from simulator.client import SimulatedVolunteer
 from simulator.population import Population
 from simulator.population_fields import parse_population
 from simulator.ports import Outage, Program, ShareOf, Submission
+from simulator.robustness import DRAWN, drawn_scenario, population_number
 from simulator.scenario_checks import check_that_all_can_be_run, check_times, name_of
 from simulator.submitters import BatchPlan, in_order, parse_batches
 from simulator.swf import LeftOut, Replay, plans_of, read_swf, told
@@ -135,18 +136,23 @@ class FileScenario:
 
 
 def read_scenario(path: str | Path, changes: Mapping[str, object] | None = None) -> FileScenario:
-    """The scenario of a file, or of a shipped one by its name. Raises InvalidInputError.
+    """Return the scenario of a file, a shipped one by its name, or `robustness:NUMBER` (simulator/robustness.py).
+
+    Raises InvalidInputError.
 
     `changes` replace values of the file by path: {"population.loss_fraction": 0.02, "delay_bound_days": 2}.
 
     >>> read_scenario("small", {"population.loss_fraction": 0.1}).population.loss_fraction
     0.1
     """
+    number = population_number(path) if isinstance(path, str) else None
+    if number is not None:
+        return parse_scenario(changed(drawn_scenario(number), changes or {}), folder=SHIPPED)
     file = Path(path)
     if not file.is_file():
         shipped = SHIPPED / f"{file.stem}.toml"
         if str(path) not in (file.stem, shipped.name) or not shipped.is_file():
-            expected = f"a TOML file, or one of {', '.join(shipped_scenarios())}"
+            expected = f"a TOML file, or one of {', '.join([*shipped_scenarios(), f'{DRAWN}:NUMBER'])}"
             raise InvalidInputError("scenario", expected, str(path))
         file = shipped
     try:

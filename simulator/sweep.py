@@ -134,7 +134,9 @@ def run_on_processes(
             raise
 
 
-def run_on_dask(cases: Sequence[Case], more_duties: MoreDuties, watching: Watching, *, address: str) -> list[Ran]:
+def run_on_dask(
+    cases: Sequence[Case], more_duties: MoreDuties, watching: Watching, keep: Keep = keep_nothing, *, address: str
+) -> list[Ran]:
     """On the workers of the cluster whose scheduler is at `address`, where Muster must be installed.
 
     Raises NoDaskError, and OSError when there is nobody.
@@ -147,6 +149,7 @@ def run_on_dask(cases: Sequence[Case], more_duties: MoreDuties, watching: Watchi
         futures = [client.submit(run_unwatched, case, more_duties, pure=False) for case in cases]
         places = {future.key: place for place, future in enumerate(futures)}
         for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call]  # nor here
+            keep(places[future.key], future.result())
             watching.over(places[future.key])
         return [future.result() for future in futures]
 
