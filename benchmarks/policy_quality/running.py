@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 from benchmarks.policy_quality.kept import KeptRuns, digest_of
@@ -10,21 +11,23 @@ from domain.units import HOUR_S, Instant
 from operations.simulating import duties
 from simulator.report import CLAIRVOYANT
 from simulator.run import Case, Ran
-from simulator.sweep import run_here, run_on_processes
+from simulator.sweep import run_here, run_on_dask, run_on_processes
 
 # CPU seconds of a run, in passing on a slow processor; nothing but the estimate goes by them.
 SECONDS: Mapping[str, float] = {"small": 9.0, "department": 30.0, "large": 550.0}
 BOUND_PART = 0.02  # of that takes the clairvoyant bound
 
 
-def run_all(cases: Sequence[Case], kept: KeptRuns, *, processes: int) -> list[Ran]:
-    """What each case comes to. Cases that are the same are run once, and kept as soon as they are over."""
+def run_all(cases: Sequence[Case], kept: KeptRuns, *, processes: int, dask_address: str | None = None) -> list[Ran]:
+    """Return what each case comes to. Cases that are the same are run once, and kept as soon as they are over."""
     missing = unkept(cases, kept)
 
     def keep(place: int, ran: Ran) -> None:
         kept.keep(missing[place], ran)
 
-    if processes == 1:
+    if dask_address is not None:
+        run_on_dask(missing, duties, Told(missing), keep, address=dask_address)
+    elif processes == 1:
         run_here(missing, duties, Told(missing), keep)
     elif missing:
         run_on_processes(missing, duties, Told(missing), keep, processes=processes)
@@ -59,6 +62,7 @@ class Told:
     def __init__(self, cases: Sequence[Case]) -> None:
         self._cases = cases
         self._over = 0
+        self._began = time.perf_counter()
 
     def moved(self, place: int, at: Instant) -> None:
         """Only ends are told."""
@@ -66,7 +70,9 @@ class Told:
     def over(self, place: int) -> None:
         self._over += 1
         case = self._cases[place]
-        tell(f"{self._over} of {len(self._cases)} runs: {case.scenario.name}, {case.rule}, seed {case.seed}")
+        left_s = (time.perf_counter() - self._began) / self._over * (len(self._cases) - self._over)
+        which = f"{case.scenario.name}, {case.rule}, seed {case.seed}"
+        tell(f"{self._over} of {len(self._cases)} runs: {which}; about {left_s / 60.0:.0f} min left")
 
 
 def tell(line: str) -> None:

@@ -1,0 +1,180 @@
+"""Columns of the table: what each measures on one population and seed, and which value is the worst. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
+
+from domain.batches import QoS
+from simulator.metrics import Figure, Figures
+
+LOW_LOSS, LOW_LOSS_ALLOWANCE, MORE_ALLOWANCE = 0.05, 1.25, 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A cell. `more`: the true value is greater, because a batch was not over; `less`: the true value is smaller."""
+
+    value: float
+    more: bool = False
+    less: bool = False
+
+    def __str__(self) -> str:
+        """
+        >>> str(Value(0.5)), str(Value(0.5, more=True))
+        ('0.50', '> 0.50')
+        """
+        return f"{'> ' if self.more else '< ' if self.less else ''}{self.value:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One contestant's run, and on the same population and seed that of `accelerated` and the clairvoyant bound."""
+
+    ours: Figures
+    accelerated: Figures
+    bound: Figures
+    loss_fraction: float
+    error_fraction: float
+
+
+Badness = Callable[[float], float]  # the greater, the worse
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`wanted` is the goal of the median, with that of the worst population in brackets."""
+
+    key: str
+    title: str
+    wanted: str
+    of: Callable[[Measured], Value | None]
+    badness: Badness
+
+
+def high(value: float) -> float:
+    return value
+
+
+def low(value: float) -> float:
+    return -value
+
+
+def _away_from(goal: float, value: float) -> float:
+    return abs(value - goal)
+
+
+def _times_off(value: float) -> float:
+    return abs(math.log(max(value, 1e-6)))
+
+
+# ------------------------------------------------------------ what is measured
+
+
+def makespan_ratio(qos: QoS, one: Measured) -> Value | None:
+    """Over `accelerated`; None if neither was over, or if no such batch was submitted."""
+    return _over(one.ours, one.accelerated, qos)
+
+
+def over_bound(one: Measured) -> Value | None:
+    return _over(one.ours, one.bound, QoS.AFAP)
+
+
+def _over(ours: Figures, theirs: Figures, qos: QoS) -> Value | None:
+    value, base = ours.makespan(qos), theirs.makespan(qos)
+    more, less = qos in ours.cut_short, qos in theirs.cut_short
+    if value is None or not base or (more and less):
+        return None
+    return Value(value / base, more, less)
+
+
+def allowance(loss_fraction: float, error_fraction: float) -> float:
+    """Instances per job that are acceptable.
+
+    >>> allowance(0.05, 0.1), round(allowance(0.2, 0.05), 3)
+    (1.25, 1.533)
+    """
+    if loss_fraction <= LOW_LOSS:
+        return LOW_LOSS_ALLOWANCE
+    return 1.0 / (1.0 - loss_fraction - error_fraction) + MORE_ALLOWANCE
+
+
+def instances(one: Measured) -> Value | None:
+    value = one.ours.instances_per_job
+    return None if value is None else Value(value / allowance(one.loss_fraction, one.error_fraction))
+
+
+def plain(name: str, one: Measured) -> Value | None:
+    value: Figure = getattr(one.ours, name)
+    return None if value is None else Value(value)
+
+
+def _makespan(key: str, title: str, qos: QoS, wanted: str) -> Column:
+    return Column(key, f"{title} makespan / accelerated", wanted, partial(makespan_ratio, qos), high)
+
+
+def _plain(key: str, title: str, wanted: str, badness: Badness = high) -> Column:
+    return Column(key, title, wanted, partial(plain, key), badness)
+
+
+COLUMNS: Sequence[Column] = (
+    _makespan("afap", "AFAP", QoS.AFAP, "0.50 (0.80)"),
+    _makespan("long_deadline", "long-deadline", QoS.LONG_DEADLINE, "1.00 (1.10)"),
+    _makespan("throughput", "throughput", QoS.THROUGHPUT, "1.00 (1.10)"),
+    _makespan("short_deadline", "deadline-batch", QoS.SHORT_DEADLINE, "1.00 (1.10)"),
+    Column("instances", "instances per job / allowance", "1.00 (1.00)", instances, high),
+    _plain("deadline_mode_fraction", "share run in deadline mode", "0.10 (0.10)"),
+    _plain(
+        "forecast_coverage_fraction", "coverage of q90, at half of the jobs", "0.82 to 0.96", partial(_away_from, 0.9)
+    ),
+    _plain("forecast_promise_ratio", "q90 at half of the jobs / truth", "", _times_off),
+    Column("bound", "AFAP makespan / clairvoyant bound", "2.50", over_bound, high),
+    _plain("batches_unfinished", "batches not over", "0"),
+    _plain("refused_feasible_fraction", "refused in vain", ""),
+)
+
+
+# ------------------------------------------------------------ medians and worst cases
+
+
+def median_of(values: Iterable[Value]) -> Value | None:
+    """The median, where `more` is longer than everything and `less` shorter.
+
+    >>> str(median_of([Value(1.0), Value(0.2, more=True), Value(3.0)])), median_of([])
+    ('3.00', None)
+    >>> str(median_of([Value(1.0), Value(2.0, more=True)]))
+    '> 1.50'
+    """
+    ordered = sorted(values, key=_rank)
+    if not ordered:
+        return None
+    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
+    more, less = any(one.more for one in middle), any(one.less for one in middle)
+    return Value(fmean(one.value for one in middle), more, less and not more)
+
+
+def _rank(one: Value) -> tuple[float, float]:
+    return (math.inf if one.more else -math.inf if one.less else one.value), one.value
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A column of one contestant: the median over populations and the worst population."""
+
+    median: Value
+    worst: Value
+    worst_population: int
+    populations: int
+
+
+def summary_of(column: Column, by_population: Mapping[int, Value | None]) -> Summary | None:
+    """None if no population has a value."""
+    known = {number: value for number, value in by_population.items() if value is not None}
+    median = median_of(known.values())
+    if median is None:
+        return None
+    worst = max(known, key=lambda number: (known[number].more, column.badness(known[number].value)))
+    return Summary(median, known[worst], worst, len(known))
