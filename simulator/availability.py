@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domain.units import DAY_S, HOUR_S, Instant, Seconds
 from simulator.laws import Law
@@ -105,6 +106,16 @@ class Availability:
             return 0.0
         off_at = self._off[i]
         return self._before_s[i] + (at if at < off_at else off_at) - self._on[i]
+
+    def worked_by_s(self, instants: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`worked_s` of many instants."""
+        self._know(float(instants.max()))
+        if not self._on:
+            return np.zeros(len(instants))
+        on, off = np.array(self._on), np.array(self._off)
+        before_s = np.array(self._before_s)
+        known_s = np.column_stack((before_s, before_s + off - on)).ravel()
+        return np.asarray(np.interp(instants, np.column_stack((on, off)).ravel(), known_s))
 
     def when(self, worked_s: float) -> float:
         """The instant by which it was on for so many seconds; math.inf: it never is."""

@@ -10,6 +10,9 @@ import math
 import random
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from domain.units import DAY_S, Instant, Seconds
 from simulator.availability import Availability, measured_fraction
 from simulator.calls import REPORT_AFTER_S, Calls
@@ -103,6 +106,12 @@ class SimulatedVolunteer:
             Seconds(sum(one.preempted_s for one in every)),
             self._fates.lost + (self._held() if self._is_gone() else 0),
         )
+
+    def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self.advance(Instant(float(instants[-1])))
+        processors = self._kinds[""].processors
+        worked_s = self._availability.worked_by_s(instants)
+        return worked_s * (processors.count * processors.share), processors.used_s(worked_s)
 
     def _held(self) -> int:
         """Instances that would still come back."""

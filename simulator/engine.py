@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from domain.apps import CPU
 from domain.jobs import JobClass
 from domain.units import BatchId, Instant, later
 from simulator.calendar import Calendar
@@ -18,6 +19,7 @@ from simulator.ports import Outage, Scenario, Submission, Volunteer
 from simulator.project import create_project
 from simulator.recording import Followed, Record
 from simulator.services import PACE, AnyStore, Duty, MoreDuties, Services, validate_after_s
+from simulator.use import SAMPLE_S, WorkSample
 
 MOST_AT_ONCE = 10_000  # events of one volunteer at the same instant: more can only be an endless loop
 
@@ -83,6 +85,7 @@ class Engine:
         for volunteer in self.volunteers:
             visit = _Visit(self, volunteer)
             visit.enter(start_at)
+        self._calendar.put(start_at, self._sample_work)
 
     def enter(self, at: Instant, visit: _Visit) -> None:
         self._calendar.put(at, visit.make)
@@ -100,9 +103,23 @@ class Engine:
         classes: Sequence[JobClass] = await self.store.views.classes_of_batch(batch_id)
         submitter = await self.store.views.submitter_name(batch.submitter_id)
         followed = Followed(
-            BatchId(batch_id), batch.name, batch.qos, submitter, batch.created_at, batch.counts.jobs_total
+            BatchId(batch_id),
+            batch.name,
+            batch.qos,
+            submitter,
+            batch.created_at,
+            batch.counts.jobs_total,
+            on_cpus=self.services.catalogue.catalogue().has_version_for(batch.app_id, CPU),
         )
         self.record.submitted(followed, classes, shares=self._shares.get(submitter, 1.0))
+
+    async def _sample_work(self) -> None:
+        """Note whether unsent instances wait that a CPU could run."""
+        now = self.clock.now()
+        waiting = [batch.batch_id for batch in self.record.batches.values() if batch.on_cpus and not batch.is_over]
+        batches = await self.store.views.batches_with(waiting)
+        self.record.work_samples.append(WorkSample(now, any(batch.counts.unsent for batch in batches)))
+        self._calendar.put(later(now, SAMPLE_S), self._sample_work)
 
     async def _do(self, duty: Duty) -> None:
         """A round of a duty, and another while it says that there is more; with what it notes, requests go on."""

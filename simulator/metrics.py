@@ -6,17 +6,19 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from statistics import median
 
 import numpy as np
 
 from domain.batches import QoS
 from domain.jobs import JobClass
-from domain.units import Instant, Seconds
+from domain.units import DAY_S, Instant, Seconds
 from simulator.ports import VolunteerFacts
-from simulator.promises import coverage_fraction, promise_ratio
+from simulator.promises import coverage_fraction, forecast_quality, promise_ratio
 from simulator.recording import Followed, Record
 from simulator.submitters import BatchPlan
+from simulator.use import ProcessorUse
 
 OTHER = (QoS.LONG_DEADLINE, QoS.THROUGHPUT)  # batches that can wait, and must not starve
 OTHERS = "other"  # how they are called together
@@ -37,6 +39,10 @@ class Figures:
     submitters waited that another should have had; `fairness_gap_of_all_fraction`: as a part of all work),
     `forecast_coverage_fraction` (batches over before the q90 that was published), and `refused_feasible_fraction`
     (requests for work that got none although something that waits could have been run).
+
+    `use_by_day` and `use_fraction` are of the processors' time while work waited (simulator/use.py). `jobs_per_day`
+    counts the jobs that ended between the first submission and the run's end. The tables of forecasts are by progress
+    in percent (simulator/promises.py); coverages of several runs are means.
 
     `cut_short` names the makespans, by kind or `other`, that a batch which is not over makes too short: in truth they
     are greater.
@@ -66,6 +72,14 @@ class Figures:
     batches_unfinished: Figure = None
     jobs_failed: Figure = None
     cut_short: tuple[str, ...] = ()
+    use_by_day: tuple[Figure, ...] = ()
+    use_fraction: Figure = None
+    jobs_per_day: Figure = None
+    forecast_error: ByName | None = None
+    forecast_ratio: ByName | None = None
+    forecast_q10_coverage: ByName | None = None
+    forecast_q50_coverage: ByName | None = None
+    forecast_q90_coverage: ByName | None = None
 
     def makespan(self, name: str) -> Figure:
         """Of a kind of batch, or of the `other` ones."""
@@ -81,10 +95,11 @@ def figures_of(
     ended_at: Instant,
     deadlines_missed: int,
     learning: Set[str] = frozenset(),
+    use: ProcessorUse | None = None,
 ) -> Figures:
     """The figures of one run that ended at `ended_at`, of all batches but those named in `learning`.
 
-    What volunteers live through and how long jobs wait is told of the whole run.
+    What volunteers live through, how long jobs wait, the use of processors and jobs a day are of the whole run.
     """
     batches = [batch for batch in record.batches.values() if batch.name not in learning]
     lived = list(facts)
@@ -95,6 +110,8 @@ def figures_of(
     kinds[OTHERS] = [batch for batch in batches if batch.qos in OTHER]
     tails = [(batch.qos, tail_s(batch)) for batch in batches]
     delays = np.array(record.validation_delays_s)
+    forecasts = forecast_quality(batches, ended_at)
+    use = use or ProcessorUse()
     return Figures(
         afap_makespan_s=_median(s for qos, s in spans if qos is QoS.AFAP),
         other_makespan_s=_median(s for qos, s in spans if qos in OTHER),
@@ -127,7 +144,22 @@ def figures_of(
                 if is_cut_short([(makespan_s(batch, ended_at), batch.is_over) for batch in some])
             )
         ),
+        use_by_day=use.by_day,
+        use_fraction=use.fraction,
+        jobs_per_day=_jobs_per_day(record, ended_at),
+        forecast_error=forecasts.error or None,
+        forecast_ratio=forecasts.ratio or None,
+        forecast_q10_coverage=forecasts.q10_coverage or None,
+        forecast_q50_coverage=forecasts.q50_coverage or None,
+        forecast_q90_coverage=forecasts.q90_coverage or None,
     )
+
+
+def _jobs_per_day(record: Record, ended_at: Instant) -> Figure:
+    if not record.batches:
+        return None
+    first_at = min(batch.submitted_at for batch in record.batches.values())
+    return _ratio(sum(len(batch.ended_at) for batch in record.batches.values()) * DAY_S, ended_at - first_at)
 
 
 def bound_figures(
@@ -176,18 +208,21 @@ def tail_s(batch: Followed) -> Seconds | None:
 
 
 def medians(runs: Sequence[Figures]) -> Figures:
-    """Figure by figure the median of those runs that have it.
+    """Figure by figure the median of those runs that have it; of coverages the mean.
 
     >>> medians([Figures(tight_fraction=0.1), Figures(tight_fraction=0.9), Figures()]).tight_fraction
     0.5
     """
-    found: dict[str, Figure | ByName | None] = {}
+    found: dict[str, Figure | ByName | tuple[Figure, ...] | None] = {}
     for one in (field for field in fields(Figures) if field.name != "cut_short"):
         values = [getattr(run, one.name) for run in runs]
         tables = [value for value in values if isinstance(value, Mapping)]
-        if tables:
+        if one.name == "use_by_day":
+            found[one.name] = tuple(_median(_known(days)) for days in zip_longest(*values))
+        elif tables:
             names = sorted({name for table in tables for name in table})
-            found[one.name] = {name: _median(_known(table.get(name) for table in tables)) for name in names}
+            middle = _mean if one.name.endswith("_coverage") else _median
+            found[one.name] = {name: middle(_known(table.get(name) for table in tables)) for name in names}
         else:
             found[one.name] = _median(_known(values))
     cut_short = [name for name in sorted(MAKESPANS) if is_cut_short(_spans(runs, name))]
@@ -209,7 +244,7 @@ def as_json(figures: Figures) -> dict[str, object]:
             found[one.name] = {name: _rounded(each) for name, each in value.items()}
         elif isinstance(value, tuple):
             if value:
-                found[one.name] = list(value)
+                found[one.name] = [each if isinstance(each, str) else _rounded(each) for each in value]
         elif value is not None:
             found[one.name] = _rounded(value)
     return found
@@ -237,6 +272,11 @@ def _by_kind(values: Iterable[tuple[QoS, float]]) -> ByName:
 def _median(values: Iterable[float]) -> Figure:
     found = list(values)
     return float(median(found)) if found else None
+
+
+def _mean(values: Iterable[float]) -> Figure:
+    found = list(values)
+    return sum(found) / len(found) if found else None
 
 
 def _known(values: Iterable[Figure]) -> list[float]:

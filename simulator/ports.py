@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from domain.apps import App, AppVersion
 from domain.units import Instant, Seconds
 from wire.messages import SchedulerReply, SchedulerRequest
@@ -101,6 +104,12 @@ class Volunteer(Protocol):
         ...
 
     def facts(self) -> VolunteerFacts: ...
+
+    def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """CPU seconds that were the project's share while it was on, and those in which its jobs ran, until each of
+        these instants, in order. It lives until the last one.
+        """
+        ...
 
 
 class Scenario(Protocol):

@@ -12,9 +12,13 @@ danger since, LOOK_AGAIN_S after the last time at the earliest.
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import insort
 from dataclasses import dataclass, field
 from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
 
 from domain.quick import quick_dataclass
 from domain.units import Instant, Seconds
@@ -101,6 +105,9 @@ class Processors:
     _done_at: float = math.inf
     _worked_s: float = 0.0  # seconds on before `at`
     _taking: float = 0.0  # processors others are kept from
+    _using: float = 0.0  # processors this project's tasks run on, at most its share
+    _used_s: float = 0.0  # processor seconds of that before `_worked_s`
+    _use: tuple[array[float], array[float]] = field(default_factory=lambda: (array("d", [0.0]), array("d", [0.0])))
 
     def add(self, tasks: list[Task], now: Instant) -> None:
         """Tasks that have just come; `advance` was called with `now` before."""
@@ -137,6 +144,7 @@ class Processors:
         self.at = now
         if not self.tasks:
             self._taking, self.next_at, self._done_at = 0.0, math.inf, math.inf
+            self._uses(0.0)
             return
         self._worked_s = self.availability.worked_s(now)
         runnable = [task for task in self.tasks if not task.lost]
@@ -169,14 +177,15 @@ class Processors:
         urgent = [task for task in runnable if task.in_danger]
         capacity = self.count * self.share
         if not urgent:
-            _hand_out(runnable, capacity)
+            self._uses(_hand_out(runnable, capacity))
             self._taking = 0.0
         else:
             _hand_out(runnable, capacity)
             in_turn = [task.share * task.usage for task in runnable]
             urgent.sort(key=attrgetter("due_at", "name"))
             used = _hand_out(urgent, float(self.count), whole=True)
-            _hand_out([task for task in runnable if not task.in_danger], max(0.0, capacity - used))
+            used += _hand_out([task for task in runnable if not task.in_danger], max(0.0, capacity - used))
+            self._uses(min(used, capacity))
             self._taking = _kept_from_others(runnable, in_turn)
         for task in runnable:
             if task.share <= 0.0:
@@ -187,6 +196,22 @@ class Processors:
             if task.in_danger and not task.was_in_danger:
                 self.out_of_turn += 1
                 task.was_in_danger = True
+
+    def _uses(self, processors: float) -> None:
+        """From now on this project's tasks use so many processors of its share."""
+        if processors != self._using:
+            worked_s, used_s = self._use
+            worked_s.append(self._worked_s)
+            used_s.append(self._used_s)
+            self._using = processors
+
+    def used_s(self, worked_s: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Processor seconds of its share that this project's tasks ran, by seconds on; `advance` came as far before.
+
+        What tasks in danger take beyond the share is not counted.
+        """
+        changed_s, used_s = self._use
+        return np.asarray(np.interp(worked_s, np.append(changed_s, self._worked_s), np.append(used_s, self._used_s)))
 
     def _first_end(self, runnable: list[Task]) -> float:
         ahead_s = min([task.left_s / task.share for task in runnable if task.share > 0.0], default=math.inf)
@@ -208,6 +233,7 @@ class Processors:
         if passed_s <= 0.0:
             return
         self.preempted_s += self._taking * passed_s
+        self._used_s += self._using * passed_s
         for task in self.tasks:
             if task.share > 0.0:
                 done_s = task.share * passed_s

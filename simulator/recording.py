@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from batch_estimator.ports import Forecasts
 from domain.batches import QoS
 from domain.dispatch import Assignment, AssignmentFate, RequestWrites, WriteOutcome
+from domain.forecasts import ForecastAge, ForecastRecord
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.refusals import RefusalCode
 from domain.settlement import InstanceStep, JobFacts, JobSettlement
@@ -17,6 +19,7 @@ from domain.units import BatchId, Instant, JobClassId, JobId, Seconds
 from jobs.ports import OverdueWork, UnsettledJobs
 from scheduler.ports import Ledger
 from simulator.shares import Shares
+from simulator.use import WorkSample
 
 # met after all that is feasibility
 POLICY_REFUSALS = frozenset((RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE, RefusalCode.NOT_YET))
@@ -28,11 +31,22 @@ def doubles() -> array[float]:
     return array("d")
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedForecast:
+    """The quantiles of a batch's end as submitters saw them from `made_at` on."""
+
+    made_at: Instant
+    q10_at: Instant
+    q50_at: Instant
+    q90_at: Instant
+
+
 @dataclass(slots=True, eq=False)
 class Followed:
     """A batch from its submission on. `ended_at` has an entry per job that is over, `validated` of them are valid.
 
-    `promised_at` is the C(B) that was published when half of its jobs were over.
+    `promised_at` is the C(B) that was published when half of its jobs were over. `forecasts` are in the order in which
+    they were published; None: from then on none was shown. `on_cpus`: CPUs can run its jobs.
     """
 
     batch_id: BatchId
@@ -46,6 +60,8 @@ class Followed:
     validated: int = 0
     ended_at: array[float] = field(default_factory=doubles)
     promised_at: Instant | None = None
+    forecasts: list[tuple[Instant, PublishedForecast | None]] = field(default_factory=list)
+    on_cpus: bool = True
 
     @property
     def is_over(self) -> bool:
@@ -70,6 +86,7 @@ class Record:
     jobs_open: int = 0
     to_settle: bool = False  # something has happened that the validator has to look at
     half_done: list[Followed] = field(default_factory=list)  # lately: what was promised of them is still to be noted
+    work_samples: list[WorkSample] = field(default_factory=list)
     _sent_before: set[JobId] = field(default_factory=set)
 
     def submitted(self, batch: Followed, classes: Sequence[JobClass], *, shares: float) -> None:
@@ -155,6 +172,31 @@ class RecordedLedger:
             if outcome.fates.get(assignment.instance_id) is AssignmentFate.SENT:
                 self._record.sent(assignment)
         return outcome
+
+
+class RecordedForecasts:
+    """The estimator's Forecasts, with a note of what submitters see of them."""
+
+    def __init__(self, forecasts: Forecasts, record: Record) -> None:
+        self._forecasts = forecasts
+        self._record = record
+        self.ages = forecasts.ages
+        self.claim = forecasts.claim
+        self.standing = forecasts.standing
+        self.ended = forecasts.ended
+        self.scores = forecasts.scores
+        self.finish = forecasts.finish
+        self.accuracies = forecasts.accuracies
+        self.health = forecasts.health
+        self.last = forecasts.last
+        self.series = forecasts.series
+
+    async def publish(self, record: ForecastRecord, *, told: bool = True, since: ForecastAge | None = None) -> bool:
+        published = await self._forecasts.publish(record, told=told, since=since)
+        if published:
+            shown = PublishedForecast(record.made_at, record.q10_at, record.q50_at, record.q90_at) if told else None
+            self._record.batches[record.batch_id].forecasts.append((record.made_at, shown))
+        return published
 
 
 class RecordedOverdue:

@@ -114,14 +114,20 @@ LINES: tuple[Line, ...] = (
     ("the same, of work sent while two waited", lambda f: f.fairness_gap_fraction, percent),
     ("batches over before their q90", lambda f: f.forecast_coverage_fraction, percent),
     ("time promised at half over true time", lambda f: f.forecast_promise_ratio, number),
+    ("processors used while work waited", lambda f: f.use_fraction, percent),
+    ("jobs a day", lambda f: f.jobs_per_day, whole),
     ("requests refused although feasible", lambda f: f.refused_feasible_fraction, percent),
     ("batches not over", lambda f: f.batches_unfinished, whole),
     ("jobs failed", lambda f: f.jobs_failed, whole),
 )
-TABLES: tuple[tuple[str, Callable[[Figures], Mapping[str, Figure] | None]], ...] = (
-    ("tail from 90 %, {}", lambda f: f.tail_s),
-    ("wait of jobs on {} processors", lambda f: f.wait_s),
-    ("wait of jobs of {} flop and more", lambda f: f.wait_by_length_s),
+Spoken = Callable[[float], str]
+TABLES: tuple[tuple[str, Callable[[Figures], Mapping[str, Figure] | None], Spoken], ...] = (
+    ("tail from 90 %, {}", lambda f: f.tail_s, hours),
+    ("wait of jobs on {} processors", lambda f: f.wait_s, hours),
+    ("wait of jobs of {} flop and more", lambda f: f.wait_by_length_s, hours),
+    ("error of the forecast at {} % of the jobs", lambda f: f.forecast_error, number),
+    ("q50 over true time left at {} % of the jobs", lambda f: f.forecast_ratio, number),
+    ("batches over before their q90 of {} % of the jobs", lambda f: f.forecast_q90_coverage, percent),
 )
 
 
@@ -131,10 +137,10 @@ def rows_of(comparison: Comparison) -> list[tuple[str, list[str]]]:
     spans = [(name, [_span(figures, key) for figures in every]) for name, key in SPANS]
     rows = [(name, [shown(of(figures), spoken) for figures in every]) for name, of, spoken in LINES]
     rows.extend((f"makespan, {kind}", [_span(figures, kind) for figures in every]) for kind in kinds_of(every))
-    for name, table_of in TABLES:
+    for name, table_of, spoken in TABLES:
         tables = [table_of(figures) or {} for figures in every]
         keys = sorted({key for table in tables for key in table}, key=_by_number)
-        rows.extend((name.format(key), [shown(table.get(key), hours) for table in tables]) for key in keys)
+        rows.extend((name.format(key), [shown(table.get(key), spoken) for table in tables]) for key in keys)
     bound = comparison.rules.get(CLAIRVOYANT)
     if bound is not None and bound.afap_makespan_s:
         spans.insert(1, ("AFAP makespan over the bound", [quotient(figures, bound) for figures in every]))

@@ -21,6 +21,7 @@ from simulator.metrics import Figures, bound_figures, figures_of
 from simulator.report import CLAIRVOYANT
 from simulator.scenario import FileScenario
 from simulator.services import MoreDuties
+from simulator.use import processor_use
 from store.memory import MemoryStore
 
 RULES = (*[str(rule) for rule in DeadlineRule], CLAIRVOYANT)
@@ -110,12 +111,14 @@ def what_is_stays() -> Iterator[None]:
 async def _figures(engine: Engine, learning: Set[str]) -> Figures:
     told = [one.batch_id for one in engine.record.batches.values() if one.name not in learning]
     batches = [await engine.store.views.batch(batch_id) for batch_id in told]
+    facts = [volunteer.facts() for volunteer in engine.volunteers]
     return figures_of(
         engine.record,
-        [volunteer.facts() for volunteer in engine.volunteers],
+        facts,
         ended_at=engine.ended_at,
         deadlines_missed=sum(batch.counts.deadlines_missed for batch in batches),
         learning=learning,
+        use=processor_use(engine.record.work_samples, engine.volunteers, engine.ended_at),
     )
 
 

@@ -32,7 +32,7 @@ from scheduler.service import Ports as SchedulerPorts
 from scheduler.service import RequestService
 from simulator.plumbing import CatalogueOfTheMoment, NoFiles, NoPauses, OneKey
 from simulator.ports import Submission
-from simulator.recording import Record, RecordedLedger, RecordedOverdue, RecordedUnsettled
+from simulator.recording import Record, RecordedForecasts, RecordedLedger, RecordedOverdue, RecordedUnsettled
 from store.memory import AllShards, MemoryStore
 from store.postgres import PostgresStore
 from wire.messages import SchedulerReply, SchedulerRequest
@@ -96,7 +96,8 @@ class Services:
         )
         self.estimator = batch_estimator.build.build(
             EstimatorPorts(
-                TableSnapshots(store.forecasting, lambda: catalogue.catalogue().settings.lifecycle), store.forecasts
+                TableSnapshots(store.forecasting, lambda: catalogue.catalogue().settings.lifecycle),
+                RecordedForecasts(store.forecasts, record),
             ),
             lambda: catalogue.catalogue().settings.estimator,
             clock,

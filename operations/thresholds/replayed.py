@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import msgspec
 
 from operations.thresholds.recent import SCENARIO, Sample
-from simulator.metrics import ByName, Figures, as_json
+from simulator.metrics import Figures, as_json
 from simulator.report import Comparison, Ends
 
 NOW, CHANGED = "as it is", "as changed"
@@ -84,13 +84,6 @@ def thinned(ends: Ends, most: int) -> Ends:
 
 def _in_order(figures: Figures) -> Figures:
     """With its tables by name."""
-    return replace(
-        figures,
-        makespan_s=_by_name(figures.makespan_s),
-        tail_s=_by_name(figures.tail_s),
-        wait_s=_by_name(figures.wait_s),
-    )
-
-
-def _by_name(table: ByName | None) -> ByName | None:
-    return None if table is None else dict(sorted(table.items()))
+    tables = {one.name: getattr(figures, one.name) for one in fields(figures)}
+    in_order = {name: dict(sorted(table.items())) for name, table in tables.items() if isinstance(table, Mapping)}
+    return replace(figures, **in_order)  # type: ignore[arg-type]  # each of its own field's kind

@@ -7,6 +7,9 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from domain.apps import App, AppVersion
 from domain.units import HOUR_S, AppId, AppVersionId, Instant, Seconds
 from simulator.ports import Outage, Program, ShareOf, Submission, VolunteerFacts
@@ -116,6 +119,10 @@ class PlainVolunteer:
             self._free_at[first] = max(now, self._free_at[first]) + runtime_s
             self._queue[result.name] = (self._free_at[first], len(result.file_refs))
         self._call_at = now + self.interval_s
+
+    def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """It does not measure what it uses."""
+        return np.zeros(len(instants)), np.zeros(len(instants))
 
     def unanswered(self, now: Instant) -> None:
         self.unanswered_calls += 1

@@ -199,3 +199,19 @@ def test_only_requests_that_ask_for_work_can_be_refused_it() -> None:
 
     assert (record.requests, record.asking, record.in_vain, record.in_vain_by_policy) == (7, 4, 2, 1)
     assert figures_of(record, [], ended_at=END, deadlines_missed=0).refused_feasible_fraction == 0.25
+
+
+def test_daily_use_and_coverages_of_several_runs_are_put_together() -> None:
+    one = Figures(use_by_day=(0.2, None, 0.6), forecast_q90_coverage={"0": 1.0, "10": 1.0})
+    other = Figures(use_by_day=(0.4, 0.5), forecast_q90_coverage={"0": 0.0})
+    third = Figures(forecast_q90_coverage={"0": 0.0})
+    found = as_json(medians([one, other, third]))
+
+    assert found["use_by_day"] == [pytest.approx(0.3), 0.5, 0.6]
+    assert found["forecast_q90_coverage"] == {"0": pytest.approx(1 / 3, rel=1e-5), "10": 1.0}
+
+
+def test_jobs_a_day_are_counted_from_the_first_submission() -> None:
+    record = a_record(a_batch(1, QoS.AFAP, [200.0, 300.0]), a_batch(2, QoS.THROUGHPUT, [900.0], jobs=5))
+
+    assert figures_of(record, [], ended_at=END, deadlines_missed=0).jobs_per_day == pytest.approx(3 * 86400.0 / 900.0)

@@ -27,6 +27,7 @@ class Heard:
         self.next_event = volunteer.next_event
         self.advance = volunteer.advance
         self.unanswered = volunteer.unanswered
+        self.processor_use_s = volunteer.processor_use_s
 
     @property
     def authenticator(self) -> str:

@@ -35,6 +35,7 @@ PLUMBING = {
     "OneKey",
     "NoPauses",
     "Record",
+    "RecordedForecasts",
     "RecordedLedger",
     "RecordedOverdue",
     "RecordedUnsettled",

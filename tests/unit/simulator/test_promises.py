@@ -8,8 +8,8 @@ import pytest
 
 from domain.batches import QoS
 from domain.units import BatchId, Instant
-from simulator.promises import coverage_fraction, promise_ratio
-from simulator.recording import Followed
+from simulator.promises import coverage_fraction, forecast_quality, promise_ratio
+from simulator.recording import Followed, PublishedForecast
 
 END = Instant(1000.0)
 
@@ -46,3 +46,56 @@ def test_promises_are_measured_from_half_of_the_jobs_on_in_batches_that_are_over
 
 def test_without_a_second_half_there_is_nothing_to_measure() -> None:
     assert promise_ratio([a_batch(400.0, 100.0, jobs=1), a_batch(400.0, 100.0, 100.0)]) is None
+
+
+def forecast_batch(*forecasts: tuple[float, float] | None, over: int = 10) -> Followed:
+    """Ten jobs that end at 100, 200, ...; (made at, q50) with q10 and q90 50 s before and after; None: withdrawn."""
+    batch = a_batch(None, *(100.0 * (n + 1) for n in range(over)), jobs=10)
+    for one in forecasts:
+        if one is None:
+            batch.forecasts.append((Instant(batch.forecasts[-1][0] + 1.0), None))
+            continue
+        made_at, q50 = one
+        shown = PublishedForecast(Instant(made_at), Instant(q50 - 50.0), Instant(q50), Instant(q50 + 50.0))
+        batch.forecasts.append((Instant(made_at), shown))
+    return batch
+
+
+def test_forecasts_are_measured_by_progress() -> None:
+    found = forecast_quality([forecast_batch((0.0, 2000.0), (450.0, 1250.0), (950.0, 1020.0))], END)
+
+    assert found.ratio["0"] == 2.0
+    assert found.ratio["10"] == pytest.approx((2000.0 - 100.0) / 900.0)
+    assert found.ratio["50"] == pytest.approx(750.0 / 500.0)
+    assert found.error["50"] == pytest.approx(0.5)
+    assert "99" not in found.ratio  # nothing is left then
+    assert (found.q10_coverage["90"], found.q50_coverage["90"], found.q90_coverage["90"]) == (1.0, 1.0, 1.0)
+    assert (found.q10_coverage["99"], found.q50_coverage["99"], found.q90_coverage["99"]) == (0.0, 1.0, 1.0)
+
+
+def test_a_first_forecast_that_comes_late_is_not_one_at_the_start() -> None:
+    found = forecast_quality([forecast_batch((150.0, 2000.0))], END)
+
+    assert "0" not in found.ratio
+    assert "10" not in found.ratio
+    assert "25" in found.ratio
+
+
+def test_a_withdrawn_forecast_is_not_measured() -> None:
+    found = forecast_quality([forecast_batch((0.0, 2000.0), (250.0, 1500.0), None)], END)
+
+    assert sorted(found.ratio) == ["0", "10"]
+
+
+def test_an_unfinished_batch_counts_in_coverage_alone() -> None:
+    found = forecast_quality([forecast_batch((0.0, 940.0), over=6)], END)
+
+    assert found.ratio == {} and found.error == {}
+    assert (found.q10_coverage["50"], found.q50_coverage["50"], found.q90_coverage["50"]) == (0.0, 0.0, 0.0)
+    assert forecast_quality([forecast_batch((0.0, 2000.0), over=6)], END).q90_coverage == {}
+
+
+def test_a_batch_without_a_forecast_is_not_measured() -> None:
+    found = forecast_quality([forecast_batch()], END)
+
+    assert (found.error, found.ratio, found.q10_coverage) == ({}, {}, {})
