@@ -24,6 +24,7 @@ OTHER = (QoS.LONG_DEADLINE, QoS.THROUGHPUT)  # batches that can wait, and must n
 OTHERS = "other"  # how they are called together
 MAKESPANS = (*(str(qos) for qos in QoS), OTHERS)
 TAIL_FROM = 0.9
+SATURATED_S = DAY_S  # shorter times without a job for every processor tell nothing
 
 Figure = float | None
 ByName = Mapping[str, Figure]
@@ -41,8 +42,9 @@ class Figures:
     (requests for work that got none although something that waits could have been run).
 
     `use_by_day` and `use_fraction` are of the processors' time while work waited (simulator/use.py). `jobs_per_day`
-    counts the jobs that ended between the first submission and the run's end. The tables of forecasts are by progress
-    in percent (simulator/promises.py); coverages of several runs are means.
+    counts the jobs that ended between the first submission and the run's end, `saturated_jobs_per_day` those for CPUs
+    until every job had been sent once (None if that took less than SATURATED_S). The tables of forecasts are by
+    progress in percent (simulator/promises.py); coverages of several runs are means.
 
     `cut_short` names the makespans, by kind or `other`, that a batch which is not over makes too short: in truth they
     are greater.
@@ -75,6 +77,7 @@ class Figures:
     use_by_day: tuple[Figure, ...] = ()
     use_fraction: Figure = None
     jobs_per_day: Figure = None
+    saturated_jobs_per_day: Figure = None
     forecast_error: ByName | None = None
     forecast_ratio: ByName | None = None
     forecast_q10_coverage: ByName | None = None
@@ -147,6 +150,7 @@ def figures_of(
         use_by_day=use.by_day,
         use_fraction=use.fraction,
         jobs_per_day=_jobs_per_day(record, ended_at),
+        saturated_jobs_per_day=_saturated_jobs_per_day(record, ended_at),
         forecast_error=forecasts.error or None,
         forecast_ratio=forecasts.ratio or None,
         forecast_q10_coverage=forecasts.q10_coverage or None,
@@ -160,6 +164,16 @@ def _jobs_per_day(record: Record, ended_at: Instant) -> Figure:
         return None
     first_at = min(batch.submitted_at for batch in record.batches.values())
     return _ratio(sum(len(batch.ended_at) for batch in record.batches.values()) * DAY_S, ended_at - first_at)
+
+
+def _saturated_jobs_per_day(record: Record, ended_at: Instant) -> Figure:
+    """Until the first instant at which no job waits that was never sent: retries alone saturate nothing."""
+    batches = [batch for batch in record.batches.values() if batch.on_cpus]
+    until = ended_at if record.all_sent_at is None else record.all_sent_at
+    first_at = min((batch.submitted_at for batch in batches), default=until)
+    if until - first_at < SATURATED_S:
+        return None
+    return sum(at <= until for batch in batches for at in batch.ended_at) * DAY_S / (until - first_at)
 
 
 def bound_figures(

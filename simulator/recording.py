@@ -87,11 +87,14 @@ class Record:
     to_settle: bool = False  # something has happened that the validator has to look at
     half_done: list[Followed] = field(default_factory=list)  # lately: what was promised of them is still to be noted
     work_samples: list[WorkSample] = field(default_factory=list)
+    all_sent_at: Instant | None = None  # when for the first time every job that CPUs can run had been sent once
+    _never_sent: int = 0  # of the jobs that CPUs can run
     _sent_before: set[JobId] = field(default_factory=set)
 
     def submitted(self, batch: Followed, classes: Sequence[JobClass], *, shares: float) -> None:
         self.batches[batch.batch_id] = batch
         self.jobs_open += batch.jobs
+        self._never_sent += batch.jobs * batch.on_cpus
         self.classes.update((one.job_class_id, one) for one in classes)
         self.shares.submitted(batch.submitter, batch.jobs, shares=shares)
 
@@ -104,6 +107,9 @@ class Record:
         if given.job_id in self._sent_before:
             return
         self._sent_before.add(given.job_id)
+        self._never_sent -= batch.on_cpus
+        if not self._never_sent and self.all_sent_at is None:
+            self.all_sent_at = given.sent_at
         job_class = self.classes[given.job_class_id]
         waits_s = self.waits_s.setdefault(given.job_class_id, doubles())
         waits_s.append(given.sent_at - batch.submitted_at)

@@ -11,6 +11,7 @@ from statistics import fmean
 from domain.batches import QoS
 from simulator.metrics import Figure, Figures
 
+PROGRESS = (10, 25, 50, 75, 90)  # percent of a batch's jobs
 LOW_LOSS, LOW_LOSS_ALLOWANCE, MORE_ALLOWANCE = 0.05, 1.25, 0.2
 
 
@@ -107,6 +108,19 @@ def instances(one: Measured) -> Value | None:
     return None if value is None else Value(value / allowance(one.loss_fraction, one.error_fraction))
 
 
+def share_of(name: str, one: Measured) -> Value | None:
+    """A figure over that of `accelerated`."""
+    value, base = getattr(one.ours, name), getattr(one.accelerated, name)
+    return None if value is None or not base else Value(value / base)
+
+
+def by_progress(name: str, percents: Sequence[int], one: Measured) -> Value | None:
+    """The mean of a table by progress over `percents`, of those that are known."""
+    table = getattr(one.ours, name) or {}
+    known = [value for percent in percents if (value := table.get(str(percent))) is not None]
+    return Value(fmean(known)) if known else None
+
+
 def plain(name: str, one: Measured) -> Value | None:
     value: Figure = getattr(one.ours, name)
     return None if value is None else Value(value)
@@ -114,6 +128,14 @@ def plain(name: str, one: Measured) -> Value | None:
 
 def _makespan(key: str, title: str, qos: QoS, wanted: str) -> Column:
     return Column(key, f"{title} makespan / accelerated", wanted, partial(makespan_ratio, qos), high)
+
+
+def _share(key: str, title: str, wanted: str) -> Column:
+    return Column(key, f"{title} / accelerated", wanted, partial(share_of, key), low)
+
+
+def _forecast(key: str, title: str, wanted: str, name: str, percents: Sequence[int], badness: Badness = high) -> Column:
+    return Column(key, title, wanted, partial(by_progress, name, percents), badness)
 
 
 def _plain(key: str, title: str, wanted: str, badness: Badness = high) -> Column:
@@ -125,12 +147,23 @@ COLUMNS: Sequence[Column] = (
     _makespan("long_deadline", "long-deadline", QoS.LONG_DEADLINE, "1.00 (1.10)"),
     _makespan("throughput", "throughput", QoS.THROUGHPUT, "1.00 (1.10)"),
     _makespan("short_deadline", "deadline-batch", QoS.SHORT_DEADLINE, "1.00 (1.10)"),
+    _share("saturated_jobs_per_day", "jobs a day while never-sent jobs wait", "1.00 (0.97)"),
+    _share("use_fraction", "processor use while work waits", "1.00 (0.97)"),
     Column("instances", "instances per job / allowance", "1.00 (1.00)", instances, high),
     _plain("deadline_mode_fraction", "share run in deadline mode", "0.10 (0.10)"),
-    _plain(
-        "forecast_coverage_fraction", "coverage of q90, at half of the jobs", "0.82 to 0.96", partial(_away_from, 0.9)
+    *(
+        _forecast(
+            f"error_{percent}", f"forecast error of q50 at {percent} %", "0.30 (0.60)", "forecast_error", [percent]
+        )
+        for percent in PROGRESS
     ),
-    _plain("forecast_promise_ratio", "q90 at half of the jobs / truth", "", _times_off),
+    _forecast(
+        "q50_coverage", "coverage of q50", "0.40 to 0.60", "forecast_q50_coverage", PROGRESS, partial(_away_from, 0.5)
+    ),
+    _forecast(
+        "q90_coverage", "coverage of q90", "0.82 to 0.96", "forecast_q90_coverage", PROGRESS, partial(_away_from, 0.9)
+    ),
+    _forecast("first_forecast", "first forecast, q50 / truth", "0.5 to 2", "forecast_ratio", [0], _times_off),
     Column("bound", "AFAP makespan / clairvoyant bound", "2.50", over_bound, high),
     _plain("batches_unfinished", "batches not over", "0"),
     _plain("refused_feasible_fraction", "refused in vain", ""),

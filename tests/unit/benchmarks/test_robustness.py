@@ -120,12 +120,29 @@ def test_instances_are_told_over_their_allowance() -> None:
 
 def test_the_worst_population_is_the_longest_or_the_farthest_off() -> None:
     longest = summary_of(BY_KEY["afap"], {1: Value(0.5), 3: Value(0.4, more=True), 5: Value(0.9), 7: None})
-    farthest = summary_of(BY_KEY["forecast_coverage_fraction"], {1: Value(1.0), 3: Value(0.5), 5: Value(0.9)})
+    farthest = summary_of(BY_KEY["q90_coverage"], {1: Value(1.0), 3: Value(0.5), 5: Value(0.9)})
+    least = summary_of(BY_KEY["use_fraction"], {1: Value(1.1), 3: Value(0.8), 5: Value(0.9)})
 
     assert longest is not None
     assert farthest is not None
+    assert least is not None
     assert (longest.median, longest.worst_population, longest.populations) == (Value(0.9), 3, 3)
-    assert farthest.worst_population == 3
+    assert (farthest.worst_population, least.worst_population) == (3, 3)
+
+
+def test_forecast_columns_are_means_over_progress() -> None:
+    """Only what is known at a progress counts; the first forecast is that at 0 %."""
+    runs = []
+    for one in planned_of(1, seeds=1):
+        quality = {"forecast_q90_coverage": {"0": 0.0, "10": 1.0, "50": 0.5}, "forecast_ratio": {"0": 7.0, "10": 2.0}}
+        jobs = 300.0 if one.contestant.name == "muster" else 400.0
+        runs.append((one, Ran(replace(figures_of(one), saturated_jobs_per_day=jobs, **quality))))  # type: ignore[arg-type]
+    outcome = Outcome(runs)
+
+    assert outcome.by_population(BY_KEY["q90_coverage"], "muster") == {1: Value(0.75)}
+    assert outcome.by_population(BY_KEY["first_forecast"], "muster") == {1: Value(7.0)}
+    assert outcome.by_population(BY_KEY["error_10"], "muster") == {1: None}
+    assert outcome.by_population(BY_KEY["saturated_jobs_per_day"], "muster") == {1: Value(0.75)}
 
 
 def test_medians_of_even_counts_are_means_of_the_middle() -> None:

@@ -7,9 +7,24 @@ from dataclasses import replace
 import pytest
 
 from domain.batches import QoS
+from domain.dispatch import Assignment
 from domain.jobs import JobClass
 from domain.refusals import RefusalCode
-from domain.units import BatchId, Flop, Instant, JobClassId, Seconds
+from domain.units import (
+    DAY_S,
+    AppId,
+    AppVersionId,
+    BatchId,
+    Flop,
+    HostId,
+    InstanceId,
+    Instant,
+    JobClassId,
+    JobId,
+    Seconds,
+    VolunteerId,
+    later,
+)
 from simulator.metrics import Figures, as_json, bound_figures, figures_of, makespan_s, medians, tail_s
 from simulator.ports import VolunteerFacts
 from simulator.recording import Followed, Record
@@ -215,3 +230,58 @@ def test_jobs_a_day_are_counted_from_the_first_submission() -> None:
     record = a_record(a_batch(1, QoS.AFAP, [200.0, 300.0]), a_batch(2, QoS.THROUGHPUT, [900.0], jobs=5))
 
     assert figures_of(record, [], ended_at=END, deadlines_missed=0).jobs_per_day == pytest.approx(3 * 86400.0 / 900.0)
+
+
+def sent(batch: Followed, number: int, at: float) -> Assignment:
+    due_at = Instant(at + DAY_S)
+    return Assignment(
+        instance_id=InstanceId(number),
+        job_id=JobId(number),
+        batch_id=batch.batch_id,
+        job_class_id=JobClassId(batch.batch_id),
+        app_id=AppId(1),
+        app_version_id=AppVersionId(1),
+        host_id=HostId(1),
+        volunteer_id=VolunteerId(1),
+        sent_at=Instant(at),
+        due_at=due_at,
+        timeout_at=later(due_at, 3600.0),
+        est_runtime_s=Seconds(3600.0),
+        tight=False,
+        because="",
+    )
+
+
+def a_saturated_record(last_sent_at: float) -> Record:
+    """Four jobs submitted at 100 s: two end within a day, one after two; the last is first sent at `last_sent_at`."""
+    batch = a_batch(1, QoS.THROUGHPUT, [100.0 + DAY_S / 2, 100.0 + DAY_S, 100.0 + 2 * DAY_S], jobs=4)
+    record = a_record(batch)
+    for number in (1, 2, 3):
+        record.sent(sent(batch, number, 100.0))
+    record.sent(sent(batch, 4, last_sent_at))
+    record.sent(sent(batch, 4, last_sent_at + 3 * DAY_S))  # a retry
+    return record
+
+
+def test_saturation_ends_with_the_last_first_dispatch() -> None:
+    figures = figures_of(a_saturated_record(100.0 + 1.6 * DAY_S), [], ended_at=Instant(10 * DAY_S), deadlines_missed=0)
+
+    assert figures.saturated_jobs_per_day == pytest.approx(2 / 1.6)
+
+
+def test_saturation_of_less_than_a_day_tells_nothing() -> None:
+    figures = figures_of(a_saturated_record(100.0 + 0.9 * DAY_S), [], ended_at=Instant(10 * DAY_S), deadlines_missed=0)
+
+    assert figures.saturated_jobs_per_day is None
+
+
+def test_saturation_lasts_until_the_end_where_jobs_are_never_sent() -> None:
+    record = a_record(a_batch(1, QoS.THROUGHPUT, [100.0 + DAY_S, 100.0 + 2 * DAY_S], jobs=4))
+
+    assert figures_of(record, [], ended_at=Instant(100.0 + 4 * DAY_S), deadlines_missed=0).saturated_jobs_per_day == 0.5
+
+
+def test_jobs_for_gpus_saturate_no_cpu() -> None:
+    gpu = replace(a_batch(1, QoS.THROUGHPUT, [], jobs=4), on_cpus=False)
+
+    assert figures_of(a_record(gpu), [], ended_at=END, deadlines_missed=0).saturated_jobs_per_day is None
