@@ -21,7 +21,7 @@ from domain.units import DAY_S
 from operations.simulating import duties
 from simulator.engine import Engine
 from simulator.loop import run_without_threads
-from simulator.run import RULE, checked_rule, warnings_only, what_is_stays
+from simulator.run import RULE, checked_rule, deadline_rule, warnings_only, what_is_stays
 from simulator.scenario import FileScenario, read_scenario
 from store.memory import MemoryStore
 
@@ -66,7 +66,7 @@ def measure(scenario: FileScenario, *, rule: str, seed: int) -> dict[str, object
         scenario,
         seed,
         store=lambda _: MemoryStore(),
-        settings={RULE: rule},
+        settings={RULE: deadline_rule(rule)},
         more_duties=duties,
         watch=lambda _: None,
     )

@@ -24,13 +24,15 @@ from simulator.services import MoreDuties
 from simulator.use import processor_use
 from store.memory import MemoryStore
 
-RULES = (*[str(rule) for rule in DeadlineRule], CLAIRVOYANT)
+COPIES = "+copies"  # the rule before it, with the copies of last jobs that it leaves out by itself
+FIXED_COPIES = f"{DeadlineRule.FIXED}{COPIES}"
+RULES = (*[str(rule) for rule in DeadlineRule], FIXED_COPIES, CLAIRVOYANT)
 RULE = "deadline.rule"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is run. `rule` is a deadline rule or the clairvoyant bound; `settings` go over those of the scenario."""
+    """What is run. `rule` is one of RULES; `settings` go over those of the scenario."""
 
     scenario: FileScenario
     seed: int
@@ -57,6 +59,15 @@ def checked_rule(rule: str) -> str:
     return rule
 
 
+def deadline_rule(rule: str) -> str:
+    """The setting `deadline.rule` of one of RULES.
+
+    >>> deadline_rule("fixed+copies")
+    'fixed'
+    """
+    return rule.removesuffix(COPIES)
+
+
 def run_case(case: Case, more_duties: MoreDuties, watch: Watch) -> Ran:
     """Make the run. Raises InvalidInputError for a rule or a setting that cannot be.
 
@@ -71,7 +82,7 @@ def run_case(case: Case, more_duties: MoreDuties, watch: Watch) -> Ran:
         case.scenario,
         case.seed,
         store=_in_memory,
-        settings={**case.settings, RULE: case.rule},
+        settings={**case.settings, RULE: deadline_rule(case.rule)},
         more_duties=more_duties,
         watch=watch,
     )

@@ -19,7 +19,7 @@ from operations.console.simulation_charts import charts_of
 from operations.simulations.rules import DEFAULT_RULES, MOST_SEEDS, Asked, checked, scenarios
 from operations.simulations.runs import SimulationRuns
 from simulator.fitted_hosts import FITTED
-from simulator.run import RULES
+from simulator.run import FIXED_COPIES, RULES
 from simulator.scenario import SHIPPED
 
 LISTED = 30
@@ -40,6 +40,7 @@ RULE_WORDS = {
     "proposal": "the proposal's pseudo-code, word for word",
     "fixed": "always the delay bound",
     "accelerated": "the reference server's batch acceleration",
+    FIXED_COPIES: "always the delay bound, with the project's copies of last jobs",
     "clairvoyant": "a bound: what a server that knows the future would reach",
 }
 

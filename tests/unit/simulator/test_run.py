@@ -89,6 +89,16 @@ def test_settings_of_a_case_change_the_run() -> None:
     assert one.figures != other.figures
 
 
+def test_fixed_with_copies_copies_last_jobs() -> None:
+    """Fixed due dates miss a lost job for seven days; a copy ends it sooner."""
+    cases = cases_of(tiny(), rules=("fixed", "fixed+copies"), seeds=(1,), settings={})
+    plain, copies = (run_case(case, duties, unwatched).figures for case in cases)
+    plain_s, copies_s = plain.makespan("throughput"), copies.makespan("throughput")
+
+    assert plain.tight_fraction == copies.tight_fraction == 0.0
+    assert plain_s is not None and copies_s is not None and copies_s < 0.7 * plain_s
+
+
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="rule: expected one of muster, proposal, fixed, accelerated"):
         run_case(Case(tiny(), 1, "luck"), duties, unwatched)

@@ -31,11 +31,12 @@ def cases() -> list[Case]:
 
 def test_rules_without_copies_of_last_jobs_have_none_unless_asked() -> None:
     def fractions(**settings: object) -> list[object]:
-        made = cases_of(tiny(), rules=("muster", "fixed", "proposal", "accelerated"), seeds=(1,), settings=settings)
+        rules = ("muster", "fixed", "fixed+copies", "proposal", "accelerated")
+        made = cases_of(tiny(), rules=rules, seeds=(1,), settings=settings)
         return [case.settings.get("lifecycle.tail_overhead_fraction") for case in made]
 
-    assert fractions() == [None, 0.0, 0.0, None]
-    assert fractions(**{"lifecycle.tail_overhead_fraction": 0.1}) == [0.1, 0.1, 0.1, 0.1]
+    assert fractions() == [None, 0.0, None, 0.0, None]
+    assert fractions(**{"lifecycle.tail_overhead_fraction": 0.1}) == [0.1] * 5
 
 
 def test_a_scenario_in_which_nobody_submits_anything_is_refused() -> None:
