@@ -19,7 +19,7 @@ import scipy
 
 from domain.settings import Settings
 from simulator.report import CLAIRVOYANT
-from simulator.run import RULE, Case, Ran
+from simulator.run import RULE, Case, Ran, deadline_rule
 from simulator.services import PACE
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +80,7 @@ def digest_of(case: Case) -> str:
     """
     settings: dict[str, object] = {}
     if case.rule != CLAIRVOYANT:
-        given = {**PACE, **case.scenario.settings, **case.settings, RULE: case.rule}
+        given = {**PACE, **case.scenario.settings, **case.settings, RULE: deadline_rule(case.rule)}
         settings = {**given, **Settings.from_mapping(given).as_mapping()}
     said = repr((replace(case.scenario, settings={}), case.seed, case.rule, sorted(settings.items())))
     return sha256(said.encode()).hexdigest()[:16]

@@ -16,12 +16,10 @@ import benchmarks.robustness as what
 from benchmarks.policy_quality.kept import ROOT, KeptRuns, digest_of_files, loaded_modules
 from benchmarks.policy_quality.running import run_all, tell, unkept
 from benchmarks.robustness.plan import (
-    ACCELERATED,
-    FIXED,
     HALVES,
-    MUSTER,
     QUICK,
     SEEDS,
+    USUAL_RULES,
     Planned,
     contestants_of,
     plan_of,
@@ -75,7 +73,7 @@ def arguments_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     which.add_argument("--half", choices=tuple(HALVES), default="tuning", help="odd or even populations; tuning")
     which.add_argument("--populations", type=numbers_of, metavar="N,N-N", help="these instead of a half")
     parser.add_argument("--quick", action="store_true", help=f"the first {QUICK} of them, one seed")
-    parser.add_argument("--rules", default=f"{MUSTER},{ACCELERATED},{FIXED}", help="separated by commas")
+    parser.add_argument("--rules", default=",".join(USUAL_RULES), help="separated by commas")
     parser.add_argument("--seeds", type=int, default=None, help=f"runs of each; {SEEDS}, with --quick 1")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--set", type=pair_of, action="append", default=[], metavar="KEY=VALUE", help="for `muster`")

@@ -9,11 +9,12 @@ from domain.errors import InvalidInputError
 from domain.settings import Settings
 from simulator.report import CLAIRVOYANT
 from simulator.robustness import DRAWN
-from simulator.run import RULE, Case, checked_rule
+from simulator.run import FIXED_COPIES, RULE, Case, checked_rule
 from simulator.scenario import read_scenario
 from simulator.sweep import cases_of
 
 MUSTER, ACCELERATED, FIXED = "muster", "accelerated", "fixed"
+USUAL_RULES = (MUSTER, ACCELERATED, FIXED, FIXED_COPIES)
 HALVES: Mapping[str, Sequence[int]] = {"tuning": range(1, 25, 2), "unseen": range(2, 26, 2)}
 QUICK = 6  # populations: they cover every range (simulator/robustness.py)
 SEEDS = 2

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.policy_quality.kept import KeptRuns
+from benchmarks.policy_quality.running import unkept
 from benchmarks.robustness.__main__ import main, numbers_of, pair_of, variant_of, whole_populations
 from benchmarks.robustness.columns import COLUMNS, Value, median_of, summary_of
 from benchmarks.robustness.plan import HALVES, Planned, contestants_of, plan_of
@@ -69,6 +70,14 @@ def test_every_contestant_runs_every_population_and_seed() -> None:
     assert len(planned) == 2 * 2 * 5
     assert [one.population for one in planned] == [1] * 10 + [3] * 10
     assert {one.case.settings.get("deadline.ahead_s") for one in planned if one.contestant.name == "late"} == {43200.0}
+
+
+def test_fixed_with_copies_is_a_run_of_its_own(tmp_path: Path) -> None:
+    """Kept apart from `fixed`, which leaves the copies out."""
+    contestants = contestants_of(("fixed", "fixed+copies"), {}, {})
+    planned = plan_of((1,), contestants, (1,))
+
+    assert len(unkept([one.case for one in planned], KeptRuns(tmp_path))) == len(planned) == 4
 
 
 def test_ratios_are_paired_by_population_and_seed() -> None:
