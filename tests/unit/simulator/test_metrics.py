@@ -275,7 +275,7 @@ def test_saturation_of_less_than_a_day_tells_nothing() -> None:
     assert figures.saturated_jobs_per_day is None
 
 
-def test_saturation_lasts_until_the_end_where_jobs_are_never_sent() -> None:
+def test_saturation_lasts_while_jobs_were_never_sent() -> None:
     record = a_record(a_batch(1, QoS.THROUGHPUT, [100.0 + DAY_S, 100.0 + 2 * DAY_S], jobs=4))
 
     assert figures_of(record, [], ended_at=Instant(100.0 + 4 * DAY_S), deadlines_missed=0).saturated_jobs_per_day == 0.5

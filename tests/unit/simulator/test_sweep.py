@@ -62,13 +62,14 @@ def test_processes_do_what_is_done_here() -> None:
 
 @pytest.mark.filterwarnings("ignore")  # of a cluster's own coming and going
 def test_a_cluster_does_what_is_done_here() -> None:
-    told = Told()
+    told, kept = Told(), dict[int, Ran]()
     with LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
-        there = run_on_dask(cases(), duties, told, address=cluster.scheduler_address)
+        there = run_on_dask(cases(), duties, told, kept.__setitem__, address=cluster.scheduler_address)
 
     assert there == run_here(cases(), duties, Told())
+    assert [kept[place] for place in range(len(there))] == there
     assert sorted(told.ended) == [0, 1, 2, 3]
 
 
