@@ -39,7 +39,7 @@ DIMENSIONS = (  # append only: the place of a dimension is part of its seed
     "gpus",
     "buffer_min",
     "buffer_additional",
-    "interval",
+    "buffer_sigma",
     "mix",
     "delay_bound",
     "growth",
@@ -57,8 +57,6 @@ REFERENCE_FLOP_PER_S = 1.67e9
 MOST_JOBS_PER_DAY = 1500.0  # that a population can finish: shorter jobs would make a run take minutes
 MOST_SURVEY_JOBS, MOST_LATER_JOBS = 1500, 800
 MOST_HOST_DAYS = 4000.0  # of the first phase and of a delay bound
-MOST_CALLS = 15_000.0  # in the time the work needs at least: more hosts and days get longer request intervals
-INTERVAL_HOURS = (1.0, 12.0)
 GPU_JOB_FLOP = 1.2e15  # 50 minutes on 4 Tflop/s, of which an app gets a tenth
 
 A, L, T, D = QoS.AFAP, QoS.LONG_DEADLINE, QoS.THROUGHPUT, QoS.SHORT_DEADLINE
@@ -123,8 +121,6 @@ def drawn_scenario(number: int) -> dict[str, object]:
     later_at_hours = round(24.0 * max(1.0, 0.7 * survey / per_day))
     _leave_and_join(population, u, later_at_hours)
     work_days = (survey + later) / per_day
-    least_hours = min(8.0, max(INTERVAL_HOURS[0], hosts * (work_days + bound_days) * 24.0 / MOST_CALLS))
-    population["request_interval_hours"] = _digits(_log(u["interval"], least_hours, INTERVAL_HOURS[1]))
     batches = [_batch("survey", QoS.THROUGHPUT, 0.0, survey, flop)]
     due_hours = (24.0 * later / per_day + 8.0 * job_hours + 24.0) * (1.0 + 2.0 * u["tightness"])
     for place, (qos, share) in enumerate(MIXES[_choice(u["mix"], len(MIXES))]):
@@ -197,7 +193,7 @@ def _population(u: Mapping[str, float]) -> dict[str, object]:
         "share_fraction": _digits(0.3 + 0.7 * u["share"]),
         "buffer_min_days": _digits(_log(u["buffer_min"], 0.02, 1.0)),
         "buffer_additional_days": _digits(_log(u["buffer_additional"], 0.02, 2.0)),
-        "buffer_sigma": 0.5,
+        "buffer_sigma": _digits(u["buffer_sigma"]),
         "time_zones_hours": _digits(12.0 * u["time_zones"]),
     }
     presence = _presence(PRESENCE_KINDS[_choice(u["presence"], len(PRESENCE_KINDS))], u["presence_share"])

@@ -14,7 +14,6 @@ from domain.units import DAY_S, HOUR_S
 from simulator.population_fields import parse_population
 from simulator.robustness import (
     DIMENSIONS,
-    INTERVAL_HOURS,
     MOST_ERROR,
     MOST_LOSS,
     MOST_NUMBER,
@@ -42,7 +41,7 @@ def test_every_drawn_population_is_a_valid_scenario(number: int) -> None:
     assert 0.0 <= population.loss_fraction <= MOST_LOSS
     assert 0.0 <= population.error_fraction <= MOST_ERROR
     assert 0.3 <= population.share <= 1.0
-    assert INTERVAL_HOURS[0] <= population.interval_s / HOUR_S <= INTERVAL_HOURS[1]
+    assert 0.0 <= population.buffer_sigma <= 1.0
     assert 2.0 <= scenario.delay_bound_s / DAY_S <= 10.0
     assert scenario.horizon_s / DAY_S <= 90.0
     assert 0.05 < on_fraction(population) <= 1.0
