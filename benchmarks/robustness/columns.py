@@ -31,6 +31,35 @@ class Value:
         return f"{'> ' if self.more else '< ' if self.less else ''}{self.value:.2f}"
 
 
+def median_of(values: Iterable[Value]) -> Value | None:
+    """The median, where `more` is longer than everything and `less` shorter.
+
+    >>> str(median_of([Value(1.0), Value(0.2, more=True), Value(3.0)])), median_of([])
+    ('3.00', None)
+    >>> str(median_of([Value(1.0), Value(2.0, more=True)]))
+    '> 1.50'
+    """
+    ordered = sorted(values, key=_rank)
+    if not ordered:
+        return None
+    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
+    more, less = any(one.more for one in middle), any(one.less for one in middle)
+    return Value(fmean(one.value for one in middle), more, less and not more)
+
+
+def _rank(one: Value) -> tuple[float, float]:
+    return (math.inf if one.more else -math.inf if one.less else one.value), one.value
+
+
+def mean_of(values: Iterable[Value]) -> Value | None:
+    """
+    >>> mean_of([Value(1.0), Value(0.5)])
+    Value(value=0.75, more=False, less=False)
+    """
+    known = [one.value for one in values]
+    return Value(fmean(known)) if known else None
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One contestant's run, and on the same population and seed that of `accelerated` and the clairvoyant bound."""
@@ -47,13 +76,17 @@ Badness = Callable[[float], float]  # the greater, the worse
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`wanted` is the goal of the median, with that of the worst population in brackets."""
+    """`wanted` is the goal of the middle, with that of the worst population in brackets.
+
+    `middle` summarizes seeds, and then populations: the median, but the mean of coverages, which are coarse fractions.
+    """
 
     key: str
     title: str
     wanted: str
     of: Callable[[Measured], Value | None]
     badness: Badness
+    middle: Callable[[Iterable[Value]], Value | None]
 
 
 def high(value: float) -> float:
@@ -127,19 +160,25 @@ def plain(name: str, one: Measured) -> Value | None:
 
 
 def _makespan(key: str, title: str, qos: QoS, wanted: str) -> Column:
-    return Column(key, f"{title} makespan / accelerated", wanted, partial(makespan_ratio, qos), high)
+    return Column(key, f"{title} makespan / accelerated", wanted, partial(makespan_ratio, qos), high, median_of)
 
 
 def _share(key: str, title: str, wanted: str) -> Column:
-    return Column(key, f"{title} / accelerated", wanted, partial(share_of, key), low)
+    return Column(key, f"{title} / accelerated", wanted, partial(share_of, key), low, median_of)
 
 
 def _forecast(key: str, title: str, wanted: str, name: str, percents: Sequence[int], badness: Badness = high) -> Column:
-    return Column(key, title, wanted, partial(by_progress, name, percents), badness)
+    return Column(key, title, wanted, partial(by_progress, name, percents), badness, median_of)
+
+
+def _coverage(percent: int, wanted: str) -> Column:
+    of = partial(by_progress, f"forecast_q{percent}_coverage", PROGRESS)
+    badness = partial(_away_from, percent / 100.0)
+    return Column(f"q{percent}_coverage", f"coverage of q{percent} (mean)", wanted, of, badness, mean_of)
 
 
 def _plain(key: str, title: str, wanted: str, badness: Badness = high) -> Column:
-    return Column(key, title, wanted, partial(plain, key), badness)
+    return Column(key, title, wanted, partial(plain, key), badness, median_of)
 
 
 COLUMNS: Sequence[Column] = (
@@ -149,7 +188,7 @@ COLUMNS: Sequence[Column] = (
     _makespan("short_deadline", "deadline-batch", QoS.SHORT_DEADLINE, "1.00 (1.10)"),
     _share("saturated_jobs_per_day", "jobs a day while never-sent jobs wait", "1.00 (0.97)"),
     _share("use_fraction", "processor use while work waits", "1.00 (0.97)"),
-    Column("instances", "instances per job / allowance", "1.00 (1.00)", instances, high),
+    Column("instances", "instances per job / allowance", "1.00 (1.00)", instances, high, median_of),
     _plain("deadline_mode_fraction", "share run in deadline mode", "0.10 (0.10)"),
     *(
         _forecast(
@@ -157,14 +196,10 @@ COLUMNS: Sequence[Column] = (
         )
         for percent in PROGRESS
     ),
-    _forecast(
-        "q50_coverage", "coverage of q50", "0.40 to 0.60", "forecast_q50_coverage", PROGRESS, partial(_away_from, 0.5)
-    ),
-    _forecast(
-        "q90_coverage", "coverage of q90", "0.82 to 0.96", "forecast_q90_coverage", PROGRESS, partial(_away_from, 0.9)
-    ),
+    _coverage(50, "0.40 to 0.60"),
+    _coverage(90, "0.82 to 0.96"),
     _forecast("first_forecast", "first forecast, q50 / truth", "0.5 to 2", "forecast_ratio", [0], _times_off),
-    Column("bound", "AFAP makespan / clairvoyant bound", "2.50", over_bound, high),
+    Column("bound", "AFAP makespan / clairvoyant bound", "2.50", over_bound, high, median_of),
     _plain("batches_unfinished", "batches not over", "0"),
     _plain("refused_feasible_fraction", "refused in vain", ""),
 )
@@ -173,31 +208,11 @@ COLUMNS: Sequence[Column] = (
 # ------------------------------------------------------------ medians and worst cases
 
 
-def median_of(values: Iterable[Value]) -> Value | None:
-    """The median, where `more` is longer than everything and `less` shorter.
-
-    >>> str(median_of([Value(1.0), Value(0.2, more=True), Value(3.0)])), median_of([])
-    ('3.00', None)
-    >>> str(median_of([Value(1.0), Value(2.0, more=True)]))
-    '> 1.50'
-    """
-    ordered = sorted(values, key=_rank)
-    if not ordered:
-        return None
-    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
-    more, less = any(one.more for one in middle), any(one.less for one in middle)
-    return Value(fmean(one.value for one in middle), more, less and not more)
-
-
-def _rank(one: Value) -> tuple[float, float]:
-    return (math.inf if one.more else -math.inf if one.less else one.value), one.value
-
-
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A column of one contestant: the median over populations and the worst population."""
+    """A column of one contestant: its middle over populations and the worst population."""
 
-    median: Value
+    middle: Value
     worst: Value
     worst_population: int
     populations: int
@@ -206,8 +221,8 @@ class Summary:
 def summary_of(column: Column, by_population: Mapping[int, Value | None]) -> Summary | None:
     """None if no population has a value."""
     known = {number: value for number, value in by_population.items() if value is not None}
-    median = median_of(known.values())
-    if median is None:
+    middle = column.middle(known.values())
+    if middle is None:
         return None
     worst = max(known, key=lambda number: (known[number].more, column.badness(known[number].value)))
-    return Summary(median, known[worst], worst, len(known))
+    return Summary(middle, known[worst], worst, len(known))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.robustness.columns import COLUMNS, Column, Measured, Summary, Value, median_of, summary_of
+from benchmarks.robustness.columns import COLUMNS, Column, Measured, Summary, Value, summary_of
 from benchmarks.robustness.plan import ACCELERATED, Planned
 from simulator.metrics import Figures, as_json
 from simulator.report import CLAIRVOYANT, NOT_OVER
@@ -32,13 +32,13 @@ class Outcome:
         return [name for name in names if name != CLAIRVOYANT]
 
     def by_population(self, column: Column, contestant: str) -> dict[int, Value | None]:
-        """Medians over seeds."""
+        """Medians over seeds, or means where the column has means."""
         found: dict[int, list[Value]] = {number: [] for number in self.populations}
         for number, measured in self._measured(contestant):
             value = column.of(measured)
             if value is not None:
                 found[number].append(value)
-        return {number: median_of(values) for number, values in found.items()}
+        return {number: column.middle(values) for number, values in found.items()}
 
     def summary(self, column: Column, contestant: str) -> Summary | None:
         return summary_of(column, self.by_population(column, contestant))
@@ -69,7 +69,7 @@ class Outcome:
             summaries = [self.summary(column, name) for name in names]
             if not any(summaries):
                 continue
-            marked = marked or any(one and (one.median.more or one.worst.more) for one in summaries)
+            marked = marked or any(one and (one.middle.more or one.worst.more) for one in summaries)
             lines.append(f"| {column.title} | {column.wanted} | {' | '.join(map(_cell, summaries))} |")
         return "\n".join([*lines, *(["", f"{NOT_OVER}."] if marked else [])]) + "\n"
 
@@ -121,14 +121,14 @@ class Outcome:
 
 
 def _cell(summary: Summary | None) -> str:
-    return f"{summary.median}; {summary.worst} ({summary.worst_population})" if summary else ""
+    return f"{summary.middle}; {summary.worst} ({summary.worst_population})" if summary else ""
 
 
 def _summary(summary: Summary | None) -> dict[str, object] | None:
     if summary is None:
         return None
     return {
-        "median": _value(summary.median),
+        "middle": _value(summary.middle),
         "worst": _value(summary.worst),
         "worst_population": summary.worst_population,
         "populations": summary.populations,

@@ -135,8 +135,9 @@ def test_the_worst_population_is_the_longest_or_the_farthest_off() -> None:
     assert longest is not None
     assert farthest is not None
     assert least is not None
-    assert (longest.median, longest.worst_population, longest.populations) == (Value(0.9), 3, 3)
+    assert (longest.middle, longest.worst_population, longest.populations) == (Value(0.9), 3, 3)
     assert (farthest.worst_population, least.worst_population) == (3, 3)
+    assert farthest.middle.value == pytest.approx(0.8)
 
 
 def test_forecast_columns_are_means_over_progress() -> None:
@@ -192,7 +193,7 @@ def test_a_command_goes_on_with_the_runs_that_are_kept(tmp_path: Path, capsys: p
     assert status == 0
     assert told["conditions"]["missing"] == []
     assert told["columns"]["muster"]["afap"] == {
-        "median": {"value": 0.5},
+        "middle": {"value": 0.5},
         "worst": {"value": 0.5},
         "worst_population": 1,
         "populations": 2,
