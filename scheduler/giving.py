@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 
@@ -149,7 +150,7 @@ class Giver:
         chosen_for = writes.with_choice(assignments, choice.lease, refused)
         try:
             outcome = await self._ledger.write(chosen_for)
-        except BaseException:
+        except (Exception, asyncio.CancelledError):  # not GeneratorExit: who is closed may wait for nothing more
             set_aside.extend(chosen.slot for chosen in choice.chosen)
             await self._released(charged, 0)
             raise
