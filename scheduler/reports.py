@@ -34,14 +34,16 @@ class ReportsTaken:
     reports: tuple[Report, ...] = ()
     acks: tuple[str, ...] = ()
 
-    def without_failures_of(self, moving: Collection[InstanceId]) -> ReportsTaken:
-        """The same without failures of instances of another record of the computer: only successes count for these.
+    def without_failures_of(self, of_others: Collection[InstanceId]) -> ReportsTaken:
+        """The same without failures of instances of another record: only successes count for these.
 
-        A copy of the client that was told to drop them reports them as aborted.
+        A copy of the client that was told to drop them reports them as aborted, while the original still runs them.
         """
-        if not moving:
+        if not of_others:
             return self
-        kept = [one for one in self.reports if one.to_state is InstanceState.REPORTED or one.instance_id not in moving]
+        kept = [
+            one for one in self.reports if one.to_state is InstanceState.REPORTED or one.instance_id not in of_others
+        ]
         return ReportsTaken(tuple(kept), self.acks)
 
     def acks_without(self, left_out: frozenset[InstanceId]) -> tuple[str, ...]:

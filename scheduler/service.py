@@ -109,7 +109,8 @@ class RequestService:
         known_reported = view.reported if known is view else {**view.reported, **known.reported}
         moving = await self._reported_as_another_record(request, admission, view, known_reported)
         taken = take_reports(request.results, {**known_reported, **moving}, admission.host, now=contact.now)
-        taken = taken.without_failures_of(moving)
+        of_others = {**moving, **view.reported} if admission.case is HostCase.CLONE else moving
+        taken = taken.without_failures_of(of_others)
 
         await self._keep_trickles(contact, known.held if admission.same_record else view.held)
 

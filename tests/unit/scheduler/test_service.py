@@ -39,6 +39,8 @@ from tests.unit.scheduler.project import (
 from tests.worlds import RegisteredHost, a_registered_host, an_assignment, hash_of, the_version, waiting_of
 from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, CoprocRequest, ProjectPreferences, ReportedResult
 
+S = InstanceState
+
 # ---------------------------------------------------------------- first contact
 
 
@@ -568,6 +570,37 @@ async def test_what_a_clone_reports_counts_for_the_host_it_was_copied_from() -> 
     assert (reply.host_id, reply.acks) == (2, ("pi_1_1_1",))
     row = await project.instance("pi_1_1_1")
     assert (row.state, row.host_id) == (InstanceState.REPORTED, 1)
+
+
+@pytest.mark.parametrize("computer", ["the same", "another"])
+@pytest.mark.parametrize("is_timed_out", [False, True])
+async def test_failures_of_a_clone_are_not_the_originals(computer: str, is_timed_out: bool) -> None:
+    """They are acknowledged; the original goes on, and its record stays as it is."""
+    project = await a_project()
+    await project.submit(2)
+    names = names_of(await project.answer(a_request()))
+    running = a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed(*names))
+    await project.answer(running)
+    if is_timed_out:
+        [host] = await project.store.views.hosts(limit=1)
+        held = (await project.store.ledger.read(RequestKey(hash_of(KEY), HostId(1)))).held
+        ends = [Report(one.instance_id, one.job_id, S.IN_PROGRESS, S.TIMED_OUT, NOW) for one in held]
+        await project.store.ledger.write(RequestWrites(host, tuple(ends)))
+    before = [await project.instance(name) for name in names]
+    _, havs = await project.store.views.host(HostId(1))
+    results = (
+        a_success(names[0], state=STATE_COMPUTE_ERROR, exit_status=1),
+        a_success(names[1], state=STATE_ABORTED, exit_status=203),
+    )
+    behind = replace(running, rpc_seqno=3, results=results, other_results=())
+    if computer == "another":
+        behind = replace(behind, host=replace(behind.host, domain_name="another"))
+
+    replies = [await project.answer(behind), await project.answer(behind)]
+
+    assert [(reply.host_id, set(reply.acks)) for reply in replies] == [(2, set(names))] * 2
+    assert [await project.instance(name) for name in names] == before
+    assert (await project.store.views.host(HostId(1)))[1] == havs
 
 
 async def test_of_two_clients_with_one_id_both_are_answered_and_the_one_behind_moves() -> None:
