@@ -26,4 +26,4 @@ class TrickleFate(StrEnum):
     KEPT = "kept"
     TOO_LARGE = "too_large"
     TOO_MANY = "too_many"  # of its instance, or of the request
-    NOT_IN_PROGRESS = "not_in_progress"  # the host does not have that instance in progress
+    NOT_IN_PROGRESS = "not_in_progress"  # the client neither runs nor reports that instance

@@ -29,7 +29,8 @@ class HeldReview:
 
     `abort` and `abort_if_not_started` name results the client should drop. `kept` is what the host has
     in progress after this request, resent jobs included. `taken_over` moves to this host from other records of the same
-    computer; what is in progress of it is in `kept`.
+    computer; what is in progress of it is in `kept`. `overdue` ended here, mostly by time-out, but the client still
+    lists them and a success can still complete them.
     """
 
     resend: tuple[Held, ...] = ()
@@ -38,6 +39,7 @@ class HeldReview:
     abort_if_not_started: tuple[str, ...] = ()
     kept: tuple[Held, ...] = ()
     taken_over: tuple[Held, ...] = ()
+    overdue: tuple[Held, ...] = ()
 
     def moved(self, instance_ids: Collection[InstanceId]) -> HeldReview:
         """What follows when only these were taken over: another host has the others, the client should drop them."""
@@ -116,6 +118,7 @@ def review_held(
         (*useless, *late),
         (*kept, *now_held),
         tuple([held for held, _ in taken_over]),
+        _overdue(names, strays, host_id),
     )
 
 
@@ -135,6 +138,17 @@ def _taken_over(
         if other is None or other[0].instance_id < stray.held.instance_id:
             found[stray.held.job_id] = (stray.held, stray.state)
     return list(found.values())
+
+
+def _overdue(names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId) -> tuple[Held, ...]:
+    """Of results listed the host's own that ended here, and that a success could still complete."""
+    found = []
+    for name in names:
+        stray = known.get(instance_id_of(name) or NO_INSTANCE)
+        if stray is None or stray.held.name != name or stray.held.host_id != host_id or is_dead(stray.state):
+            continue
+        found.append(stray.held)
+    return tuple(found)
 
 
 def _lost(entry: Held, event: Event, reason: str, now: Instant) -> Report:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from logging import DEBUG
 
@@ -112,10 +112,11 @@ class RequestService:
         of_others = {**moving, **view.reported} if admission.case is HostCase.CLONE else moving
         taken = taken.without_failures_of(of_others)
 
-        await self._keep_trickles(contact, known.held if admission.same_record else view.held)
-
         # 4. What it has, beside what it should have.
         review = await self._reviewed(contact, admission, view, known, refusal)
+        if request.trickles:
+            running = [{**known_reported, **moving}[report.instance_id].held for report in taken.reports]
+            await self._keep_trickles(contact, (*review.kept, *review.taken_over, *review.overdue, *running))
         lost = await self._lost_jobs(contact, admission, review.resend)
 
         # 5. What it is given, committed together with the above.
@@ -177,15 +178,10 @@ class RequestService:
         log.info("host created", host_id=host_id, volunteer_id=volunteer.volunteer_id, because=admission.because)
         return replace(admission, host=replace(admission.host, host_id=host_id)), view
 
-    async def _keep_trickles(self, contact: Contact, held: Sequence[Held]) -> None:
-        """Store the request's trickle messages before anything else is: what comes again is stored once.
-
-        `held` are the instances in progress that they may be of: of a restored client, those of the record it names.
-        """
+    async def _keep_trickles(self, contact: Contact, running: Iterable[Held]) -> None:
+        """Store the request's trickle messages of `running` before the other writes: a repeated one is stored once."""
         request, settings = contact.request, contact.catalogue.settings
-        if not request.trickles:
-            return
-        taken = take_trickles(request, held, settings=settings.files, now=contact.now)
+        taken = take_trickles(request, running, settings=settings.files, now=contact.now)
         fates = taken.dropped
         if taken.keep:
             too_many = await self._ports.ledger.keep_trickles(

@@ -1,7 +1,8 @@
 """Which trickle messages of a request are kept. Pure.
 
 All of them are acknowledged: clients repeat a message in every request until it is. Only messages of instances that
-the host has in progress are kept, so a message can change nothing of another host.
+the client runs or reports are kept, also of those that move from another record of its computer and of those that
+timed out here. A message can so change nothing of another computer.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class TricklesTaken:
 
 
 def take_trickles(
-    request: SchedulerRequest, held: Iterable[Held], *, settings: FileSettings, now: Instant
+    request: SchedulerRequest, running: Iterable[Held], *, settings: FileSettings, now: Instant
 ) -> TricklesTaken:
-    """Choose the messages to keep of a request that came at `now` from a host with `held` in progress."""
-    ids = {one.name: one.instance_id for one in held}
+    """Choose the messages to keep of a request that came at `now` from a host with `running` instances."""
+    ids = {one.name: one.instance_id for one in running}
     keep = []
     dropped = Counter[TrickleFate]()
     if request.more_trickles:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from domain.dispatch import Report, RequestKey, RequestWrites
 from domain.errors import UnavailableError
+from domain.jobs import InstanceState
 from domain.trickles import TrickleFate
-from domain.units import InstanceId, Instant, Seconds, later
+from domain.units import HostId, InstanceId, Instant, Seconds, later
 from tests.builders import NOW
-from tests.unit.scheduler.project import Project, a_project, a_request, listed
+from tests.unit.scheduler.project import KEY, Project, a_project, a_request, a_success, listed
+from tests.worlds import hash_of
 from wire.messages import HostInfo, TrickleUp
 
 SENT_AT = Instant(NOW - 5.0)
@@ -92,3 +96,71 @@ async def test_nothing_is_acknowledged_that_could_not_be_stored() -> None:
 
     with pytest.raises(UnavailableError):
         await project.answer(a_request(host_id=1, rpc_seqno=1, trickles=(said(),), other_results=listed("pi_1_1_1")))
+
+
+async def test_restored_client_has_its_messages_stored() -> None:
+    """The instance moves to the new record; so does what the app says of it."""
+    project = await a_busy_project()
+    lists = a_request(host_id=1, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
+    await project.answer(replace(lists, rpc_seqno=8))
+
+    reply = await project.answer(replace(lists, rpc_seqno=3, trickles=(said(),)))
+
+    assert (reply.host_id, reply.ack_trickles) == (2, True)
+    assert await texts(project) == ["half"]
+
+
+async def test_restored_client_with_lost_reply_has_messages_stored() -> None:
+    project = await a_busy_project()
+    lists = a_request(host_id=1, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
+    await project.answer(replace(lists, rpc_seqno=8))
+    await project.answer(replace(lists, rpc_seqno=3))
+
+    reply = await project.answer(replace(lists, rpc_seqno=3, trickles=(said(),)))
+
+    assert (reply.host_id, reply.ack_trickles) == (2, True)
+    assert await texts(project) == ["half"]
+
+
+async def test_timed_out_instance_still_running_keeps_messages() -> None:
+    project = await a_busy_project()
+    [held] = (await project.store.ledger.read(RequestKey(hash_of(KEY), HostId(1)))).held
+    [host] = await project.store.views.hosts(limit=1)
+    timed_out = Report(held.instance_id, held.job_id, InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT, NOW)
+    await project.store.ledger.write(RequestWrites(host, (timed_out,)))
+
+    reply = await project.answer(
+        a_request(host_id=1, rpc_seqno=1, trickles=(said(),), other_results=listed("pi_1_1_1"))
+    )
+
+    assert reply.ack_trickles
+    assert await texts(project) == ["half"]
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+async def test_last_message_comes_with_the_report(is_restored: bool) -> None:
+    project = await a_busy_project()
+    await project.upload("pi_1_1_1")
+    lists = a_request(host_id=1, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
+    await project.answer(replace(lists, rpc_seqno=8))
+    last = a_request(host_id=1, trickles=(said("all"),), results=(a_success("pi_1_1_1"),))
+
+    reply = await project.answer(replace(last, rpc_seqno=3 if is_restored else 9))
+
+    assert (reply.acks, reply.ack_trickles) == (("pi_1_1_1",), True)
+    assert await texts(project) == ["all"]
+
+
+async def test_ended_instance_keeps_no_messages() -> None:
+    """A message that follows the end of its instance is counted as one of no instance in progress."""
+    project = await a_busy_project()
+    await project.upload("pi_1_1_1")
+    await project.answer(a_request(host_id=1, rpc_seqno=1, results=(a_success("pi_1_1_1"),)))
+
+    reply = await project.answer(
+        a_request(host_id=1, rpc_seqno=2, trickles=(said(),), results=(a_success("pi_1_1_1"),))
+    )
+
+    assert reply.ack_trickles
+    assert await texts(project) == []
+    assert project.counts.trickles == Counter({TrickleFate.NOT_IN_PROGRESS: 1})
