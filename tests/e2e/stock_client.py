@@ -15,7 +15,7 @@ CONFIG = """<cc_config>
 <log_flags><file_xfer>1</file_xfer><sched_ops>1</sched_ops><task>1</task><sched_op_debug>1</sched_op_debug></log_flags>
 <options><skip_cpu_benchmarks>1</skip_cpu_benchmarks><dont_contact_ref_site>1</dont_contact_ref_site>
 <no_info_fetch>1</no_info_fetch>{no_gpus}<allow_multiple_clients>1</allow_multiple_clients>
-<report_results_immediately>1</report_results_immediately>{more}</options>
+<report_results_immediately>{report_immediately:d}</report_results_immediately>{more}</options>
 </cc_config>
 """
 PREFERENCES = """<global_preferences><run_on_batteries>1</run_on_batteries><run_if_user_active>1</run_if_user_active>
@@ -44,6 +44,7 @@ class StockClient:
     ncpus: int = 2
     buffer_days: float = 0.0001
     fake_gpu: bool = False
+    report_immediately: bool = True
     upload_bytes_per_s: int = 0  # 0 = as fast as it goes
     _port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
@@ -54,7 +55,9 @@ class StockClient:
         self.folder.mkdir(parents=True, exist_ok=True)
         more = f"<ncpus>{self.ncpus}</ncpus>" + (FAKE_GPU if self.fake_gpu else "")
         no_gpus = "" if self.fake_gpu else "<no_gpus>1</no_gpus>"
-        (self.folder / "cc_config.xml").write_text(CONFIG.format(no_gpus=no_gpus, more=more))
+        (self.folder / "cc_config.xml").write_text(
+            CONFIG.format(no_gpus=no_gpus, more=more, report_immediately=self.report_immediately)
+        )
         preferences = PREFERENCES.format(buffer_days=self.buffer_days, upload_bytes_per_s=self.upload_bytes_per_s)
         (self.folder / "global_prefs_override.xml").write_text(preferences)
         command = ["boinc", "--dir", str(self.folder), "--gui_rpc_port", str(self._port)]
