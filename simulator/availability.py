@@ -97,6 +97,10 @@ class Availability:
         on_at = self._on[i]
         return at if at > on_at else on_at
 
+    def on_since(self, at: float) -> float:
+        """When it was switched on last, at an instant at which it is on."""
+        return self._on[bisect_right(self._on, at) - 1]
+
     def worked_s(self, at: float) -> float:
         """Seconds it was on before `at`."""
         if self._known_until <= at:

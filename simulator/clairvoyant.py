@@ -1,8 +1,8 @@
 """Below which makespan can nobody go, who knows every computer's future? A lower bound, batch by batch.
 
-Claim. Let a batch of n jobs with quorum q be submitted at s. For each computer h let a_h be an instant, s or later,
-before which no call of h's asks for work, whatever a dispatcher that answers has said to it (`first_ask_at`). For m_h
-processors (of what a job takes), a speed v_h and jobs of at least w, let
+Claim. Let a batch of n jobs with quorum q be submitted at s. For each computer h let a_h be the first
+instant, s or later, at which it is on and not earlier than its first call. For m_h processors (of what a job takes), a
+speed v_h and jobs of at least w, let
 
     N_h(t) = 0                                   while W_h(t) < w / v_h
     N_h(t) = min(jobs, floor(m_h v_h W_h(t) / w))     from then on
@@ -31,8 +31,8 @@ stays below it has done so by deadline mode.
 
 What both leave out. A job that is given up, for errors or for too many instances, is over in a run without being done:
 a run in which jobs failed (`jobs_failed`) may be shorter than the bound, which is for all of them. Jobs of a scenario
-are given up after 20 errors or 100 instances, so that hardly any is. A server that says it is down makes clients call
-again at other instants than those of their grid: in a scenario with outages a_h is when h is on.
+are given up after 20 errors or 100 instances, so that hardly any is. A client may call at any instant, as far as a
+bound for every server is concerned: one can ask for calls as often as it likes. So a batch can be on h from a_h on.
 
 Computers that never answer are left out, and those that a job cannot be sent to: for its memory or its processors, or
 because the app has no version for them.
@@ -49,7 +49,6 @@ from domain.apps import CPU, AppVersion
 from domain.errors import InvalidInputError
 from domain.units import Instant, Seconds
 from simulator.availability import Availability
-from simulator.calls import MOST_POSTPONED_S
 from simulator.fate import true_size
 from simulator.ports import Scenario
 from simulator.scenario import FileScenario
@@ -115,7 +114,7 @@ def clairvoyant(scenario: Scenario, seed: int) -> Bounds:
         at = _submitted_at(plan, scenario)
         sizes = sorted(true_size(f"{plan.name} {i}", population.size_sigma, seed) for i in range(plan.jobs))
         flops = [plan.fpops_est * size for size in sizes]
-        lanes = list(_lanes(plan, versions[plan.app], hosts, at, scenario))
+        lanes = list(_lanes(plan, versions[plan.app], hosts, at))
         for bounds, some in ((least_s, lanes), (in_share_s, [one.in_share() for one in lanes])):
             end_at = batch_end_at(some, flops, quorum=plan.quorum)
             if end_at < math.inf:
@@ -167,7 +166,6 @@ def _lanes(
     versions: Sequence[AppVersion],
     hosts: Iterable[tuple[Traits, Availability]],
     at: Instant,
-    scenario: FileScenario,
 ) -> Iterator[Lane]:
     for traits, availability in hosts:
         if plan.ncpus > traits.ncpus or plan.memory_bytes > traits.ram_bytes:
@@ -178,7 +176,7 @@ def _lanes(
         fitting = [one for one in versions if _runs_on(one, traits)]
         if not fitting:
             continue
-        start_at = _start_at(traits, availability, at, scenario)
+        start_at = availability.on_from(max(at, traits.first_call_at))
         if start_at >= traits.leaves_at:
             continue
         for kind, count in counts.items():
@@ -201,30 +199,3 @@ def _speed_of(version: AppVersion, traits: Traits) -> tuple[float, float]:
     plan = version.plan_class
     gpu_count = plan.gpu_count if plan.gpu_type is not None else 0.0
     return traits.flop_per_s_of(plan.ncpus, gpu_count), gpu_count or min(plan.ncpus, float(traits.ncpus))
-
-
-def _start_at(traits: Traits, availability: Availability, at: Instant, scenario: FileScenario) -> float:
-    """From when it may have something of what is submitted at `at`."""
-    if scenario.outages or traits.asks_with_reports:
-        return availability.on_from(max(at, traits.joins_at))
-    return first_ask_at(traits, availability, at)
-
-
-def first_ask_at(traits: Traits, availability: Availability, at: Instant) -> float:
-    """The earliest instant, `at` or later, at which a computer may ask for work.
-
-    A client waits to ask for one instant g of its grid at a time, the first at or after it joined. It asks in the first
-    call after g, and from then on waits for the next instant of the grid. That call is made when it is on, and when the
-    server lets it: a reply before g may have told it to wait, by at most MOST_POSTPONED_S, else it takes an instant of
-    the grid behind the wait. So it comes between on_from(g) and on_from(g + MOST_POSTPONED_S), and `at` or later only
-    if the latter is: then not before on_from(at). Of all g before `at` the last one may be waited for the longest.
-
-    A computer with the grid 1:00, 7:00, … is on until 1:03 and from 3:00 on. At 0:57 a report was answered "wait for
-    ten minutes": it calls at 3:00 and asks then. For what is submitted at 2:00 that is the earliest.
-    """
-    interval_s = traits.interval_s
-    first = math.ceil((traits.joins_at - traits.grid_at) / interval_s)
-    last = math.floor((at - traits.grid_at) / interval_s)
-    if last >= first and availability.on_from(traits.grid_at + last * interval_s + MOST_POSTPONED_S) >= at:
-        return availability.on_from(at)
-    return availability.on_from(traits.grid_at + max(first, last + 1) * interval_s)

@@ -1,7 +1,7 @@
 """A volunteer's computer: calls, computes, reports, and obeys what the reply says. PROTOCOL 3 to 5 and 9.
 
-Satisfies simulator.ports.Volunteer. Between two calls nothing from outside reaches it, so it is looked at when it
-calls, and when a task ends: that may be a reason to call.
+Satisfies simulator.ports.Volunteer. Between two calls nothing from outside reaches it, so its events are the ends of
+its tasks and those looks at its buffer that may find it low.
 """
 
 from __future__ import annotations
@@ -15,14 +15,22 @@ from numpy.typing import NDArray
 
 from domain.units import DAY_S, Instant, Seconds
 from simulator.availability import Availability, measured_fraction
-from simulator.calls import REPORT_AFTER_S, Calls
+from simulator.calls import Calls
 from simulator.fate import Fates
 from simulator.ports import VolunteerFacts
 from simulator.processors import Ended, Processors, Task
 from simulator.receiving import task_of
 from simulator.reporting import EXIT_ABORTED, EXIT_LATE, aborted, failed, host_info, success
 from simulator.traits import Traits
-from simulator.work_buffer import NO_WISH, Wish, in_progress, wish_of, work_of_others
+from simulator.work_buffer import (
+    FIRST_WISH,
+    NO_WISH,
+    Wish,
+    in_progress,
+    low_after_s,
+    wish_of,
+    work_of_others,
+)
 from wire.messages import (
     CoprocRequest,
     HeldResult,
@@ -35,15 +43,17 @@ from wire.messages import (
 CLIENT_VERSION = (7, 20, 5)
 MEASURING_S = Seconds(10 * DAY_S)  # the client's own memory of its availability
 FORGET_LOST_AFTER_S = 2 * DAY_S  # past the deadline, and past any grace
+MOST_RUNNABLE = 1000  # jobs with which a client asks for no more
 
 
 @dataclass(slots=True)
 class _Kind:
-    """One kind of processor, and how often in a row it got no work."""
+    """One kind of processor, and how often in a row it got no work. Its buffer is not low before `low_from_at`."""
 
     processors: Processors
     in_vain: int = 0
     ask_from_at: float = -math.inf
+    low_from_at: float = -math.inf
 
 
 class SimulatedVolunteer:
@@ -57,18 +67,7 @@ class SimulatedVolunteer:
         self._on_fraction = max(0.01, on_fraction)
         self._availability = availability
         self._fates = fates
-        buffer = traits.buffer
-        self._calls = Calls(
-            traits.interval_s,
-            traits.grid_at,
-            traits.joins_at,
-            traits.most_backoff_s,
-            buffer.full_s,
-            traits.asks_with_reports,
-            availability,
-            draw,
-        )
-        self._soon_s = self._calls.soon_s
+        self._calls = Calls(traits.first_call_at, traits.buffer.full_s, availability, draw)
         self._kinds = {"": _Kind(self._processors(traits.ncpus))}
         if traits.gpu is not None:
             self._kinds[traits.gpu.type] = _Kind(self._processors(traits.gpu.count))
@@ -78,7 +77,7 @@ class SimulatedVolunteer:
         self._seqno = 0
         self._key = ""
         self._sends_queue = False
-        self._asked: tuple[str, ...] = ()
+        self._backs_off: tuple[str, ...] = ()  # kinds asked for in the last call, if it was made for work alone
         self._info = host_info(traits)
         self._others: tuple[InProgress, ...] = ()
         self._others_until = -math.inf
@@ -124,51 +123,77 @@ class SimulatedVolunteer:
     # ------------------------------------------------------------ time
 
     def next_event(self, now: Instant) -> Instant:
-        at = self._calls.next_at()
+        at = self._next_look_at()
         for kind in self._kinds.values():
-            at = min(at, kind.processors.next_end_at(self._soon_s, REPORT_AFTER_S))
+            at = min(at, kind.processors.next_at)
         return Instant(max(now, at) if at <= self._traits.leaves_at else math.inf)
+
+    def _next_look_at(self) -> float:
+        return self._calls.next_at(min([max(one.low_from_at, one.ask_from_at) for one in self._kinds.values()]))
 
     def advance(self, now: Instant) -> None:
         for kind in self._kinds.values():
             if kind.processors.at <= now:
                 for ended in kind.processors.advance(now):
-                    self._note(ended)
+                    self._note(ended, kind)
 
-    def _note(self, ended: Ended) -> None:
+    def _note(self, ended: Ended, kind: _Kind) -> None:
+        """A task is over: it may be asked for work at once, whatever it got before, if it ran."""
         task = ended.task
+        kind.low_from_at = -math.inf
         if ended.late:
             self._keep(aborted(task, EXIT_LATE), task, ended.at)
-        elif task.fails:
+            return
+        kind.in_vain, kind.ask_from_at = 0, -math.inf
+        if task.fails:
             self._keep(failed(task), task, ended.at)
+            self._calls.failed(ended.at)
         else:
             self._keep(success(task), task, ended.at)
 
     def _keep(self, result: ReportedResult, task: Task, at: Instant) -> None:
         self._ended[task.name] = result
-        self._calls.ended(task.due_at, at)
+        self._calls.ended(task.due_at, at, waiting=len(self._ended))
 
     # ------------------------------------------------------------ calls
 
     def request(self, now: Instant) -> SchedulerRequest | None:
-        if now < self._calls.next_at() or now >= self._traits.leaves_at:
+        if now < self._next_look_at() or now >= self._traits.leaves_at:
+            return None
+        self._forget_lost(now)
+        is_low, is_due = self._look(now), self._calls.is_due(now)
+        if not is_low and not is_due:
             return None
         self._measure(now)
-        self._forget_lost(now)
-        asks = self._calls.asks(now)
-        wishes = {name: self._wish(kind, now) if asks else NO_WISH for name, kind in self._kinds.items()}
-        self._asked = tuple([name for name, wish in wishes.items() if wish.req_s > 0.0])
-        if not self._asked and self._calls.is_idle(now):
-            self._calls.stay_away(now)
+        wishes = {name: self._wish(kind, now, is_due=is_due) for name, kind in self._kinds.items()}
+        asked = [name for name, wish in wishes.items() if wish.req_s > 0.0]
+        self._backs_off = () if is_due or not self._host_id else tuple(asked)
+        if not asked and not is_due:  # it has too many jobs: the next look is in a minute
+            for kind in self._kinds.values():
+                kind.low_from_at = max(kind.low_from_at, math.nextafter(now, math.inf))
             return None
         request = self._request(wishes, now)
         self._seqno += 1
         return request
 
-    def _wish(self, kind: _Kind, now: Instant) -> Wish:
-        if now < kind.ask_from_at:
+    def _look(self, now: Instant) -> bool:
+        """Whether work has to be asked for; notes for each kind when that can be so at the earliest."""
+        self._calls.looked_at = now
+        for kind in self._kinds.values():
+            if kind.low_from_at > now:
+                continue
+            after_s = low_after_s(kind.processors, self._traits.buffer)
+            if after_s > 0.0:
+                kind.low_from_at = self._availability.when(self._availability.worked_s(now) + after_s)
+        return any(max(kind.low_from_at, kind.ask_from_at) <= now for kind in self._kinds.values())
+
+    def _wish(self, kind: _Kind, now: Instant, *, is_due: bool) -> Wish:
+        if (now < kind.ask_from_at and not is_due) or self._has_too_many():
             return NO_WISH
-        return wish_of(kind.processors, self._traits.buffer, interval_s=self._traits.interval_s)
+        return wish_of(kind.processors, self._traits.buffer) if self._host_id else FIRST_WISH
+
+    def _has_too_many(self) -> bool:
+        return sum(len(kind.processors.tasks) for kind in self._kinds.values()) >= MOST_RUNNABLE
 
     def _request(self, wishes: dict[str, Wish], now: Instant) -> SchedulerRequest:
         traits, cpu = self._traits, wishes[""]
@@ -229,19 +254,21 @@ class SimulatedVolunteer:
         for kind in self._kinds.values():
             known = kind.processors.fraction
             kind.processors.fraction = max(0.01, measured_fraction(known, on_s, passed_s, memory_s=MEASURING_S))
+            kind.low_from_at = -math.inf
         self._measured_at = now
 
     def _forget_lost(self, now: Instant) -> None:
         for kind in self._kinds.values():
             for task in [one for one in kind.processors.tasks if one.lost and now > one.due_at + FORGET_LOST_AFTER_S]:
                 kind.processors.remove(task, now)
+                kind.low_from_at = -math.inf
 
     def unanswered(self, now: Instant) -> None:
-        self._calls.unanswered(now)
+        self._calls.failed(now)
 
     def receive(self, reply: SchedulerReply, now: Instant) -> None:
         if reply.project_is_down:
-            self._calls.unanswered(now)
+            self._calls.failed(now)
             return
         self._calls.answered(now, reply.request_delay_s, reply.next_rpc_delay_s)
         if reply.host_id is not None:
@@ -255,6 +282,7 @@ class SimulatedVolunteer:
         new = self._new_tasks(reply)
         for name, tasks in new.items():
             self._kinds[name].processors.add(tasks, now)
+            self._kinds[name].low_from_at = -math.inf
         self._back_off(new, now)
 
     def _abort(self, names: frozenset[str], unstarted: frozenset[str], now: Instant) -> None:
@@ -262,30 +290,31 @@ class SimulatedVolunteer:
             for task in kind.processors.tasks.copy():
                 if task.name in names or (task.name in unstarted and not (task.started and not task.lost)):
                     kind.processors.remove(task, now)
+                    kind.low_from_at = -math.inf
                     self._keep(aborted(task, EXIT_ABORTED), task, now)
 
     def _back_off(self, got: dict[str, list[Task]], now: Instant) -> None:
-        for name in self._asked:
+        """Do not call for the kinds asked for if nothing came at all and the call was made for nothing else."""
+        for name in got:
+            self._kinds[name].in_vain, self._kinds[name].ask_from_at = 0, -math.inf
+        if got:
+            return
+        for name in self._backs_off:
             kind = self._kinds[name]
-            if name in got:
-                kind.in_vain, kind.ask_from_at = 0, -math.inf
-            else:
-                kind.in_vain += 1
-                kind.ask_from_at = now + self._calls.backoff_s(kind.in_vain)
+            kind.in_vain += 1
+            kind.ask_from_at = now + self._calls.backoff_s(kind.in_vain)
 
     def _new_tasks(self, reply: SchedulerReply) -> dict[str, list[Task]]:
-        """By the kind of processor; none of a kind that was sent only what is here already, or is forgotten at once."""
+        """By the kind of processor; none are kept of a kind of which all are forgotten at once."""
         if not reply.results:
             return {}
         workunits = {workunit.name: workunit for workunit in reply.workunits}
         versions = {(one.app_name, one.version_num, one.plan_class): one for one in reply.app_versions}
-        known = {task.name: (name, task) for name, kind in self._kinds.items() for task in kind.processors.tasks}
+        known = {task.name: task for kind in self._kinds.values() for task in kind.processors.tasks}
         new: dict[str, list[Task]] = {}
         for result in reply.results:
             if result.name in known:  # sent again: its deadline may have moved
-                of_kind, held = known[result.name]
-                held.due_at = result.report_deadline
-                new.setdefault(of_kind, [])
+                known[result.name].due_at = result.report_deadline
                 continue
             workunit = workunits[result.wu_name]
             version = versions[workunit.app_name, result.version_num, result.plan_class]

@@ -13,7 +13,7 @@ import numpy as np
 from domain.units import DAY_S, HOUR_S, Instant, Seconds
 from simulator.availability import Availability, OnOff, intervals_of
 from simulator.laws import LogNormal, Weibull
-from simulator.population import PRESENCE, TRAITS, Population
+from simulator.population import FIRST_CALLS_S, PRESENCE, TRAITS, Population
 from simulator.traits import Gpu, Traits
 from simulator.work_buffer import Buffer
 
@@ -28,8 +28,8 @@ MIN_BUFFER_S = 0.1 * DAY_S  # a client's preference "store at least" where nobod
 class MeasuredHost:
     """One computer. `stretch`: how many times longer than its benchmark says its jobs take.
 
-    It is on for `on_fraction` of the time, asks for work every `interval_s`, and keeps `buffer_s` of it. The other
-    fractions are of its instances. Computers of one `owner` get no two instances of a job.
+    It is on for `on_fraction` of the time and keeps `buffer_s` of work. The other fractions are of its instances.
+    Computers of one `owner` get no two instances of a job.
     """
 
     ncpus: int
@@ -41,7 +41,6 @@ class MeasuredHost:
     owner: int
     stretch: float = 1.0
     on_fraction: float = 1.0
-    interval_s: Seconds = Seconds(6 * HOUR_S)
     buffer_s: Seconds = Seconds(0.6 * DAY_S)
     loss_fraction: float = 0.0
     error_fraction: float = 0.0
@@ -59,10 +58,10 @@ class MeasuredPopulation(Population):
         return cls((), platforms={host.platform: 1.0 for host in hosts}, hosts=hosts)
 
     def traits(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[Traits]:  # noqa: ARG002  all stay
-        """Every computer, its first call at a random place of its interval."""
+        """Every computer, its first call at a random place of the first hours."""
         phases = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, TRAITS)))).random(len(self.hosts))
         return [
-            _traits(host, number, Instant(starts_at + float(phase) * host.interval_s), starts_at)
+            _traits(host, number, Instant(starts_at + float(phase) * FIRST_CALLS_S), starts_at)
             for number, (host, phase) in enumerate(zip(self.hosts, phases, strict=True), start=1)
         ]
 
@@ -87,7 +86,7 @@ def presence(on_fraction: float) -> OnOff:
     return OnOff(SESSIONS, breaks.scaled(mean_s / breaks.mean_s))
 
 
-def _traits(host: MeasuredHost, number: int, grid_at: Instant, starts_at: Instant) -> Traits:
+def _traits(host: MeasuredHost, number: int, first_call_at: Instant, starts_at: Instant) -> Traits:
     least_s = min(MIN_BUFFER_S, host.buffer_s)
     return Traits(
         number=number,
@@ -101,11 +100,9 @@ def _traits(host: MeasuredHost, number: int, grid_at: Instant, starts_at: Instan
         os_name=host.os_name,
         share=1.0,
         buffer=Buffer(Seconds(least_s), Seconds(host.buffer_s - least_s)),
-        interval_s=host.interval_s,
-        grid_at=grid_at,
         joins_at=starts_at,
+        first_call_at=first_call_at,
         gpu=host.gpu,
         loss_fraction=host.loss_fraction,
         error_fraction=host.error_fraction,
-        most_backoff_s=Seconds(DAY_S),
     )

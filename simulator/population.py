@@ -24,6 +24,7 @@ from simulator.work_buffer import Buffer
 
 TRAITS, PRESENCE, FATES = range(3)  # what a generator is for
 MOST_TIMEZONE_H = 12
+FIRST_CALLS_S = 6 * HOUR_S  # in which computers that are there from the start call first; others when they join
 MEMORY_SIGMA = 0.4  # of ln of a computer's memory per core
 
 ALWAYS_ON = OnOff()
@@ -75,9 +76,6 @@ class Population:
     time_zones_hours: float = 12.0  # so far to both sides of UTC
     hosts_per_volunteer: float = 1.0
     share: float = 0.5
-    interval_s: Seconds = Seconds(6 * HOUR_S)
-    most_backoff_s: Seconds = Seconds(6 * HOUR_S)
-    asks_with_reports: bool = False
     buffer_min_s: float = 0.1 * DAY_S
     buffer_additional_s: float = 0.5 * DAY_S
     buffer_sigma: float = 0.0
@@ -111,7 +109,7 @@ class Population:
         gigabytes = rng.lognormal(math.log(self.gigabytes_per_core), MEMORY_SIGMA, count) * cores
         buffers = rng.lognormal(0.0, self.buffer_sigma, count)
         platforms = rng.choice(list(self.platforms), count, p=_normed(list(self.platforms.values())))
-        phases = rng.random(count) * self.interval_s
+        first_calls_s = rng.random(count) * FIRST_CALLS_S
         zones = rng.integers(-MOST_TIMEZONE_H, MOST_TIMEZONE_H, count) * (self.time_zones_hours / MOST_TIMEZONE_H)
         volunteers = rng.integers(0, max(1, round(count / self.hosts_per_volunteer)), count)
         troubles = rng.random((count, 2))
@@ -136,17 +134,14 @@ class Population:
                     Seconds(self.buffer_min_s * float(buffers[i])),
                     Seconds(self.buffer_additional_s * float(buffers[i])),
                 ),
-                interval_s=self.interval_s,
-                grid_at=Instant(starts_at + float(phases[i])),
                 joins_at=Instant(starts_at + joins_s),
+                first_call_at=Instant(starts_at + (joins_s or float(first_calls_s[i]))),
                 leaves_at=starts_at + leaves_s,
                 gpu=gpus[i],
                 loss_fraction=1.0 if silent else self.loss_fraction,
                 error_fraction=self.unreliable_error_fraction if unreliable else self.error_fraction,
                 garbage_fraction=self.unreliable_garbage_fraction if unreliable else self.garbage_fraction,
                 timezone_s=float(zones[i]) * HOUR_S,
-                most_backoff_s=self.most_backoff_s,
-                asks_with_reports=self.asks_with_reports,
             )
 
     def _gpus(self, rng: np.random.Generator, count: int) -> list[Gpu | None]:

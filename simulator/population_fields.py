@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from domain.errors import InvalidInputError
-from domain.units import DAY_S, HOUR_S, Seconds
+from domain.units import DAY_S, HOUR_S
 from jobs.fields import Fields
 from simulator.availability import Hours, OnOff
 from simulator.fitted_hosts import FITTED, FittedHosts
@@ -43,9 +43,6 @@ KNOWN = (
     "time_zones_hours",
     "hosts_per_volunteer",
     "share_fraction",
-    "request_interval_hours",
-    "most_backoff_hours",
-    "asks_with_reports",
     "buffer_min_days",
     "buffer_additional_days",
 )
@@ -58,7 +55,6 @@ LAWS: Mapping[str, tuple[str, ...]] = {
 LEAST_SHAPE, MOST_SHAPE = 0.1, 20.0  # of a Weibull law; below, single lengths are longer than any simulation
 MOST_SIGMA = 5.0  # of a logarithm: one in twenty is then 3,700 times the median
 LEAST_MEAN_S, MOST_MEAN_S = 60.0, 3650 * DAY_S  # of lengths of being on and off
-LEAST_INTERVAL_HOURS, MOST_INTERVAL_HOURS = 0.01, 1000.0
 
 
 def parse_population(values: Mapping[str, object], *, folder: Path, where: str = "population") -> Population:
@@ -70,7 +66,6 @@ def parse_population(values: Mapping[str, object], *, folder: Path, where: str =
     """
     fields = Fields(values, known=KNOWN, where=where)
     usual = Population(())
-    interval_s = within(fields, "request_interval_hours", LEAST_INTERVAL_HOURS, MOST_INTERVAL_HOURS, 6.0) * HOUR_S
     share = fraction_of(fields, "share_fraction", usual.share)
     if share <= 0.0:
         raise InvalidInputError(fields.path("share_fraction"), "a number above 0 and at most 1", share)
@@ -84,11 +79,6 @@ def parse_population(values: Mapping[str, object], *, folder: Path, where: str =
         time_zones_hours=within(fields, "time_zones_hours", 0.0, float(MOST_TIMEZONE_H), usual.time_zones_hours),
         hosts_per_volunteer=fields.number("hosts_per_volunteer", low=1.0, default=1.0),
         share=share,
-        interval_s=Seconds(interval_s),
-        most_backoff_s=Seconds(
-            interval_s if not fields.has("most_backoff_hours") else _above(fields, "most_backoff_hours", 6.0) * HOUR_S
-        ),
-        asks_with_reports=fields.flag("asks_with_reports", default=False),
         buffer_min_s=fields.number("buffer_min_days", default=0.1) * DAY_S,
         buffer_additional_s=fields.number("buffer_additional_days", default=0.5) * DAY_S,
         **{name: within(fields, name, 0.0, MOST_SIGMA, getattr(usual, name)) for name in SIGMAS},

@@ -217,15 +217,6 @@ class Processors:
         ahead_s = min([task.left_s / task.share for task in runnable if task.share > 0.0], default=math.inf)
         return self.availability.when(self._worked_s + ahead_s) if ahead_s < math.inf else math.inf
 
-    def next_end_at(self, soon_s: float, after_s: float) -> float:
-        """The next instant at which what ended may have to be told: `after_s` after it ended, or at once where that is
-        less than `soon_s` before a deadline. Never later than what can end first, and looked at again then."""
-        first_at = self.next_at
-        if first_at == math.inf or not self.tasks:
-            return math.inf
-        earliest_at = min([task.due_at for task in self.tasks])
-        return first_at if earliest_at < first_at + soon_s + after_s else first_at + after_s
-
     def _compute(self, until: Instant) -> None:
         worked_s = self.availability.worked_s(until)
         passed_s = worked_s - self._worked_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from domain.units import Instant, Seconds
+from domain.units import Instant
 from simulator.work_buffer import Buffer
 
 
@@ -26,8 +26,7 @@ class Traits:
     """One computer.
 
     `flop_per_s` is its benchmark, per CPU; `stretch` how many times longer than that says its jobs really take.
-    `share` of its processors is this project's. The fractions are of instances. It asks for work every `interval_s`,
-    `grid_at` being one of those instants.
+    `share` of its processors is this project's. The fractions are of instances. It calls first at `first_call_at`.
     """
 
     number: int
@@ -41,17 +40,14 @@ class Traits:
     os_name: str
     share: float
     buffer: Buffer
-    interval_s: Seconds
-    grid_at: Instant
     joins_at: Instant
+    first_call_at: Instant
     leaves_at: float = math.inf
     gpu: Gpu | None = None
     loss_fraction: float = 0.0
     error_fraction: float = 0.0
     garbage_fraction: float = 0.0
     timezone_s: float = 0.0
-    most_backoff_s: Seconds = Seconds(21600.0)
-    asks_with_reports: bool = False
 
     def flop_per_s_of(self, ncpus: float, gpu_count: float) -> float:
         """True speed of a job on so many CPUs, or on so many GPUs and CPUs, while it runs."""

@@ -1,12 +1,14 @@
 """How much work does a client ask for, and what does it say of its queue? Pure. PROTOCOL 3 and 9.
 
-It keeps work for `min_s` to `min_s + additional_s`. It asks when the lower end would not be covered until it can ask
-again, and then for what is missing of the upper end. Other projects' work fills its share of the buffer at all times.
+It keeps work for `min_s` to `min_s + additional_s`. It calls when its first processor would be idle before the lower
+end, and asks in each call for what is missing of the upper end. Other projects' work fills its share of the buffer at
+all times.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -46,32 +48,115 @@ class Wish:
 
 
 NO_WISH = Wish()
+FIRST_WISH = Wish(Seconds(1.0))  # of the first call, before the client has a host id
 
 
-def wish_of(processors: Processors, buffer: Buffer, *, interval_s: Seconds) -> Wish:
-    """Instance-seconds that are missing, in time on the wall; never negative.
+def wish_of(processors: Processors, buffer: Buffer) -> Wish:
+    """Instance-seconds that are missing of the upper end, in time on the wall; never negative.
 
-    Idle are processors that neither this project's tasks nor others' work have. `estimated_delay_s` is when the first
-    processor is free of tasks in danger.
+    A job that lasts longer than the buffer covers its own processors and no others. Idle are processors that neither
+    this project's tasks nor others' work have. `estimated_delay_s` is when the first processor is free of tasks in
+    danger.
 
     >>> from simulator.availability import Availability
     >>> idle = Processors(4, 0.5, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
-    >>> wish_of(idle, Buffer(Seconds(3600.0), Seconds(3600.0)), interval_s=Seconds(21600.0))
+    >>> wish_of(idle, Buffer(Seconds(3600.0), Seconds(3600.0)))
     Wish(req_s=14400.0, instances=2.0, estimated_delay_s=0.0)
     """
     capacity, fraction = processors.count * processors.share, max(0.01, processors.fraction)
     if not processors.tasks:
         return Wish(Seconds(capacity * buffer.full_s), float(math.floor(capacity + 1e-9)))
-    queued_s = sum(task.remaining_s * task.usage for task in processors.tasks) / fraction
-    covered_s = queued_s / capacity
-    if covered_s >= min(buffer.min_s + interval_s, buffer.full_s):
+    part = _part(capacity)
+    missing_s = sum([part * max(0.0, buffer.full_s - one / fraction) for one in free_s(processors)])
+    if missing_s <= 0.0:
         return NO_WISH
     used = sum(task.share * task.usage for task in processors.tasks)
     return Wish(
-        Seconds(max(0.0, capacity * buffer.full_s - queued_s)),
+        Seconds(missing_s),
         float(math.floor(max(0.0, capacity - used) + 1e-9)),
         _free_of_danger_s(processors, fraction),
     )
+
+
+def free_s(processors: Processors) -> list[float]:
+    """Seconds on until each processor of this project's share is free, ascending: tasks run in order.
+
+    A share that is no whole number of processors is that of slower ones, all alike.
+
+    >>> from simulator.availability import Availability
+    >>> some = Processors(3, 0.5, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
+    >>> some.tasks.append(Task("a", Instant(1e6), 90.0, 90.0, 90.0))
+    >>> free_s(some)
+    [0.0, 120.0]
+    """
+    capacity = processors.count * processors.share
+    part = _part(capacity)
+    free = [0.0] * round(capacity / part)
+    for task in processors.tasks:
+        needed, length_s = _length(task, part, len(free))
+        end_s = free[needed - 1] + length_s
+        del free[:needed]
+        for _ in range(needed):
+            insort(free, end_s)
+    return free
+
+
+def _part(capacity: float) -> float:
+    """The speed of each of the processors of a share."""
+    return capacity / max(1, math.ceil(capacity - 1e-9))
+
+
+def _length(task: Task, part: float, count: int) -> tuple[int, float]:
+    """The processors a task takes, of `count` with this speed, and for how long."""
+    needed = min(count, max(1, math.ceil(task.usage - 1e-9)))
+    return needed, task.remaining_s * task.usage / (needed * part)
+
+
+def low_after_s(processors: Processors, buffer: Buffer) -> float:
+    """The lower end is covered for at least so many seconds on from now, unless a task ends before; 0: it is low.
+
+    >>> from simulator.availability import Availability
+    >>> one = Processors(1, 1.0, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
+    >>> one.tasks.append(Task("a", Instant(1e6), 9000.0, 9000.0, 9000.0, share=1.0))
+    >>> low_after_s(one, Buffer(Seconds(3600.0), Seconds(0.0)))
+    5400.0
+    """
+    tasks = processors.tasks
+    if not tasks:
+        return 0.0
+    least_s = buffer.margin_s * max(0.01, processors.fraction)
+    capacity = processors.count * processors.share
+    work_s = [task.remaining_s * task.usage for task in tasks]
+    covered_s = -math.inf
+    if max([task.usage for task in tasks]) <= 1.0:  # then no processor is free a task before the average one
+        covered_s = sum(work_s) / capacity - max(work_s) / _part(capacity)
+    if covered_s <= least_s:
+        covered_s = free_s(processors)[0]
+    return (covered_s - least_s) / _drain(processors) if covered_s > least_s else 0.0
+
+
+def _drain(processors: Processors) -> float:
+    """At most by how much the first of `free_s` shrinks in a second on, until the next task ends.
+
+    The running tasks are the first ones, each on processors of its own, and the k-th smallest sum of lengths shrinks at
+    most as fast as the fastest of them: by more than a second where estimates are too long, or where the client gives
+    a task more than its part. Tasks that share a processor, and all where some do not run in order, are taken together.
+    """
+    capacity = processors.count * processors.share
+    part = _part(capacity)
+    count = round(capacity / part)
+    together = fastest = 0.0
+    in_order = not any(task.in_danger or task.lost for task in processors.tasks)
+    for task in processors.tasks:
+        if task.share <= 0.0:
+            continue
+        needed = min(count, max(1, math.ceil(task.usage - 1e-9)))
+        drift = max(1.0, 2.0 * task.estimate_s / task.true_s - 1.0)  # of `remaining_s`, at its begin
+        if not in_order or task.usage < 1.0:
+            together += drift * task.share * task.usage / part
+        else:
+            fastest = max(fastest, drift * task.share * task.usage / (needed * part))
+    return max(1.0, together + fastest)
 
 
 def _free_of_danger_s(processors: Processors, fraction: float) -> Seconds:

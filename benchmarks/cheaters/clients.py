@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from domain.units import Instant, Seconds, later
 from simulator.client import CLIENT_VERSION
 from simulator.fate import digest_of
@@ -63,6 +66,9 @@ class Placed:
 
     def facts(self) -> VolunteerFacts:
         return self.volunteer.facts()
+
+    def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.volunteer.processor_use_s(instants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,10 @@ class Hostile:
 
     def facts(self) -> VolunteerFacts:
         return VolunteerFacts()
+
+    def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """It computes nothing."""
+        return np.zeros(len(instants)), np.zeros(len(instants))
 
 
 @dataclass(slots=True)

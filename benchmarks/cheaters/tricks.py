@@ -21,7 +21,7 @@ PROJECT: Mapping[str, object] = {
     "name": "cheaters",
     "days": 18,
     "delay_bound_days": 2,
-    "population": {"hosts": 40, "computers": "seti", "loss_fraction": 0.02, "request_interval_hours": 4},
+    "population": {"hosts": 40, "computers": "seti", "loss_fraction": 0.02},
     "submitter": [{"name": "ada"}],
     "batch": [
         {"name": LEARNT, "submitter": "ada", "qos": "throughput", "jobs": 400, "fpops_est": 1.2e13},

@@ -32,7 +32,6 @@ PEOPLE = (  # name in the form, path in the file, what it is, lowest, highest
     ("delay_bound_days", "delay_bound_days", "Delay bound (days)", 0.1, 90),
     ("loss_fraction", "population.loss_fraction", "Jobs that never come back (share)", 0, 1),
     ("share_fraction", "population.share_fraction", "Hosts' time for this project (share)", 0.01, 1),
-    ("request_interval_hours", "population.request_interval_hours", "Hours between calls", 0.1, 48),
     ("unreliable_hosts_fraction", "population.unreliable_hosts_fraction", "Unreliable hosts (share)", 0, 1),
 )
 RULE_WORDS = {

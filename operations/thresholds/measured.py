@@ -14,15 +14,13 @@ from statistics import median
 from domain.apps import AppVersion
 from domain.hosts import Host, HostAppVersion
 from domain.insight import RecentHost
-from domain.units import DAY_S, HOUR_S, AppId, AppVersionId, Flop, Seconds
+from domain.units import DAY_S, AppId, AppVersionId, Flop, Seconds
 from simulator.measured import MeasuredHost
 from simulator.traits import Gpu
 
 LIKE_ALL = 20.0
 LEAST_STRETCH, MOST_STRETCH = 0.1, 10.0
 LEAST_ON_FRACTION = 0.05
-LEAST_INTERVAL_S, MOST_INTERVAL_S = 600.0, 2 * DAY_S
-USUAL_INTERVAL_S = 6 * HOUR_S  # while nobody has called twice
 MOST_BUFFER_S = 10 * DAY_S  # the most that a client lets its user choose
 USUAL_BUFFER_S = 0.6 * DAY_S
 MOST_LOST_FRACTION = 0.9
@@ -37,7 +35,6 @@ class _Usual:
     """What stands for what is not known of a computer."""
 
     stretch: float
-    interval_s: float
     buffer_s: float
     lost_fraction: float
     failed_fraction: float
@@ -50,7 +47,6 @@ def measured_hosts(hosts: Sequence[RecentHost], versions: Versions, sizes: Sizes
     valid, failed, lost = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0)
     usual = _Usual(
         _median((_stretch(one, versions) for one in known), 1.0),
-        _median((one.rpc_interval_s for one in known), USUAL_INTERVAL_S),
         _median((_buffer_s(one, versions, sizes) for one in known), USUAL_BUFFER_S),
         lost / max(1, valid + failed + lost),
         failed / max(1, valid + failed),
@@ -64,7 +60,6 @@ def _measured(one: RecentHost, versions: Versions, sizes: Sizes, usual: _Usual) 
     served = {version.platform for version in versions.values()}
     stretch = _or(_stretch(one, versions), usual.stretch)
     buffer_s = _or(_buffer_s(one, versions, sizes), usual.buffer_s)
-    interval_s = _or(one.rpc_interval_s, usual.interval_s)
     return MeasuredHost(
         ncpus=host.ncpus,
         flop_per_s=host.flop_per_s,
@@ -75,7 +70,6 @@ def _measured(one: RecentHost, versions: Versions, sizes: Sizes, usual: _Usual) 
         owner=host.volunteer_id,
         stretch=stretch,
         on_fraction=on_fraction_of(host),
-        interval_s=Seconds(min(MOST_INTERVAL_S, max(LEAST_INTERVAL_S, interval_s))),
         buffer_s=Seconds(min(MOST_BUFFER_S, buffer_s)),
         loss_fraction=min(MOST_LOST_FRACTION, shrunk(lost, valid + failed + lost, usual.lost_fraction)),
         error_fraction=shrunk(failed, valid + failed, usual.failed_fraction),

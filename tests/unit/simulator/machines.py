@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
-from domain.units import Instant, Seconds
+from domain.units import HostId, Instant, Seconds
 from simulator.availability import Availability
 from simulator.client import SimulatedVolunteer
 from simulator.fate import Fates
@@ -55,7 +56,6 @@ def traits(
     *,
     ncpus: int = 1,
     share: float = 1.0,
-    interval_hours: float = 6.0,
     first_hours: float = 0.0,
     joins_hours: float = 0.0,
     leaves_hours: float = math.inf,
@@ -76,9 +76,8 @@ def traits(
         os_name="Linux",
         share=share,
         buffer=buffer,
-        interval_s=Seconds(interval_hours * HOUR),
-        grid_at=at(first_hours),
         joins_at=at(joins_hours),
+        first_call_at=at(max(first_hours, joins_hours)),
         leaves_at=START + leaves_hours * HOUR,
         gpu=gpu,
     )
@@ -106,7 +105,7 @@ def a_reply(
     ncpus: float = 1.0,
     gpu: str = "",
 ) -> SchedulerReply:
-    """Jobs of this many hours on 1 Gflop/s, one per name, one output each; it is to call again at every instant."""
+    """Jobs of this many hours on 1 Gflop/s, one per name, one output each."""
     return SchedulerReply(
         "http://project.invalid/",
         Seconds(delay_s),
@@ -132,6 +131,11 @@ def a_reply(
             for name in names
         ),
     )
+
+
+def first_reply(contact_s: float = 0.0) -> SchedulerReply:
+    """No job, and a host id."""
+    return replace(a_reply(contact_s=contact_s), host_id=HostId(1))
 
 
 def next_call(one: SimulatedVolunteer, now: Instant) -> tuple[Instant, SchedulerRequest]:

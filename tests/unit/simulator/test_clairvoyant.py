@@ -16,15 +16,13 @@ from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.units import AppId, AppVersionId, Instant, Seconds
 from simulator.availability import Availability
-from simulator.calls import MOST_POSTPONED_S, Calls
-from simulator.clairvoyant import Bounds, Lane, batch_end_at, clairvoyant, first_ask_at, nth_end_at
+from simulator.clairvoyant import Bounds, Lane, batch_end_at, clairvoyant, nth_end_at
 from simulator.engine import Engine
 from simulator.loop import run_without_threads
 from simulator.metrics import makespan_s
 from simulator.scenario import AppPlan, FileScenario, parse_scenario
-from simulator.traits import Traits
 from store.memory import MemoryStore
-from tests.unit.simulator.machines import DAY, HOUR, START, always_on, at, on_during, traits
+from tests.unit.simulator.machines import DAY, HOUR, START, always_on, at, on_during
 from tests.unit.simulator.rig import PlainScenario, no_more_duties
 from wire.messages import (
     AppVersionElement,
@@ -79,75 +77,6 @@ def test_without_anybody_a_batch_is_never_over() -> None:
 
 
 # ------------------------------------------------------------------ when a computer may ask
-
-
-def test_the_next_instant_of_the_grid_counts_and_that_the_computer_is_on() -> None:
-    plain = traits(first_hours=1.0)  # 1, 7, 13 h
-
-    assert first_ask_at(plain, always_on(), at(3.0)) == at(7.0)
-    assert first_ask_at(plain, always_on(), at(7.0)) == at(7.0)
-    assert first_ask_at(plain, on_during((0.0, 6.0), (9.0, 20.0)), at(3.0)) == at(9.0)
-
-
-def test_an_instant_that_is_still_waited_for_counts() -> None:
-    off_at_one = on_during((4.0, 20.0))
-
-    assert first_ask_at(traits(first_hours=1.0), off_at_one, at(3.0)) == at(4.0)
-    assert first_ask_at(traits(first_hours=1.0), always_on(), at(1.05)) == at(1.05)  # the reply to a report said: wait
-
-
-def test_who_has_not_joined_asks_later() -> None:
-    assert first_ask_at(traits(first_hours=1.0, joins_hours=20.0), always_on(), at(3.0)) == at(25.0)
-
-
-def calls_of(one: Traits, availability: Availability) -> Calls:
-    return Calls(
-        one.interval_s,
-        one.grid_at,
-        one.joins_at,
-        one.most_backoff_s,
-        one.buffer.full_s,
-        one.asks_with_reports,
-        availability,
-        random.Random(1),
-    )
-
-
-def test_a_reply_that_lets_it_wait_until_it_is_off_lets_it_ask_when_it_is_on_again() -> None:
-    plain, availability = traits(first_hours=1.0), on_during((0.0, 1.05), (3.0, 20.0))
-    calls = calls_of(plain, availability)
-    calls.ended(at(1.0), at(0.95))
-    calls.answered(at(0.95), Seconds(MOST_POSTPONED_S))
-
-    assert (calls.next_at(), calls.asks(at(3.0))) == (at(3.0), True)
-    assert first_ask_at(plain, availability, at(2.0)) == at(3.0)
-
-
-@settings(max_examples=200)
-@given(st.integers(0, 10**9), st.sampled_from([0.1, 1.0, 6.0]))
-def test_nobody_asks_earlier_whatever_it_is_answered(seed: int, interval_hours: float) -> None:
-    draw = random.Random(seed)
-    joins_hours, first_hours = draw.choice((0.0, 7.7)), draw.uniform(0.0, 6.0)
-    plain = traits(interval_hours=interval_hours, first_hours=first_hours, joins_hours=joins_hours)
-    shortly_after = [first_hours + n * interval_hours + draw.uniform(0.0, 0.2) for n in range(5)]
-    switches = sorted(shortly_after + [draw.uniform(0.0, 60.0) for _ in range(15)])
-    availability = on_during(*zip(switches[::2], switches[1::2], strict=True), (70.0, 1e4))
-    posted_at = sorted(at(draw.uniform(0.0, 70.0)) for _ in range(200))
-    calls, asked_at, now = calls_of(plain, availability), [], plain.joins_at
-    while now < posted_at[-1]:
-        if draw.random() < 0.7:
-            shortly_before = calls.ask_at - draw.uniform(0.0, 2.0 * MOST_POSTPONED_S)
-            calls.ended(at(0.0), Instant(max(now, shortly_before)))
-        now = Instant(calls.next_at())
-        if calls.asks(now):
-            asked_at.append(now)
-        if calls.asks(now) and draw.random() < 0.2:
-            calls.stay_away(now)
-        else:
-            calls.answered(now, Seconds(draw.choice((60.0, MOST_POSTPONED_S, MOST_POSTPONED_S + 1.0, DAY))))
-
-    for posted in posted_at:
-        assert first_ask_at(plain, availability, posted) <= next((one for one in asked_at if one >= posted), math.inf)
 
 
 # ------------------------------------------------------------------ that it is a bound
@@ -210,7 +139,7 @@ def a_scenario(
         {
             "days": 12,
             "delay_bound_days": 0.5,
-            "population": {"hosts": hosts, "platforms": {"linux": 1.0}, "request_interval_hours": 2.0, **more},
+            "population": {"hosts": hosts, "platforms": {"linux": 1.0}, **more},
             "settings": {"lifecycle.sweep_interval_s": 600.0, "lifecycle.validate_interval_s": 60.0},
             "batch": [{"name": "b", "qos": qos, "jobs": jobs, "fpops_est": 2e13, "at_hours": at_hours}],
         },
@@ -264,7 +193,7 @@ def dispatched_end_s(
 
 
 def scenario_delay(draw: random.Random) -> Seconds:
-    return Seconds(draw.choice((60.0, 300.0, MOST_POSTPONED_S, DAY)))
+    return Seconds(draw.choice((60.0, 300.0, 600.0, DAY)))
 
 
 @settings(max_examples=25, deadline=None)

@@ -8,6 +8,7 @@ import pytest
 
 from domain.units import DAY_S, Seconds
 from simulator.measured import MeasuredHost, MeasuredPopulation, presence
+from simulator.population import FIRST_CALLS_S
 from simulator.scenario import MONDAY
 from simulator.traits import Traits
 
@@ -22,9 +23,11 @@ def traits_of(seed: int) -> list[Traits]:
 def test_every_seed_has_the_same_computers_that_call_at_other_times() -> None:
     one, other = traits_of(1), traits_of(2)
 
-    assert [replace(each, grid_at=MONDAY) for each in one] == [replace(each, grid_at=MONDAY) for each in other]
-    assert [each.grid_at for each in one] != [each.grid_at for each in other]
-    assert all(MONDAY <= each.grid_at < MONDAY + each.interval_s for each in one)
+    assert [replace(each, first_call_at=MONDAY) for each in one] == [
+        replace(each, first_call_at=MONDAY) for each in other
+    ]
+    assert [each.first_call_at for each in one] != [each.first_call_at for each in other]
+    assert all(MONDAY <= each.first_call_at < MONDAY + FIRST_CALLS_S for each in one)
 
 
 def test_a_computer_has_the_traits_that_were_measured() -> None:

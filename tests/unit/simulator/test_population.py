@@ -9,7 +9,7 @@ import pytest
 
 from domain.errors import InvalidInputError
 from domain.units import DAY_S, HOUR_S
-from simulator.population import Arrivals, GpuKind, Population, Presence
+from simulator.population import FIRST_CALLS_S, Arrivals, GpuKind, Population, Presence
 from simulator.population_fields import USUAL, parse_population
 from simulator.scenario import MONDAY
 from simulator.traits import Traits
@@ -40,8 +40,8 @@ def test_when_a_computer_is_on_does_not_depend_on_what_is_asked_of_others() -> N
     ]
 
 
-def test_grids_are_spread_over_an_interval() -> None:
-    phases = [(one.grid_at - MONDAY) / THOUSAND.interval_s for one in traits_of(THOUSAND)]
+def test_first_calls_are_spread_over_the_first_hours() -> None:
+    phases = [(one.first_call_at - MONDAY) / FIRST_CALLS_S for one in traits_of(THOUSAND)]
 
     assert 0.0 <= min(phases) < 0.01 < 0.99 < max(phases) < 1.0
     assert np.mean(phases) == pytest.approx(0.5, abs=0.03)
@@ -123,7 +123,6 @@ def test_a_table_says_what_it_says_and_the_rest_is_usual() -> None:
             "hosts": 7,
             "computers": "einstein",
             "loss_fraction": 0.1,
-            "request_interval_hours": 3,
             "mean_stay_days": 20,
             "arrivals": [{"hosts": 5, "at_hours": 48}],
             "platforms": {"x86_64-pc-linux-gnu": 1.0},
@@ -142,7 +141,7 @@ def test_a_table_says_what_it_says_and_the_rest_is_usual() -> None:
         Arrivals(7, mean_stay_s=20 * DAY_S, replaced=True),
         Arrivals(5, at_s=2 * DAY_S, mean_stay_s=math.inf),
     )
-    assert (found.loss_fraction, found.interval_s, found.most_backoff_s) == (0.1, 3 * HOUR_S, 3 * HOUR_S)
+    assert found.loss_fraction == 0.1
     assert found.presences[0].process.fraction == pytest.approx(4.0 / 9.0)
     assert found.error_fraction == HUNDRED.error_fraction
 
@@ -160,10 +159,6 @@ def test_a_path_to_a_table_counts_from_the_scenarios_folder(tmp_path: Path) -> N
         ({"hosts": 2.5}, "population.hosts: expected a whole number from 1 to 1000000, got 2.5"),
         ({"loss_fraction": 1.5}, "population.loss_fraction: expected a number from 0 to 1, got 1.5"),
         ({"share_fraction": 0}, "population.share_fraction: expected a number above 0 and at most 1, got 0.0"),
-        (
-            {"request_interval_hours": 0},
-            "population.request_interval_hours: expected a number from 0.01 to 1000, got 0.0",
-        ),
         ({"computers": "amiga"}, "expected one of seti, einstein, lhc, or a CSV file of computers, got 'amiga'"),
         ({"colour": "blue"}, "population.colour: expected one of"),
         ({"arrivals": [{"hosts": 1}]}, "population.arrivals[0].at_hours: expected a number of at least 0; it must be"),
@@ -217,7 +212,6 @@ def test_a_path_to_a_table_counts_from_the_scenarios_folder(tmp_path: Path) -> N
         ({"gpus": [{"share": 0.1, "sigma": 500}]}, "population.gpus[0].sigma: expected a number from 0 to 5, got 500"),
         ({"gpus": [{"share": 0.1, "type": ""}]}, "population.gpus[0].type: expected a name, got ''"),
         ({"platforms": {"": 1.0}}, "population.platforms: expected names of platforms, got ''"),
-        ({"request_interval_hours": 1e-6}, "population.request_interval_hours: expected a number from 0.01 to 1000"),
         ({"time_zones_hours": 13}, "population.time_zones_hours: expected a number from 0 to 12, got 13"),
         ({"lost_jobs": "gone"}, "population.lost_jobs: expected one of stalled, forgotten, got 'gone'"),
         ({"hosts": True}, "population.hosts: expected a whole number from 1 to 1000000, got True"),

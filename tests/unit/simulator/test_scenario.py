@@ -24,7 +24,6 @@ def test_every_shipped_scenario_is_one(name: str) -> None:
 
     assert scenario.name == name
     assert scenario.population.loss_fraction == 0.05
-    assert scenario.population.interval_s == 6 * HOUR_S
     assert scenario.population.share == 0.5
     for submission in scenario.submissions(1):
         spec = parse_batch(submission.batch)

@@ -1,25 +1,24 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.units import Seconds
-from simulator.work_buffer import NO_WISH, Buffer, in_progress, wish_of, work_of_others
-from tests.unit.simulator.machines import HOUR, a_task, at, processors
+from domain.units import Instant, Seconds
+from simulator.work_buffer import NO_WISH, Buffer, free_s, in_progress, low_after_s, wish_of, work_of_others
+from tests.unit.simulator.machines import HOUR, START, a_task, at, processors
 
 BUFFER = Buffer(Seconds(1 * HOUR), Seconds(9 * HOUR))
-SOON = Seconds(2 * HOUR)
 
 
 def test_an_idle_computer_asks_for_a_full_buffer_and_tells_its_idle_processors() -> None:
-    wish = wish_of(processors(4), BUFFER, interval_s=SOON)
+    wish = wish_of(processors(4), BUFFER)
 
     assert (wish.req_s, wish.instances) == (40 * HOUR, 4.0)
 
 
 def test_the_share_of_other_projects_is_not_asked_for() -> None:
-    wish = wish_of(processors(4, share=0.5), BUFFER, interval_s=SOON)
+    wish = wish_of(processors(4, share=0.5), BUFFER)
 
     assert (wish.req_s, wish.instances) == (20 * HOUR, 2.0)
 
@@ -27,17 +26,43 @@ def test_the_share_of_other_projects_is_not_asked_for() -> None:
 def test_it_asks_for_what_is_missing() -> None:
     some = processors(2)
     some.add([a_task("a", 2.0)], at(0.0))
-    wish = wish_of(some, BUFFER, interval_s=SOON)
+    wish = wish_of(some, BUFFER)
 
     assert (wish.req_s, wish.instances) == (18 * HOUR, 1.0)
 
 
-def test_it_asks_for_nothing_while_the_lower_end_is_covered_until_it_can_ask_again() -> None:
-    some = processors()
-    some.add([a_task("a", 3.5)], at(0.0))
+def test_a_job_longer_than_the_buffer_covers_its_own_processor_alone() -> None:
+    some = processors(4)
+    some.add([a_task("a", 1000.0)], at(0.0))
 
-    assert wish_of(some, BUFFER, interval_s=SOON) == NO_WISH
-    assert wish_of(some, BUFFER, interval_s=Seconds(3 * HOUR)).req_s == 6.5 * HOUR
+    assert wish_of(some, BUFFER).req_s == 3 * 10 * HOUR
+    assert low_after_s(some, BUFFER) == 0.0
+
+
+def test_nothing_is_asked_for_when_the_upper_end_is_covered() -> None:
+    some = processors(2)
+    some.add([a_task("a", 10.0), a_task("b", 12.0)], at(0.0))
+
+    assert wish_of(some, BUFFER) == NO_WISH
+
+
+def test_the_buffer_is_low_below_its_lower_end() -> None:
+    some = processors(2)
+    some.add([a_task("a", 3.5), a_task("b", 2.0)], at(0.0))
+
+    assert low_after_s(some, BUFFER) == HOUR
+    some.advance(at(0.75))
+    assert low_after_s(some, BUFFER) == pytest.approx(0.25 * HOUR)
+    some.advance(at(1.5))
+    assert low_after_s(some, BUFFER) == 0.0
+
+
+def test_a_part_of_a_processor_is_a_slower_one() -> None:
+    some = processors(3, share=0.5)
+    some.add([a_task("a", 3.0), a_task("b", 6.0)], at(0.0))
+
+    assert free_s(some) == [4 * HOUR, 8 * HOUR]
+    assert low_after_s(some, BUFFER) == pytest.approx(3 * HOUR / (4 / 3))
 
 
 def test_a_computer_that_is_often_off_asks_for_less() -> None:
@@ -45,7 +70,7 @@ def test_a_computer_that_is_often_off_asks_for_less() -> None:
     some.fraction = 0.5
     some.add([a_task("a", 1.0)], at(0.0))
 
-    assert wish_of(some, BUFFER, interval_s=SOON).req_s == 8 * HOUR
+    assert wish_of(some, BUFFER).req_s == 8 * HOUR
 
 
 def test_the_delay_is_when_the_first_processor_is_free_of_jobs_in_danger() -> None:
@@ -55,8 +80,8 @@ def test_the_delay_is_when_the_first_processor_is_free_of_jobs_in_danger() -> No
     relaxed.add([a_task("a", 2.0), a_task("b", 3.0)], at(0.0))
     waiting = Buffer(Seconds(10 * HOUR), Seconds(0.0))
 
-    assert wish_of(some, waiting, interval_s=SOON).estimated_delay_s == 2 * HOUR
-    assert wish_of(relaxed, waiting, interval_s=SOON).estimated_delay_s == 0.0
+    assert wish_of(some, waiting).estimated_delay_s == 2 * HOUR
+    assert wish_of(relaxed, waiting).estimated_delay_s == 0.0
 
 
 def test_jobs_are_told_with_what_is_left_of_them() -> None:
@@ -91,9 +116,46 @@ def test_a_wish_is_never_negative_and_never_more_than_the_buffer(
     some.fraction = fraction
     some.add([a_task(f"t{n}", hours, due_hours=due) for n, (hours, due) in enumerate(lengths)], at(0.0))
     some.advance(at(later))
-    wish = wish_of(some, BUFFER, interval_s=SOON)
+    wish = wish_of(some, BUFFER)
 
     assert 0.0 <= wish.req_s <= count * share * BUFFER.full_s
     assert 0.0 <= wish.instances <= count
     assert wish.estimated_delay_s >= 0.0
     assert all(task.remaining_s >= 0.0 for task in some.tasks)
+
+
+@settings(max_examples=200)
+@given(
+    tasks,
+    st.integers(1, 5),
+    st.sampled_from([0.3, 0.5, 0.75, 1.0]),
+    st.floats(0.2, 3.0),
+    st.sampled_from([1.0, 2.0, 0.5]),
+    st.lists(st.booleans(), min_size=10, max_size=10),
+    st.floats(0.0, 1.0),
+)
+def test_the_buffer_is_not_low_before_the_bound(
+    lengths: list[tuple[float, float]],
+    count: int,
+    share: float,
+    estimate: float,
+    usage: float,
+    lost: list[bool],
+    part: float,
+) -> None:
+    """Whatever estimates say and whatever runs out of turn, until a task ends or comes into danger."""
+    some = processors(count, share=share)
+    made = [
+        a_task(f"t{n}", hours, due_hours=due, ncpus=min(usage, count), lost=lost[n] and due > 90.0)
+        for n, (hours, due) in enumerate(lengths)
+    ]
+    for task in made:
+        task.estimate_s = task.true_s * estimate
+    some.add(made, at(0.0))
+    after_s = low_after_s(some, BUFFER)
+    until = min(after_s, some.next_at - START) * part
+    some.advance(Instant(START + until))
+
+    if after_s > 0.0 and until < min(after_s, some.next_at - START):
+        assert free_s(some)[0] >= BUFFER.margin_s - 1e-3
+        assert low_after_s(some, BUFFER) >= 0.0

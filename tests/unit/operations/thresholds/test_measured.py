@@ -65,7 +65,6 @@ def test_who_has_no_record_is_like_the_median_of_those_that_have() -> None:
     ]
     *_, newcomer = measured(*known, RecentHost(a_host()))
 
-    assert newcomer.interval_s == 10_800.0
     assert newcomer.stretch == pytest.approx(2.0)
     assert newcomer.buffer_s == pytest.approx(1e5 - 7200.0)
 
@@ -73,7 +72,7 @@ def test_who_has_no_record_is_like_the_median_of_those_that_have() -> None:
 def test_where_nobody_has_a_record_usual_values_hold() -> None:
     [one] = measured(RecentHost(a_host()))
 
-    assert (one.stretch, one.interval_s, one.buffer_s) == (1.0, 6 * 3600.0, 0.6 * 86400.0)
+    assert (one.stretch, one.buffer_s) == (1.0, 0.6 * 86400.0)
     assert (one.loss_fraction, one.error_fraction) == (0.0, 0.0)
 
 
@@ -95,7 +94,7 @@ def test_calls_buffers_and_speeds_are_kept_within_what_a_client_can_be() -> None
         )
     )
 
-    assert (one.interval_s, one.stretch, one.on_fraction) == (600.0, 10.0, 0.05)
+    assert (one.stretch, one.on_fraction) == (10.0, 0.05)
     assert one.loss_fraction == 0.9
 
 
