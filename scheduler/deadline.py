@@ -23,9 +23,9 @@ have some without asking for more, if that is longer (decision 0036).
 With `afap` = prompt AFAP batches have two rows of their own instead, with or without C (decision 0036):
 
     2    good hosts               P >= p_afap   x, tight
-    3    y <= now + 2 T_retry     none          y = now + queue + R_q, when all is done for sure; y <= C - T_retry
+    3    y <= now + 2 T_retry     none          y = now + queue + R_q, when all is done for sure
 
-each `afap_due_factor` times as far ahead (decision 50), at most D, and in row 3 at most C - T_retry.
+each `afap_due_factor` times as far ahead (decision 50), at most D.
 """
 
 from __future__ import annotations
@@ -196,8 +196,8 @@ def prompt(
 ) -> Due | Refusal:
     """AFAP batches (decision 36): good hosts hurry, x is their due date; others are done in their turn, at y.
 
-    Others get a job only if y is at most `afap_turn_factor` T_retry ahead, and leaves a retry before C where C is
-    known. An idle host with R_q = 10 h below the gate, T_retry = 12 h: done in its turn in 10 h, and due after 11.
+    Others get a job only if y is at most `afap_turn_factor` T_retry ahead, whatever C is: C moves with what is sent
+    (decision 61). An idle host with R_q = 10 h below the gate, T_retry = 12 h: done in its turn in 10 h, due after 11.
 
     >>> moment = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.3))
     >>> due = prompt(moment, None, safe_runtime_s=Seconds(36e3), bound_s=Seconds(604800.0), retry_s=Seconds(43200.0),
@@ -211,9 +211,8 @@ def prompt(
         return _too_long(moment, safe_runtime_s, bound_s, settings)
     if not moment.percentile.passes(settings.p_afap):
         turn_s = max(in_s, moment.queue_s + safe_runtime_s)
-        left_s = bound_s if complete_at is None else complete_at - retry_s - now
-        if turn_s <= min(bound_s, settings.afap_turn_factor * retry_s, left_s):
-            due_s = min(settings.afap_due_factor * turn_s, bound_s, left_s)
+        if turn_s <= min(bound_s, settings.afap_turn_factor * retry_s):
+            due_s = min(settings.afap_due_factor * turn_s, bound_s)
             numbers: tuple[float, ...] = (turn_s, settings.afap_turn_factor, retry_s, due_s)
             due = Due(Instant(now + due_s), False, Gate.NONE, 0.0, 3, ROW_3_TURN, numbers)
             return _gated(due, moment.percentile, retry=retry, settings=settings)
