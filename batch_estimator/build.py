@@ -8,7 +8,7 @@ from batch_estimator.ports import Forecasts, ForecastTables, Ports
 from batch_estimator.preview import Previewer
 from batch_estimator.service import Estimator, RunFit, in_a_thread
 from domain.clock import Clock
-from domain.settings import EstimatorSettings, LifecycleSettings
+from domain.settings import EstimatorSettings, Settings
 
 
 def build(
@@ -21,10 +21,10 @@ def build(
 def build_previewer(
     tables: ForecastTables,
     forecasts: Forecasts,
-    lifecycle: LifecycleSettings,
+    settings: Settings,
     clock: Clock,
     *,
     run_fit: RunFit = in_a_thread,
 ) -> Previewer:
     """What forecasts batches before they are submitted."""
-    return Previewer(tables, forecasts, lifecycle, clock, run_fit)
+    return Previewer(tables, forecasts, settings, clock, run_fit)

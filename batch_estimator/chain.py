@@ -35,6 +35,16 @@ class FreshLaw:
         done: Floats = (1.0 - error_fraction) * (replied_each @ (self.share * (1.0 - self.lost)))
         return done
 
+    def lasts_s(self, bound_s: float) -> float:
+        """How long an instance is in progress on average: its turnaround, at most the bound, or the bound if lost.
+
+        >>> law = FreshLaw(np.array([np.log(100.0)]), np.array([1.0]), np.array([0.1]), np.array([1.0]))
+        >>> round(law.lasts_s(1000.0), 1)
+        248.4
+        """
+        mean_s = np.minimum(np.exp(self.mu + 0.5 * self.sd**2), bound_s)
+        return float(self.share @ ((1.0 - self.lost) * mean_s + self.lost * bound_s))
+
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:

@@ -7,15 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.chain import Chain, FreshLaw, RetryRules, retry_chain
+from batch_estimator.copies import Copies, helped_by, tail_begins_s
 from batch_estimator.outstanding import Outstanding, late_by, served_by
 from batch_estimator.replies import logit_moved
 from batch_estimator.sending import Sending
-from batch_estimator.snapshot import Floats
+from batch_estimator.snapshot import Floats, Tail
 
 NODES = (-1.7320508, 0.0, 1.7320508)  # three-point Gauss-Hermite rule: standard deviations,
 NODE_WEIGHTS = (1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0)  # and their probabilities
 SEND_POSITIONS = 24
 LEAST_SHARE = 1e-300
+LEAST_WEIGHT = 1e-9
+SENDING_FRACTION = 0.05  # of the delay bound: sending for longer than this gets points of its own
+LATER, UNKNOWN_LOG_SD = 0.08, 0.45  # mean and sd of ln(remaining time with copies / the model's)
+FIRST_COPIES = 0.5  # half of the first copies are made by this part of the time an instance has to be out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +33,7 @@ class Waiting:
 
     alone: Outstanding
     alone_weight: Floats
+    alone_count: Floats  # slots, where the weight counts those that share a fate as fewer
     alone_ended: Floats
     helped: Outstanding
     helper: Outstanding
@@ -58,30 +64,90 @@ class LogServed:
     helped: Floats
     retries: Floats
     first: Floats  # one row per sending rate
+    first_open: Floats  # first instances expected to be unserved, at the middle sending rate
 
 
-def completion(
-    waiting: Waiting, fresh: FreshLaw, rules: RetryRules, unsure: Unsure, *, sending: Sending, x: Floats
-) -> tuple[Floats, list[LogServed]]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """The laws of one forecast, on the grid x of seconds from now; `usual_s` is the usual turnaround."""
+
+    fresh: FreshLaw
+    rules: RetryRules
+    unsure: Unsure
+    sending: Sending
+    x: Floats
+    usual_s: float
+    tail: Tail | None = None
+
+
+def completion(waiting: Waiting, model: Model) -> tuple[Floats, list[LogServed]]:
     """P(x) on the grid, and its parts at each node of the shared uncertainty.
 
-    P(x) = mean over nodes of exp(sum over classes weight ln H(x)). The nodes move the shift, the
-    log-odds of loss and of error together; independently the sending rate.
+    P(x) = mean over nodes of exp(sum over classes weight ln H(x)). The nodes move the shift, the log-odds of loss and
+    of error together, and with them the beginning of the tail; independently the sending rate.
     """
-    total = np.zeros(len(x))
+    total = np.zeros(len(model.x))
     parts = []
     for node, weight in zip(NODES, NODE_WEIGHTS, strict=True):
-        part = _at_node(waiting, fresh, rules, unsure, node=node, sending=sending, x=x)
+        part = at_node(waiting, model, node, None)
+        if model.tail is not None and model.tail.copies_left > 0.0:
+            copies = expected_copies(waiting, model, model.tail, open_jobs(waiting, part))
+            part = at_node(waiting, model, node, copies)
         common = part.alone.sum(axis=0) + part.helped.sum(axis=0) + part.retries
         for row, rate_weight in zip(part.first, NODE_WEIGHTS, strict=True):
             total += weight * rate_weight * np.exp(common + row)
         parts.append(part)
-    return np.maximum.accumulate(np.clip(total, 0.0, 1.0)), parts
+    share = np.maximum.accumulate(np.clip(total, 0.0, 1.0))
+    return share if model.tail is None else loosened(share, model.x), parts
 
 
-def _at_node(
-    waiting: Waiting, fresh: FreshLaw, rules: RetryRules, unsure: Unsure, *, node: float, sending: Sending, x: Floats
-) -> LogServed:
+def loosened(share: Floats, x: Floats) -> Floats:
+    """P'(x) = mean over nodes u of P(x exp(-LATER - u UNKNOWN_LOG_SD)): what the model does not know of copies.
+
+    Which hosts ask while the gates allow them a copy, weekends, and other batches that use up the copies there may be.
+    Calibrated on the tuning half of the drawn populations (docs/decisions/0061). A batch that would be complete after
+    100 s for certain is complete by then with a probability of only one sixth:
+
+    >>> x = np.array([0.0, 99.0, 100.0, 1000.0])
+    >>> loosened(np.array([0.0, 0.0, 1.0, 1.0]), x).round(3).tolist()
+    [0.0, 0.167, 0.167, 1.0]
+    """
+    nodes = zip(NODES, NODE_WEIGHTS, strict=True)
+    found: Floats = sum(
+        (weight * np.interp(x * np.exp(-LATER - node * UNKNOWN_LOG_SD), x, share) for node, weight in nodes),
+        start=np.zeros(len(x)),
+    )
+    return found
+
+
+def open_jobs(waiting: Waiting, part: LogServed) -> Floats:
+    """How many slots are expected to be open at each time, at the middle sending rate."""
+    found = np.zeros(len(part.retries))
+    helped_count = np.ones(len(waiting.helped_weight))
+    for weight, count, logs in (
+        (waiting.alone_weight, waiting.alone_count, part.alone),
+        (waiting.helped_weight, helped_count, part.helped),
+    ):
+        found += count @ -np.expm1(logs / np.maximum(weight, LEAST_WEIGHT)[:, None])
+    retries = waiting.retries + float(np.sum(waiting.retry_weight))
+    found += retries * -np.expm1(part.retries / max(retries, LEAST_WEIGHT))
+    return found + part.first_open
+
+
+def expected_copies(waiting: Waiting, model: Model, tail: Tail, still_open: Floats) -> Copies:
+    """When the tail begins if no copy is made before, and which share of the jobs open then can have one."""
+    unsent_by_s = np.inf
+    if tail.unsent is not None:
+        unsent_by_s = float(model.sending.after_s(np.array([max(0.0, waiting.first_unsent - tail.unsent)]))[0])
+    starts_s = tail_begins_s(tail, still_open, model.x, unsent_by_s=unsent_by_s)
+    wanted = float(np.interp(starts_s + FIRST_COPIES * tail.first_factor * model.usual_s, model.x, still_open))
+    share = min(1.0, tail.copies_left / max(1.0, wanted))
+    return Copies(starts_s, share, tail.first_factor, tail.late_factor, model.usual_s)
+
+
+def at_node(waiting: Waiting, model: Model, node: float, copies: Copies | None) -> LogServed:
+    """The parts of ln P(x) with the shared quantities `node` standard deviations above their means."""
+    rules, fresh, unsure, x = model.rules, model.fresh, model.unsure, model.x
     moved_rules = RetryRules(
         rules.bound_s,
         rules.wait_s,
@@ -92,36 +158,60 @@ def _at_node(
         fresh.mu + node * unsure.shift, fresh.sd, logit_moved(fresh.lost, node * unsure.lost), fresh.share
     )
     chain = retry_chain(moved_fresh, moved_rules)
+    copy_chain = None if copies is None else copies.chain(moved_fresh, moved_rules)
 
     def moved(out: Outstanding) -> Outstanding:
         return out.moved(node * unsure.shift, logit_moved(out.lost, node * unsure.lost))
 
-    alone = served_by(moved(waiting.alone), x, waiting.alone_ended, chain, moved_rules)
-    main = served_by(moved(waiting.helped), x, waiting.helped_ended, chain, moved_rules)
-    help_comes = late_by(moved(waiting.helper), x, waiting.helper_ended, moved_rules)
+    def copied(served: Floats, out: Outstanding, *, again: bool = False) -> Floats:
+        if copies is None or copy_chain is None or not len(served):
+            return served
+        after_s = copies.after_s(out.age_s, out.mu, again=again)
+        return helped_by(served, after_s, copies, copy_chain, wait_s=rules.wait_s, x=x)
+
+    alone, main, helper = moved(waiting.alone), moved(waiting.helped), moved(waiting.helper)
+    served = copied(served_by(alone, x, waiting.alone_ended, chain, moved_rules), alone)
+    by_main = served_by(main, x, waiting.helped_ended, chain, moved_rules)
+    by_helper = late_by(helper, x, waiting.helper_ended, moved_rules)
+    by_either = copied(1.0 - (1.0 - by_main) * (1.0 - by_helper), helper, again=True)
     retry_sent = chain.by(x - rules.wait_s)
+    if copies is not None and copy_chain is not None:
+        out_s = rules.wait_s + max(copies.first_factor, copies.late_factor) * copies.usual_s
+        copied_s = np.array([max(copies.starts_s, out_s)])
+        retry_sent = helped_by(retry_sent[None, :], copied_s, copies, copy_chain, wait_s=rules.wait_s, x=x)[0]
     retry_help = late_by(moved(waiting.retry_helper), x, waiting.retry_ended, moved_rules)
     helped_retries = waiting.retry_weight @ _ln(1.0 - (1.0 - retry_sent) * (1.0 - retry_help))
     return LogServed(
-        waiting.alone_weight[:, None] * _ln(alone),
-        waiting.helped_weight[:, None] * _ln(1.0 - (1.0 - main) * (1.0 - help_comes)),
+        waiting.alone_weight[:, None] * _ln(served),
+        waiting.helped_weight[:, None] * _ln(by_either),
         waiting.retries * _ln(retry_sent) + helped_retries,
-        _first_sendings(chain, waiting.first_unsent, sending, x),
+        *_first_sendings(waiting.first_unsent, model, chain, copies=copies, copy_chain=copy_chain),
     )
 
 
-def _first_sendings(chain: Chain, unsent: float, sending: Sending, x: Floats) -> Floats:
-    """sum over 24 positions n of U/24 ln G(x - start - n / rate), one row per rate: slow and late is a high node."""
+def _first_sendings(
+    unsent: float, model: Model, chain: Chain, *, copies: Copies | None, copy_chain: Chain | None
+) -> tuple[Floats, Floats]:
+    """sum over 24 positions n of U/24 ln G(x - sent(n)), one row per rate: slow and late is a high node.
+
+    And sum of U/24 (1 - G), the number expected to be open, at the middle rate.
+    """
+    x, sending = model.x, model.sending
     if unsent <= 0:
-        return np.zeros((len(NODES), len(x)))
+        return np.zeros((len(NODES), len(x))), np.zeros(len(x))
     count = int(min(SEND_POSITIONS, np.ceil(unsent)))
     positions = (np.arange(count) + 0.5) / count * unsent
-    rows = []
+    rows, still_open = [], np.zeros(len(x))
     for node in NODES:
-        sent_after = (sending.starts_s + positions / sending.rate_per_s) * np.exp(node * sending.log_sd)
+        sent_after = sending.after_s(positions) * np.exp(node * sending.log_sd)
         served = chain.by(x[None, :] - sent_after[:, None])
+        if copies is not None and copy_chain is not None:
+            copied_s = np.maximum(copies.starts_s, sent_after + copies.first_factor * copies.usual_s)
+            served = helped_by(served, copied_s, copies, copy_chain, wait_s=model.rules.wait_s, x=x)
         rows.append(unsent / count * _ln(served).sum(axis=0))
-    return np.stack(rows)
+        if node == 0.0:
+            still_open = unsent / count * (1.0 - served).sum(axis=0)
+    return np.stack(rows), still_open
 
 
 def _ln(share: Floats) -> Floats:
@@ -130,15 +220,20 @@ def _ln(share: Floats) -> Floats:
 
 
 def time_grid(bound_s: float, sending_s: float) -> Floats:
-    """Seconds from now at which P is worked out: log-spaced to D/2, even to 4.2 D, coarse to 16 D.
+    """Seconds from now at which P is worked out: log-spaced to D/2, even to 4.2 D, log-spaced to 16 D + 3 s.
 
-    Sending that goes on for `sending_s` stretches the even part and the horizon.
+    Where sending takes s > D/20 seconds, 48 more points from s/4 to 2.2 s: most of the batch is served then.
 
     >>> grid = time_grid(1000.0, 0.0)
-    >>> len(grid), float(grid[0]), float(grid[-1])
-    (137, 0.0, 16000.0)
+    >>> len(grid), float(grid[0]), round(float(grid[-1]))
+    (145, 0.0, 16000)
+    >>> len(time_grid(1000.0, 500.0))
+    193
     """
-    early = np.geomspace(0.002, 0.5, 36) * bound_s
-    even = np.linspace(0.5 * bound_s, 4.2 * bound_s + sending_s, 77)[1:]
-    late = np.linspace(even[-1], 16.0 * bound_s + 3.0 * sending_s, 25)[1:]
-    return np.concatenate([[0.0], early, even, late])
+    early = np.geomspace(0.0005, 0.5, 44) * bound_s
+    even = np.linspace(0.5, 4.2, 77)[1:] * bound_s
+    late = np.geomspace(4.2 * bound_s, 16.0 * bound_s + 3.0 * sending_s, 25)[1:]
+    grid = np.concatenate([[0.0], early, even, late])
+    if sending_s <= SENDING_FRACTION * bound_s:
+        return grid
+    return np.union1d(grid, sending_s * np.linspace(0.25, 2.2, 48))

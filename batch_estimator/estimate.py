@@ -10,14 +10,14 @@ import numpy as np
 
 from batch_estimator.bounds import bound_of
 from batch_estimator.chain import RetryRules
-from batch_estimator.completion import LogServed, Unsure, completion, time_grid
+from batch_estimator.completion import LogServed, Model, Unsure, completion, time_grid
 from batch_estimator.explain import OutDoubts, holds_of
 from batch_estimator.fit import Fit, fitted
 from batch_estimator.forecast import CompletionLaw, Forecast, stretched_s
 from batch_estimator.outstanding import answered_by, prospects
 from batch_estimator.sending import Sending, sending_of
 from batch_estimator.slots import Open, open_slots
-from batch_estimator.snapshot import Floats, Snapshot
+from batch_estimator.snapshot import Floats, Snapshot, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from batch_estimator.waiting import Board, board_of
 from domain.errors import MusterError
@@ -45,12 +45,14 @@ def estimate(snapshot: Snapshot, *, spread: float = 1.0) -> Forecast:
     if not snapshot.jobs.is_open.any():
         return Forecast(now, now, now, now, Method.COMPLETE, "nothing is open")
     fit, open_ = fitted(snapshot), open_slots(snapshot)
-    sending = sending_of(snapshot, open_.first_unsent, _turnaround_s(fit))
-    x = time_grid(snapshot.delay_bound_s, sending.starts_s + open_.first_unsent / sending.rate_per_s)
+    bound_s = bound_of(snapshot)
+    sending = sending_of(snapshot, open_.first_unsent, _turnaround_s(fit), fit.fresh.lasts_s(bound_s))
+    x = time_grid(snapshot.delay_bound_s, _sending_s(sending, open_))
     board = board_of(snapshot, fit, open_, x)
-    rules = RetryRules(bound_of(snapshot), sending.retry_wait_s, fit.failures.fraction, fit.failures.turnaround_s)
+    rules = RetryRules(bound_s, sending.retry_wait_s, fit.failures.fraction, fit.failures.turnaround_s)
     unsure = Unsure(fit.shift.sd, fit.loss.logit_sd, fit.failures.logit_sd)
-    share, parts = completion(board.waiting, fit.fresh, rules, unsure, sending=sending, x=x)
+    model = Model(fit.fresh, rules, unsure, sending, x, _turnaround_s(fit), snapshot.tail)
+    share, parts = completion(board.waiting, model)
     q10_at, q50_at, q90_at = _quantiles(now, CompletionLaw(x, share), spread)
     method = _method(fit)
     return Forecast(
@@ -62,7 +64,13 @@ def estimate(snapshot: Snapshot, *, spread: float = 1.0) -> Forecast:
         BECAUSE[method],
         _terms(snapshot, fit, open_, sending=sending, board=board, rules=rules),
         tuple(_holds(snapshot, open_, board, parts, int(np.searchsorted(x, q90_at - now)))),
+        copied=snapshot.tail is not None and snapshot.tail.copies_left > 0 and _in_tail(snapshot.tail, open_),
     )
+
+
+def _in_tail(tail: Tail, open_: Open) -> bool:
+    sent = tail.unsent is not None and open_.first_unsent <= tail.unsent
+    return sent or open_.jobs <= tail.open_jobs
 
 
 def _quantiles(now: Instant, law: CompletionLaw, spread: float) -> tuple[Instant, Instant, Instant]:
@@ -71,6 +79,11 @@ def _quantiles(now: Instant, law: CompletionLaw, spread: float) -> tuple[Instant
         raise NoForecastError(f"no finite quantile: {within}")
     low, median, high = (stretched_s(each, within[1], spread, most_s=float(law.x_s[-1])) for each in within)
     return Instant(now + low), Instant(now + median), Instant(now + high)
+
+
+def _sending_s(sending: Sending, open_: Open) -> float:
+    """Until the last first instance is sent."""
+    return float(sending.after_s(np.array([float(open_.first_unsent)]))[0])
 
 
 def _turnaround_s(fit: Fit) -> float:
@@ -88,7 +101,7 @@ def _terms(snapshot: Snapshot, fit: Fit, open_: Open, *, sending: Sending, board
     return Terms(
         jobs_open=open_.jobs,
         jobs_with_success=open_.jobs_with_success,
-        sending_s=Seconds(sending.starts_s + open_.first_unsent / sending.rate_per_s),
+        sending_s=Seconds(_sending_s(sending, open_)),
         loss_fraction=fit.loss.fraction,
         error_fraction=fit.failures.fraction,
         retries_expected=_retries_expected(board, rules),

@@ -9,9 +9,22 @@ from functools import partial
 import numpy as np
 
 from batch_estimator.ports import Fill, ForecastTables, Table
-from batch_estimator.snapshot import Bools, Floats, HavRows, InstanceRows, Ints, JobRows, Queue, SentRows, Snapshot
+from batch_estimator.snapshot import (
+    Bools,
+    Floats,
+    HavRows,
+    InstanceRows,
+    Ints,
+    JobRows,
+    Queue,
+    SentRows,
+    Snapshot,
+    Tail,
+)
+from batch_estimator.tailing import tail_of
+from domain.batches import BatchCounts
 from domain.forecasting import BatchTables, CountedAs
-from domain.settings import LifecycleSettings
+from domain.settings import DeadlineRule, Settings
 from domain.units import BatchId, Instant, Seconds
 from lifecycle.grace import grace_s
 
@@ -19,16 +32,16 @@ from lifecycle.grace import grace_s
 class TableSnapshots:
     """Satisfies Snapshots, from tables."""
 
-    def __init__(self, tables: ForecastTables, lifecycle: Callable[[], LifecycleSettings] = LifecycleSettings) -> None:
+    def __init__(self, tables: ForecastTables, settings: Callable[[], Settings] = Settings) -> None:
         self._tables = tables
-        self._lifecycle = lifecycle
+        self._settings = settings
 
     async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Fill | None:
         tables = await self._tables.of_batch(batch_id, now=now)
-        return None if tables is None else partial(snapshot_of, tables, now, self._lifecycle())
+        return None if tables is None else partial(snapshot_of, tables, now, self._settings())
 
 
-def snapshot_of(tables: BatchTables[Table], now: Instant, lifecycle: LifecycleSettings) -> Snapshot:
+def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) -> Snapshot:
     """The columns of a batch at `now`. Pure. Instances of jobs that are not among its jobs are left out.
 
     An instance to come is given D and the grace that goes with it, as the lifecycle has it.
@@ -39,7 +52,7 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, lifecycle: LifecycleSe
     return Snapshot(
         now,
         terms.created_at,
-        Seconds(bound_s + grace_s(Instant(0.0), Instant(bound_s), lifecycle)),
+        Seconds(bound_s + grace_s(Instant(0.0), Instant(bound_s), settings.lifecycle)),
         JobRows(jobs["fpops_est_flop"].copy(), jobs["is_open"].copy(), _ints(jobs["needed"])),
         _instance_rows(tables.instances[known], job[known]),
         _hav_rows(tables, now),
@@ -55,6 +68,23 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, lifecycle: LifecycleSe
         terms.median_flop_per_s,
         Queue(terms.ahead, terms.ahead_of_others, terms.held),
         tables.sent_weight * float(sent["found"][0]) / sent.size if sent.size else tables.sent_weight,
+        terms.active_processors,
+        _tail(tables, settings),
+    )
+
+
+def _tail(tables: BatchTables[Table], settings: Settings) -> Tail | None:
+    """No copies are modelled under the rule `accelerated`, which has a rule of its own for them."""
+    if settings.deadline.rule is DeadlineRule.ACCELERATED:
+        return None
+    wanted = int(tables.jobs["needed"].sum())
+    return tail_of(
+        tables.terms.qos,
+        BatchCounts(jobs_total=tables.jobs.size, sent=max(tables.instances.size, wanted)),
+        wanted=wanted,
+        feeder=settings.feeder,
+        lifecycle=settings.lifecycle,
+        beside=tables.terms.beside,
     )
 
 

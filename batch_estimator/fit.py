@@ -54,7 +54,7 @@ def fitted(snapshot: Snapshot) -> Fit:
     loss = _loss(watched, sampled, shift, mu=mu, sd=sd)
     with_own = _with_own_results(law, roster, watched, shift)
     mu, sd = mu + with_own[0] - from_sums[0] + shift.mean, sd * with_own[1] / from_sums[1]
-    lost = host_loss(loss.fraction, roster.n_timeout, roster.n_due)
+    lost = host_loss(loss.fraction, roster.n_lost, roster.n_due)
     fresh = _fresh_law(snapshot, roster, law, shift, loss, mu=mu, sd=sd, lost=lost)
     return Fit(roster, law, shift, failures_of(snapshot), loss, _silence(snapshot), mu, sd, lost, fresh)
 

@@ -14,7 +14,10 @@ from domain.units import Instant, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """P(complete by q10_at) = 10 %, and so on; ascending, never before the snapshot's `now`."""
+    """P(complete by q10_at) = 10 %, and so on; ascending, never before the snapshot's `now`.
+
+    `copied`: the tail of the batch has begun, its last jobs are copied.
+    """
 
     now: Instant
     q10_at: Instant
@@ -24,6 +27,7 @@ class Forecast:
     because: str
     terms: Terms | None = None
     holds: tuple[Hold, ...] = ()
+    copied: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,13 +51,13 @@ def loss_fraction(z_silent: Floats, rows: int) -> Loss:
     return Loss(q, lost)
 
 
-def host_loss(q: float, n_timeout: Floats, n_due: Floats) -> Floats:
-    """The share q_h on a (host, app version) with n_timeout silent among n_due past their time-out.
+def host_loss(q: float, n_lost: Floats, n_due: Floats) -> Floats:
+    """The share q_h on a (host, app version) with n_lost silent among n_due past their due date.
 
-    q_h = 0.4 q + 0.6 (0.75 n_timeout + 12 q) / (n_due + 12), kept within [0.002, 0.9].
+    q_h = 0.4 q + 0.6 (0.75 n_lost + 12 q) / (n_due + 12), kept within [0.002, 0.9].
 
     >>> host_loss(0.04, np.array([0.0, 0.0, 8.0]), np.array([0.0, 12.0, 12.0])).round(4).tolist()
     [0.04, 0.028, 0.178]
     """
-    own = (SILENT_FOR_EVER * n_timeout + HOST_WEIGHT * q) / (n_due + HOST_WEIGHT)
+    own = (SILENT_FOR_EVER * n_lost + HOST_WEIGHT * q) / (n_due + HOST_WEIGHT)
     return np.clip(COMMON_PART * q + (1.0 - COMMON_PART) * own, LEAST_FRACTION, MOST_FRACTION)

@@ -19,7 +19,8 @@ from domain.batches import QoS
 from domain.clock import Clock
 from domain.errors import NotFoundError
 from domain.forecasting import INSTANCE_FIELDS, JOB_FIELDS, AppTables, BatchTables, BatchTerms, PlannedBatch
-from domain.settings import LifecycleSettings
+from domain.forecasts import ForecastState, forecast_state
+from domain.settings import Settings
 from domain.units import BatchId, Instant
 
 PLANNED = BatchId(0)  # no batch's id
@@ -34,6 +35,7 @@ class Preview:
     forecast: Forecast
     completion_at: Instant
     because: str
+    state: ForecastState
     at_risk: str | None
 
 
@@ -41,10 +43,10 @@ class Previewer:
     """Reads what the app's hosts did, and writes nothing."""
 
     def __init__(
-        self, tables: ForecastTables, forecasts: Forecasts, lifecycle: LifecycleSettings, clock: Clock, run_fit: RunFit
+        self, tables: ForecastTables, forecasts: Forecasts, settings: Settings, clock: Clock, run_fit: RunFit
     ) -> None:
         self._tables = tables
-        self._lifecycle = lifecycle
+        self._settings = settings
         self._forecasts = forecasts
         self._clock = clock
         self._run_fit = run_fit
@@ -57,16 +59,16 @@ class Previewer:
             raise NotFoundError("app", planned.app_id)
         known = (await self._forecasts.accuracies()).get(planned.app_id)
         spread = 1.0 if known is None else known.spread
-        forecast = await self._run_fit(_fit(planned, tables, now, spread, self._lifecycle))
+        forecast = await self._run_fit(_fit(planned, tables, now, spread, self._settings))
         return preview_of(planned, forecast)
 
 
 def _fit(
-    planned: PlannedBatch, tables: AppTables[Table], now: Instant, spread: float, lifecycle: LifecycleSettings
+    planned: PlannedBatch, tables: AppTables[Table], now: Instant, spread: float, settings: Settings
 ) -> Callable[[], Forecast]:
     def fit() -> Forecast:
         try:
-            return estimate(hypothetical(planned, tables, now, lifecycle), spread=spread)
+            return estimate(hypothetical(planned, tables, now, settings), spread=spread)
         except NoForecastError as error:
             log.warning("preview falls back", app_id=planned.app_id, because=str(error))
             return fallback(now=now, delay_bound_s=planned.delay_bound_s, previous_at=None, because=str(error))
@@ -91,13 +93,13 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> Preview:
         delay_bound_s=planned.delay_bound_s,
         last_first_dispatch_at=None,
     )
-    risk = None if planned.deadline_at is None else at_risk(forecast, planned.deadline_at)
-    return Preview(forecast, published.completion_at, published.because, risk)
+    state = forecast_state(forecast.method, forecast.q90_at - forecast.now, planned.delay_bound_s)
+    unknown = state in (ForecastState.FIRST_RESULTS, ForecastState.FAILED)
+    risk = None if planned.deadline_at is None or unknown else at_risk(forecast, planned.deadline_at)
+    return Preview(forecast, published.completion_at, published.because, state, risk)
 
 
-def hypothetical(
-    planned: PlannedBatch, tables: AppTables[Table], now: Instant, lifecycle: LifecycleSettings
-) -> Snapshot:
+def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, settings: Settings) -> Snapshot:
     """The batch as it would stand right after its submission: every job open, nothing sent. Pure."""
     sizes = np.repeat(list(planned.jobs_of_flop.keys()), list(planned.jobs_of_flop.values()))
     jobs = np.zeros(len(sizes), [(name, kind) for name, kind in JOB_FIELDS])
@@ -110,11 +112,13 @@ def hypothetical(
         planned.app_id,
         now,
         planned.delay_bound_s,
+        planned.qos,
         tables.active_hosts,
         tables.median_flop_per_s,
+        tables.active_processors,
     )
     nothing_sent = np.zeros(0, [(name, kind) for name, kind in INSTANCE_FIELDS])
     of_batch = BatchTables(
         terms, jobs, nothing_sent, tables.havs, tables.others, tables.others_weight, tables.sent, tables.sent_weight
     )
-    return snapshot_of(of_batch, now, lifecycle)
+    return snapshot_of(of_batch, now, settings)

@@ -27,13 +27,20 @@ class Publication:
     because: str
 
 
-def floor_of(*, long_deadline: bool, delay_bound_s: Seconds, last_first_dispatch_at: Instant | None) -> Instant:
+def floor_of(
+    *, long_deadline: bool, delay_bound_s: Seconds, last_first_dispatch_at: Instant | None, copied: bool = False
+) -> Instant:
     """For a long-deadline batch D + the greatest dispatch time of a first instance; C(B) is never before it.
+
+    Once last jobs are copied (`copied`) the batch no longer waits for them: there is no floor.
 
     >>> floor_of(long_deadline=True, delay_bound_s=Seconds(400.0), last_first_dispatch_at=Instant(200.0))
     600.0
+    >>> told = dict(long_deadline=True, delay_bound_s=Seconds(400.0), last_first_dispatch_at=Instant(200.0))
+    >>> floor_of(**told, copied=True)
+    -inf
     """
-    if not long_deadline or last_first_dispatch_at is None:
+    if not long_deadline or copied or last_first_dispatch_at is None:
         return Instant(-math.inf)
     return Instant(last_first_dispatch_at + delay_bound_s)
 
@@ -62,7 +69,10 @@ def publication(
     (864000.0, 'held', '1.00 days earlier is within the 1.50 days that are held')
     """
     floor_at = floor_of(
-        long_deadline=long_deadline, delay_bound_s=delay_bound_s, last_first_dispatch_at=last_first_dispatch_at
+        long_deadline=long_deadline,
+        delay_bound_s=delay_bound_s,
+        last_first_dispatch_at=last_first_dispatch_at,
+        copied=forecast.copied,
     )
     far_at = Instant(forecast.now + FAR_BOUNDS * delay_bound_s)
     if forecast.q90_at > far_at:

@@ -12,6 +12,8 @@ from domain.batches import QoS
 from domain.forecasts import ForecastRecord, ForecastStanding, Method, Trigger
 from domain.units import Instant
 
+WITHOUT_EVIDENCE = (Method.FALLBACK, Method.APRIORI)
+
 
 def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_spent: int) -> ForecastRecord:
     """The forecast with what becomes of the published C(B), its warnings, and whether it will be scored.
@@ -70,8 +72,8 @@ def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
 
 
 def _risk(forecast: Forecast, deadline_at: Instant | None) -> str | None:
-    """What stands in for a forecast says nothing of a deadline."""
-    return None if deadline_at is None or forecast.method is Method.FALLBACK else at_risk(forecast, deadline_at)
+    """Without evidence nothing is said of a deadline."""
+    return None if deadline_at is None or forecast.method in WITHOUT_EVIDENCE else at_risk(forecast, deadline_at)
 
 
 def _flag(forecast: Forecast, standing: ForecastStanding, most_spent: int) -> str | None:

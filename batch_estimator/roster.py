@@ -13,14 +13,15 @@ from batch_estimator.snapshot import Floats, Ints, Snapshot, Standing
 class Roster:
     """One entry per (host, app version), and which entry each instance belongs to.
 
-    Sums are those of the app's other work, zero where there is none. `last_contact_at` is the latest
-    contact known: the host's last request, or a sending or reply of this batch.
+    Sums are those of the app's other work, zero where there is none. `n_lost` counts time-outs and what was aborted
+    after its due date: where copies finish the jobs of lost instances, these do not time out. `last_contact_at` is the
+    latest contact known: the host's last request, or a sending or reply of this batch.
     """
 
     host_id: Ints
     n_success: Floats
     sum_ln: Floats
-    n_timeout: Floats
+    n_lost: Floats
     n_due: Floats
     last_contact_at: Floats
     of_instance: Ints  # -1 for an unsent instance
@@ -49,7 +50,7 @@ def roster_of(snapshot: Snapshot) -> Roster:
         keys // span,
         column(havs.n_success),
         column(havs.sum_ln),
-        column(havs.n_timeout),
+        column(np.maximum(havs.n_timeout, havs.n_due - havs.n_success - havs.n_error)),
         column(havs.n_due),
         contact,
         of_instance,

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from batch_estimator.queueing import USUAL_BUSY, WAITING_LOG_SD, is_waiting, turn_of
+from batch_estimator.queueing import FILL_S, capacity_of, is_waiting, turn_s, usual_rate_per_s
 from batch_estimator.snapshot import Floats, Snapshot, Standing
 
 LEAST_WINDOW_S = 6 * 3600.0
 WARM_UP_FRACTION, WARM_UP_S = 0.25, 6 * 3600.0  # the first hours fill the hosts' buffers: no steady rate
 BURST_S = 600.0  # what is sent sooner after submission counts as sent within this
 SUB_WINDOWS = 8
+MOST_BOUNDS = 40.0  # delay bounds: sending for longer than this is no forecast
 ROUNDS = 4
-USUAL_BOUNDS, MOST_BOUNDS = 4.0, 40.0  # delay bounds in which a batch is sent
 USUAL_WEIGHT = 3.0  # sendings that the usual rate counts as
 LEAST_RETRIES = 3
 USUAL_RETRY_WAIT_S = 1800.0
@@ -23,39 +23,53 @@ URGENT_AFTER_S = 60.0  # an instance created this much after the batch is a retr
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """First instances are sent from `starts_s` on, at `rate_per_s` (ln of both known to `log_sd`); retries wait
-    `retry_wait_s`.
+    """First instances are sent from `starts_s` on: `room` of them within FILL_S, the others at `rate_per_s`.
+
+    ln of both times is known to `log_sd`. Retries and copies wait `retry_wait_s`.
     """
 
     rate_per_s: float
     log_sd: float
     retry_wait_s: float
     starts_s: float = 0.0
+    room: float = 0.0
+
+    def after_s(self, position: Floats) -> Floats:
+        """Seconds until the unsent instance at each position is sent; position 0 is already sent.
+
+        >>> Sending(0.5, 0.3, 600.0, starts_s=100.0, room=10.0).after_s(np.array([0.0, 5.0, 20.0])).tolist()
+        [0.0, 110.0, 120.0]
+        """
+        fill_s = min(FILL_S, self.room / self.rate_per_s)
+        filled_s = fill_s * np.minimum(position / max(self.room, 1.0), 1.0)
+        later_s = np.maximum(0.0, position - self.room) / self.rate_per_s
+        after: Floats = np.where(position > 0.0, self.starts_s + np.maximum(filled_s, later_s), 0.0)
+        return after
 
 
-def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float) -> Sending:
+def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float, lasts_s: float) -> Sending:
     """With `to_send` first instances still unsent, of jobs that take `turnaround_s`.
 
-    The usual rate is one instance at a time for every second active host, or what sends the batch
-    within 4 delay bounds; a rate that needs more than 40 is no forecast.
+    While nothing was sent the app's capacity says when. Then the batch's own sendings do; with few of these the
+    capacity counts as three.
     """
     rows = snapshot.instances
     urgent = rows.created_at > snapshot.submitted_at + URGENT_AFTER_S
     sent = rows.standing != Standing.UNSENT
     wait = (rows.sent_at - rows.created_at)[urgent & sent]
     wait_s = float(np.mean(np.maximum(wait, 0.0))) if len(wait) >= LEAST_RETRIES else USUAL_RETRY_WAIT_S
-    bound = snapshot.delay_bound_s
-    least_rate = to_send / (MOST_BOUNDS * bound)
+    wait_s = min(wait_s, float(snapshot.delay_bound_s))
+    queued = to_send + snapshot.queue.ahead
+    capacity = capacity_of(snapshot, turnaround_s, lasts_s, queued=queued)
     if is_waiting(snapshot):
-        turn = turn_of(snapshot, turnaround_s)
-        rate = max(turn.rate_per_s, to_send / (USUAL_BOUNDS * bound))
-        return Sending(rate, WAITING_LOG_SD, min(wait_s, float(bound)), turn.starts_s)
+        starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
+        room = max(0.0, capacity.room - snapshot.queue.ahead)
+        least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
+        return Sending(max(capacity.rate_per_s, least_per_s), capacity.log_sd, wait_s, starts_s, room)
     ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
     elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
-    usual = max(USUAL_BUSY * snapshot.active_hosts / turnaround_s, to_send / (USUAL_BOUNDS * bound), 1.0 / bound)
-    rate, log_sd = rate_of(ages, elapsed_s, to_send, usual)
-    rate = max(rate, least_rate)
-    return Sending(rate, log_sd, min(wait_s, float(snapshot.delay_bound_s)))
+    rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
+    return Sending(max(rate, to_send / (MOST_BOUNDS * snapshot.delay_bound_s)), log_sd, wait_s)
 
 
 def _began_at(snapshot: Snapshot, ages_s: Floats) -> float:

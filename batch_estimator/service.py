@@ -25,7 +25,7 @@ from batch_estimator.refit import refit_at, trigger_of
 from batch_estimator.scoring import SelfCheck
 from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
-from domain.forecasts import Change, ForecastRecord, ForecastStanding, Method, Trigger, tells
+from domain.forecasts import Change, ForecastRecord, ForecastStanding, ForecastState, Method, Trigger, state_of
 from domain.settings import EstimatorSettings
 from domain.units import BatchId, Instant
 
@@ -166,7 +166,8 @@ class Estimator:
         return Done(batch_id, Outcome.HELD if record.change is Change.HELD else Outcome.CHANGED, record)
 
     async def _publish(self, record: ForecastRecord, standing: ForecastStanding) -> bool:
-        return await self._forecasts.publish(record, told=tells(record, standing.delay_bound_s), since=standing.age)
+        shown = state_of(record, standing.delay_bound_s) is ForecastState.SHOWN
+        return await self._forecasts.publish(record, told=shown, since=standing.age)
 
     async def _made(self, standing: ForecastStanding, trigger: Trigger, now: Instant) -> ForecastRecord | None:
         """The forecast, or what stands in for it; None when the batch has just ended."""

@@ -26,9 +26,10 @@ class Standing(IntEnum):
     UNSENT = 0  # created, waiting to be sent
     IN_PROGRESS = 1  # sent, no reply, not timed out
     SUCCESS = 2  # reported success; may still wait for its quorum
-    ERROR = 3  # over without a result: failed, aborted, host left
+    ERROR = 3  # the host reported a failure
     TIMED_OUT = 4  # no reply by its time-out; a late one would still count
     INVALID = 5  # reported success, found wrong
+    ABORTED = 6  # ended without a reply, by the server or the owner: silent until then
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,13 +95,30 @@ class Queue:
     held: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """When copies of a batch's last jobs are made (lifecycle/tail.py).
+
+    The tail begins once `open_jobs` jobs are open, or once `unsent` first instances are unsent (None: only the former).
+    Then a job gets its first copy when its instance is out for `first_factor` times the usual turnaround, and another
+    one when all its instances are out for `late_factor` times that. The batch may have `copies_left` more copies.
+    """
+
+    open_jobs: int
+    unsent: float | None
+    first_factor: float
+    late_factor: float
+    copies_left: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """A batch at `now`. Raises InvalidInputError for columns that do not fit together.
 
     `delay_bound_s` is what a new instance would be given from sending to time-out. `mean_ln_fpops` is of
-    the jobs behind `havs`, NaN if there are none. `median_flop_per_s` is of an active host's version. Each row of
-    `sent` stands for `sent_weight`, NaN if that is not known.
+    the jobs behind `havs`, NaN if there are none. `median_flop_per_s` is of an active host's processor;
+    `active_processors` counts each of these by the share of time it is available. Each row of `sent` stands for
+    `sent_weight`, NaN if that is not known. `tail` is None where no copies are made.
     """
 
     now: Instant
@@ -115,6 +133,8 @@ class Snapshot:
     median_flop_per_s: float
     queue: Queue = Queue()
     sent_weight: float = float("nan")
+    active_processors: float = float("nan")
+    tail: Tail | None = None
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.now) and np.isfinite(self.submitted_at)):

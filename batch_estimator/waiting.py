@@ -44,6 +44,7 @@ def board_of(snapshot: Snapshot, fit: Fit, open_: Open, x: Floats) -> Board:
     waiting = Waiting(
         alone=classes.mean,
         alone_weight=classes.weight,
+        alone_count=np.bincount(classes.of, minlength=len(classes.weight)).astype(np.float64),
         alone_ended=ended_by(fit.silence, classes.mean, x),
         helped=main,
         helper=helper,

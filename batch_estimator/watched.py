@@ -20,7 +20,10 @@ class Watched:
 
 
 def watched_of(snapshot: Snapshot, of_instance: Ints) -> Watched:
-    """The batch's instances that succeeded or are silent; errors say nothing of a turnaround."""
+    """The batch's instances that succeeded, are silent, or were silent until they were aborted; errors are left out.
+
+    An instance is aborted when another one has finished its job: its turnaround is right-censored at the abort.
+    """
     rows = snapshot.instances
     return _watched(snapshot.now, rows.standing, rows.sent_at, rows.reported_at, of_instance)
 
@@ -40,11 +43,12 @@ def thinned(watched: Watched, most: int) -> Watched:
 
 
 def _watched(now: float, standing: Ints, sent_at: Floats, reported_at: Floats, entry: Ints) -> Watched:
-    silent = (standing == Standing.IN_PROGRESS) | (standing == Standing.TIMED_OUT)
-    chosen = np.flatnonzero(silent | (standing == Standing.SUCCESS))
-    end_at = np.where(silent[chosen], now, reported_at[chosen])
+    aborted = (standing == Standing.ABORTED) & np.isfinite(reported_at)
+    out = (standing == Standing.IN_PROGRESS) | (standing == Standing.TIMED_OUT)
+    chosen = np.flatnonzero(out | aborted | (standing == Standing.SUCCESS))
+    end_at = np.where(out[chosen], now, reported_at[chosen])
     ln_s = np.log(np.maximum(end_at - sent_at[chosen], 1.0))
-    return Watched(ln_s, silent[chosen], entry[chosen], sent_at[chosen])
+    return Watched(ln_s, (out | aborted)[chosen], entry[chosen], sent_at[chosen])
 
 
 def _scrambled(watched: Watched) -> Ints:

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from domain.batches import QoS
 from domain.jobs import InstanceState
+from domain.settlement import NOTHING_BESIDE, WorkBeside
 from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds
 
 OTHERS_MOST = 5_000  # (host, app version) rows of hosts without an instance of the batch,
@@ -77,11 +78,26 @@ STANDINGS: Mapping[InstanceState, int] = MappingProxyType(
         InstanceState.VALID: 2,
         InstanceState.TOO_LATE: 2,
         InstanceState.FAILED: 3,
-        InstanceState.ABORTED: 3,
+        InstanceState.ABORTED: 6,
         InstanceState.TIMED_OUT: 4,
         InstanceState.INVALID: 5,
     }
 )
+
+
+def send_rank(qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> int:
+    """Which batches are sent first, wherever they stand in the queue; equal ranks keep its order.
+
+    >>> send_rank(QoS.AFAP, None, unpaid=False), send_rank(QoS.SHORT_DEADLINE, Instant(9.0), unpaid=False)
+    (0, 1)
+    >>> send_rank(QoS.THROUGHPUT, None, unpaid=False), send_rank(QoS.AFAP, None, unpaid=True)
+    (2, 3)
+    """
+    if unpaid:
+        return 3
+    if qos is QoS.AFAP:
+        return 0
+    return 1 if deadline_at is not None else 2
 
 
 class CountedAs(IntEnum):
@@ -113,19 +129,23 @@ class BatchTerms:
     """An active batch, and who could compute for it.
 
     `delay_bound_s` is the greatest of its classes'. `median_flop_per_s` is of the active hosts' processors, NaN while
-    there are none. `ahead` unsent instances of the app and `ahead_of_others` of other apps come before its own in the
-    order, and a limit holds it if `held`; the two are 0 where something of it was sent and nothing holds it.
+    there are none; `active_processors` is how many of these are available on average. `ahead` unsent instances of the
+    app and `ahead_of_others` of other apps are sent before its own (`send_rank`), and a limit holds it if `held`; the
+    two are 0 where something of it was sent and nothing holds it. `beside` is what pays for copies of an AFAP batch.
     """
 
     batch_id: BatchId
     app_id: AppId
     created_at: Instant
     delay_bound_s: Seconds
+    qos: QoS
     active_hosts: int
     median_flop_per_s: float
+    active_processors: float
     ahead: int = 0
     ahead_of_others: int = 0
     held: bool = False
+    beside: WorkBeside = NOTHING_BESIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +195,7 @@ class AppTables(Generic[Table]):
 
     active_hosts: int
     median_flop_per_s: float
+    active_processors: float
     havs: Table  # FORECAST_HAV_FIELDS, of those in `sent`
     others: Table  # SAMPLED_HAV_FIELDS
     others_weight: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -126,9 +127,45 @@ class ForecastPoint:
     over_fraction: float
 
 
-def tells(record: ForecastRecord | ForecastPoint, delay_bound_s: Seconds) -> bool:
-    """Whether people are told its q50 and q90: not what a model gave no answer to, or only one in the far future."""
-    return record.method is not Method.FALLBACK and record.q90_at - record.made_at <= FAR_BOUNDS * delay_bound_s
+class ForecastState(StrEnum):
+    """Whether a batch has a forecast that people are shown, or why not."""
+
+    SHOWN = "shown"
+    NOT_YET = "not_yet"  # it was never forecast
+    FIRST_RESULTS = "first_results"  # nothing is known of the app's turnarounds before the first results are back
+    FAR = "far"  # q90 is more than FAR_BOUNDS delay bounds ahead
+    FAILED = "failed"  # the model gave no answer
+    ENDED = "ended"
+
+
+def forecast_state(method: Method, ahead_s: float, delay_bound_s: Seconds) -> ForecastState:
+    """Whether a forecast whose q90 is `ahead_s` ahead is shown.
+
+    >>> forecast_state(Method.WARM, 86400.0, Seconds(86400.0)).value
+    'shown'
+    >>> forecast_state(Method.APRIORI, 86400.0, Seconds(86400.0)).value
+    'first_results'
+    """
+    if method is Method.FALLBACK:
+        return ForecastState.FAILED
+    if method is Method.APRIORI:
+        return ForecastState.FIRST_RESULTS
+    return ForecastState.FAR if ahead_s > FAR_BOUNDS * delay_bound_s else ForecastState.SHOWN
+
+
+def state_of(record: ForecastRecord | ForecastPoint, delay_bound_s: Seconds) -> ForecastState:
+    """Whether the q50 and q90 of a kept forecast are shown to people."""
+    return forecast_state(record.method, record.q90_at - record.made_at, delay_bound_s)
+
+
+def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
+    """The same of a batch with its last forecast, if there is one: its q50 is published only where it is shown."""
+    if batch.ended_at is not None:
+        return ForecastState.ENDED
+    if last is None:
+        return ForecastState.NOT_YET
+    ahead_s = math.inf if batch.completion_q50_at is None else 0.0
+    return forecast_state(last.method, ahead_s, Seconds(1.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from domain.havs import HavEvent
 from domain.jobs import Held, InstanceState, JobClass, JobState
 from domain.quick import quick_dataclass
 from domain.units import (
+    DAY_S,
     AppVersionId,
     BatchId,
     Flop,
@@ -155,6 +156,8 @@ class WorkBeside:
 
 
 NOTHING_BESIDE = WorkBeside()
+BESIDE_WITHIN_S = 30 * DAY_S  # batches made within this pay for copies of AFAP batches,
+BESIDE_BATCHES = 1000  # if they are among the last: a query that costs the same however many there ever were
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,15 +17,13 @@ from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.settings import DeadlineRule
-from domain.settlement import NOTHING_BESIDE, ExtraCopy, TailJob, WorkBeside
-from domain.units import DAY_S, Instant, JobId, Seconds
+from domain.settlement import BESIDE_BATCHES, BESIDE_WITHIN_S, NOTHING_BESIDE, ExtraCopy, TailJob, WorkBeside
+from domain.units import Instant, JobId, Seconds
 from jobs.ports import TailWork
 from lifecycle.tail import copies_left, is_tail, job_rest_s, tail_copy, tail_fraction
 
 BATCHES = 200  # looked at per round, first in order
 JOBS = 500  # of a batch, at a time
-LOOK_BACK_S = 30 * DAY_S  # batches made since pay for copies of AFAP batches,
-RECENT_BATCHES = 1000  # if they are among the last: a look that costs the same however many there ever were
 Offered = tuple[Seconds, int, ExtraCopy]  # how long the job is likely to take yet, less its id, the copy
 RETRY_FRACTION = 0.5  # of the delay bound: what a good host needs while none was measured
 
@@ -117,7 +115,9 @@ class TailCopier:
         """What pays for copies besides the batch itself: nothing for one that has time."""
         if batch.qos is not QoS.AFAP:
             return NOTHING_BESIDE
-        return await self._work.work_beside(batch, since=Instant(self._clock.now() - LOOK_BACK_S), most=RECENT_BATCHES)
+        return await self._work.work_beside(
+            batch, since=Instant(self._clock.now() - BESIDE_WITHIN_S), most=BESIDE_BATCHES
+        )
 
     def _worthwhile(self, batch: Batch, jobs: Sequence[TailJob], now: Instant) -> list[tuple[Seconds, ExtraCopy]]:
         catalogue = self._catalogue()

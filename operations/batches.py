@@ -15,6 +15,7 @@ from batch_estimator.build import build_previewer
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError
+from domain.forecasts import batch_state
 from domain.insight import Short
 from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
@@ -187,8 +188,8 @@ class Batches:
 
     async def _preview(self, batch: CheckedBatch) -> dict[str, object]:
         planned = batch.planned(self._clock.now())
-        lifecycle = (await self._settings()).lifecycle
-        previewer = build_previewer(self._store.forecasting, self._store.forecasts, lifecycle, self._clock)
+        settings = await self._settings()
+        previewer = build_previewer(self._store.forecasting, self._store.forecasts, settings, self._clock)
         return preview_as_json(await previewer.preview(planned), planned)
 
     async def show(self, batch_id: BatchId) -> dict[str, object]:
@@ -206,8 +207,8 @@ class Batches:
 
     async def _as_json(self, batches: Sequence[Batch]) -> list[dict[str, object]]:
         whose = await self._store.views.whose([batch.batch_id for batch in batches])
-        dated = [batch.batch_id for batch in batches if batch.deadline_at is not None and batch.ended_at is None]
-        last = await self._store.forecasts.last(dated) if dated else {}
+        active = [batch.batch_id for batch in batches if batch.ended_at is None]
+        last = await self._store.forecasts.last(active) if active else {}
         short = await self._short(batches)
         return [
             batch_as_json(
@@ -215,6 +216,7 @@ class Batches:
                 app=whose[batch.batch_id].app,
                 submitter=whose[batch.batch_id].submitter,
                 account=whose[batch.batch_id].account,
+                forecast_state=batch_state(batch, last.get(batch.batch_id)),
                 at_risk=risk_of(batch, last.get(batch.batch_id), short.get(batch.batch_id)),
                 waits_for=short[batch.batch_id].waits_for if batch.batch_id in short else None,
             )

@@ -327,5 +327,5 @@ def host_statistics(
 
 def estimator(store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> Estimator:
     """The forecasts of completion, for a command or the background process."""
-    snapshots = TableSnapshots(store.forecasting, lambda: settings().lifecycle)
+    snapshots = TableSnapshots(store.forecasting, settings)
     return batch_estimator.build.build(EstimatorPorts(snapshots, store.forecasts), lambda: settings().estimator, clock)

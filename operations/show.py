@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from batch_estimator.forecast import Forecast
 from domain.apps import App
 from domain.batches import Account, Batch, BatchCounts, Submitter
 from domain.catalogue import Catalogue
-from domain.forecasts import ForecastRecord
+from domain.forecasts import ForecastRecord, ForecastState, Method
 from domain.populations import HostStatisticsRun
 from operations.ports import InstanceRow, JobRow
 
@@ -18,11 +19,13 @@ def batch_as_json(
     app: str,
     submitter: str,
     account: str,
+    forecast_state: ForecastState = ForecastState.NOT_YET,
     at_risk: str | None = None,
     waits_for: str | None = None,
 ) -> dict[str, object]:
     """A batch with its counters. Instants are seconds since the epoch, None = not yet.
 
+    `forecast_state`: whether q50 and q90 are shown, or why not.
     `at_risk`: why its deadline will hardly be kept, or why no host that called lately can finish it; None where all is
     well, or nothing is known. `waits_for`: "another volunteer" or "another host" that only could.
     """
@@ -42,6 +45,7 @@ def batch_as_json(
         "completion_at": batch.completion_at,
         "completion_q50_at": batch.completion_q50_at,
         "completion_q90_at": batch.completion_q90_at,
+        "forecast_state": forecast_state.value,
         "at_risk": at_risk,
         "waits_for": waits_for,
         "order_tier": batch.order_tier,
@@ -148,14 +152,18 @@ def run_as_json(run: HostStatisticsRun) -> dict[str, object]:
     }
 
 
+def quantiles_as_json(made: ForecastRecord | Forecast) -> dict[str, object]:
+    """q10, q50 and q90; null while no result is back that they could rest on."""
+    known = made.method is not Method.APRIORI
+    return {name: getattr(made, name) if known else None for name in ("q10_at", "q50_at", "q90_at")}
+
+
 def forecast_as_json(record: ForecastRecord) -> dict[str, object]:
     """A forecast with what it rests on, and what became of the published C(B)."""
     return {
         "made_at": record.made_at,
         "trigger": record.trigger.value,
-        "q10_at": record.q10_at,
-        "q50_at": record.q50_at,
-        "q90_at": record.q90_at,
+        **quantiles_as_json(record),
         "method": record.method.value,
         "method_because": record.method_because,
         "spread": record.spread,

@@ -96,7 +96,7 @@ class Services:
         )
         self.estimator = batch_estimator.build.build(
             EstimatorPorts(
-                TableSnapshots(store.forecasting, lambda: catalogue.catalogue().settings.lifecycle),
+                TableSnapshots(store.forecasting, lambda: catalogue.catalogue().settings),
                 RecordedForecasts(store.forecasts, record),
             ),
             lambda: catalogue.catalogue().settings.estimator,

@@ -30,15 +30,15 @@ class Places:
         return self.ahead.get(batch_id, (0, 0))
 
 
-def places(rows: Iterable[tuple[BatchId, AppId, int]], taken_at: Instant) -> Places:
-    """From (batch, app, unsent instances) in the order in which they are sent.
+def places(rows: Iterable[tuple[BatchId, AppId, int, int]], taken_at: Instant) -> Places:
+    """From (batch, app, unsent instances, send_rank) in the order of the queue.
 
-    >>> places([(7, 1, 10), (5, 2, 4), (6, 1, 3)], Instant(0.0)).ahead
-    {7: (0, 0), 5: (0, 10), 6: (10, 4)}
+    >>> places([(7, 1, 10, 2), (5, 2, 4, 2), (6, 1, 3, 0)], Instant(0.0)).ahead
+    {6: (0, 0), 7: (3, 0), 5: (0, 13)}
     """
     ahead: dict[BatchId, Ahead] = {}
     total, of_app = 0, Counter[AppId]()
-    for batch_id, app_id, unsent in rows:
+    for batch_id, app_id, unsent, _ in sorted(rows, key=lambda row: row[3]):
         ahead[batch_id] = (of_app[app_id], total - of_app[app_id])
         total += unsent
         of_app[app_id] += unsent

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import asyncpg
 import numpy as np
 
+from domain.batches import QoS
 from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
@@ -29,7 +30,9 @@ from domain.forecasting import (
     AppTables,
     BatchTables,
     BatchTerms,
+    send_rank,
 )
+from domain.settlement import BESIDE_BATCHES, BESIDE_WITHIN_S, NOTHING_BESIDE, WorkBeside
 from domain.units import AppId, BatchId, Instant
 from store.binary_copy import Fields, Table, TableReader, native_dtype
 from store.forecast_places import Ahead, Places, places
@@ -58,6 +61,7 @@ class Population:
     weight: float
     active_hosts: int
     median_flop_per_s: float
+    active_processors: float
 
     def serves(self, versions: Sequence[int], now: Instant) -> bool:
         return self.versions == tuple(versions) and 0.0 <= now - self.taken_at < SAMPLE_S
@@ -150,7 +154,8 @@ class _Look:
         sent, sent_weight = await self._sent(row, since)
         havs = await self._copied("forecast_havs", FORECAST_HAV_FIELDS, *pairs(instances, sent))
         begun = not row["held"] and bool((instances["host_id"] >= 0).any())
-        terms = _terms(self._batch_id, row, population, (0, 0) if begun else await self._ahead())
+        beside = await self._beside(row) if row["qos"] == QoS.AFAP else NOTHING_BESIDE
+        terms = _terms(self._batch_id, row, population, (0, 0) if begun else await self._ahead(), beside)
         return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent, sent_weight)
 
     async def app_tables(self, app_id: AppId) -> AppTables[Table] | None:
@@ -166,6 +171,7 @@ class _Look:
         return AppTables(
             population.active_hosts,
             population.median_flop_per_s,
+            population.active_processors,
             havs,
             population.others,
             population.weight,
@@ -192,8 +198,15 @@ class _Look:
         """What comes before the batch."""
         if not self._known.places.serves(self._batch_id, self._now):
             rows = await self._connection.fetch(load("forecast_places"), timeout=MOST_S)
-            self._known.places = places(((row["batch_id"], row["app_id"], row["unsent"]) for row in rows), self._now)
+            self._known.places = places((_place(row) for row in rows), self._now)
         return self._known.places.of(self._batch_id)
+
+    async def _beside(self, row: asyncpg.Record) -> WorkBeside:
+        """What pays for copies of an AFAP batch besides itself."""
+        wanted = self._batch_id, row["app_id"], self._now - BESIDE_WITHIN_S, BESIDE_BATCHES
+        found = await self._connection.fetchrow(load("work_beside"), *wanted, timeout=MOST_S)
+        assert found is not None
+        return WorkBeside(int(found["needed"]), int(found["extra"]))
 
     async def _population(self, row: asyncpg.Record) -> Population:
         """The one of a minute ago, or a new one."""
@@ -214,6 +227,7 @@ class _Look:
             *await self._others(row, seed),
             round(hosts["hosts"] * 100.0 / share),
             hosts["median_flop_per_s"],
+            hosts["processors"] * 100.0 / share,
         )
 
     async def _instances(self, jobs: Table) -> Table:
@@ -242,17 +256,27 @@ class _Look:
         return reader.table()
 
 
-def _terms(batch_id: BatchId, row: asyncpg.Record, population: Population, ahead: Ahead) -> BatchTerms:
+def _terms(
+    batch_id: BatchId, row: asyncpg.Record, population: Population, ahead: Ahead, beside: WorkBeside
+) -> BatchTerms:
     return BatchTerms(
         batch_id,
         row["app_id"],
         row["created_at"],
         row["delay_bound_s"],
+        QoS(row["qos"]),
         population.active_hosts,
         population.median_flop_per_s,
+        population.active_processors,
         *ahead,
         row["held"],
+        beside,
     )
+
+
+def _place(row: asyncpg.Record) -> tuple[BatchId, AppId, int, int]:
+    rank = send_rank(QoS(row["qos"]), row["deadline_at"], unpaid=row["unpaid"])
+    return row["batch_id"], row["app_id"], row["unsent"], rank
 
 
 def per_cent(pages: int, most: int) -> float:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from batch_estimator.service import Done, Outcome, Pass, in_silence
-from domain.forecasts import Change, ForecastRecord
+from domain.forecasts import Change, ForecastRecord, ForecastState, Method
 from domain.units import DAY_S, BatchId, Instant
 from operations.cli.context import Run, command, local_command
 from operations.compose import estimator
 from operations.forecasts.service import ForecastViews
-from operations.forecasts.words import forecasts_in_words, health_in_words
+from operations.forecasts.words import forecasts_in_words, health_in_words, not_shown
 from operations.logs import configure_logs
 from operations.show import forecast_as_json
 
@@ -99,13 +99,13 @@ def _row(done: Done, now: Instant) -> dict[str, object]:
     record = done.record
     if record is None:
         return {"batch_id": done.batch_id, "outcome": done.outcome.value}
-    over = record.jobs_validated + record.jobs_failed
+    over, known = record.jobs_validated + record.jobs_failed, record.method is not Method.APRIORI
     return {
         "batch_id": done.batch_id,
         "outcome": record.change.value if record.change is not Change.HELD else done.outcome.value,
         "done": f"{over} of {record.jobs_total}",
-        "about": _in_days(record.q50_at, now),
-        "at latest": _in_days(record.q90_at, now),
+        "about": _in_days(record.q50_at, now) if known else not_shown(ForecastState.FIRST_RESULTS),
+        "at latest": _in_days(record.q90_at, now) if known else "",
         "C(B)": _in_days(record.completion_at, now),
         "from": record.method.value,
         "notes": _notes(record),

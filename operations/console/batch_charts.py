@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from domain.forecasts import ForecastPoint, Method, tells
+from domain.forecasts import ForecastPoint, ForecastState, Method, state_of
 from domain.units import Seconds
 from operations.console.charts import Chart, Trace, at_ms, band, line, time_axis, upright
 from operations.console.moments import length, percent, relative, stamp
@@ -65,7 +65,7 @@ def forecasts_chart(
     if not points:
         return None
     last, total = points[-1], max(1, shown["jobs_total"])
-    listed = [one for one in shown["forecasts"] if tells(_point(one), delay_bound_s)]
+    listed = [one for one in shown["forecasts"] if _is_shown(one, delay_bound_s)]
     x = [*(at_ms(one.made_at) for one in points), at_ms(seen_at)]
     about = [*(at_ms(one.q50_at) for one in points), at_ms(last.q50_at)]
     latest = [*(at_ms(one.q90_at) for one in points), at_ms(last.q90_at)]
@@ -147,6 +147,10 @@ def _summary(shown: Document, last: ForecastPoint | None, now: float) -> str:
         return f"{over} of the jobs are over, {length(now - shown['created_at'])} after the submission."
     about, latest = relative(last.q50_at, now), relative(last.q90_at, now)
     return f"{over} of the jobs are over; done about {about}, at latest {latest}, which is shaded."
+
+
+def _is_shown(one: Document, delay_bound_s: Seconds) -> bool:
+    return one["q50_at"] is not None and state_of(_point(one), delay_bound_s) is ForecastState.SHOWN
 
 
 def _point(one: Document) -> ForecastPoint:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from aiohttp import web
@@ -9,6 +10,7 @@ from aiohttp import web
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError, MusterError
+from domain.forecasts import ForecastState
 from domain.units import BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from operations.access.errors import NotAllowedError
@@ -17,6 +19,7 @@ from operations.api.bodies import whole_number
 from operations.batches import Batches
 from operations.console.desk import Desk, Fields, fields_of, id_of, number_of
 from operations.console.rendering import Crumb, Page
+from operations.forecasts.words import not_shown
 from operations.ordering.importance import NewDeadline, set_importance
 
 MOST_JOBS = 1_000_000
@@ -75,7 +78,7 @@ class BatchForms:
         return await self._desk.store.views.submitter_name(person.submitter_id)
 
     async def _form(
-        self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: object
+        self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, object] | None
     ) -> web.Response:
         person = admit(request, Role.SUBMITTER)
         submitters = await self._desk.store.people.submitters() if person.may(Role.OPERATOR) else []
@@ -84,6 +87,7 @@ class BatchForms:
             "wrong": wrong,
             "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
             "forecast": forecast,
+            "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
             "apps": sorted(app.name for app in self._desk.catalogue.apps.values() if not app.deprecated),
             "promises": [qos.value for qos in QoS],
             "submitters": sorted(one.name for one in submitters),

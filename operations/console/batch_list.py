@@ -11,7 +11,7 @@ from aiohttp import web
 from domain.batches import Batch, BatchState, QoS
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
-from domain.forecasts import ForecastRecord
+from domain.forecasts import ForecastRecord, batch_state
 from domain.insight import Short
 from domain.listings import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from domain.units import BatchId, Instant
@@ -22,6 +22,7 @@ from operations.console.places import Standing, because, standings
 from operations.console.rendering import Page
 from operations.cursors import cursor_of, place_of
 from operations.forecasts.shown import risk_of
+from operations.forecasts.words import not_shown
 from operations.names import checked_text
 
 PER_PAGE = 50
@@ -31,11 +32,12 @@ SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "their order", Batch
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """A line of the list. `at_risk` says by how much; `standing` is its place in the order."""
+    """A line of the list. `at_risk` says by how much; `not_shown` why it has no forecast; `standing` is its place."""
 
     listed: ListedBatch
     bar: Bar
     at_risk: str | None
+    not_shown: str
     standing: Standing
 
     @property
@@ -110,6 +112,7 @@ def rows_of(
                 one.batch.counts.in_progress,
             ),
             risk_of(one.batch, last.get(one.batch.batch_id), short.get(one.batch.batch_id)),
+            not_shown(batch_state(one.batch, last.get(one.batch.batch_id))),
             standing.get(one.batch.batch_id, Standing()),
         )
         for one in found
@@ -131,8 +134,7 @@ class BatchListPage:
         found = list(await store.listings.batches(asked.choice, asked.sort, after=asked.after, limit=PER_PAGE + 1))
         more, found = len(found) > PER_PAGE, found[:PER_PAGE]
         active = [one.batch for one in found if one.batch.ended_at is None]
-        dated = [one.batch_id for one in active if one.deadline_at is not None]
-        last = await store.forecasts.last(dated) if dated else {}
+        last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
         standing = await standings(store.ordering_rules, [one.batch_id for one in active])
         since = Instant(self._desk.clock.now() - self._desk.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)

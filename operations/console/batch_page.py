@@ -10,7 +10,7 @@ from aiohttp import web
 from domain.access import Role
 from domain.batches import BatchState
 from domain.errors import InvalidInputError
-from domain.forecasts import tells
+from domain.forecasts import ForecastState, state_of
 from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.settings import Settings
@@ -25,7 +25,7 @@ from operations.console.places import sentence, standings
 from operations.console.rendering import Crumb, Page
 from operations.explain.service import Explain
 from operations.forecasts.service import ForecastViews
-from operations.forecasts.words import holds_in_words, terms_in_words
+from operations.forecasts.words import holds_in_words, not_shown, terms_in_words
 from priority.parameters import queues
 
 LIVE_S = 3
@@ -66,7 +66,7 @@ class BatchPage:
         classes = await store.views.classes_of_batch(batch_id)
         curve = await store.forecasts.curve(batch_id, spans=SPANS)
         delay_bound_s = max((one.delay_bound_s for one in classes), default=Seconds(0.0))
-        told = [one for one in curve if tells(one, delay_bound_s)]
+        told = [one for one in curve if state_of(one, delay_bound_s) is ForecastState.SHOWN]
         first = await store.listings.instances(batch_id, tuple(InstanceState), after=None, limit=FIRST_INSTANCES + 1)
         standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
         since = Instant(self._desk.clock.now() - self._settings.ranking.active_s)
@@ -83,6 +83,7 @@ class BatchPage:
             "over": progress_chart(shown, told, now),
             "went": forecasts_chart(shown, told, now, delay_bound_s=delay_bound_s),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
+            "not_shown": not_shown(ForecastState(shown["forecast_state"])),
             "holds": last["holds"] if last else [],
             "terms": list(terms_in_words(last["terms"])) if last else [],
             "hold_words": list(holds_in_words(last["holds"])) if last else [],

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 
 from domain.batches import Batch
-from domain.forecasts import ForecastRecord
+from domain.forecasts import ForecastRecord, Method
 
 SHARES = (0.0, 0.5, 0.9)  # of the jobs: the first forecast with so many over is told
 
@@ -32,10 +32,11 @@ class AgainstFact:
 def against_fact(batch: Batch, records: Sequence[ForecastRecord]) -> list[AgainstFact]:
     """The first forecast, and those with half and nine tenths of the jobs over; `records` in order of time.
 
-    Those made when the batch had ended are none.
+    Those made when the batch had ended, or without a result to rest on, are left out.
     """
     told: list[ForecastRecord] = []
-    before = [one for one in records if batch.ended_at is None or one.made_at < batch.ended_at]
+    known = [one for one in records if one.method is not Method.APRIORI]
+    before = [one for one in known if batch.ended_at is None or one.made_at < batch.ended_at]
     for share in SHARES:
         reached = [one for one in before if one.jobs_validated + one.jobs_failed >= share * one.jobs_total]
         if reached and reached[0] not in told:

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from batch_estimator.preview import Preview
 from domain.batches import Batch
 from domain.forecasting import PlannedBatch
-from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord
+from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, batch_state
 from domain.insight import Short
 from domain.units import Instant
-from operations.show import forecast_as_json
+from operations.show import forecast_as_json, quantiles_as_json
 
 
 def forecasts_as_json(
@@ -35,6 +35,7 @@ def forecasts_as_json(
         "completion_at": batch.completion_at,
         "completion_q50_at": batch.completion_q50_at,
         "completion_q90_at": batch.completion_q90_at,
+        "forecast_state": batch_state(batch, records[-1] if records else None).value,
         "at_risk": risk_of(batch, records[-1] if records else None),
         "forecasts": [forecast_as_json(record) for record in records],
         "accuracy": None if accuracy is None else accuracy_as_json(accuracy),
@@ -80,10 +81,9 @@ def preview_as_json(preview: Preview, planned: PlannedBatch) -> dict[str, object
         "computed_at": forecast.now,
         "jobs_total": planned.jobs_total,
         "deadline_at": planned.deadline_at,
-        "q10_at": forecast.q10_at,
-        "q50_at": forecast.q50_at,
-        "q90_at": forecast.q90_at,
+        **quantiles_as_json(forecast),
         "completion_at": preview.completion_at,
+        "forecast_state": preview.state.value,
         "method": forecast.method.value,
         "method_because": forecast.because,
         "because": preview.because,

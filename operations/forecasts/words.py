@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import exp
 from typing import Any
 
+from domain.forecasts import FAR_BOUNDS, ForecastState
 from domain.lengths import in_words
 from domain.units import Instant
 from operations.forecasts.chart import Fan, Mark, Point, chart
@@ -16,6 +17,19 @@ Document = Mapping[str, Any]  # Any: a JSON document
 MOST_TOLD = 8  # of the last forecasts; all of them are in the JSON
 LITTLE_SHIFT = 0.1  # ln: jobs that take this much longer or shorter are as long as the others
 NOT_SHOWN = 0.005  # a share that rounds to 0 %
+
+
+NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
+    ForecastState.NOT_YET: "no forecast yet",
+    ForecastState.FIRST_RESULTS: "first estimate after the first results",
+    ForecastState.FAR: f"more than {FAR_BOUNDS:.0f} delay bounds ahead",
+    ForecastState.FAILED: "no forecast: the model gave no answer",
+}
+
+
+def not_shown(state: ForecastState) -> str:
+    """Why no forecast is shown; empty where one is, or where the batch has ended."""
+    return NOT_SHOWN_WORDS.get(state, "")
 
 
 def forecasts_in_words(shown: Document) -> str:
@@ -54,6 +68,8 @@ def _promise(shown: Document) -> Iterator[str]:
         yield f"done about {seen_from(shown['completion_q50_at'], now)}"
         yield f"at latest  {seen_from(shown['completion_q90_at'], now)}"
         yield f"C(B)       {seen_from(shown['completion_at'], now)}, what scheduling goes by"
+    else:
+        yield not_shown(ForecastState(shown["forecast_state"]))
     if shown["deadline_at"] is not None:
         yield f"deadline   {seen_from(shown['deadline_at'], now)}"
     if shown["at_risk"] is not None:
@@ -71,18 +87,19 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
     made = [point(one["made_at"], one) for one in shown["forecasts"] if one["made_at"] < seen_at]
     points = [Point(shown["created_at"], 0.0), *made, point(seen_at, shown)]
     fan = None
-    if ended_at is None:
+    is_told = ended_at is None and last["q50_at"] is not None
+    if is_told:
         fan = Fan(point(last["made_at"], last), last["q10_at"], last["q50_at"], last["q90_at"])
     marks = [] if shown["deadline_at"] is None else [("D", "deadline", shown["deadline_at"])]
     if ended_at is None:
+        marks += [("n", "now", seen_at), ("C", "C(B)", shown["completion_at"])]
+    if is_told:
         marks += [
-            ("n", "now", seen_at),
-            ("C", "C(B)", shown["completion_at"]),
             ("1", "q10", last["q10_at"]),
             ("9", "at latest (q90)", last["q90_at"]),
             ("5", "about (q50)", last["q50_at"]),
         ]
-    else:
+    if ended_at is not None:
         marks += [("C", "C(B) at last", shown["completion_at"]), ("E", "end", ended_at)]
     yield from (line.rstrip() for line in chart(points, fan, [Mark(letter, at) for letter, _, at in marks]))
     yield f"       from {instant_of(shown['created_at'])}; " + ", ".join(
@@ -130,11 +147,17 @@ def _last(records: Sequence[Document]) -> Iterator[str]:
     yield f"Last forecasts ({min(len(records), MOST_TOLD)} of {len(records)} kept):"
     for one in reversed(records[-MOST_TOLD:]):
         over = one["jobs_validated"] + one["jobs_failed"]
-        about, latest = in_words(one["q50_at"] - one["made_at"]), in_words(one["q90_at"] - one["made_at"])
         yield (
             f"  {instant_of(one['made_at'])}  {over}/{one['jobs_total']} over, by {one['trigger']}, {one['method']}: "
-            f"about {about}, at latest {latest} later; C(B) {one['change']}: {one['because']}"
+            f"{_told(one)}; C(B) {one['change']}: {one['because']}"
         )
+
+
+def _told(one: Document) -> str:
+    if one["q50_at"] is None:
+        return not_shown(ForecastState.FIRST_RESULTS)
+    about, latest = in_words(one["q50_at"] - one["made_at"]), in_words(one["q90_at"] - one["made_at"])
+    return f"about {about}, at latest {latest} later"
 
 
 def accuracy_in_words(app: str, accuracy: Document | None) -> Iterator[str]:
@@ -179,6 +202,9 @@ def preview_in_words(preview: Document) -> str:
 
 def _preview(preview: Document) -> Iterator[str]:
     now = preview["computed_at"]
+    if preview["q50_at"] is None:
+        yield not_shown(ForecastState(preview["forecast_state"]))
+        return
     yield f"would be done about {seen_from(preview['q50_at'], now)}, at latest {seen_from(preview['q90_at'], now)}"
     if preview["at_risk"] is not None:
         yield f"AT RISK: {preview['at_risk']}"

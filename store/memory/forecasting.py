@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from domain.batches import BatchState
+from domain.batches import BatchState, QoS
 from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
@@ -20,8 +20,10 @@ from domain.forecasting import (
     AppTables,
     BatchTables,
     BatchTerms,
+    send_rank,
 )
 from domain.hosts import HostAppVersion
+from domain.settlement import BESIDE_BATCHES, BESIDE_WITHIN_S, NOTHING_BESIDE, WorkBeside
 from domain.units import AppId, AppVersionId, BatchId, HostId, Instant
 from store.binary_copy import Table, native_dtype
 from store.memory.batch_columns import BatchColumns
@@ -29,6 +31,7 @@ from store.memory.dispatches import Dispatches
 from store.memory.host_columns import Pair
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance
+from store.memory.tails import work_beside
 from store.memory.work import Work
 
 NAN = float("nan")
@@ -83,27 +86,39 @@ class MemoryForecasting:
     def _versions(self, app_id: AppId) -> set[AppVersionId]:
         return {version.app_version_id for version in self._registry.versions.values() if version.app_id == app_id}
 
-    def _active(self, now: Instant) -> tuple[int, float]:
-        """How many hosts called lately, and the median of their speeds."""
+    def _active(self, now: Instant) -> tuple[int, float, float]:
+        """How many hosts called lately, the median of their speeds, and how many of their processors are available."""
         hosts = self._work.host_columns.of_hosts()
-        active = hosts["flop_per_s"][hosts["last_rpc_at"] >= now - ACTIVE_WITHIN_S]
-        return active.size, float(np.median(active)) if active.size else NAN
+        active = hosts[hosts["last_rpc_at"] >= now - ACTIVE_WITHIN_S]
+        median = float(np.median(active["flop_per_s"])) if active.size else NAN
+        return active.size, median, float(np.sum(active["ncpus"] * active["cpu_fraction"]))
 
     def _terms(self, batch: StoredBatch, now: Instant, *, begun: bool) -> BatchTerms:
         held = batch.hold is not None
+        beside = self._beside(batch, now) if batch.new.qos is QoS.AFAP else NOTHING_BESIDE
         is_served = begun and not held
-        ahead = [] if is_served else [self._work.batches[at[2]] for at in self._work.ready if at < batch.order]
+        ahead = [] if is_served else self._ahead_of(batch)
         of_app = sum(other.counts.unsent for other in ahead if other.new.app_id == batch.new.app_id)
         return BatchTerms(
             batch.batch_id,
             batch.new.app_id,
             batch.new.created_at,
             max(one.delay_bound_s for one in batch.classes),
+            batch.new.qos,
             *self._active(now),
             of_app,
             sum(other.counts.unsent for other in ahead) - of_app,
             held,
+            beside,
         )
+
+    def _beside(self, batch: StoredBatch, now: Instant) -> WorkBeside:
+        since = Instant(now - BESIDE_WITHIN_S)
+        return work_beside(self._work, batch.batch_id, batch.new.app_id, since=since, most=BESIDE_BATCHES)
+
+    def _ahead_of(self, batch: StoredBatch) -> list[StoredBatch]:
+        ready = [self._work.batches[at[2]] for at in self._work.ready]
+        return [other for other in ready if (_rank(other), other.order) < (_rank(batch), batch.order)]
 
     def _sent(self, app_id: AppId, batch: StoredBatch | None, now: Instant) -> tuple[Table, float]:
         """SENT_FIELDS of some recent dispatches of other batches, and how many each found stands for."""
@@ -157,6 +172,10 @@ class MemoryForecasting:
         """The fields of FORECAST_HAV_FIELDS where nothing is stored."""
         row, last_rpc_at = HostAppVersion(*pair), self._work.hosts[pair[0]].host.last_rpc_at
         return (*pair, row.log_n, row.log_sum, row.log_sum_sq, row.n_error, row.n_timeout, row.n_due, last_rpc_at)
+
+
+def _rank(batch: StoredBatch) -> int:
+    return send_rank(batch.new.qos, batch.new.deadline_at, unpaid=batch.new.unpaid)
 
 
 def _sent(row: StoredInstance) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from domain.hosts import HostAppVersion
 from domain.jobs import JobState
 from domain.ranking import SHRINKAGE
 from domain.settlement import ExtraCopy, TailInstance, TailJob, WorkBeside
-from domain.units import BatchId, Instant, JobId, Seconds
+from domain.units import AppId, BatchId, Instant, JobId, Seconds
 from store.binary_copy import Table
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
 from store.memory.turnarounds import BatchReturns, low_turnaround_of, without
@@ -78,16 +78,7 @@ class MemoryTails:
         return batch.wanted
 
     async def work_beside(self, batch: Batch, *, since: Instant, most: int) -> WorkBeside:
-        last = max(self._work.batches) - most
-        of_app = [one for one in self._work.batches.values() if one.batch_id > last and one.new.app_id == batch.app_id]
-        others = [one for one in of_app if one.batch_id != batch.batch_id and one.new.created_at >= since]
-        needed = extra = 0
-        for other in others:
-            counts = other.counts
-            quorum = min((one.quorum for one in other.classes), default=1)
-            needed += quorum * (counts.jobs_validated + counts.jobs_failed)
-            extra += max(0, counts.sent + counts.unsent - quorum * counts.jobs_total)
-        return WorkBeside(needed, extra)
+        return work_beside(self._work, batch.batch_id, batch.app_id, since=since, most=most)
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
         made = 0
@@ -125,3 +116,16 @@ def _ln_ratio(hav: HostAppVersion | None, now: Instant, *, tight: bool) -> float
     sums = hav.tight if tight else hav.relaxed
     weight = sums.kept_fraction(now)
     return sums.total * weight / (sums.n * weight + SHRINKAGE)
+
+
+def work_beside(work: Work, batch_id: BatchId, app_id: AppId, *, since: Instant, most: int) -> WorkBeside:
+    last = max(work.batches) - most
+    of_app = [one for one in work.batches.values() if one.batch_id > last and one.new.app_id == app_id]
+    others = [one for one in of_app if one.batch_id != batch_id and one.new.created_at >= since]
+    needed = extra = 0
+    for other in others:
+        counts = other.counts
+        quorum = min((one.quorum for one in other.classes), default=1)
+        needed += quorum * (counts.jobs_validated + counts.jobs_failed)
+        extra += max(0, counts.sent + counts.unsent - quorum * counts.jobs_total)
+    return WorkBeside(needed, extra)

@@ -1,9 +1,9 @@
 -- Purpose: an active batch's terms, and how large the tables are that samples are drawn from.
 -- Arguments: $1 batch_id, $2 since when history matters.
--- Result: app_id, created_at, delay_bound_s, held (by a limit), app_version_ids; in pages: hav_pages, host_pages, sent_pages
+-- Result: app_id, qos, created_at, delay_bound_s, held (by a limit), app_version_ids; in pages: hav_pages, host_pages, sent_pages
 --   (instances, and the months of the history). No row unless such a batch is active.
 SELECT
-    batch.app_id, batch.created_at, class.delay_bound_s, batch.hold IS NOT NULL AS held, version.ids AS app_version_ids,
+    batch.app_id, batch.qos, batch.created_at, class.delay_bound_s, batch.hold IS NOT NULL AS held, version.ids AS app_version_ids,
     pg_relation_size('host_app_version') / current_setting('block_size')::bigint AS hav_pages,
     pg_relation_size('host') / current_setting('block_size')::bigint AS host_pages,
     (

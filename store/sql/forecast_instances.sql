@@ -5,8 +5,8 @@
 SELECT
     job_id, coalesce(host_id, -1) AS host_id, coalesce(app_version_id, -1) AS app_version_id,
     CASE state
-        WHEN 'unsent' THEN 0 WHEN 'in_progress' THEN 1 WHEN 'failed' THEN 3 WHEN 'aborted' THEN 3
-        WHEN 'timed_out' THEN 4 WHEN 'invalid' THEN 5 ELSE 2
+        WHEN 'unsent' THEN 0 WHEN 'in_progress' THEN 1 WHEN 'failed' THEN 3 WHEN 'timed_out' THEN 4
+        WHEN 'invalid' THEN 5 WHEN 'aborted' THEN 6 ELSE 2
     END::smallint AS standing,
     CASE
         WHEN state = 'valid' THEN 1

@@ -6,8 +6,8 @@
 SELECT
     sent.host_id, sent.app_version_id,
     CASE sent.state
-        WHEN 'in_progress' THEN 1 WHEN 'failed' THEN 3 WHEN 'aborted' THEN 3 WHEN 'timed_out' THEN 4
-        WHEN 'invalid' THEN 5 ELSE 2
+        WHEN 'in_progress' THEN 1 WHEN 'failed' THEN 3 WHEN 'timed_out' THEN 4
+        WHEN 'invalid' THEN 5 WHEN 'aborted' THEN 6 ELSE 2
     END::smallint AS standing,
     sent.sent_at, coalesce(sent.reported_at, 'NaN') AS reported_at, job_class.fpops_est_flop, sent.found
 FROM (

@@ -59,7 +59,7 @@ def test_a_batch_is_forecast_and_the_batch_shows_it(muster: CommandLine) -> None
     forecast = one["forecast"]
     assert (one["batch_id"], one["outcome"]) == (batch_id, "changed")
     assert (forecast["trigger"], forecast["method"], forecast["jobs_total"]) == ("manual", "a_priori", 3)
-    assert forecast["made_at"] < forecast["q10_at"] <= forecast["q50_at"] <= forecast["q90_at"]
+    assert [forecast[name] for name in ("q10_at", "q50_at", "q90_at")] == [None] * 3
     assert [hold["kind"] for hold in forecast["holds"]] == ["not_sent"]
     shown = muster.json("batch", "show", str(batch_id))
     assert forecast["flag"].endswith("delay bounds: more than 10")  # nobody is there to compute it
@@ -78,13 +78,13 @@ def test_a_second_pass_holds_what_was_published_and_says_so(muster: CommandLine)
     assert "3 first instances are not sent yet" in " ".join(done.stdout.split())
 
 
-def test_a_deadline_that_will_hardly_be_kept_is_at_risk(muster: CommandLine) -> None:
+def test_without_results_nothing_is_said_of_a_deadline(muster: CommandLine) -> None:
     batch_id = submitted(muster, "short_deadline", "deadline_s = 60")
 
     [one] = muster.json("estimate", "run", "--batch", str(batch_id))["batches"]
 
-    assert "after the deadline" in one["forecast"]["at_risk"]
-    assert muster.json("batch", "show", str(batch_id))["deadline_at"] < one["forecast"]["q50_at"]
+    assert (one["forecast"]["at_risk"], one["forecast"]["q50_at"]) == (None, None)
+    assert muster.json("batch", "show", str(batch_id))["forecast_state"] == "first_results"
 
 
 def test_a_batch_that_is_not_active_is_named(muster: CommandLine) -> None:

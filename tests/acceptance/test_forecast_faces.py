@@ -29,12 +29,23 @@ async def forecast(server: LiveServer) -> None:
     await run_duty(server, "estimator")
 
 
+async def first_results(server: LiveServer) -> None:
+    """Three results: the least that a forecast of a new app rests on."""
+    host = await server.add_host("grace")
+    for _ in range(3):
+        await server.forward(1000.0)
+        [task] = await host.ask()
+        await host.work(task)
+        await server.validate()
+
+
 async def test_a_preview_says_when_and_writes_nothing(pi: LiveServer) -> None:
     async with client_of(pi) as client:
         preview = await client.preview(a_batch(jobs={"count": 4}))
 
         assert await client.batches() == []
-    assert preview["computed_at"] < preview["q50_at"] <= preview["q90_at"] == preview["completion_at"]
+    assert (preview["q50_at"], preview["q90_at"], preview["forecast_state"]) == (None, None, "first_results")
+    assert preview["completion_at"] > preview["computed_at"]
     assert (preview["jobs_total"], preview["method"], preview["at_risk"]) == (4, "a_priori", None)
     assert [hold["kind"] for hold in preview["holds"]] == ["not_sent"]
     assert (await pi.store.people.submitter("default")).logical_at == 0.0
@@ -64,9 +75,12 @@ async def test_the_reply_to_a_submission_says_what_the_first_forecast_says(pi: L
         return at - since
 
     [made] = (await pi.create("GET", f"/batches/{submitted['batch_id']}/forecasts"))["forecasts"]
-    for key in ("q10_at", "q50_at", "q90_at"):
-        assert left_s(made[key], made["made_at"]) == pytest.approx(left_s(told[key], told["computed_at"]), rel=0.01)
-    assert (batch["completion_q50_at"], batch["completion_q90_at"]) == (made["q50_at"], made["q90_at"])
+    key = "completion_at"
+    assert left_s(made[key], made["made_at"]) == pytest.approx(left_s(told[key], told["computed_at"]), rel=0.01)
+    for shown in (told, made):
+        assert [shown[name] for name in ("q10_at", "q50_at", "q90_at")] == [None] * 3
+    assert told["forecast_state"] == batch["forecast_state"] == "first_results"
+    assert (batch["completion_q50_at"], batch["completion_q90_at"]) == (None, None)
     assert batch["completion_at"] == made["completion_at"]
 
 
@@ -98,10 +112,10 @@ async def test_the_forecasts_of_no_batch_are_not_found(pi: LiveServer) -> None:
 
 
 async def test_a_deadline_at_risk_is_flagged_with_its_reason_in_every_face(pi: LiveServer) -> None:
-    submitted = await pi.create("POST", "/batches", json=a_batch(**SHORT))
+    submitted = await pi.create("POST", "/batches", json=a_batch(**SHORT, jobs={"count": 5}))
+    assert submitted["forecast"]["at_risk"] is None  # nothing is known before the first results
+    await first_results(pi)
     calm = await pi.submit()
-    assert "after the deadline" in submitted["forecast"]["at_risk"]
-    assert (await pi.batch(submitted["batch_id"]))["at_risk"] is None  # no forecast is published yet
 
     await forecast(pi)
 
@@ -127,29 +141,34 @@ async def test_the_command_line_previews_and_submits_with_the_same_words(pi: Liv
 
     assert preview.exit_code == submitted.exit_code == 0, (preview, submitted)
     first = preview.stdout.splitlines()[0]
-    assert first.startswith("would be done about ") and ", at latest " in first and " UTC (in " in first
-    assert as_json["forecast"]["q50_at"] <= as_json["forecast"]["q90_at"]
+    assert first == "first estimate after the first results"
+    assert as_json["forecast"]["forecast_state"] == "first_results"
     assert submitted.stdout.splitlines()[0] == "batch 1 submitted: muster batch show 1"
-    assert submitted.stdout.splitlines()[1].startswith("would be done about ")
+    assert submitted.stdout.splitlines()[1] == first
 
 
 async def test_the_command_line_draws_and_explains_a_batch(pi: LiveServer) -> None:
-    batch_id = await pi.submit(jobs={"count": 4})
+    batch_id = await pi.submit(jobs={"count": 5})
     assert "It was never forecast" in (await command(pi, "estimate", "show", str(batch_id))).stdout
     await forecast(pi)
+    before = await command(pi, "estimate", "show", str(batch_id))
+    assert "0/5 over, by submission, a_priori: first estimate after the first results; " in before.stdout
+    assert "C(B) first: first estimate: " in before.stdout and "░" not in before.stdout
 
+    await first_results(pi)
+    await forecast(pi)
     done = await command(pi, "estimate", "show", str(batch_id))
     shown = await json_of(pi, "estimate", "show", str(batch_id))
     health = await command(pi, "estimate", "show")
 
     assert (done.exit_code, done.stderr) == (0, "")
-    assert "batch 1 (pi, throughput) is active: 0 of 4 jobs over" in done.stdout
+    assert "batch 1 (pi, throughput) is active: 3 of 5 jobs over" in done.stdout
     assert "100% |" in done.stdout and "░" in done.stdout
-    assert "100% of the doubt: 4 first instances are not sent yet" in done.stdout
-    assert "0/4 over, by submission, a_priori: about " in done.stdout
-    assert "C(B) first: first estimate: " in done.stdout
+    assert "2 first instances are not sent yet" in done.stdout
+    assert "3/5 over, by validation, cold: about " in done.stdout
     assert "No batch of pi that was forecast has been completed" in done.stdout
-    assert shown["completion_q50_at"] == shown["forecasts"][0]["q50_at"]
+    assert shown["forecast_state"] == "shown"
+    assert shown["completion_q50_at"] == shown["forecasts"][-1]["q50_at"]
     assert health.stdout.startswith("pi: 1 active batches, 0 never forecast, last forecasts ")
 
 

@@ -75,7 +75,7 @@ async def test_a_validation_is_in_the_forecast_when_its_debounce_is_over(store: 
     assert validated_at < later(NOW, debounce_s) <= made.made_at < later(NOW, debounce_s + SETTINGS.look_s)
     assert (made.trigger, made.jobs_validated, made.method) == (Trigger.VALIDATION, 1, Method.APRIORI)
     shown = await store.views.batch(batch.batch_id)
-    assert (shown.completion_q50_at, shown.completion_at) == (made.q50_at, made.completion_at)
+    assert (shown.completion_q50_at, shown.completion_at) == (None, made.completion_at)
     await locks.close()
 
 

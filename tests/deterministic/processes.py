@@ -151,7 +151,7 @@ class Background:
             clock,
         )
         forecaster = batch_estimator.build.build(
-            EstimatorPorts(TableSnapshots(store.forecasting, lambda: settings().lifecycle), store.forecasts),
+            EstimatorPorts(TableSnapshots(store.forecasting, settings), store.forecasts),
             lambda: settings().estimator,
             clock,
             run_fit=in_line,

@@ -33,9 +33,9 @@ class ForecastShown(TypedDict):
 
     made_at: float
     trigger: str
-    q10_at: float
-    q50_at: float
-    q90_at: float
+    q10_at: float | None
+    q50_at: float | None
+    q90_at: float | None
     method: str
     method_because: str
     spread: float
@@ -57,10 +57,11 @@ class PreviewShown(TypedDict):
     computed_at: float
     jobs_total: int
     deadline_at: float | None
-    q10_at: float
-    q50_at: float
-    q90_at: float
+    q10_at: float | None
+    q50_at: float | None
+    q90_at: float | None
     completion_at: float
+    forecast_state: str
     method: str
     method_because: str
     because: str
@@ -103,6 +104,7 @@ class ForecastsShown(TypedDict):
     completion_at: float | None
     completion_q50_at: float | None
     completion_q90_at: float | None
+    forecast_state: str
     at_risk: str | None
     forecasts: list[ForecastShown]
     accuracy: AccuracyShown | None

@@ -38,6 +38,7 @@ class BatchShown(TypedDict):
     completion_at: float | None
     completion_q50_at: float | None
     completion_q90_at: float | None
+    forecast_state: str
     at_risk: str | None
     waits_for: str | None
     order_tier: int

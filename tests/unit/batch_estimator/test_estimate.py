@@ -9,12 +9,13 @@ import pytest
 
 from batch_estimator.estimate import NoForecastError, estimate
 from batch_estimator.forecast import fallback
-from batch_estimator.queueing import turn_of
-from batch_estimator.snapshot import Queue, Standing
+from batch_estimator.queueing import capacity_of
+from batch_estimator.snapshot import Queue, Standing, Tail
 from domain.forecasts import HoldKind, Method
 from domain.units import DAY_S, HOUR_S, Instant
 from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Record, Sent, a_snapshot, hosts
 
+TAIL = Tail(open_jobs=1000, unsent=None, first_factor=2.0, late_factor=0.7, copies_left=5000.0)
 UNSENT, RUNNING, SUCCESS, ERROR = Standing.UNSENT, Standing.IN_PROGRESS, Standing.SUCCESS, Standing.ERROR
 
 
@@ -114,16 +115,51 @@ def test_what_comes_before_a_batch_makes_it_later_by_as_long_as_that_takes() -> 
     assert own - first == pytest.approx(1000 * 8 * HOUR_S / 25, rel=0.3)
 
 
-def test_the_rate_at_which_the_app_is_sent_says_how_soon_it_is_a_batchs_turn() -> None:
-    """Of the 600 an hour the sample has every tenth."""
-    jobs, records = [Sent(job, UNSENT, created_h=1.0) for job in range(20)], hosts(40, n=20)
-    sample = [Sent(0, RUNNING, 1 + number % 40, sent_h=number / 60) for number in range(360)]
-    waiting = a_snapshot(jobs, records, sample, active_hosts=50, sent_weight=10.0)
+def full_queue(every_h: float, lasts_h: float, *, hours: float = 100.0) -> list[Sent]:
+    """A sample of the app's other work: one instance sent every so many hours, each back after `lasts_h`."""
+    ages = [every_h * number for number in range(int(hours / every_h))]
+    return [
+        Sent(0, SUCCESS, 1 + number % 40, sent_h=age, back_h=age - lasts_h)
+        if age >= lasts_h
+        else Sent(0, RUNNING, 1 + number % 40, sent_h=age)
+        for number, age in enumerate(ages)
+    ]
 
-    turn = turn_of(replace(waiting, queue=Queue(ahead=6000)), 8 * HOUR_S)
 
-    assert turn.starts_s == pytest.approx(10 * HOUR_S, rel=0.01)
-    assert turn.rate_per_s == pytest.approx(600 / HOUR_S, rel=0.01)
+def test_capacity_is_most_in_progress_over_turnaround() -> None:
+    """15 an hour that take 8 h are 120 in progress; the sample has every tenth."""
+    snapshot = a_snapshot([Sent(0, UNSENT)], hosts(40, n=20), full_queue(1 / 15, 8.0), sent_weight=10.0)
+
+    capacity = capacity_of(snapshot, 8 * HOUR_S, 8 * HOUR_S)
+
+    assert capacity.rate_per_s == pytest.approx(150 / HOUR_S, rel=0.02)
+    assert capacity.room == pytest.approx(0.0, abs=20.0)
+
+
+def test_an_idle_app_has_room_for_what_it_did_at_once() -> None:
+    """All of it came back: 40 instances were in progress at once, so many fit now."""
+    before = [Sent(0, SUCCESS, 1 + number, sent_h=50.0, back_h=30.0) for number in range(40)]
+    snapshot = a_snapshot([Sent(0, UNSENT)], hosts(40, n=20), before)
+
+    assert capacity_of(snapshot, 8 * HOUR_S, 8 * HOUR_S).room == 40.0
+
+
+def test_equal_batches_are_later_by_their_place() -> None:
+    """Ten batches of 20,000 one-hour jobs on 1,000 hosts; 2,000 an hour are done: each takes 10 h of the queue."""
+    sample = full_queue(1 / 40, 2.0)
+    jobs, records = [Sent(job, UNSENT, created_h=1.0) for job in range(20_000)], hosts(40, n=20, hours=2.0)
+    submitted_at = Instant(NOW - HOUR_S)
+    first = a_snapshot(jobs, records, sample, submitted_at=submitted_at, active_hosts=1000, sent_weight=50.0)
+
+    ends_h = [
+        (estimate(replace(first, queue=Queue(ahead=20_000 * place), tail=TAIL)).q50_at - NOW) / HOUR_S
+        for place in range(10)
+    ]
+
+    steps = np.diff(ends_h)
+    assert ends_h[0] < 40.0
+    assert np.all(steps > 5.0) and np.all(steps < 20.0)
+    assert steps.max() < 1.5 * steps.min()
 
 
 def test_a_batch_whose_turn_has_come_is_judged_by_what_was_sent_since() -> None:
@@ -137,14 +173,15 @@ def test_a_batch_whose_turn_has_come_is_judged_by_what_was_sent_since() -> None:
     assert terms is not None and 0.5 * HOUR_S < terms.sending_s < 3 * HOUR_S
 
 
-def test_a_batch_that_a_limit_holds_goes_on_at_the_usual_rate() -> None:
-    sent = [Sent(job, SUCCESS, 1 + job % 40, sent_h=40.0, back_h=32.0, created_h=48.0) for job in range(60)]
-    rest = [Sent(job, UNSENT, created_h=48.0) for job in range(60, 120)]
+def test_a_held_batch_takes_the_room_its_app_had() -> None:
+    """All 60 instances that were in progress at once are back: as many are sent within 6 h, when most hosts call."""
+    sent = [Sent(job, SUCCESS, 1 + job % 40, sent_h=50.0, back_h=32.0, created_h=60.0) for job in range(60)]
+    rest = [Sent(job, UNSENT, created_h=60.0) for job in range(60, 120)]
     snapshot = a_snapshot([*sent, *rest], hosts(40, n=20), active_hosts=80, queue=Queue(held=True))
 
     terms = estimate(snapshot).terms
 
-    assert terms is not None and terms.sending_s == pytest.approx(60 * 8 * HOUR_S / 40, rel=0.3)
+    assert terms is not None and terms.sending_s == pytest.approx(6 * HOUR_S)
 
 
 def test_what_holds_the_batch_is_named_with_its_hosts() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from batch_estimator.filling import own_work, snapshot_of
 from batch_estimator.snapshot import Standing
+from domain.batches import QoS
 from domain.forecasting import (
     FORECAST_HAV_FIELDS,
     INSTANCE_FIELDS,
@@ -22,13 +23,13 @@ from domain.forecasting import (
     counted_as,
 )
 from domain.jobs import InstanceState
-from domain.settings import LifecycleSettings
+from domain.settings import LifecycleSettings, Settings
 from domain.units import AppId, BatchId, Instant, Seconds
 
 Rows = Sequence[tuple[object, ...]]
 NOW = Instant(1e9)
-LIFECYCLE = LifecycleSettings()
-TERMS = BatchTerms(BatchId(1), AppId(1), Instant(NOW - 9e4), Seconds(6e5), 50, 4e9)
+SETTINGS = Settings()
+TERMS = BatchTerms(BatchId(1), AppId(1), Instant(NOW - 9e4), Seconds(6e5), QoS.THROUGHPUT, 50, 4e9, 100.0)
 
 
 def table(fields: Sequence[tuple[str, str]], *rows: tuple[object, ...]) -> Any:
@@ -70,7 +71,7 @@ def test_standings_are_numbered_as_the_snapshot_numbers_them() -> None:
         InstanceState.VALID: "SUCCESS",
         InstanceState.TOO_LATE: "SUCCESS",
         InstanceState.FAILED: "ERROR",
-        InstanceState.ABORTED: "ERROR",
+        InstanceState.ABORTED: "ABORTED",
         InstanceState.TIMED_OUT: "TIMED_OUT",
         InstanceState.INVALID: "INVALID",
     }
@@ -85,7 +86,7 @@ def test_an_abort_at_the_due_date_is_counted_as_a_time_out() -> None:
 def test_instances_refer_to_jobs_by_position_whatever_the_order_of_rows() -> None:
     rows = [an_instance(7, 1, CountedAs.VALID), an_instance(5, 2, CountedAs.ERROR), an_instance(9, 2, CountedAs.ERROR)]
 
-    snapshot = snapshot_of(tables_of(rows, [a_hav(1, 2), a_hav(2, 2)], []), NOW, LIFECYCLE)
+    snapshot = snapshot_of(tables_of(rows, [a_hav(1, 2), a_hav(2, 2)], []), NOW, SETTINGS)
 
     assert snapshot.jobs.fpops_flop.tolist() == [2e13, 1e13]
     assert snapshot.jobs.is_open.tolist() == [False, True]
@@ -94,8 +95,8 @@ def test_instances_refer_to_jobs_by_position_whatever_the_order_of_rows() -> Non
 
 
 def test_silence_becomes_a_time_out_after_the_delay_bound_and_its_grace() -> None:
-    assert snapshot_of(tables_of([], [], []), NOW, LIFECYCLE).delay_bound_s == 6e5 + 6e4
-    without = LifecycleSettings(grace_fraction=0.0, min_grace_s=Seconds(0.0))
+    assert snapshot_of(tables_of([], [], []), NOW, SETTINGS).delay_bound_s == 6e5 + 6e4
+    without = Settings(lifecycle=LifecycleSettings(grace_fraction=0.0, min_grace_s=Seconds(0.0)))
     assert snapshot_of(tables_of([], [], []), NOW, without).delay_bound_s == 6e5
 
 
@@ -103,7 +104,7 @@ def test_each_sampled_instance_stands_for_its_like() -> None:
     """Six were found in a third of the pages, and two kept."""
     sent = [(host, 1, 2, NOW - 4000.0, NOW, 1e13, 6) for host in (8, 9)]
 
-    snapshot = snapshot_of(tables_of([], [a_hav(8, 5), a_hav(9, 5)], [], sent, sent_weight=3.0), NOW, LIFECYCLE)
+    snapshot = snapshot_of(tables_of([], [a_hav(8, 5), a_hav(9, 5)], [], sent, sent_weight=3.0), NOW, SETTINGS)
 
     assert snapshot.sent_weight == 9.0
 
@@ -139,7 +140,7 @@ def test_a_sampled_row_stands_for_its_like_and_the_batchs_for_itself() -> None:
     havs = [a_hav(1, 5), a_hav(8, 5), a_hav(9, 5)]
 
     rows = snapshot_of(
-        tables_of([an_instance(7, 1, CountedAs.VALID)], havs, others, sent, weight=10.0), NOW, LIFECYCLE
+        tables_of([an_instance(7, 1, CountedAs.VALID)], havs, others, sent, weight=10.0), NOW, SETTINGS
     ).havs
 
     assert dict(zip(rows.host_id.tolist(), rows.weight.tolist(), strict=True)) == {1: 1.0, 9: 0.0, 8: 20.0}

@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 
 from batch_estimator.build import build_previewer
-from batch_estimator.preview import Preview
+from batch_estimator.forecast import Forecast
+from batch_estimator.preview import Preview, preview_of
 from batch_estimator.sending import sending_of
 from batch_estimator.service import in_line
 from batch_estimator.snapshot import Standing
 from domain.batches import QoS
 from domain.errors import NotFoundError
 from domain.forecasting import PlannedBatch
-from domain.forecasts import HoldKind, Method
-from domain.settings import LifecycleSettings
+from domain.forecasts import ForecastState, HoldKind, Method
+from domain.settings import Settings
 from domain.units import DAY_S, HOUR_S, AppId, Flop, Seconds, later
 from store.memory import MemoryStore
 from tests.builders import NOW, a_job_class
@@ -28,21 +29,21 @@ from tests.worlds import a_registered_host, a_submitted_batch
 PLANNED = PlannedBatch(AppId(1), QoS.AFAP, Seconds(DAY_S), 1, {Flop(1e12): 30, Flop(2e12): 10})
 
 
-async def a_store(hosts: int = 20, *, jobs: int = 10) -> MemoryStore:
-    """An app with a batch on some hosts; five jobs of it are valid, the others wait to be sent."""
+async def a_store(hosts: int = 20, *, jobs: int = 10, valid: int = 5) -> MemoryStore:
+    """An app with a batch on some hosts; some jobs of it are valid, the others wait to be sent."""
     store = MemoryStore()
     for _ in range(hosts):
         await a_registered_host(store, last_rpc_at=NOW)
     batch = await a_submitted_batch(store, jobs=jobs)
-    for _ in range(5):
+    for _ in range(valid):
         await validate_one(store, batch.batch_id, HandClock())
     return store
 
 
 async def previewed(store: MemoryStore, planned: PlannedBatch = PLANNED) -> Preview:
-    return await build_previewer(
-        store.forecasting, store.forecasts, LifecycleSettings(), HandClock(), run_fit=in_line
-    ).preview(planned)
+    return await build_previewer(store.forecasting, store.forecasts, Settings(), HandClock(), run_fit=in_line).preview(
+        planned
+    )
 
 
 async def test_every_job_waits_to_be_sent() -> None:
@@ -57,7 +58,7 @@ async def test_every_job_waits_to_be_sent() -> None:
 async def test_it_says_what_the_first_forecast_after_submission_says() -> None:
     store, clock = await a_store(jobs=5), HandClock()
     jobs = a_job_class(fpops_est_flop=1e12, delay_bound_s=DAY_S)
-    preview = await previewed(store, replace(PLANNED, jobs_of_flop={Flop(1e12): 12}))
+    preview = await previewed(store, replace(PLANNED, qos=QoS.THROUGHPUT, jobs_of_flop={Flop(1e12): 12}))
 
     batch = await a_submitted_batch(store, jobs=12, job_class=jobs)
     [done] = (await an_estimator(store, clock).run_one(batch.batch_id)).done
@@ -79,13 +80,22 @@ async def test_a_batch_of_an_app_nobody_has_run_is_judged_by_its_size() -> None:
     assert large.forecast.q50_at > later(small.forecast.q50_at, HOUR_S)
 
 
-async def test_a_deadline_nobody_can_keep_is_at_risk() -> None:
+def test_a_deadline_nobody_can_keep_is_at_risk() -> None:
     short = replace(PLANNED, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0))
-    far = replace(short, deadline_at=later(NOW, 400 * DAY_S))
-    store = await a_store()
+    in_a_day = later(NOW, DAY_S)
+    warm = Forecast(NOW, in_a_day, in_a_day, in_a_day, Method.WARM, "from the record")
 
-    assert "after the deadline" in ((await previewed(store, short)).at_risk or "")
-    assert (await previewed(store, far)).at_risk is None
+    assert "after the deadline" in (preview_of(short, warm).at_risk or "")
+    assert preview_of(replace(short, deadline_at=later(NOW, 2 * DAY_S)), warm).at_risk is None
+
+
+async def test_without_results_no_number_is_shown() -> None:
+    """The app's turnarounds are unknown: the preview says so, and nothing of the deadline."""
+    short = replace(PLANNED, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0))
+
+    preview = await previewed(await a_store(valid=0), short)
+
+    assert (preview.state, preview.at_risk) == (ForecastState.FIRST_RESULTS, None)
 
 
 async def test_a_quorum_of_two_takes_twice_the_instances() -> None:
@@ -103,7 +113,7 @@ def test_a_batch_submitted_this_moment_is_sent_at_the_usual_rate() -> None:
     """That nothing of it was sent yet says nothing: one instance at a time for every second of 1000 hosts."""
     snapshot = a_snapshot([Sent(0, Standing.UNSENT, created_h=0.0)], submitted_at=SNAPSHOT_NOW, active_hosts=1000)
 
-    sending = sending_of(snapshot, to_send=5000.0, turnaround_s=10 * HOUR_S)
+    sending = sending_of(snapshot, to_send=5000.0, turnaround_s=10 * HOUR_S, lasts_s=12 * HOUR_S)
 
     assert sending.rate_per_s == pytest.approx(500 / (10 * HOUR_S))
 
@@ -112,4 +122,4 @@ def test_what_fills_the_hosts_in_the_first_minutes_is_no_rate() -> None:
     sent = [Sent(job, Standing.IN_PROGRESS, job + 1, sent_h=0.001, created_h=0.01) for job in range(200)]
     snapshot = a_snapshot(sent, submitted_at=later(SNAPSHOT_NOW, -36.0), active_hosts=1000)
 
-    assert sending_of(snapshot, to_send=5000.0, turnaround_s=10 * HOUR_S).rate_per_s < 200 / 360.0
+    assert sending_of(snapshot, to_send=5000.0, turnaround_s=10 * HOUR_S, lasts_s=12 * HOUR_S).rate_per_s < 200 / 360.0

@@ -10,7 +10,16 @@ from batch_estimator.forecast import Forecast, fallback
 from batch_estimator.recording import most_spent_of, recorded
 from batch_estimator.snapshot import Standing
 from domain.batches import Batch, BatchCounts, QoS
-from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastStanding, Method, Trigger, tells
+from domain.forecasts import (
+    Change,
+    ForecastAge,
+    ForecastRecord,
+    ForecastStanding,
+    ForecastState,
+    Method,
+    Trigger,
+    state_of,
+)
 from domain.units import DAY_S, BatchId, Instant, Seconds
 from tests.builders import NOW, a_batch
 from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
@@ -79,12 +88,12 @@ def test_a_fallback_says_nothing_of_a_deadline_and_tells_no_quantiles() -> None:
     made = a_record(instead, qos=QoS.SHORT_DEADLINE, deadline_at=in_days(2.0), completion_at=in_days(9.0))
 
     assert made.at_risk is None
-    assert not tells(made, Seconds(7 * DAY_S))
+    assert state_of(made, Seconds(7 * DAY_S)) is not ForecastState.SHOWN
 
 
 def test_people_are_told_no_quantiles_of_the_far_future() -> None:
-    assert tells(a_record(a_forecast(70.0)), Seconds(7 * DAY_S))
-    assert not tells(a_record(a_forecast(70.1)), Seconds(7 * DAY_S))
+    assert state_of(a_record(a_forecast(70.0)), Seconds(7 * DAY_S)) is ForecastState.SHOWN
+    assert state_of(a_record(a_forecast(70.1)), Seconds(7 * DAY_S)) is not ForecastState.SHOWN
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from batch_estimator.estimate import NoForecastError
 from batch_estimator.service import MOST_AT_ONCE, Done, Outcome, Pass
 from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
-from domain.forecasts import Change, ForecastRecord, Method, Trigger
+from domain.forecasts import Change, ForecastRecord, ForecastState, Method, Trigger, batch_state
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, BatchId, Instant, Seconds, later
 from store.memory import MemoryStore
@@ -48,8 +48,27 @@ async def test_a_new_batch_is_forecast_at_once_and_then_left_alone() -> None:
     made = await the_last(store, batch.batch_id)
     assert (made.trigger, made.method, made.change) == (Trigger.SUBMISSION, Method.APRIORI, Change.FIRST)
     shown = await store.views.batch(batch.batch_id)
-    assert shown.completion_at == made.completion_at == shown.completion_q90_at == made.q90_at > NOW
-    assert shown.completion_q50_at == made.q50_at
+    assert shown.completion_at == made.completion_at == made.q90_at > NOW
+    assert (shown.completion_q50_at, shown.completion_q90_at) == (None, None)
+    assert batch_state(shown, made) is ForecastState.FIRST_RESULTS
+
+
+async def test_first_results_bring_the_first_shown_forecast() -> None:
+    store, clock = MemoryStore(), HandClock()
+    await hosts_that_ask(store)
+    batch = await a_submitted_batch(store, jobs=5)
+    estimator = an_estimator(store, clock)
+    await estimator.run_once()
+
+    for _ in range(3):
+        await validate_one(store, batch.batch_id, clock)
+    clock.time = later(NOW, 900.0)
+    await estimator.run_once()
+
+    made, shown = await the_last(store, batch.batch_id), await store.views.batch(batch.batch_id)
+    assert made.method is Method.COLD
+    assert (shown.completion_q50_at, shown.completion_q90_at) == (made.q50_at, made.q90_at)
+    assert batch_state(shown, made) is ForecastState.SHOWN
 
 
 async def test_a_validation_counts_after_its_pause_and_not_before() -> None:
@@ -156,7 +175,9 @@ async def test_a_fallback_is_never_earlier_than_what_was_published() -> None:
 async def test_a_fallback_withdraws_what_people_were_told() -> None:
     store, clock = MemoryStore(), HandClock()
     await hosts_that_ask(store)
-    batch = await a_submitted_batch(store, jobs=2)
+    batch = await a_submitted_batch(store, jobs=5)
+    for _ in range(3):
+        await validate_one(store, batch.batch_id, clock)
     failing: dict[BatchId, Exception] = {}
     estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, failing))
     await estimator.run_once()
@@ -168,7 +189,8 @@ async def test_a_fallback_withdraws_what_people_were_told() -> None:
 
     after = await store.views.batch(batch.batch_id)
     assert before.completion_q50_at is not None and before.completion_q90_at is not None
-    assert (after.completion_at, after.completion_q50_at, after.completion_q90_at) == (before.completion_at, None, None)
+    assert before.completion_at is not None and after.completion_at == later(NOW, 900.0 + 7 * DAY_S)
+    assert (after.completion_q50_at, after.completion_q90_at) == (None, None)
 
 
 async def test_a_forecast_that_cannot_be_kept_stops_no_other_and_is_tried_again_later() -> None:
@@ -370,8 +392,7 @@ async def test_each_kind_of_batch_is_scheduled_by_what_its_promise_says(qos: QoS
 
     expected = {"deadline": deadline_at, "published": made.completion_at, None: None}[asked]
     assert complete_at(ready, Seconds(7 * DAY_S)) == complete_at(ready, None) == expected
-    assert (made.at_risk is not None) == (qos is QoS.SHORT_DEADLINE)
-    assert (ready.completion_q50_at, ready.completion_q90_at) == (made.q50_at, made.q90_at)
+    assert (ready.completion_q50_at, ready.completion_q90_at, made.at_risk) == (None, None, None)
 
 
 async def test_an_afap_batch_has_an_estimate_from_its_fifth_valid_job_on() -> None:
