@@ -1,0 +1,118 @@
+"""What holds of copies, queues and aborted instances in every forecast."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from batch_estimator.chain import FreshLaw, RetryRules
+from batch_estimator.completion import loosened
+from batch_estimator.copies import Copies, helped_by, tail_begins_s
+from batch_estimator.estimate import estimate
+from batch_estimator.queueing import in_progress
+from batch_estimator.snapshot import Queue, Snapshot, Standing, Tail
+from batch_estimator.watched import watched_of
+from domain.batches import QoS
+from domain.forecasting import send_rank
+from domain.units import Instant
+from tests.properties.test_forecasts import quantiles, snapshots
+from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Sent, a_snapshot, hosts
+
+X = np.geomspace(1.0, 3e6, 60)
+
+tails = st.builds(
+    Tail,
+    open_jobs=st.integers(0, 30),
+    unsent=st.none() | st.floats(0.0, 10.0),
+    first_factor=st.floats(0.0, 3.0),
+    late_factor=st.floats(0.0, 3.0),
+    copies_left=st.floats(0.0, 50.0),
+)
+shares = st.lists(st.floats(0.0, 1.0), min_size=len(X), max_size=len(X)).map(lambda values: np.array(sorted(values)))
+
+
+@given(snapshots(), tails)
+@settings(deadline=None)
+def test_quantiles_with_copies_ascend_and_are_finite(snapshot: Snapshot, tail: Tail) -> None:
+    q10_at, q50_at, q90_at = quantiles(estimate(replace(snapshot, tail=tail)))
+
+    assert NOW <= q10_at <= q50_at <= q90_at < NOW + 1e4 * BOUND_S
+
+
+@given(shares, st.floats(0.0, 1e6), st.floats(0.0, 1.0), st.floats(0.01, 0.9))
+def test_a_copy_never_makes_a_job_later(served: np.ndarray, copied_s: float, share: float, lost: float) -> None:
+    law = FreshLaw(np.array([9.0]), np.array([1.0]), np.array([lost]), np.ones(1))
+    copies = Copies(0.0, share, 0.0, 0.7, float(np.exp(9.0)))
+    chain = copies.chain(law, RetryRules(BOUND_S, 600.0, 0.02, 600.0))
+
+    helped = helped_by(served[None, :], np.array([copied_s]), copies, chain, wait_s=600.0, x=X)[0]
+
+    assert np.all(helped >= served - 1e-12) and np.all(helped <= 1.0 + 1e-12)
+
+
+@given(tails, st.integers(0, 20), st.lists(st.floats(0.0, 100.0), min_size=60, max_size=60))
+def test_a_larger_tail_never_begins_later(tail: Tail, more: int, open_jobs: list[float]) -> None:
+    still_open = np.array(sorted(open_jobs, reverse=True))
+    larger = replace(tail, open_jobs=tail.open_jobs + more)
+
+    begins_s, earlier_s = (tail_begins_s(one, still_open, X, unsent_by_s=1e5) for one in (tail, larger))
+
+    assert earlier_s <= begins_s <= 1e5
+
+
+@given(shares)
+def test_what_is_unknown_keeps_a_law_a_law(share: np.ndarray) -> None:
+    found = loosened(share, X)
+
+    assert np.all(np.diff(found) >= -1e-12)
+    assert found.min() >= 0.0 and found.max() <= 1.0 + 1e-12
+
+
+@given(st.integers(0, 5000), st.integers(1, 5000), st.booleans())
+@settings(deadline=None, max_examples=30)
+def test_more_work_ahead_never_makes_a_batch_earlier(ahead: int, more: int, others: bool) -> None:
+    jobs = [Sent(job, Standing.UNSENT, created_h=1.0) for job in range(20)]
+    waiting = a_snapshot(jobs, hosts(20, n=5), active_hosts=50)
+    name = "ahead_of_others" if others else "ahead"
+
+    before, after = (
+        quantiles(estimate(replace(waiting, queue=Queue(**{name: number})))) for number in (ahead, ahead + more)
+    )
+
+    assert all(late >= early * (1.0 - 1e-12) for early, late in zip(before, after, strict=True))
+
+
+@given(st.lists(st.tuples(st.floats(-1e6, 0.0), st.none() | st.floats(0.0, 1e6)), max_size=20))
+def test_no_fewer_than_none_are_in_progress(lives: list[tuple[float, float | None]]) -> None:
+    sent_at = np.array([sent for sent, _ in lives])
+    ended_at = np.array([np.nan if lasts is None else min(0.0, sent + lasts) for sent, lasts in lives])
+
+    found = in_progress(sent_at, ended_at, np.ones(len(lives)), now=0.0)
+
+    assert found.min() >= 0.0
+    assert found[-1] == np.isnan(ended_at).sum()
+
+
+@given(snapshots())
+@settings(deadline=None)
+def test_an_instance_aborted_now_counts_as_silent_until_now(snapshot: Snapshot) -> None:
+    rows = snapshot.instances
+    running = rows.standing == Standing.IN_PROGRESS
+    aborted = replace(
+        rows,
+        standing=np.where(running, Standing.ABORTED, rows.standing),
+        reported_at=np.where(running, snapshot.now, rows.reported_at),
+    )
+    entries = np.zeros(len(rows.job), dtype=np.int64)
+
+    before, after = (watched_of(replace(snapshot, instances=each), entries) for each in (rows, aborted))
+
+    assert np.array_equal(before.ln_s, after.ln_s) and np.array_equal(before.silent, after.silent)
+
+
+@given(st.sampled_from(QoS), st.none() | st.just(Instant(9.0)))
+def test_unpaid_batches_are_sent_last(qos: QoS, deadline_at: Instant | None) -> None:
+    assert send_rank(qos, deadline_at, unpaid=True) > max(send_rank(each, None, unpaid=False) for each in QoS)
