@@ -10,6 +10,7 @@ import pytest
 from batch_estimator.estimate import estimate
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.snapshot import Queue, Snapshot, Standing
+from domain.batches import QoS
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.jobs import InstanceState
@@ -231,3 +232,23 @@ async def test_a_batch_that_waits_for_its_turn_knows_what_comes_before_it(store:
 
     assert waiting == Queue(ahead=5, ahead_of_others=3)
     assert begun == Queue()
+
+
+async def test_afap_and_deadlines_go_first_and_unpaid_last(store: Store) -> None:
+    sizes = {"rest": 5, "unpaid": 3, "dated": 2, "afap": 7}
+    rest = await a_submitted_batch(store, jobs=sizes["rest"], qos=QoS.THROUGHPUT)
+    unpaid = await a_submitted_batch(store, jobs=sizes["unpaid"], qos=QoS.AFAP, unpaid=True)
+    dated = await a_submitted_batch(store, jobs=sizes["dated"], qos=QoS.SHORT_DEADLINE, deadline_at=AT)
+    afap = await a_submitted_batch(store, jobs=sizes["afap"], qos=QoS.AFAP)
+
+    ahead = [(await snapshot_of(store, one.batch_id)).queue.ahead for one in (afap, dated, rest, unpaid)]
+
+    assert ahead == [0, 7, 9, 14]
+
+
+async def test_processors_count_by_their_availability(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    await a_registered_host(store, last_rpc_at=AT, ncpus=4, on_fraction=0.5, active_fraction=0.5)
+    await a_registered_host(store, last_rpc_at=AT, ncpus=2, on_fraction=1.0, active_fraction=1.0)
+
+    assert (await snapshot_of(store, batch.batch_id)).active_processors == pytest.approx(3.0)
