@@ -76,11 +76,11 @@ def test_what_is_unknown_keeps_a_law_a_law(share: np.ndarray) -> None:
 def test_more_work_ahead_never_makes_a_batch_earlier(ahead: int, more: int, others: bool) -> None:
     jobs = [Sent(job, Standing.UNSENT, created_h=1.0) for job in range(20)]
     waiting = a_snapshot(jobs, hosts(20, n=5), active_hosts=50)
-    name = "ahead_of_others" if others else "ahead"
 
-    before, after = (
-        quantiles(estimate(replace(waiting, queue=Queue(**{name: number})))) for number in (ahead, ahead + more)
-    )
+    def queue(number: int) -> Queue:
+        return Queue(ahead_of_others=number) if others else Queue(ahead=number)
+
+    before, after = (quantiles(estimate(replace(waiting, queue=queue(number)))) for number in (ahead, ahead + more))
 
     assert all(late >= early * (1.0 - 1e-12) for early, late in zip(before, after, strict=True))
 
