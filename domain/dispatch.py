@@ -39,8 +39,7 @@ class RequestKey:
 
     `host_id` 0 asks for the volunteer's newest host of that `host_cpid` instead.
     `instance_ids` are the instances named in the request's reports; those of other hosts are left out, unless
-    `of_computer` asks for those of all records of the host's computer: same volunteer, CPID and computer's name; not
-    for instances of jobs that the host had another instance of, since they could not move to it.
+    `of_computer` asks for those of all records of the host's computer: same volunteer, CPID and computer's name.
     `network` is where the request comes from, empty: not known; None asks for the network that the host's record has.
     """
 

@@ -50,16 +50,11 @@ async def read_many(connection: Connection, keys: Sequence[RequestKey]) -> list[
     held, reported = await _held(connection, askers.values(), wanted)
     others = wanted - reported.keys()
     computers = {asker.host.host_id: computer_of(asker.host) for asker in askers.values() if asker.host is not None}
-    siblings: dict[InstanceId, frozenset[HostId]] = {}
     if others:
         for row in await connection.fetch(load("instances_reported"), sorted(others)):
             reported[row["instance_id"]] = work_rows.reported(row)
             computers[row["host_id"]] = (row["volunteer_id"], row["host_cpid"], row["domain_name"])
-            siblings[row["instance_id"]] = frozenset(row["sibling_hosts"])
-    return [
-        _view(askers.get(position), key, held, reported, computers, siblings=siblings)
-        for position, key in enumerate(keys)
-    ]
+    return [_view(askers.get(position), key, held, reported, computers) for position, key in enumerate(keys)]
 
 
 def _view(
@@ -68,8 +63,6 @@ def _view(
     held: Mapping[HostId, Sequence[Held]],
     reported: Mapping[InstanceId, Reported],
     computers: Mapping[HostId, Computer],
-    *,
-    siblings: Mapping[InstanceId, frozenset[HostId]],
 ) -> RequestView:
     if asker is None:
         return RequestView()
@@ -83,11 +76,7 @@ def _view(
         if i in reported
         and (
             reported[i].held.host_id == host.host_id
-            or (
-                key.of_computer
-                and computers.get(reported[i].held.host_id) == computer
-                and host.host_id not in siblings.get(i, ())
-            )
+            or (key.of_computer and computers.get(reported[i].held.host_id) == computer)
         )
     }
     of_host = tuple(held.get(host.host_id, ()))

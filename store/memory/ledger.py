@@ -89,7 +89,8 @@ class MemoryLedger:
             row = self._work.instance(instance_id)
             if row is None or row.host_id is None:
                 continue
-            if row.host_id != stored.host.host_id and not (of_computer and self._may_move(row, stored.host)):
+            is_same = of_computer and _computer(self._work.hosts[row.host_id].host) == _computer(stored.host)
+            if row.host_id != stored.host.host_id and not is_same:
                 continue
             job = row.job
             reported[instance_id] = Reported(
@@ -104,12 +105,6 @@ class MemoryLedger:
                 row.reported_at,
             )
         return reported
-
-    def _may_move(self, row: StoredInstance, host: Host) -> bool:
-        """Whether it is of another record of the host's computer, and the host had no other instance of its job."""
-        assert row.host_id is not None
-        is_same = _computer(self._work.hosts[row.host_id].host) == _computer(host)
-        return is_same and all(sibling.host_id != host.host_id for sibling in row.job.instances)
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
         """Raises NotFoundError when there is no such volunteer."""

@@ -1,5 +1,4 @@
--- Purpose: instances that hosts report about, with their uploads (JSON), their computers and the hosts that had other instances
---   of their jobs.
+-- Purpose: instances that hosts report about, with their uploads (JSON) and their computers.
 -- Arguments: $1 instance_ids.
 -- Result: sent instances by id.
 SELECT
@@ -14,13 +13,7 @@ SELECT
         FROM upload
         WHERE upload.instance_id = instance.instance_id
     ) AS uploads,
-    host.host_cpid, host.domain_name,
-    ARRAY(
-        SELECT sibling.host_id
-        FROM instance AS sibling
-        WHERE sibling.job_id = instance.job_id AND sibling.instance_id <> instance.instance_id
-            AND sibling.host_id IS NOT NULL
-    ) AS sibling_hosts
+    host.host_cpid, host.domain_name
 FROM instance
 JOIN host ON host.host_id = instance.host_id
 JOIN job ON job.job_id = instance.job_id

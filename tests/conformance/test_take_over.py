@@ -10,12 +10,10 @@ import pytest
 from domain.dispatch import RequestWrites, TakeOver
 from domain.jobs import InstanceState
 from domain.settlement import InstanceStep
-from domain.spread import OnePerVolunteer
 from domain.units import HostId, InstanceId, JobId, later
 from lifecycle.machine import allows
 from lifecycle.states import Event
 from tests.builders import NOW
-from tests.conformance.test_spread import set_app
 from tests.stores import Store
 from tests.worlds import (
     RegisteredHost,
@@ -184,16 +182,3 @@ async def test_instances_of_the_computer_are_read_on_request(store: Store) -> No
 
     assert (list(plain.reported), list(whole.reported)) == ([], [sent.instance_id])
     assert whole.reported[sent.instance_id].held.host_id == old.host_id
-
-
-async def test_an_instance_is_not_read_that_could_not_move(store: Store) -> None:
-    """The host had another instance of the job; a report of it is acknowledged, as of one that nobody knows."""
-    old, new = await two_records(store)
-    await set_app(store, one_per_volunteer=OnePerVolunteer.NEVER)
-    batch = await a_submitted_batch(store, jobs=1, quorum=2)
-    sent = await a_sent_instance(store, batch.batch_id, old)
-    await a_sent_instance(store, batch.batch_id, new)
-
-    whole = await store.ledger.read(replace(new.key(sent.instance_id), of_computer=True))
-
-    assert whole.reported == {}
