@@ -103,7 +103,11 @@ class RequestView:
 
 @quick_dataclass(frozen=True, slots=True)
 class Report:
-    """One instance's end as judged: its step and what is recorded with it."""
+    """One instance's end as judged: its step and what is recorded with it.
+
+    `host_id` is the record that has the instance, where that is not the record of the request: the step is made for it
+    unless the request takes the instance over.
+    """
 
     instance_id: InstanceId
     job_id: JobId
@@ -118,6 +122,7 @@ class Report:
     turnaround_sample: float | None = None
     hav_event: HavEvent | None = None  # counts only if this step is really made
     reported_before_at: Instant | None = None  # of an earlier report that this one corrects
+    host_id: HostId | None = None
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -181,7 +186,8 @@ class RequestWrites:
     description that says nothing new need not be written.
     `detach`: the host lost everything it held; those instances end as aborted. `lease` is made unless the host or the
     batch has one. `refused` is why it was given no job, where it wanted one; without, what was kept of that stays.
-    `take_over` is made before the reports, of one instance per job at most.
+    `take_over` is made before the reports, of one instance per job at most; a report of an instance that cannot move
+    counts for the record that has it.
     """
 
     host: Host
@@ -192,6 +198,10 @@ class RequestWrites:
     lease: Lease | None = None
     refused: Whys = ()
     take_over: tuple[TakeOver, ...] = ()
+
+    def reporter(self, report: Report, *, moved: bool) -> HostId:
+        """Return the record that a report counts for; `moved`: the request took its instance over."""
+        return self.host.host_id if moved or report.host_id is None else report.host_id
 
     def with_choice(self, assignments: tuple[Assignment, ...], lease: Lease | None, refused: Whys) -> RequestWrites:
         """The same with what was chosen for the host, or why nothing was."""

@@ -14,7 +14,7 @@ from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import Held, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
-from domain.units import HostId, InstanceId, Instant
+from domain.units import InstanceId, Instant
 from lifecycle.machine import advance, allows, host_record
 from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
 from lifecycle.samples import censored_sample, yardstick_s
@@ -112,6 +112,7 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
         turnaround_sample=_sample_left(known, event),
         hav_event=event,
         reported_before_at=known.reported_at,
+        host_id=held.host_id,
     )
 
 
@@ -181,14 +182,3 @@ def is_dead(state: InstanceState) -> bool:
     (False, True)
     """
     return not allows(state, Event.SUCCEEDED)
-
-
-def reports_of(
-    reports: Iterable[Report], known: Mapping[InstanceId, Reported], host_id: HostId
-) -> tuple[tuple[Report, ...], tuple[Report, ...]]:
-    """The reports about instances of one host, then those about instances of others."""
-    its: list[Report] = []
-    others: list[Report] = []
-    for report in reports:
-        (its if known[report.instance_id].held.host_id == host_id else others).append(report)
-    return tuple(its), tuple(others)

@@ -14,7 +14,6 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import Report, Reported, RequestView, RequestWrites, TakeOver
 from domain.errors import TooManyHostsError
-from domain.hosts import Host
 from domain.jobs import Held
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
@@ -40,7 +39,7 @@ from scheduler.elements import Elements, JobToSend, lost_job
 from scheduler.giving import Decide, Given, Giver
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
 from scheduler.ports import CatalogueSource, CodeSigning, JobArray, Ledger, Pauses, RequestObserver, Uploads
-from scheduler.reports import reported_ids, reports_of, take_reports
+from scheduler.reports import reported_ids, take_reports
 from scheduler.trickles import take_trickles
 from wire.messages import SchedulerReply, SchedulerRequest
 from wire.reports import MAX_RESULTS
@@ -121,10 +120,6 @@ class RequestService:
 
         # 5. What it is given, committed together with the above.
         reports = taken.reports
-        left_out: frozenset[InstanceId] = frozenset()
-        if admission.case is HostCase.CLONE and view.host is not None:
-            of_old, reports = reports_of(reports, {**known_reported, **moving}, view.host.host_id)
-            left_out = await self._reported_by_the_old_record(view.host, of_old)
         writes = RequestWrites(
             admission.host,
             (*reports, *review.ended),
@@ -146,7 +141,7 @@ class RequestService:
             review = review.moved(given.moved)
             log.info("instances taken over", host_id=admission.host.host_id, instances=len(given.moved))
         work = self._elements.work_of((*given.jobs, *lost), contact.catalogue)
-        acks = taken.acks_without(left_out | given.left_out)
+        acks = taken.acks_without(given.left_out)
         answer = reply.Answer(
             admission,
             acks,
@@ -255,10 +250,6 @@ class RequestService:
             return {}
         key = replace(key_of(request), instance_ids=unknown, of_computer=True)
         return (await self._ports.ledger.read(key)).reported
-
-    async def _reported_by_the_old_record(self, host: Host, reports: tuple[Report, ...]) -> frozenset[InstanceId]:
-        """Commit what a clone reports for the host it was copied from, whose jobs they are; what was left out of it."""
-        return (await self._ports.ledger.write(RequestWrites(host, reports))).left_out if reports else frozenset()
 
     async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Given:
         """Commit the writes of a request that wants no jobs, or may have none."""

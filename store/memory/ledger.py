@@ -130,7 +130,9 @@ class MemoryLedger:
         if writes.refused and stored.host.last_rpc_at == writes.host.last_rpc_at:
             stored.refused_at, stored.refused = writes.host.last_rpc_at, writes.refused
         moved = frozenset([one.instance_id for one in writes.take_over if self._take_over(stored.host, one)])
-        made = [report for report in writes.reports if self._report(stored, report)]
+        made = [
+            one for one in writes.reports if self._report(writes.reporter(one, moved=one.instance_id in moved), one)
+        ]
         events = [report.hav_event for report in made if report.hav_event is not None]
         changed = {report.job_id for report in made}
         if writes.detach:
@@ -159,10 +161,10 @@ class MemoryLedger:
         self._work.move(row, host.host_id, now=host.last_rpc_at)
         return True
 
-    def _report(self, stored: StoredHost, report: Report) -> bool:
+    def _report(self, host_id: HostId, report: Report) -> bool:
         """Make the step if the instance is still this host's and in the state the report was judged by."""
         row = self._work.instance(report.instance_id)
-        if row is None or row.host_id != stored.host.host_id or row.state is not report.from_state:
+        if row is None or row.host_id != host_id or row.state is not report.from_state:
             return False
         self._work.step(row, report.to_state, reported_at=report.reported_at)
         row.elapsed_s = report.elapsed_s

@@ -155,6 +155,68 @@ async def test_host_that_had_the_job_takes_no_second_instance(store: Store) -> N
     assert await take_over(store, new, old, first.instance_id) == frozenset()
 
 
+@pytest.mark.parametrize("sibling_state", [S.IN_PROGRESS, S.REPORTED])
+@pytest.mark.parametrize("from_state", [S.IN_PROGRESS, S.TIMED_OUT])
+async def test_success_that_cannot_move_stays_with_its_record(
+    store: Store, sibling_state: InstanceState, from_state: InstanceState
+) -> None:
+    """The new record has had the job: the result counts for the old one, in the same transaction."""
+    old, new = await two_records(store)
+    batch = await a_submitted_batch(store, jobs=1, quorum=1, copies=2)
+    one, two = await waiting_of(store, batch.batch_id)
+    version = await the_version(store)
+    first, second = an_assignment(one, old, version), an_assignment(two, new, version)
+    for host, assignment in ((old, first), (new, second)):
+        assert [fate.value for fate in (await send(store, host, assignment)).fates.values()] == ["sent"]
+    if from_state is S.TIMED_OUT:
+        step = InstanceStep(first.instance_id, S.IN_PROGRESS, S.TIMED_OUT, turnaround_sample=2.5)
+        await store.overdue.time_out([step], now=later(NOW, 1e6))
+    if sibling_state is S.REPORTED:
+        await report(store, new, a_report(second))
+    success = a_report(first, from_state=from_state, host_id=old.host_id)
+
+    outcome = await store.ledger.write(
+        RequestWrites(new.host, (success,), take_over=(TakeOver(first.instance_id, old.host_id),))
+    )
+
+    assert (outcome.moved, outcome.left_out) == (frozenset(), frozenset())
+    job = await store.views.job(first.job_id)
+    rows = {row.instance_id: (row.host_id, row.state) for row in job.instances}
+    assert rows == {first.instance_id: (old.host_id, S.REPORTED), second.instance_id: (new.host_id, sibling_state)}
+
+
+async def test_moved_instance_is_reported_in_the_same_request(store: Store) -> None:
+    old, new = await two_records(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, old)
+    success = a_report(sent, host_id=old.host_id)
+
+    outcome = await store.ledger.write(
+        RequestWrites(new.host, (success,), take_over=(TakeOver(sent.instance_id, old.host_id),))
+    )
+
+    assert outcome.moved == {sent.instance_id}
+    assert outcome.left_out == frozenset()
+    assert await host_of(store, sent.instance_id, sent.job_id) == new.host_id
+
+
+async def test_report_of_what_a_third_record_took_is_left_out(store: Store) -> None:
+    old, new = await two_records(store)
+    third = await a_registered_host(store, volunteer_id=old.volunteer_id, host_cpid=old.host.host_cpid)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, old)
+    await take_over(store, third, old, sent.instance_id)
+    success = a_report(sent, host_id=old.host_id)
+
+    outcome = await store.ledger.write(
+        RequestWrites(new.host, (success,), take_over=(TakeOver(sent.instance_id, old.host_id),))
+    )
+
+    assert outcome.moved == frozenset()
+    assert outcome.left_out == {sent.instance_id}
+    assert await host_of(store, sent.instance_id, sent.job_id) == third.host_id
+
+
 async def test_move_leaves_the_limit_per_volunteer(store: Store) -> None:
     """The volunteer has had the job, on whatever record."""
     old, new = await two_records(store)

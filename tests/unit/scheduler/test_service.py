@@ -603,6 +603,61 @@ async def test_failures_of_a_clone_are_not_the_originals(computer: str, is_timed
     assert (await project.store.views.host(HostId(1)))[1] == havs
 
 
+async def test_success_beside_a_sibling_is_acknowledged() -> None:
+    """The client brings the result of its old record's instance, when its new record has had the job already."""
+    project = await a_project()
+    batch = await project.submit(1, copies=2, fill=False)
+    candidates = await waiting_of(project.store, batch.batch_id)
+    version = await the_version(project.store)
+    await project.answer(a_request(cpu_req_s=Seconds(0.0)))
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0)))
+    await project.answer(a_request(host_id=1, rpc_seqno=3, cpu_req_s=Seconds(0.0)))
+    hosts = sorted(await project.store.views.hosts(limit=9), key=lambda one: one.host_id)
+    for candidate, host in zip(candidates, hosts, strict=True):
+        record = RegisteredHost(host, KEY)
+        await project.store.ledger.write(RequestWrites(host, (), (an_assignment(candidate, record, version),)))
+    names = ["pi_1_1_1", "pi_1_1_2"]
+    assert [(await project.instance(name)).host_id for name in names] == [1, 2]
+    for name in names:
+        await project.upload(name)
+    as_new = a_request(host_id=2, cpu_req_s=Seconds(0.0), results=tuple(a_success(name) for name in names))
+
+    replies = [await project.answer(replace(as_new, rpc_seqno=seqno)) for seqno in (1, 2)]
+
+    assert [set(reply.acks) for reply in replies] == [set(names)] * 2
+    rows = [await project.instance(name) for name in names]
+    assert [(row.state, row.host_id) for row in rows] == [(S.REPORTED, 1), (S.REPORTED, 2)]
+
+
+async def test_two_old_successes_of_a_job_are_acknowledged() -> None:
+    """One of them moves to the client's record; the other stays with the record that has it."""
+    project = await a_project()
+    batch = await project.submit(1, copies=2, fill=False)
+    candidates = await waiting_of(project.store, batch.batch_id)
+    version = await the_version(project.store)
+    behind = a_request(host_id=1, rpc_seqno=3, cpu_req_s=Seconds(0.0))
+    await project.answer(a_request(cpu_req_s=Seconds(0.0)))
+    for _ in range(2):
+        await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0)))
+        host_id = (await project.answer(behind)).host_id
+        await project.answer(a_request(host_id=host_id, rpc_seqno=1, cpu_req_s=Seconds(0.0)))
+    hosts = sorted(await project.store.views.hosts(limit=9), key=lambda one: one.host_id)
+    for candidate, host in zip(candidates, hosts[:2], strict=True):
+        record = RegisteredHost(host, KEY)
+        await project.store.ledger.write(RequestWrites(host, (), (an_assignment(candidate, record, version),)))
+    names = ["pi_1_1_1", "pi_1_1_2"]
+    for name in names:
+        await project.upload(name)
+    results = tuple(a_success(name) for name in names)
+
+    reply = await project.answer(a_request(host_id=3, rpc_seqno=2, cpu_req_s=Seconds(0.0), results=results))
+
+    assert set(reply.acks) == set(names)
+    rows = [await project.instance(name) for name in names]
+    assert [row.state for row in rows] == [S.REPORTED, S.REPORTED]
+    assert sorted(row.host_id or 0 for row in rows) in ([1, 3], [2, 3])
+
+
 async def test_of_two_clients_with_one_id_both_are_answered_and_the_one_behind_moves() -> None:
     project = await a_project()
     await project.submit(40)
