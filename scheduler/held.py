@@ -43,12 +43,25 @@ class HeldReview:
 
     def moved(self, instance_ids: Collection[InstanceId]) -> HeldReview:
         """What follows when only these were taken over: another host has the others, the client should drop them."""
-        lost = tuple([held.name for held in self.taken_over if held.instance_id not in instance_ids])
+        lost = [held.name for held in self.taken_over if held.instance_id not in instance_ids]
         if not lost:
             return self
         late = tuple([name for name in self.abort_if_not_started if name not in lost])
         taken_over = tuple([held for held in self.taken_over if held.instance_id in instance_ids])
-        return replace(self, abort=(*self.abort, *lost), abort_if_not_started=late, taken_over=taken_over)
+        gone = {held.instance_id for held in self.taken_over}.difference(instance_ids)
+        kept = tuple([held for held in self.kept if held.instance_id not in gone])
+        return replace(self, abort=(*self.abort, *lost), abort_if_not_started=late, kept=kept, taken_over=taken_over)
+
+    def resending(self, instance_ids: Collection[InstanceId]) -> HeldReview:
+        """What follows when only these lost jobs are sent again: the others ended since the host was read."""
+        ended = {held.instance_id for held in self.resend}.difference(instance_ids)
+        if not ended:
+            return self
+        return replace(
+            self,
+            resend=tuple([held for held in self.resend if held.instance_id not in ended]),
+            kept=tuple([held for held in self.kept if held.instance_id not in ended]),
+        )
 
 
 def stray_ids(listed: Collection[str], held: Iterable[Held]) -> tuple[InstanceId, ...]:

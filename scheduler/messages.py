@@ -15,7 +15,6 @@ from wire.messages import Message
 
 MOST_REASONS = 3
 MOST_CHARS = 300  # of a sentence that is kept
-NO_WORK = "there is none at the moment"  # kept where no reason was met
 HIGH = "high"
 NOTICE = "notice"
 
@@ -72,7 +71,8 @@ def too_many_hosts(because: str) -> Message:
 def why_no_work(reasons: Reasons, delay_s: Seconds, *, unrunnable: bool = False) -> tuple[Message, ...]:
     """Why nothing was sent, as the volunteers' pages say it, and when to call again.
 
-    At most three reasons, the most frequent first. If the host can run no version of the project, that is the
+    At most three reasons, the most frequent first; every decision without a job has one
+    (tests/properties/test_choices.py). If the host can run no version of the project, that is the
     owner's to know: the client shows it as an important message.
 
     >>> reasons = {RefusalCode.MEMORY: (3, "job needs 4 GB of RAM, host offers 2 GB")}
@@ -82,7 +82,6 @@ def why_no_work(reasons: Reasons, delay_s: Seconds, *, unrunnable: bool = False)
     told = [code for code in _by_frequency(reasons) if code not in _UNSAID]
     if not told and any(code in reasons for code in _UNSAID):
         return ()
-    told = told or [RefusalCode.NO_SLOTS]
     messages = [
         Message(
             f"{'No work sent. ' if position == 0 else ''}{_said(code, reasons)}",
@@ -90,7 +89,7 @@ def why_no_work(reasons: Reasons, delay_s: Seconds, *, unrunnable: bool = False)
         )
         for position, code in enumerate(told[:MOST_REASONS])
     ]
-    return (*messages, _again(delay_s))
+    return (*(messages or [Message("No work sent.", "low")]), _again(delay_s))
 
 
 def _said(code: RefusalCode, reasons: Reasons) -> str:
@@ -111,11 +110,9 @@ def kept_of(reasons: Reasons) -> Whys:
 
     >>> [(str(code), why) for code, why in kept_of({RefusalCode.DISK: (1, "too little")})]
     [('disk', 'too little')]
-    >>> [(str(code), why) for code, why in kept_of({})]
-    [('no_slots', 'there is none at the moment')]
     """
     first = _by_frequency(reasons)[:MOST_REASONS]
-    return tuple([(code.value, reasons[code][1][:MOST_CHARS]) for code in first]) or ((RefusalCode.NO_SLOTS, NO_WORK),)
+    return tuple([(code.value, reasons[code][1][:MOST_CHARS]) for code in first])
 
 
 def _by_frequency(reasons: Reasons) -> list[RefusalCode]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from logging import DEBUG
 
@@ -117,6 +117,7 @@ class RequestService:
             running = [{**known_reported, **moving}[report.instance_id].held for report in taken.reports]
             await self._keep_trickles(contact, (*review.kept, *review.taken_over, *review.overdue, *running))
         lost = await self._lost_jobs(contact, admission, review.resend)
+        review = review.resending([job.instance_id for job in lost])
 
         # 5. What it is given, committed together with the above.
         reports = taken.reports
@@ -132,7 +133,7 @@ class RequestService:
         if refusal is not None or not wants:
             given = await self._nothing_given(refusal, writes)
         else:
-            asking = _asking(contact, admission, known, wants, _resending(review, lost))
+            asking = _asking(contact, admission, known, wants, review)
             given = await self._giver.give(asking if asking.wants else None, writes)
 
         # 6. The reply: nothing in it that is not committed.
@@ -281,14 +282,6 @@ class RequestService:
             refusals={str(code): count for code, count in given.refusals.items()},
             took_ms=round(1000.0 * took_s, 3),
         )
-
-
-def _resending(review: HeldReview, lost: Collection[JobToSend]) -> HeldReview:
-    """The review with those lost jobs alone that are sent again: others ended since the host was read."""
-    if len(lost) == len(review.resend):
-        return review
-    sent = {job.instance_id for job in lost}
-    return replace(review, resend=tuple([held for held in review.resend if held.instance_id in sent]))
 
 
 def _asking(

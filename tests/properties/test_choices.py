@@ -15,6 +15,7 @@ from domain.batches import QoS
 from domain.hosts import Coprocessor, DecayedSums
 from domain.jobs import Held
 from domain.ranking import Gate, RelaxedGate
+from domain.reservations import Lease, Reserved
 from domain.settings import DeadlineRule
 from domain.units import AppId, AppVersionId, BatchId, FlopPerSecond, HostId, Instant, Seconds
 from scheduler.asking import Asking
@@ -194,6 +195,30 @@ def test_everything_has_a_reason(asking: Asking, array: ListArray) -> None:
     assert all(one.refusal.detail for one in choice.refused)
     if not choice.chosen and asking.wants[1].req_s > 0:
         assert choice.refused
+
+
+@settings(max_examples=150)
+@given(askings(), arrays(), st.data())
+def test_choice_without_jobs_has_a_reason(asking: Asking, array: ListArray, data: st.DataObject) -> None:
+    """Under every rule, for leased hosts, for work that is charged nothing and for apps that are not loaded yet."""
+    catalogue = asking.catalogue
+    changed = catalogue.settings.changed("deadline.rule", data.draw(st.sampled_from(DeadlineRule)).value)
+    changed = changed.changed("ordering.displace", data.draw(st.booleans()))
+    reserved = catalogue.reserved
+    if data.draw(st.booleans()):
+        start_at = Instant(NOW + data.draw(st.sampled_from([600.0, 2e4, 8e4])))
+        batch_id, cores = BatchId(data.draw(st.integers(1, 7))), data.draw(st.sampled_from([1.0, 2.0]))
+        lease = Lease(batch_id, HostId(1), cores, start_at, Seconds(9e4), Instant(start_at + 3600.0), CPU, NOW)
+        reserved = Reserved(leases={HostId(1): lease})
+    for group in array.held:
+        if data.draw(st.integers(0, 3)) == 0:
+            group.batch = replace(group.batch, unpaid=True, order_tier=99)
+        if data.draw(st.integers(0, 5)) == 0:
+            group.batch = replace(group.batch, app_id=AppId(9))
+
+    choice = choose(replace(asking, catalogue=replace(catalogue, settings=changed, reserved=reserved)), array)
+
+    assert choice.chosen or choice.reasons()
 
 
 @settings(max_examples=150)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from domain.refusals import RefusalCode
 from domain.units import Seconds
 from scheduler.admission import Admission, HostCase
-from scheduler.messages import about_host, counts_as_empty, why_no_work
+from scheduler.messages import about_host, counts_as_empty, kept_of, why_no_work
 from tests.builders import a_host, a_volunteer
 
 FIVE_MINUTES = Seconds(300.0)
@@ -32,8 +32,10 @@ def test_the_most_frequent_reasons_come_first_and_three_are_enough() -> None:
     ]
 
 
-def test_without_a_reason_there_is_simply_no_work() -> None:
-    assert why_no_work({}, FIVE_MINUTES)[0].text == "No work sent. There is no job waiting at the moment."
+def test_no_reason_is_made_up() -> None:
+    texts = [message.text for message in why_no_work({}, FIVE_MINUTES)]
+    assert texts == ["No work sent.", "Your client may ask again in 5 min."]
+    assert kept_of({}) == ()
 
 
 @pytest.mark.parametrize("code", [C.NO_WORK_WANTED, C.NO_NEW_TASKS])

@@ -842,6 +842,38 @@ async def test_a_lost_job_that_ended_meanwhile_leaves_room_for_others() -> None:
     assert names_of(await project.answer(a_request(host_id=1, rpc_seqno=2))) == ["pi_2_2_2"]
 
 
+async def test_lost_job_that_ended_leaves_room_in_the_limits() -> None:
+    """It is no longer in progress: a limit that counts it would be a false reason."""
+    project = await a_project(scheduler__in_progress_per_cpu=1)
+    await project.submit(2)
+    names = names_of(await project.answer(a_request()))
+    await project.submit(2)
+    project.ledger.ended.update({InstanceId(1), InstanceId(2)})
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1))
+
+    assert len(names) == len(names_of(reply)) == 2
+    assert not set(names) & set(names_of(reply))
+
+
+async def test_claim_that_another_record_won_is_not_work_of_the_host() -> None:
+    """The client has to drop it: nothing keeps a host that can run nothing else from its long delay."""
+    project = await a_project()
+    await project.submit(1)
+    await project.answer(a_request())
+    await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
+    [host] = await project.store.views.hosts(limit=1)
+    rival_id = await project.store.ledger.create_host(VolunteerId(1), host)
+    rival = RequestWrites(replace(host, host_id=rival_id, rpc_seqno=3), take_over=(TakeOver(InstanceId(1), HostId(1)),))
+    behind = a_request(host_id=1, rpc_seqno=3, platforms=(ANONYMOUS,), other_results=listed("pi_1_1_1"))
+    project.ledger.others_write.append(rival)
+
+    reply = await project.answer(behind)
+
+    assert reply.aborts == ("pi_1_1_1",)
+    assert reply.request_delay_s == project.shelf.held.settings.scheduler.refused_delay_s
+
+
 async def test_a_client_that_wants_nothing_is_told_nothing() -> None:
     project = await a_project()
     await project.submit(1)
