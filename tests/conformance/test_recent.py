@@ -65,7 +65,6 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
     known, newcomer = scenario.population.hosts
     assert (known.ncpus, known.on_fraction, known.owner) == (4, 0.5, host.volunteer_id)
     assert known.stretch == pytest.approx(2.0)
-    assert (known.interval_s, newcomer.interval_s) == (3600.0, 3600.0)
     assert newcomer.stretch == pytest.approx(2.0)
 
 
