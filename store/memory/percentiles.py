@@ -45,7 +45,9 @@ class MemoryHavTables:
         if pace is not None:
             self._work.turnaround_s_per_flop[app_id] = pace
         for batch in [one for one in batches if one.state is BatchState.ACTIVE][:BATCHES_REFRESHED]:
-            batch.median_turnaround_s = median_of_batch(self._work, batch) or batch.median_turnaround_s
+            median_s, known_s = median_of_batch(self._work, batch), batch.median_turnaround_s
+            if median_s is not None and (known_s is None or abs(known_s - median_s) >= median_s / 20):
+                batch.median_turnaround_s = median_s
 
     async def of_apps(
         self, current: Mapping[AppId, Sequence[AppVersion]], since: Since

@@ -84,6 +84,21 @@ async def test_a_batch_has_a_median_from_twenty_results_on(store: Store) -> None
     assert await median_of(store, batch.batch_id) == 10 * HOUR_S
 
 
+@pytest.mark.parametrize(("later_hours", "median_hours"), [(10.4, 10.0), (10.6, 10.6)])
+async def test_a_median_that_moves_by_less_than_a_twentieth_stays(
+    store: Store, later_hours: float, median_hours: float
+) -> None:
+    version = await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=60)
+    await results(store, batch.batch_id, version, [10.0] * 20)
+    await store.hav_tables.refresh_turnarounds(version.app_id)
+
+    await results(store, batch.batch_id, version, [later_hours] * 21)
+    await store.hav_tables.refresh_turnarounds(version.app_id)
+
+    assert await median_of(store, batch.batch_id) == pytest.approx(median_hours * HOUR_S)
+
+
 async def test_what_is_still_out_counts_as_longer_than_what_is_back(store: Store) -> None:
     version = await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=60)

@@ -18,7 +18,6 @@ from domain.hosts import Coprocessor
 from domain.jobs import Input, Output
 from domain.units import FlopPerSecond
 from store import rows, work_rows
-from store.hosts import description
 from tests.builders import a_batch, a_host, a_job_class, a_plan_class, an_app
 
 
@@ -30,7 +29,7 @@ def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
 def test_a_host_with_a_gpu_is_read_as_it_was_written() -> None:
     gpu = Coprocessor(ProcessorType("NVIDIA"), 2, FlopPerSecond(5e12), 8e9, 53_000)
     host = a_host(coprocessors=(gpu,), host_cpid='a"b\\c')
-    row = asdict(host) | {"platforms": list(host.platforms), "coprocessors": description(host)[-1]}
+    row = asdict(host) | {"platforms": list(host.platforms), "coprocessors": rows.encoded(host.coprocessors)}
     assert rows.host(row) == host
 
 

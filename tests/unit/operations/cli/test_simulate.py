@@ -182,7 +182,7 @@ def test_charts_are_written_where_they_are_asked_for(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--rule", "luck"), "'luck' is not one of 'muster', 'proposal', 'fixed', 'accelerated', 'clairvoyant'"),
+        (("--rule", "luck"), "'luck' is not one of 'muster', 'proposal', 'fixed', 'accelerated', 'fixed+copies'"),
         (("--set", "deadline.p_thigh=1"), "deadline.p_thigh: expected the name of a setting"),
         (("--set", "deadline.p_tight=2"), "deadline.p_tight: expected a number from 0 to 1, got 2"),
         (("--set", "deadline.rule=fixed"), "--set: expected settings other than deadline.rule: --rule is for that"),
