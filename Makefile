@@ -7,7 +7,7 @@ DOCS_STAMP := $(VENV)/.docs-installed
 BESIDE := $(MAKE) --no-print-directory
 export MUSTER_SCREENSHOTS ?= $(CURDIR)/build/screenshots
 
-.PHONY: setup system demo test lint unit main second-postgres e2e faults chaos bench fuzz api-fuzz deterministic policy-quality reference docs audit clean
+.PHONY: setup system demo test lint unit main second-postgres e2e faults chaos bench fuzz api-fuzz compare-clients deterministic policy-quality reference docs audit clean
 
 setup: $(STAMP)
 
@@ -41,7 +41,7 @@ lint: setup
 	@bash tests/audit.sh $(BIN)
 
 unit: setup
-	$(BIN)/pytest -q -m "not e2e and not database"
+	$(BIN)/pytest -q -m "not e2e and not comparison and not database"
 
 # They wait most of the time, for the stock client: more of them at once than there are processors.
 e2e: setup system
@@ -49,7 +49,7 @@ e2e: setup system
 
 # Everything else. The end-to-end tests beside it have due dates to keep, so this gives way to them.
 main: setup system
-	nice -n 5 $(BIN)/pytest -q -n 2 -m "not e2e and not faults"
+	nice -n 5 $(BIN)/pytest -q -n 2 -m "not e2e and not comparison and not faults"
 
 second-postgres: setup system
 	bash tests/debian_postgres.sh nice -n 5 $(BIN)/pytest -q -n 2 tests/conformance tests/database
@@ -84,6 +84,9 @@ fuzz: setup
 # Asks every operation of the API for a hundred things that fit its document, others each time, and a hundred that do
 # not, the former as everybody there may be; minutes. EXAMPLES=1000 for more.
 EXAMPLES ?= 100
+compare-clients: setup system
+	$(BIN)/pytest -q -s -m comparison tests/e2e/test_simulated_client.py
+
 api-fuzz: setup
 	MUSTER_API_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/acceptance/test_openapi.py
 

@@ -73,7 +73,7 @@ def test_the_tutorial_comes_to_its_answer_word_for_word(tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     config, preferences = tmp_path / "cc_config.xml", tmp_path / "preferences.xml"
-    config.write_text(CONFIG.format(no_gpus="<no_gpus>1</no_gpus>", more="<ncpus>2</ncpus>"))
+    config.write_text(CONFIG.format(no_gpus="<no_gpus>1</no_gpus>", more="<ncpus>2</ncpus>", report_immediately=True))
     preferences.write_text(PREFERENCES.format(buffer_days=0.0001, upload_bytes_per_s=0))
     client = programs / "boinc"
     real = subprocess.run(["which", "boinc"], capture_output=True, text=True, check=True).stdout.strip()
