@@ -17,8 +17,6 @@ from store import embedded
 from tests.e2e.server import MUSTER, Server
 from tests.e2e.stock_client import wait_for
 
-pytestmark = [pytest.mark.timeout(120)]
-
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab
 from tests.browser.scene import furnish, tell
@@ -39,7 +37,6 @@ async def furnish_with_hostile_names(server: LiveServer) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(300)
 async def test_html_in_names_is_drawn_as_text(server: LiveServer, tab: Tab) -> None:
     drawn = await furnish_with_hostile_names(server)
     await tab.sign_in()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from urllib.parse import urlencode
 from xml.etree import ElementTree as ET
 
-import pytest
 from playwright.async_api import Browser, expect
 
 from domain.plain_reasons import PLAIN_REASONS
@@ -35,7 +34,6 @@ async def two_apps(server: LiveServer) -> None:
     await server.feed()
 
 
-@pytest.mark.timeout(300)
 async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: LiveServer, chromium: Browser) -> None:
     await two_apps(server)
     context, tab = await new_tab(chromium, server, **LOOKS["light"])

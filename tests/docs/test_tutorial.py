@@ -65,7 +65,7 @@ def shell(script: str, home: Path, programs: Path) -> Iterator[subprocess.Popen[
 
 
 @pytest.mark.e2e
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_the_tutorial_comes_to_its_answer_word_for_word(tmp_path: Path) -> None:
     """All but the installation, which these tests themselves stand on, and the port, which others may have."""
     if not installed():

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.faults.waiting import BUSY
 from tests.ports import free_port
 
 CONFIG = """<cc_config>
@@ -127,6 +128,7 @@ class StockClient:
 def wait_for(condition: object, at_most_s: float, what: str) -> None:
     """Poll until `condition()` is true: the client is another program, whose only signal is its state."""
     assert callable(condition)
+    at_most_s *= BUSY
     end = time.monotonic() + at_most_s
     while not condition():
         if time.monotonic() > end:

@@ -15,7 +15,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.database)
-            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture(scope="session")

@@ -29,9 +29,10 @@ def test_a_seed_always_draws_the_same_schedule() -> None:
     assert len({draw_schedule(seed).faults for seed in range(50)}) == 50
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     "schedules",
-    [pytest.param(SHORT, id="short"), pytest.param(LONG_FREEZES, id="long freezes", marks=pytest.mark.faults)],
+    [pytest.param(SHORT, id="short"), pytest.param(LONG_FREEZES, id="long freezes")],
 )
 async def test_nothing_that_volunteers_were_told_is_lost_or_doubled(keys_dir: Path, schedules: list[Schedule]) -> None:
     async with deployed(keys_dir, VOLUNTEERS) as made:

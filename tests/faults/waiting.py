@@ -8,14 +8,15 @@ from domain.clock import SystemClock
 
 CLOCK = SystemClock()
 LOOK_S = 0.02
+BUSY = 3.0  # limits are for a quiet machine; a busy one may take this many times as long
 
 
 async def until(condition: Callable[[], Awaitable[bool] | bool], most_s: float, what: str) -> float:
-    """Seconds until the condition holds. Fails when it takes too long."""
+    """Seconds until the condition holds. Fails when it takes BUSY times as long as it may."""
     began_s = CLOCK.monotonic()
     while True:
         holds = condition()
         if holds if isinstance(holds, bool) else await holds:
             return CLOCK.monotonic() - began_s
-        assert CLOCK.monotonic() < began_s + most_s, f"not within {most_s:g} s: {what}"
+        assert CLOCK.monotonic() < began_s + BUSY * most_s, f"not within {BUSY * most_s:g} s: {what}"
         await CLOCK.sleep(LOOK_S)

@@ -15,17 +15,17 @@ from simulator.scenario import FileScenario, read_scenario
 from simulator.sweep import cases_of, compared, run_here, unwatched
 
 TINY = {
-    "population.hosts": 25,
+    "population.hosts": 12,
     "days": 12,
     "submitter": [{"name": "ada"}],
     "batch": [
-        {"name": "survey", "submitter": "ada", "qos": "throughput", "jobs": 60, "fpops_est": 1e13},
+        {"name": "survey", "submitter": "ada", "qos": "throughput", "jobs": 30, "fpops_est": 1e13},
         {"name": "rush", "submitter": "ada", "qos": "afap", "at_hours": 24, "jobs": 20, "fpops_est": 1e13},
     ],
 }
 PRINT_A_RUN = """
 from tests.unit.simulator.test_run import a_comparison
-print(a_comparison())
+print(a_comparison(1))
 """
 
 
@@ -33,9 +33,9 @@ def tiny() -> FileScenario:
     return read_scenario("small", TINY)
 
 
-def a_comparison() -> dict[str, object]:
+def a_comparison(*seeds: int) -> dict[str, object]:
     """Of two rules and the bound."""
-    cases = cases_of(tiny(), rules=("muster", "accelerated", "clairvoyant"), seeds=(1, 2), settings={})
+    cases = cases_of(tiny(), rules=("muster", "accelerated", "clairvoyant"), seeds=seeds, settings={})
     return compared(cases, run_here(cases, duties, _Nobody())).as_json()
 
 
@@ -58,7 +58,7 @@ class _Nobody:
 
 
 def test_no_rule_is_faster_than_the_clairvoyant_bound() -> None:
-    found = a_comparison()["rules"]
+    found = a_comparison(1, 2)["rules"]
 
     assert isinstance(found, dict)
     bound = found["clairvoyant"]["afap_makespan_s"]
@@ -75,7 +75,7 @@ def test_the_same_case_gives_the_same_figures_whatever_python_hashes_with() -> N
             check=True,
             text=True,
         ).stdout
-        for seed in ("0", "1", "4242")
+        for seed in ("0", "4242")
     }
 
     assert len(found) == 1

@@ -37,7 +37,7 @@ from store.memory import MemoryStore
 from tests.builders import NOW
 from tests.worlds import a_registered_host, a_registered_version
 
-HOSTS = 12
+HOSTS = 8
 STORY = {
     "population.hosts": HOSTS,
     "days": 6,
@@ -45,15 +45,15 @@ STORY = {
     "settings": {"deadline.p_afap": 0.4},
     "submitter": [{"name": "ada", "shares": 3}],
     "batch": [
-        {"name": "survey", "submitter": "ben", "qos": "throughput", "jobs": 150, "fpops_est": 1.5e14},
-        {"name": "rush", "submitter": "ada", "qos": "afap", "at_hours": 140, "jobs": 15, "fpops_est": 6e13},
+        {"name": "survey", "submitter": "ben", "qos": "throughput", "jobs": 80, "fpops_est": 1.5e14},
+        {"name": "rush", "submitter": "ada", "qos": "afap", "at_hours": 140, "jobs": 10, "fpops_est": 6e13},
         {
             "name": "soon",
             "submitter": "ada",
             "qos": "short_deadline",
             "deadline_hours": 48,
             "at_hours": 141,
-            "jobs": 10,
+            "jobs": 6,
             "fpops_est": 3e13,
         },
     ],
@@ -120,7 +120,7 @@ def test_its_computers_are_those_that_were_measured() -> None:
     stored = run_without_threads(a_project().store.views.hosts(limit=100))
 
     assert [(one.ncpus, one.flop_per_s) for one in population.hosts] == [(h.ncpus, h.flop_per_s) for h in stored]
-    assert len({one.stretch for one in population.hosts}) > HOSTS / 2
+    assert len({one.stretch for one in population.hosts}) > 2
     assert 0.0 < max(one.loss_fraction for one in population.hosts) < 0.5
 
 
@@ -149,11 +149,11 @@ def test_both_sides_are_simulated_with_the_same_seeds_and_compared() -> None:
         "deadline.rule: muster -> fixed",
         "deadline.p_afap: 0.4 -> 0.9",
     ]
-    assert replayed_in_words(found).splitlines()[2].startswith("12 of 12 hosts that called lately, and ")
+    assert replayed_in_words(found).splitlines()[2].startswith(f"{HOSTS} of {HOSTS} hosts that called lately, and ")
 
 
 def test_in_a_process_of_its_own_it_comes_to_the_same() -> None:
-    of, said = prepared(("rule", "fixed"), seeds=2), StringIO()
+    of, said = prepared(("rule", "fixed")), StringIO()
     main(BytesIO(pickle.dumps(of)), said)
     *steps, last = [json.loads(line) for line in said.getvalue().splitlines()]
     result = json.loads(json.dumps(last["result"], sort_keys=True))  # as a database keeps it
