@@ -21,7 +21,7 @@ from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer, LiveWorker, live_server
 from tests.faults.crowd import GENEROUS, POLITE, QUICK, assert_nothing_lost_or_doubled, crowd
 from tests.faults.proxy import Proxy, proxied
-from tests.faults.waiting import CLOCK, until
+from tests.faults.waiting import CLOCK, until, within
 from tests.ports import free_port
 from wire.client import encode_request
 
@@ -103,9 +103,9 @@ async def test_a_node_that_is_cut_off_stops_at_once_and_the_clients_go_on(tmp_pa
             await clients.served(20)
             for _ in range(3):
                 proxy.cut()
-                await until(lambda: far.parts.shards.owned() == frozenset(), AT_ONCE_S, "it owns nothing")
+                await within(lambda: far.parts.shards.owned() == frozenset(), AT_ONCE_S, "it owns nothing")
                 await refused(server, far, asker, AT_ONCE_S)
-                await until(lambda: len(near.parts.shards.owned()) == 64, 10, "the other one has all shards")
+                await within(lambda: len(near.parts.shards.owned()) == 64, 10, "the other one has all shards")
                 await clients.served(20)
 
                 await proxy.listen()
@@ -123,7 +123,7 @@ async def test_a_node_whose_database_falls_silent_says_so_in_time(tmp_path: Path
             await clients.served(20)
             proxy.freeze()
             doubt = asyncio.create_task(
-                until(far.parts.shards.in_doubt, SILENCE_S + MARGIN_S, "it knows that its locks may be lost")
+                within(far.parts.shards.in_doubt, SILENCE_S + MARGIN_S, "it knows that its locks may be lost")
             )
             waiting = [asyncio.create_task(refused(server, far, asker, SILENCE_S + MARGIN_S)) for _ in range(5)]
             await asyncio.gather(doubt, *waiting)
@@ -145,7 +145,9 @@ async def test_the_shards_of_a_silent_node_go_to_the_others(tmp_path: Path, keys
         near = server.workers[0]
         proxy.freeze()
 
-        taken_s = await until(lambda: len(near.parts.shards.owned()) == 64, DEAD_S + 10, "the other one has all shards")
+        taken_s = await within(
+            lambda: len(near.parts.shards.owned()) == 64, DEAD_S + 10, "the other one has all shards"
+        )
 
         assert taken_s > SILENCE_S and far.parts.shards.owned() == frozenset()
         proxy.thaw()

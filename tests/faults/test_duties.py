@@ -24,7 +24,7 @@ from tests.faults.crowd import (
     assert_nothing_lost_or_doubled,
     crowd,
 )
-from tests.faults.waiting import CLOCK, until
+from tests.faults.waiting import CLOCK, until, within
 from tests.ports import free_port
 
 MINUTE_S = 60.0
@@ -111,13 +111,13 @@ async def test_frozen_process_loses_its_duties(tmp_path: Path, keys_dir: Path, d
                 async def taken_over() -> bool:
                     return await sessions_of(made.dsn) not in ([], [session])
 
-                await until(taken_over, MINUTE_S, "another process has the duty")
+                await within(taken_over, MINUTE_S, "another process has the duty")
                 before = await validated(made, batch_id)
 
                 async def goes_on() -> bool:
                     return await validated(made, batch_id) >= before + 20
 
-                await until(goes_on, began_s + MINUTE_S - CLOCK.monotonic(), "20 more jobs are validated")
+                await within(goes_on, began_s + MINUTE_S - CLOCK.monotonic(), "20 more jobs are validated")
                 await CLOCK.sleep(max(0.0, began_s + MINUTE_S - CLOCK.monotonic()))  # frozen for a whole minute
             await clients.served(50)
             if what == "background process":
@@ -179,8 +179,8 @@ async def test_hung_read_of_an_output_delays_no_other_job(tmp_path: Path, keys_d
         async def other_complete() -> bool:
             return str((await made.server.store.views.batch(other_id)).state) == "complete"
 
-        await until(other_complete, 20, "the other batch is complete while a read hangs")
-        await until(lambda: "job left alone" in made.nodes[0].log(), MINUTE_S, "the comparison is given up")
+        await within(other_complete, 20, "the other batch is complete while a read hangs")
+        await within(lambda: "job left alone" in made.nodes[0].log(), MINUTE_S, "the comparison is given up")
         assert before.is_running()
         for path in paths:
             path.unlink()
