@@ -20,7 +20,6 @@ LEAST_SHARE = 1e-300
 LEAST_WEIGHT = 1e-9
 SENDING_FRACTION = 0.05  # of the delay bound: sending for longer than this gets points of its own
 LATER, UNKNOWN_LOG_SD = 0.08, 0.45  # mean and sd of ln(remaining time with copies / the model's)
-FIRST_COPIES = 0.5  # half of the first copies are made by this part of the time an instance has to be out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +89,7 @@ def completion(waiting: Waiting, model: Model) -> tuple[Floats, list[LogServed]]
     parts = []
     for node, weight in zip(NODES, NODE_WEIGHTS, strict=True):
         part = at_node(waiting, model, node, None)
-        if model.tail is not None and model.tail.copies_left > 0.0:
+        if model.tail is not None:
             copies = expected_copies(waiting, model, model.tail, open_jobs(waiting, part))
             part = at_node(waiting, model, node, copies)
         common = part.alone.sum(axis=0) + part.helped.sum(axis=0) + part.retries
@@ -135,14 +134,12 @@ def open_jobs(waiting: Waiting, part: LogServed) -> Floats:
 
 
 def expected_copies(waiting: Waiting, model: Model, tail: Tail, still_open: Floats) -> Copies:
-    """When the tail begins if no copy is made before, and which share of the jobs open then can have one."""
+    """When the tail begins if no copy is made before."""
     unsent_by_s = np.inf
     if tail.unsent is not None:
         unsent_by_s = float(model.sending.after_s(np.array([max(0.0, waiting.first_unsent - tail.unsent)]))[0])
     starts_s = tail_begins_s(tail, still_open, model.x, unsent_by_s=unsent_by_s)
-    wanted = float(np.interp(starts_s + FIRST_COPIES * tail.first_factor * model.usual_s, model.x, still_open))
-    share = min(1.0, tail.copies_left / max(1.0, wanted))
-    return Copies(starts_s, share, tail.first_factor, tail.late_factor, model.usual_s)
+    return Copies(starts_s, tail.late_factor, model.usual_s)
 
 
 def at_node(waiting: Waiting, model: Model, node: float, copies: Copies | None) -> LogServed:
@@ -163,22 +160,22 @@ def at_node(waiting: Waiting, model: Model, node: float, copies: Copies | None) 
     def moved(out: Outstanding) -> Outstanding:
         return out.moved(node * unsure.shift, logit_moved(out.lost, node * unsure.lost))
 
-    def copied(served: Floats, out: Outstanding, *, again: bool = False) -> Floats:
+    def copied(served: Floats, out: Outstanding) -> Floats:
         if copies is None or copy_chain is None or not len(served):
             return served
-        after_s = copies.after_s(out.age_s, out.mu, again=again)
-        return helped_by(served, after_s, copies, copy_chain, wait_s=rules.wait_s, x=x)
+        after_s = copies.after_s(out.age_s, out.mu)
+        return helped_by(served, after_s, copy_chain, wait_s=rules.wait_s, x=x)
 
     alone, main, helper = moved(waiting.alone), moved(waiting.helped), moved(waiting.helper)
     served = copied(served_by(alone, x, waiting.alone_ended, chain, moved_rules), alone)
     by_main = served_by(main, x, waiting.helped_ended, chain, moved_rules)
     by_helper = late_by(helper, x, waiting.helper_ended, moved_rules)
-    by_either = copied(1.0 - (1.0 - by_main) * (1.0 - by_helper), helper, again=True)
+    by_either = copied(1.0 - (1.0 - by_main) * (1.0 - by_helper), helper)
     retry_sent = chain.by(x - rules.wait_s)
     if copies is not None and copy_chain is not None:
-        out_s = rules.wait_s + max(copies.first_factor, copies.late_factor) * copies.usual_s
+        out_s = rules.wait_s + copies.late_factor * copies.usual_s
         copied_s = np.array([max(copies.starts_s, out_s)])
-        retry_sent = helped_by(retry_sent[None, :], copied_s, copies, copy_chain, wait_s=rules.wait_s, x=x)[0]
+        retry_sent = helped_by(retry_sent[None, :], copied_s, copy_chain, wait_s=rules.wait_s, x=x)[0]
     retry_help = late_by(moved(waiting.retry_helper), x, waiting.retry_ended, moved_rules)
     helped_retries = waiting.retry_weight @ _ln(1.0 - (1.0 - retry_sent) * (1.0 - retry_help))
     return LogServed(
@@ -206,8 +203,8 @@ def _first_sendings(
         sent_after = sending.after_s(positions) * np.exp(node * sending.log_sd)
         served = chain.by(x[None, :] - sent_after[:, None])
         if copies is not None and copy_chain is not None:
-            copied_s = np.maximum(copies.starts_s, sent_after + copies.first_factor * copies.usual_s)
-            served = helped_by(served, copied_s, copies, copy_chain, wait_s=model.rules.wait_s, x=x)
+            copied_s = np.maximum(copies.starts_s, sent_after + copies.late_factor * copies.usual_s)
+            served = helped_by(served, copied_s, copy_chain, wait_s=model.rules.wait_s, x=x)
         rows.append(unsent / count * _ln(served).sum(axis=0))
         if node == 0.0:
             still_open = unsent / count * (1.0 - served).sum(axis=0)

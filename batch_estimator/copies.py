@@ -14,15 +14,9 @@ LEAST_BOUND_S = 600.0  # between a copy and the next one of its job
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies from `starts_s` seconds from now on.
-
-    A job's first copy is made with the probability `share` when its instance is out for `first_factor` times
-    `usual_s`, the next ones when all are out for `late_factor` times that.
-    """
+    """Copies from `starts_s` seconds from now on, of jobs whose instances are out for `late_factor` times `usual_s`."""
 
     starts_s: float
-    share: float
-    first_factor: float
     late_factor: float
     usual_s: float
 
@@ -31,26 +25,23 @@ class Copies:
         bound_s = max(LEAST_BOUND_S, min(self.late_factor * self.usual_s, rules.bound_s))
         return retry_chain(law, RetryRules(bound_s, rules.wait_s, rules.error_fraction, rules.error_s))
 
-    def after_s(self, age_s: Floats, mu: Floats, *, again: bool = False) -> Floats:
+    def after_s(self, age_s: Floats, mu: Floats) -> Floats:
         """Seconds from now until an instance's job is copied: max(start, factor e^mu - age).
 
-        `again`: the job has a copy already.
-
-        >>> copies = Copies(100.0, 1.0, first_factor=2.0, late_factor=0.5, usual_s=300.0)
+        >>> copies = Copies(100.0, late_factor=2.0, usual_s=300.0)
         >>> copies.after_s(np.array([0.0, 590.0]), np.log([300.0, 300.0])).round().tolist()
         [600.0, 100.0]
         """
-        factor = self.late_factor if again else self.first_factor
-        after: Floats = np.maximum(self.starts_s, factor * np.exp(mu) - age_s)
+        after: Floats = np.maximum(self.starts_s, self.late_factor * np.exp(mu) - age_s)
         return after
 
 
-def helped_by(served: Floats, copied_s: Floats, copies: Copies, chain: Chain, *, wait_s: float, x: Floats) -> Floats:
-    """1 - (1 - H(x)) (1 - share G_c(x - copied - wait)): the job is served by its instance or by a copy.
+def helped_by(served: Floats, copied_s: Floats, chain: Chain, *, wait_s: float, x: Floats) -> Floats:
+    """1 - (1 - H(x)) (1 - G_c(x - copied - wait)): the job is served by its instance or by a copy.
 
     `served` is a matrix, jobs by times; `copied_s` is when each job is copied, in seconds from now.
     """
-    by_copy = copies.share * chain.by(x[None, :] - (copied_s + wait_s)[:, None])
+    by_copy = chain.by(x[None, :] - (copied_s + wait_s)[:, None])
     either: Floats = 1.0 - (1.0 - served) * (1.0 - by_copy)
     return either
 
@@ -60,7 +51,7 @@ def tail_begins_s(tail: Tail, open_jobs: Floats, x: Floats, *, unsent_by_s: floa
 
     `open_jobs` is how many jobs are expected to be open at each of the times x.
 
-    >>> tail = Tail(open_jobs=5, unsent=None, first_factor=0.0, late_factor=0.7, copies_left=10.0)
+    >>> tail = Tail(open_jobs=5, unsent=None, late_factor=0.7)
     >>> tail_begins_s(tail, np.array([100.0, 20.0, 4.0, 1.0]), np.array([0.0, 60.0, 120.0, 180.0]), unsent_by_s=np.inf)
     116.25
     """

@@ -64,7 +64,7 @@ def estimate(snapshot: Snapshot, *, spread: float = 1.0) -> Forecast:
         BECAUSE[method],
         _terms(snapshot, fit, open_, sending=sending, board=board, rules=rules),
         tuple(_holds(snapshot, open_, board, parts, int(np.searchsorted(x, q90_at - now)))),
-        copied=snapshot.tail is not None and snapshot.tail.copies_left > 0 and _in_tail(snapshot.tail, open_),
+        copied=snapshot.tail is not None and _in_tail(snapshot.tail, open_),
     )
 
 

@@ -22,7 +22,6 @@ from batch_estimator.snapshot import (
     Tail,
 )
 from batch_estimator.tailing import tail_of
-from domain.batches import BatchCounts
 from domain.forecasting import BatchTables, CountedAs
 from domain.settings import DeadlineRule, Settings
 from domain.units import BatchId, Instant, Seconds
@@ -77,15 +76,7 @@ def _tail(tables: BatchTables[Table], settings: Settings) -> Tail | None:
     """No copies are modelled under the rule `accelerated`, which has a rule of its own for them."""
     if settings.deadline.rule is DeadlineRule.ACCELERATED:
         return None
-    wanted = int(tables.jobs["needed"].sum())
-    return tail_of(
-        tables.terms.qos,
-        BatchCounts(jobs_total=tables.jobs.size, sent=max(tables.instances.size, wanted)),
-        wanted=wanted,
-        feeder=settings.feeder,
-        lifecycle=settings.lifecycle,
-        beside=tables.terms.beside,
-    )
+    return tail_of(tables.terms.qos, tables.jobs.size, feeder=settings.feeder, lifecycle=settings.lifecycle)
 
 
 def _positions(ordered: Ints, wanted: Ints) -> tuple[Ints, Bools]:

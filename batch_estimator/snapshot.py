@@ -100,15 +100,12 @@ class Tail:
     """When copies of a batch's last jobs are made (lifecycle/tail.py).
 
     The tail begins once `open_jobs` jobs are open, or once `unsent` first instances are unsent (None: only the former).
-    Then a job gets its first copy when its instance is out for `first_factor` times the usual turnaround, and another
-    one when all its instances are out for `late_factor` times that. The batch may have `copies_left` more copies.
+    Then a job is copied when all its instances are out for `late_factor` times the usual turnaround.
     """
 
     open_jobs: int
     unsent: float | None
-    first_factor: float
     late_factor: float
-    copies_left: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.knobs import knob
-from domain.units import HOUR_S, Seconds
+from domain.units import Seconds
 
 
 class DeadlineRule(StrEnum):
@@ -61,11 +61,6 @@ class DeadlineSettings:
         "(decision 49)",
         low=0,
         high=100,
-    )
-    ahead_s: Seconds = knob(
-        Seconds(6 * HOUR_S),
-        "work that can wait is sent to hosts with work for at most this; 0 = any (decision 36)",
-        low=0,
     )
     reliability_quantile_z: float = knob(
         1.2816, "z of the turnaround quantile R_q stands for (decision 47)", low=0, high=4

@@ -14,7 +14,6 @@ from typing import Generic, TypeVar
 
 from domain.batches import QoS
 from domain.jobs import InstanceState
-from domain.settlement import NOTHING_BESIDE, WorkBeside
 from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds
 
 OTHERS_MOST = 5_000  # (host, app version) rows of hosts without an instance of the batch,
@@ -131,7 +130,7 @@ class BatchTerms:
     `delay_bound_s` is the greatest of its classes'. `median_flop_per_s` is of the active hosts' processors, NaN while
     there are none; `active_processors` is how many of these are available on average. `ahead` unsent instances of the
     app and `ahead_of_others` of other apps are sent before its own (`send_rank`), and a limit holds it if `held`; the
-    two are 0 where something of it was sent and nothing holds it. `beside` is what pays for copies of an AFAP batch.
+    two are 0 where something of it was sent and nothing holds it.
     """
 
     batch_id: BatchId
@@ -145,7 +144,6 @@ class BatchTerms:
     ahead: int = 0
     ahead_of_others: int = 0
     held: bool = False
-    beside: WorkBeside = NOTHING_BESIDE
 
 
 @dataclass(frozen=True, slots=True)

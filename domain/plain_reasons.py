@@ -73,7 +73,10 @@ PLAIN_REASONS: Mapping[RefusalCode, tuple[str, str]] = {
         "The last jobs are kept for new and for idle computers, and this one has work.",
         _NOTHING,
     ),
-    RefusalCode.NOT_YET: ("The computer has work for hours, and the rest can wait.", _NOTHING),
+    RefusalCode.NOT_YET: (
+        "The computer has work for hours, and what waits goes to computers that can start on it soon.",
+        _NOTHING,
+    ),
     RefusalCode.LEASED: ("The computer is being kept free for a large job.", _NOTHING),
     RefusalCode.DISPLACES: ("The job would have pushed other work of yours back too far.", _NOTHING),
     RefusalCode.SAME_HOST: ("The jobs that wait are checks of results this computer made itself.", _NOTHING),

@@ -38,7 +38,7 @@ class RefusalCode(StrEnum):
     TOO_SLOW = "too_slow"
     BELOW_GATE = "below_gate"
     NEWCOMER_SHARE = "newcomer_share"
-    NOT_YET = "not_yet"  # it has work for hours, and this can wait
+    NOT_YET = "not_yet"  # it has work for hours, and a retry is to be computed soon
     LEASED = "leased"  # the host is held for a big job, and this one does not fit around it
     DISPLACES = "displaces"  # it would make the client put other work off too much
     # about one job

@@ -120,28 +120,19 @@ class LifecycleSettings:
     )
     sweep_interval_s: Seconds = knob(Seconds(10.0), "seconds between sweeps for time-outs", low=0.05)
     validate_interval_s: Seconds = knob(Seconds(0.5), "seconds between looks for jobs to settle", low=0.01)
-    tail_overhead_fraction: float = knob(  # docs/decisions/0036; the next: 0034
-        0.25,
-        "instances beyond a batch's jobs at which no more copies of its last jobs are made; 0 = none (decision 36)",
+    tail_overhead_fraction: float = knob(  # these four: docs/decisions/0062
+        0.25, "copies of a batch's late jobs, at most, per instance its jobs need; 0 = none", low=0, high=10
+    )
+    tail_fraction: float = knob(0.15, "last share of a batch, whose late jobs are copied", low=0, high=1)
+    tail_late_factor: float = knob(
+        1.0, "a last job is copied when all it has are out for so many times what they take; 0 = no copies", low=0
+    )
+    tail_unsent_fraction: float = knob(
+        0.05,
+        "jobs of other batches are copied, too, if they are lost, when so few instances per job are unsent",
         low=0,
-        high=10,
+        high=1,
     )
-    tail_first_fraction: float = knob(
-        0.8, "share of those instances within which jobs get their first copy (decision 36)", low=0, high=1
-    )
-    tail_wait_factor: float = knob(
-        0.0, "a last job is copied when it takes so many times a good host's time (decision 34)", low=0
-    )
-    tail_late_factor: float = knob(  # the sweeps: docs/decisions/0036, 0047
-        0.7, "it is copied again when all it has are out for so many times what they take (decision 47)", low=0
-    )
-    throughput_late_factor: float = knob(
-        2.0, "the same for the first copy of a throughput batch's last job; 0 = no copies (decision 48)", low=0
-    )
-    afap_tail_fraction: float = knob(
-        0.3, "last share of an AFAP batch whose jobs may be copied (decision 36)", low=0, high=1
-    )
-    afap_unsent_fraction: float = knob(0.05, "or when so few instances per job are unsent (decision 47)", low=0, high=1)
     tail_interval_s: Seconds = knob(Seconds(300.0), "seconds between looks for last jobs to copy", low=1)
     acceleration_interval_s: Seconds = knob(HOUR_S, "the same of the rule accelerated", low=1)
     outage_s: Seconds = knob(Seconds(600.0), "an outage at least this long moves open due dates", low=10)

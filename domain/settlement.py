@@ -9,7 +9,6 @@ from domain.havs import HavEvent
 from domain.jobs import Held, InstanceState, JobClass, JobState
 from domain.quick import quick_dataclass
 from domain.units import (
-    DAY_S,
     AppVersionId,
     BatchId,
     Flop,
@@ -126,10 +125,7 @@ class TailInstance:
     app_version_id: AppVersionId | None = None
     sent_at: Instant = Instant(0.0)
     est_runtime_s: Seconds = Seconds(0.0)
-    last_rpc_at: Instant = Instant(0.0)
-    rpc_interval_s: Seconds | None = None
     ln_ratio: float = 0.0
-    timeout_at: Instant = Instant(0.0)
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -145,19 +141,11 @@ class TailJob:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkBeside:
-    """Instances of an app's other batches of the last weeks: what their jobs needed that are over, and all beyond need.
+class CopyUse:
+    """Of a batch: the instances its jobs want (quorum, or as many as trust asks for), and the copies made so far."""
 
-    What jobs under way may save is not counted: they may yet lose it.
-    """
-
-    needed: int = 0
-    extra: int = 0
-
-
-NOTHING_BESIDE = WorkBeside()
-BESIDE_WITHIN_S = 30 * DAY_S  # batches made within this pay for copies of AFAP batches,
-BESIDE_BATCHES = 1000  # if they are among the last: a query that costs the same however many there ever were
+    wanted: int
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from domain.history import JobPlace, MovedJobs
 from domain.jobs import Input, JobClass
 from domain.ordered_work import SubmissionOrder
 from domain.settlement import (
+    CopyUse,
     ExtraCopy,
     InstanceFacts,
     InstanceStep,
@@ -22,7 +23,6 @@ from domain.settlement import (
     OutageReport,
     Overdue,
     TailJob,
-    WorkBeside,
 )
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
 from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, JobId, Seconds, SubmitterId
@@ -187,24 +187,17 @@ class OverdueWork(Protocol):
 class TailWork(Protocol):
     """The last jobs of batches."""
 
-    async def tails(self, *, fraction: float, jobs: int, limit: int, afap_unsent: float = -1.0) -> Sequence[Batch]:
-        """Active batches in order with at most max(fraction of their jobs, `jobs`) open ones; no limit to those of
-        AFAP batches with at most `afap_unsent` unsent instances per job."""
+    async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
+        """Active batches in order with at most max(fraction of their jobs, `jobs`) open ones, or with at most `unsent`
+        unsent instances per job."""
         ...
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
         """The open jobs of a batch behind `after`, by id; what is known of hosts as of `now`."""
         ...
 
-    async def instances_wanted(self, batch_id: BatchId) -> int:
-        """How many results a batch needs: the sum over all its jobs of max(quorum, copies)."""
-        ...
-
-    async def work_beside(self, batch: Batch, *, since: Instant, most: int) -> WorkBeside:
-        """Of the other batches of the batch's app made since, among the project's last `most` batches.
-
-        A job is taken to need the least quorum of its batch: what trust asks for beyond that counts as extra.
-        """
+    async def copy_use(self, batch_id: BatchId) -> CopyUse:
+        """How many results a batch needs, the sum over all its jobs of max(quorum, copies), and the copies made."""
         ...
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:

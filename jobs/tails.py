@@ -1,15 +1,15 @@
-"""Copies the last jobs of batches that would keep everybody waiting, within a cap on what that may cost.
+"""Copies the late ones of a batch's last jobs, within a cap on what that may cost.
 
 1 the batches whose tail it is; 2 their open jobs, so many at a time; 3 lifecycle/tail.py says which are worth a copy;
-4 the copies of those that take the longest are made, each only while its job is as it was looked at. Doing it again
-makes no other copy.
+4 the copies of those that are latest are made, each only while its job is as it was looked at. Doing it again makes no
+other copy.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 
 import structlog
 
@@ -17,15 +17,14 @@ from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.settings import DeadlineRule
-from domain.settlement import BESIDE_BATCHES, BESIDE_WITHIN_S, NOTHING_BESIDE, ExtraCopy, TailJob, WorkBeside
-from domain.units import Instant, JobId, Seconds
+from domain.settlement import ExtraCopy
+from domain.units import BatchId, JobId
 from jobs.ports import TailWork
-from lifecycle.tail import copies_left, is_tail, job_rest_s, tail_copy, tail_fraction
+from lifecycle.tail import LateCopy, copies_left, is_last, is_tail, tail_copy
 
 BATCHES = 200  # looked at per round, first in order
 JOBS = 500  # of a batch, at a time
-Offered = tuple[Seconds, int, ExtraCopy]  # how long the job is likely to take yet, less its id, the copy
-RETRY_FRACTION = 0.5  # of the delay bound: what a good host needs while none was measured
+MOST_JOBS = 20_000  # of a batch, in a round; the next one goes on behind them
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +36,6 @@ class TailReport:
     capped: int = 0
 
 
-class _Longest:
-    """The `most` copies whose jobs are likely to keep everybody waiting the longest, of those offered."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.found: list[Offered] = []  # a heap
-        self.is_capped = False  # something was left out
-
-    def offer(self, one: Offered) -> None:
-        heapq.heappush(self.found, one)
-        if len(self.found) > self._most:
-            heapq.heappop(self.found)
-            self.is_capped = True
-
-
 class TailCopier:
     """Runs in one process per cluster."""
 
@@ -60,6 +44,7 @@ class TailCopier:
         self._catalogue = catalogue
         self._clock = clock
         self._log = structlog.get_logger("jobs.tails")
+        self._looked_up_to: dict[BatchId, JobId] = {}  # of batches with more open jobs than a round looks at
 
     async def run_once(self) -> TailReport:
         """One look at every tail. Nothing under the rule `accelerated`, which has copies of its own, or a cap of 0."""
@@ -67,11 +52,16 @@ class TailCopier:
         if settings.deadline.rule is DeadlineRule.ACCELERATED or settings.lifecycle.tail_overhead_fraction <= 0.0:
             return TailReport()
         feeder, lifecycle = settings.feeder, settings.lifecycle
-        fraction = tail_fraction(feeder, lifecycle)
-        unsent = lifecycle.afap_unsent_fraction
-        found = await self._work.tails(fraction=fraction, jobs=feeder.tail_jobs, limit=BATCHES, afap_unsent=unsent)
+        found = await self._work.tails(
+            fraction=lifecycle.tail_fraction,
+            jobs=feeder.tail_jobs,
+            limit=BATCHES,
+            unsent=lifecycle.tail_unsent_fraction,
+        )
         tails = [batch for batch in found if is_tail(batch, feeder, lifecycle)]
         made = capped = 0
+        active = {batch.batch_id for batch in tails}
+        self._looked_up_to = {one: after for one, after in self._looked_up_to.items() if one in active}
         for batch in tails:
             copies, is_capped = await self._chosen(batch)
             capped += is_capped
@@ -79,58 +69,31 @@ class TailCopier:
                 made += await self._work.add_copies(copies, now=self._clock.now())
         return TailReport(len(tails), made, capped)
 
-    async def _chosen(self, batch: Batch) -> tuple[list[ExtraCopy], bool]:
-        """The copies a batch gets now, and whether there would be more without the cap.
-
-        Those first that are likely to keep everybody waiting the longest.
-        """
-        every: _Longest | None = None  # made when there is something to copy: it takes a look at every job
-        firsts: _Longest | None = None
-        after, now = JobId(0), self._clock.now()
-        while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=JOBS, now=now):
-            after = jobs[-1].job_id
-            for rest_s, copy in self._worthwhile(batch, jobs, now):
-                if every is None or firsts is None:
-                    every, firsts = await self._within_caps(batch)
-                (every if copy.tail_copies else firsts).offer((rest_s, -copy.job_id, copy))
-        if every is None or firsts is None:
+    async def _chosen(self, batch: Batch) -> tuple[Sequence[ExtraCopy], bool]:
+        """The copies a batch gets now, and whether there would be more without the cap: the latest jobs first."""
+        worthwhile = await self._worthwhile(batch)
+        if not worthwhile:
             return [], False
-        for one in firsts.found:
-            every.offer(one)
-        copies = [copy for _, _, copy in sorted(every.found, reverse=True)]
-        for copy in copies:
-            self._log.info("last job copied", batch_id=batch.batch_id, job_id=copy.job_id, because=copy.because)
-        return copies, every.is_capped or firsts.is_capped
+        limited = [one for one in worthwhile if one.is_capped]
+        room = 0
+        if limited:  # it takes a look at every job of the batch
+            room = copies_left(await self._work.copy_use(batch.batch_id), self._catalogue().settings.lifecycle)
+        chosen = [one for one in worthwhile if not one.is_capped]
+        chosen += nlargest(room, limited, key=lambda one: (one.late, -one.copy.job_id))
+        for one in chosen:
+            self._log.info("last job copied", batch_id=batch.batch_id, job_id=one.copy.job_id, because=one.copy.because)
+        return [one.copy for one in chosen], len(limited) > room
 
-    async def _within_caps(self, batch: Batch) -> tuple[_Longest, _Longest]:
-        """Room for all copies the batch may still have, and for those of jobs without one."""
-        wanted = await self._work.instances_wanted(batch.batch_id)
-        beside = await self._beside(batch)
-        settings, counts = self._catalogue().settings.lifecycle, batch.counts
-        every = copies_left(counts, wanted=wanted, beside=beside, settings=settings)
-        firsts = copies_left(counts, wanted=wanted, beside=beside, settings=settings, first=True)
-        return _Longest(every), _Longest(firsts)
-
-    async def _beside(self, batch: Batch) -> WorkBeside:
-        """What pays for copies besides the batch itself: nothing for one that has time."""
-        if batch.qos is not QoS.AFAP:
-            return NOTHING_BESIDE
-        return await self._work.work_beside(
-            batch, since=Instant(self._clock.now() - BESIDE_WITHIN_S), most=BESIDE_BATCHES
-        )
-
-    def _worthwhile(self, batch: Batch, jobs: Sequence[TailJob], now: Instant) -> list[tuple[Seconds, ExtraCopy]]:
-        catalogue = self._catalogue()
-        measured_s = min(catalogue.retry_turnarounds_s(batch.app_id), default=None)
-        found = []
-        for job in jobs:
-            copy = tail_copy(
-                job,
-                qos=batch.qos,
-                good_host_s=measured_s or Seconds(RETRY_FRACTION * job.job_class.delay_bound_s),
-                now=now,
-                settings=catalogue.settings.lifecycle,
-            )
-            if copy is not None:
-                found.append((job_rest_s(job, now=now), copy))
+    async def _worthwhile(self, batch: Batch) -> Sequence[LateCopy]:
+        settings, now = self._catalogue().settings, self._clock.now()
+        last = batch.qos is QoS.AFAP or is_last(batch, settings.feeder, settings.lifecycle)
+        found: list[LateCopy] = []
+        looked_at, after = 0, self._looked_up_to.pop(batch.batch_id, JobId(0))
+        while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=JOBS, now=now):
+            after, looked_at = jobs[-1].job_id, looked_at + len(jobs)
+            copies = (tail_copy(job, is_last=last, now=now, settings=settings.lifecycle) for job in jobs)
+            found.extend(copy for copy in copies if copy is not None)
+            if looked_at >= MOST_JOBS:
+                self._looked_up_to[batch.batch_id] = after
+                break
         return found

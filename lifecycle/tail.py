@@ -1,96 +1,61 @@
 """Is one more instance of a job worth it, because the last ones of a batch keep everybody waiting? Pure.
 
-Two rules. `tail_copy` (POLICY D20, D10; decision 36): a copy when the job would come back much later than a good host
-could do it, or when a host that has it against a tight due date has fallen silent; another when all that is under way
-is late. `accelerated_copy` (POLICY 2.7): the reference server's batch acceleration, a copy whenever nothing of the job
-was sent lately.
+Two rules. `tail_copy` (POLICY D20; decision 62): a copy when everything that is under way of a job is late.
+`accelerated_copy` (POLICY 2.7): the reference server's batch acceleration, a copy whenever nothing of the job was sent
+lately.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
-from domain.batches import Batch, BatchCounts, QoS
+from domain.batches import Batch, BatchCounts
 from domain.jobs import InstanceState
 from domain.lengths import in_words
 from domain.settings import FeederSettings, LifecycleSettings
-from domain.settlement import NOTHING_BESIDE, ExtraCopy, TailInstance, TailJob, WorkBeside
-from domain.units import DAY_S, Instant, Seconds
+from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
+from domain.units import Instant, Seconds
 from lifecycle.states import NOT_COUNTED, OUTSTANDING, USABLE, is_retry_cause
 
-LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) of one host (POLICY 9)
-LEAST_SURVIVAL = 1e-9  # further out the normal distribution has no digits left
-LOST = 0.05  # of all instances never come back (decision 36)
-SILENT_INTERVALS = 3.0  # a host is silent after so many of its intervals between calls,
-LEAST_SILENCE_S = DAY_S  # and a day at least (POLICY D10)
-STANDARD = NormalDist()
+# An instance that is out for so many times what it usually takes its host is lost more often than not: a copy replaces
+# it, whatever the cap says. Before a batch's last jobs what is usual is known less well.
+LOST_IN_TAIL, LOST_BEFORE = 1.5, 3.0
 
 
 def is_tail(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) -> bool:
-    """Whether no more of a batch is open than its tail: max(tail_fraction * jobs, tail_jobs).
+    """Whether jobs of a batch may be copied: few of them are open, or nearly all of its instances are sent."""
+    return batch.counts.jobs_open > 0 and (is_sent(batch.counts, lifecycle) or is_last(batch, feeder, lifecycle))
 
-    That of an AFAP batch begins earlier, at `afap_tail_fraction`, or when all but a few of its instances are sent: then
-    no copy is in the way of a job's first.
-    """
+
+def is_last(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) -> bool:
+    """Whether no more jobs are open than max(tail_fraction * jobs, tail_jobs)."""
     counts = batch.counts
-    if batch.qos is QoS.AFAP and counts.jobs_open > 0 and is_sent(counts, lifecycle):
-        return True
-    fraction = tail_fraction(feeder, lifecycle) if batch.qos is QoS.AFAP else feeder.tail_fraction
-    size = max(math.ceil(fraction * counts.jobs_total), feeder.tail_jobs)
-    return 0 < counts.jobs_open <= size
-
-
-def tail_fraction(feeder: FeederSettings, lifecycle: LifecycleSettings) -> float:
-    """The largest share of any batch's jobs that is its tail."""
-    return max(feeder.tail_fraction, lifecycle.afap_tail_fraction)
+    return counts.jobs_open <= max(math.ceil(lifecycle.tail_fraction * counts.jobs_total), feeder.tail_jobs)
 
 
 def is_sent(counts: BatchCounts, lifecycle: LifecycleSettings) -> bool:
-    """Whether no more than `afap_unsent_fraction` instances per job are still to be sent.
+    """Whether no more than `tail_unsent_fraction` instances per job are still to be sent.
 
-    >>> settings = LifecycleSettings(afap_unsent_fraction=0.05)
+    Then no copy is in the way of a job's first instance.
+
+    >>> settings = LifecycleSettings(tail_unsent_fraction=0.05)
     >>> [is_sent(BatchCounts(jobs_total=100, unsent=unsent), settings) for unsent in (5, 6)]
     [True, False]
     """
-    return counts.unsent <= lifecycle.afap_unsent_fraction * counts.jobs_total
+    return counts.unsent <= lifecycle.tail_unsent_fraction * counts.jobs_total
 
 
-def copies_left(
-    counts: BatchCounts,
-    *,
-    wanted: int,
-    settings: LifecycleSettings,
-    first: bool = False,
-    beside: WorkBeside = NOTHING_BESIDE,
-) -> int:
-    """How many copies a batch may have before its overhead reaches the cap; of jobs without one, if `first`.
+def copies_left(use: CopyUse, settings: LifecycleSettings) -> int:
+    """How many copies of late jobs a batch may still have: `tail_overhead_fraction` of the instances it wants.
 
-    First copies keep to a share of it, so that there are some left for the jobs that lose theirs, which are last.
+    Replacements of what failed or timed out do not count: a batch whose hosts lose much needs its copies most.
 
-    Overhead are all instances beyond those `wanted`, sent or waiting, whatever they were made for: what is lost to
-    time-outs leaves less for copies. A job wants its quorum, or as many copies as trust in its first host asks for:
-    `wanted` is the sum over the batch's jobs.
-
-    Where the app's batches together keep within the cap, the batch may go beyond its own: what volunteers compute twice
-    is a share of all they compute. `beside` is what the others needed, and used beyond that.
-
-    >>> counts = BatchCounts(jobs_total=100, sent=104, unsent=1)
-    >>> copies_left(counts, wanted=100, settings=LifecycleSettings(tail_overhead_fraction=0.1))
+    >>> copies_left(CopyUse(100, copies=5), LifecycleSettings(tail_overhead_fraction=0.1))
     5
-    >>> settings = LifecycleSettings(tail_overhead_fraction=0.1, tail_first_fraction=0.75)
-    >>> copies_left(counts, wanted=100, settings=settings, first=True)
-    3
-    >>> copies_left(counts, wanted=100, settings=settings, beside=WorkBeside(needed=1000, extra=60))
-    45
     """
-    own = counts.sent + counts.unsent - wanted
-    every = WorkBeside(wanted + beside.needed, own + beside.extra)
-    caps = [math.floor(settings.tail_overhead_fraction * needed) for needed in (wanted, every.needed)]
-    if first:
-        caps = [math.ceil(settings.tail_first_fraction * cap) for cap in caps]
-    return max(0, caps[0] - own, caps[1] - every.extra)
+    return max(0, math.floor(settings.tail_overhead_fraction * use.wanted) - use.copies)
 
 
 def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seconds:
@@ -106,108 +71,56 @@ def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seco
     return Seconds(max(1.0, by_s) * math.exp(instance.ln_ratio))
 
 
-def rest_s(median_s: Seconds, elapsed_s: float, timeout_s: float) -> Seconds:
-    """How much longer an instance is expected to take that is not back after `elapsed_s`; lost, until its time-out.
+def lateness(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | None, now: Instant) -> float:
+    """For how long the instances are out, in what they usually take: of the one that is least late.
 
-    It is lost with the probability p = L / (L + (1 - L) S(elapsed)), where L are the LOST of all (Bayes), and is then
-    missed for `timeout_s` more. Else turnaround is log-normal around `median_s` with log-sd 0.4, and the rest has
-    the median F^-1(1 - S(elapsed) / 2) - elapsed. What is a little late is soon back; what is very late never is.
-
-    >>> [round(rest_s(Seconds(3600.0), elapsed_s, 9000.0)) for elapsed_s in (0.0, 3600.0, 7200.0, 10800.0)]
-    [3870, 1866, 5441, 8567]
+    >>> hour = TailInstance(1, InstanceState.IN_PROGRESS, sent_at=Instant(0.0))
+    >>> lateness([hour, hour], Seconds(3600.0), Instant(4500.0))
+    1.25
     """
-    late = max(0.0, elapsed_s) / median_s
-    survival = STANDARD.cdf(-math.log(late) / LN_RATIO_SD) if late > 0.0 else 1.0
-    if survival < LEAST_SURVIVAL:
-        return Seconds(timeout_s if timeout_s > 0.0 else elapsed_s)  # as long again, where no time-out ends it
-    lost = LOST / (LOST + (1.0 - LOST) * survival)
-    alive_s = max(0.0, median_s * math.exp(-LN_RATIO_SD * STANDARD.inv_cdf(survival / 2.0)) - late * median_s)
-    return Seconds((1.0 - lost) * alive_s + lost * max(alive_s, timeout_s))
-
-
-def _rest_s(instance: TailInstance, median_turnaround_s: Seconds | None, now: Instant) -> Seconds:
-    usual = usual_s(instance, median_turnaround_s)
-    return rest_s(usual, now - instance.sent_at, instance.timeout_at - now)
-
-
-def is_suspect(instance: TailInstance, now: Instant) -> bool:
-    """Whether a host with a tight due date has been silent for max(3 of its intervals, 1 day)."""
-    silent_s = now - instance.last_rpc_at
-    return instance.tight and silent_s > max(SILENT_INTERVALS * (instance.rpc_interval_s or 0.0), LEAST_SILENCE_S)
+    return min((now - one.sent_at) / usual_s(one, median_turnaround_s) for one in under_way)
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
-    """What of a job is under way, and whether another instance has a place at all."""
+class LateCopy:
+    """A copy of a job whose instances are all out for at least `late` times what they usually take."""
 
-    under_way: tuple[TailInstance, ...]
-    has_room: bool
+    late: float
+    copy: ExtraCopy
+    is_capped: bool  # it counts towards the cap; else it replaces what is as good as lost
 
 
-def _open(job: TailJob) -> _Open:
-    """`has_room`: nothing is unsent, all under way but copies is needed, and the job's limit allows one more."""
+def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleSettings) -> LateCopy | None:
+    """One more copy of a job once all that is under way of it is late; None before, or where it has no place.
+
+    `is_last`: the job is one of its batch's last, or of an AFAP batch. It gets a copy when all are out for
+    `tail_late_factor` times what they usually take, and beyond the cap at LOST_IN_TAIL; any other job at LOST_BEFORE.
+    While nothing but R says what is usual, a last job gets one at LOST_BEFORE, within the cap, any other none. Never
+    beyond the job's most instances.
+    """
+    under_way, is_known = _copyable(job), job.median_turnaround_s is not None
+    if not under_way or settings.tail_late_factor <= 0.0 or not (is_last or is_known):
+        return None
+    late = lateness(under_way, job.median_turnaround_s, now)
+    lost = LOST_IN_TAIL if is_last and is_known else LOST_BEFORE
+    if late < (min(settings.tail_late_factor, lost) if is_last and is_known else lost):
+        return None
+    because = f"all {len(under_way)} are out for {late:.1f} times what they usually take"
+    return LateCopy(late, _copy(job, because), is_capped=late < lost or not is_known)
+
+
+def _copyable(job: TailJob) -> Sequence[TailInstance]:
+    """What is under way of a job that has a place for one more; nothing of any other.
+
+    Nothing is unsent, all under way but copies is needed, and the job's limit allows one more.
+    """
     states = [one.state for one in job.instances]
-    under_way = tuple(one for one in job.instances if one.state is InstanceState.IN_PROGRESS)
+    under_way = [one for one in job.instances if one.state is InstanceState.IN_PROGRESS]
     lacking = max(job.job_class.quorum, job.copies) - sum(state in USABLE for state in states)
     outstanding = sum(state in OUTSTANDING for state in states)
     made = sum(state not in NOT_COUNTED for state in states)
-    waits = bool(under_way) and lacking > 0 and outstanding == len(under_way) <= lacking + job.tail_copies
-    return _Open(under_way, waits and made < job.job_class.max_instances)
-
-
-def job_rest_s(job: TailJob, *, now: Instant) -> Seconds:
-    """How long until as many instances as the job lacks are expected back; 0 when nothing is under way."""
-    under_way = [one for one in job.instances if one.state is InstanceState.IN_PROGRESS]
-    lacking = max(job.job_class.quorum, job.copies) - sum(one.state in USABLE for one in job.instances)
-    rests = sorted(_rest_s(one, job.median_turnaround_s, now) for one in under_way)
-    return rests[min(max(1, lacking), len(rests)) - 1] if rests else Seconds(0.0)
-
-
-def tail_copy(
-    job: TailJob,
-    *,
-    qos: QoS,
-    good_host_s: Seconds,
-    now: Instant,
-    settings: LifecycleSettings,
-) -> ExtraCopy | None:
-    """One copy of a job in the tail of its batch, with its reason; None when none is worth it.
-
-    `good_host_s` is what a host with P >= p_tight takes for a job of the app, validation included (T_retry), and `qos`
-    its batch's. Never beyond its most instances; a second copy, and so on, only when all that is under way is out for
-    `tail_late_factor` times what it usually takes. It stands like the retry it may save: a host must reach p_retry to
-    get it. Nobody waits for a throughput batch: a job of one gets its first copy only when it is out for
-    `throughput_late_factor` times what it usually takes, since it is lost by then more often than not; none while
-    nobody knows what is usual.
-    """
-    look = _open(job)
-    if not look.has_room:
-        return None
-    if job.tail_copies > 0:
-        return _late_copy(job, look, now, settings.tail_late_factor)
-    if qos is QoS.THROUGHPUT:
-        is_known = job.median_turnaround_s is not None
-        return _late_copy(job, look, now, settings.throughput_late_factor) if is_known else None
-    silent = next((one for one in look.under_way if is_suspect(one, now)), None)
-    if silent is not None:
-        silence = in_words(now - silent.last_rpc_at)
-        return _copy(job, f"host {silent.host_id} has been silent for {silence} with a tight due date")
-    longest_s = max(_rest_s(one, job.median_turnaround_s, now) for one in look.under_way)
-    if longest_s <= settings.tail_wait_factor * good_host_s:
-        return None
-    return _copy(
-        job,
-        f"expected in {in_words(longest_s)}, as it may be lost, more than {settings.tail_wait_factor:g} times the "
-        f"{in_words(good_host_s)} a good host needs",
-    )
-
-
-def _late_copy(job: TailJob, look: _Open, now: Instant, late_factor: float) -> ExtraCopy | None:
-    """One when even the instance that is least late is late; none at a factor of 0."""
-    out = min((now - one.sent_at) / usual_s(one, job.median_turnaround_s) for one in look.under_way)
-    if late_factor <= 0.0 or out < late_factor:
-        return None
-    return _copy(job, f"all {len(look.under_way)} are out for {out:.1f} times what they usually take")
+    waits = lacking > 0 and outstanding == len(under_way) <= lacking + job.tail_copies
+    return under_way if waits and made < job.job_class.max_instances else ()
 
 
 def accelerated_copy(job: TailJob, *, median_s: Seconds, now: Instant) -> ExtraCopy | None:

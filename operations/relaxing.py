@@ -24,7 +24,7 @@ from hoststats.standing import Passing
 from operations.thresholds.preview import Population, Standing
 from operations.thresholds.standings import ReadsStandings, standings_of
 from operations.thresholds.waiting import BehindGate, TypeOf, behind_gates, gates_of
-from scheduler.gates import LEAST_RELAXED_P, affordable, longest_wait_s
+from scheduler.gates import affordable, least_gate, longest_wait_s
 
 RELAX_EVERY_S = Seconds(60.0)
 MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
@@ -62,7 +62,7 @@ class GateRelaxer:
         self._clock = clock
 
     async def run_once(self) -> GateReport:
-        """Look at what waits and who calls; hosts are read only where jobs wait behind a gate above 0.5."""
+        """Look at what waits and who calls; hosts are read only where jobs wait behind a gate."""
         catalogue, now = self._catalogue(), self._clock.now()
         settings = catalogue.settings.deadline
         if settings.rule is not DeadlineRule.MUSTER or settings.gate_wait_fraction <= 0.0:
@@ -96,11 +96,11 @@ def as_set(catalogue: Catalogue) -> Catalogue:
 
 
 def high_gates(waiting: Sequence[WaitingBatch], catalogue: Catalogue, now: Instant) -> dict[BehindGate, int]:
-    """Unsent instances behind gates that may be lowered: above 0.5 for some processor type. Pure."""
+    """Unsent instances behind gates that may be lowered: above 0 for some processor type. Pure."""
     settings = catalogue.settings.deadline
     counts: dict[BehindGate, int] = {}
     for place, jobs in behind_gates(waiting, as_set(catalogue), settings, settings, now=now).items():
-        if any(threshold > LEAST_RELAXED_P for _, threshold, _ in place.thresholds):
+        if any(threshold > 0.0 for _, threshold, _ in place.thresholds):
             named = replace(place, gate=_closing(place, settings))
             counts[named] = counts.get(named, 0) + jobs
     return counts
@@ -164,7 +164,7 @@ def relaxed_gates(
 
         highest = max(threshold for _, threshold, _ in place.thresholds)
         longest_s = max(longest_wait_s(catalogue.cut_points.get(of_type), settings.deadline) for of_type in types)
-        threshold, calls = affordable(highest, jobs, rate, longest_s=longest_s)
+        threshold, calls = affordable(highest, jobs, rate, longest_s=longest_s, least=least_gate(place.gate, rate))
         if threshold < highest:
             for gate in (RelaxedGate(*of_type, place.gate, threshold, jobs, calls) for of_type in types):
                 known = found.get(_key(gate))

@@ -6,8 +6,8 @@ P the percentile of (host, app version):
 
     x = now + start + R_q        the earliest due date the host can be trusted to keep
 
-The rule `muster` (DESIGN section 5) requires x <= now + D in every row, and gives due dates of at most
-now + D:
+The rule `muster` (DESIGN section 5) requires now + start + R <= now + D in every row. x and all due dates are at most
+now + D, so that no host idles that is likely to be done by then (decision 0062):
 
     row  batch                    gate          due_at
     1    throughput               none          now + D, if now + queue + R <= now + D
@@ -17,8 +17,8 @@ now + D:
     5    x > C                    P >= p_tight  x, tight
 
 Relaxed work is computed in its turn: rows 3 and 4, too, ask for now + queue + R <= due_at (decision 0033, POLICY D3).
-What can wait (no gate, no retry) is sent only to hosts with work for at most `ahead_s`, or for as long as they are to
-have some without asking for more, if that is longer (decision 0036).
+A retry that is computed in its turn goes to a host with work for at most half of T_retry, or for as long as it is to
+have some without asking for more, if that is longer (decision 0062).
 
 With `afap` = prompt AFAP batches have two rows of their own instead, with or without C (decision 0036):
 
@@ -41,6 +41,7 @@ from domain.units import Instant, Seconds
 from scheduler.compared_rules import accelerated, fixed, proposal
 from scheduler.due import Due, Moment, below_gate, too_slow
 
+RETRY_QUEUE = 0.5  # of T_retry: with more work than this a host gets no retry that would wait for its turn
 RETRY_FRACTION = 0.5  # of D: what a retry is given while no good hosts have been measured
 
 
@@ -67,6 +68,7 @@ def assign_due_at(
             return prompt(
                 moment,
                 complete_at(batch, bound_s),
+                runtime_s=runtime_s,
                 safe_runtime_s=safe_runtime_s,
                 bound_s=bound_s,
                 retry_s=retry_turnaround_s(cuts, bound_s),
@@ -123,11 +125,7 @@ ROW_5 = "row 5: completion in {0:length} comes first, P {1:.3f} >= {2:g}, due wh
 
 
 QUEUE_TOO_LONG = "the host's queue of work is too long: {0:length}, and {1:length} for the job, due in {2:length}"
-NO_ROOM = (
-    "job allows {0:length}, and every host is given {1:length} (deadline.min_slack_s) more than it takes: "
-    "no host can have it"
-)
-NOT_YET = "the host has work for {0:length}; what can wait is sent when it has less than {1:length}"
+NOT_YET = "the host has work for {0:length}; a retry goes to one with work for less than {1:length}"
 
 
 def muster(
@@ -142,7 +140,7 @@ def muster(
     retry: bool,
     settings: DeadlineSettings,
 ) -> Due | Refusal:
-    """The table above, as DESIGN has it. A retry must also reach p_retry and keeps its row's due date.
+    """The table above. A retry keeps its row's due date and gate.
 
     An idle host with R = 2 h, R_q = 5 h and P = 0.6, a batch due in 3 days, T_retry = 1 d: row 3, due in 2 days.
 
@@ -154,10 +152,10 @@ def muster(
     (3, 172800.0, False)
     """
     now = moment.now
-    end_at = Instant(now + moment.start_s + safe_runtime_s)
+    if moment.start_s + runtime_s > bound_s:
+        return too_slow("endangered work", moment.start_s, "runtime", runtime_s, bound_s)
     last_at = Instant(now + bound_s)
-    if end_at > last_at:
-        return _too_long(moment, safe_runtime_s, bound_s, settings)
+    end_at = min(Instant(now + moment.start_s + safe_runtime_s), last_at)
     shown_p = -1.0 if moment.percentile.p is None else moment.percentile.p
     if qos is QoS.THROUGHPUT:
         if moment.queue_s + runtime_s > bound_s:
@@ -178,16 +176,17 @@ def muster(
         due = Due(end_at, True, Gate.TIGHT, settings.p_tight, 5, ROW_5, tight)
     if not due.tight and Instant(now + moment.queue_s + runtime_s) > due.due_at:
         return Refusal(RefusalCode.TOO_SLOW, QUEUE_TOO_LONG, (moment.queue_s, runtime_s, due.due_at - now))
-    ahead_s = max(settings.ahead_s, moment.alone_s)
-    if due.gate is Gate.NONE and not retry and settings.ahead_s > 0.0 and moment.queue_s > ahead_s:
-        return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, ahead_s))
-    return _gated(due, moment.percentile, retry=retry, settings=settings)
+    most_s = max(RETRY_QUEUE * retry_s, moment.alone_s)
+    if retry and not due.tight and moment.queue_s > most_s:
+        return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, most_s))
+    return _gated(due, moment.percentile, settings=settings)
 
 
 def prompt(
     moment: Moment,
     complete_at: Instant | None,
     *,
+    runtime_s: Seconds,
     safe_runtime_s: Seconds,
     bound_s: Seconds,
     retry_s: Seconds,
@@ -200,15 +199,15 @@ def prompt(
     (decision 61). An idle host with R_q = 10 h below the gate, T_retry = 12 h: done in its turn in 10 h, due after 11.
 
     >>> moment = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.3))
-    >>> due = prompt(moment, None, safe_runtime_s=Seconds(36e3), bound_s=Seconds(604800.0), retry_s=Seconds(43200.0),
-    ...              retry=False, settings=DeadlineSettings())
+    >>> due = prompt(moment, None, runtime_s=Seconds(18e3), safe_runtime_s=Seconds(36e3), bound_s=Seconds(604800.0),
+    ...              retry_s=Seconds(43200.0), retry=False, settings=DeadlineSettings())
     >>> due.row, due.due_at, due.tight, due.gate.value
     (3, 39600.0, False, 'none')
     """
     now = moment.now
-    in_s = moment.start_s + safe_runtime_s
-    if in_s > bound_s:
-        return _too_long(moment, safe_runtime_s, bound_s, settings)
+    if moment.start_s + runtime_s > bound_s:
+        return too_slow("endangered work", moment.start_s, "runtime", runtime_s, bound_s)
+    in_s = min(moment.start_s + safe_runtime_s, bound_s)
     if not moment.percentile.passes(settings.p_afap):
         turn_s = max(in_s, moment.queue_s + safe_runtime_s)
         if turn_s <= min(bound_s, settings.afap_turn_factor * retry_s):
@@ -224,15 +223,8 @@ def prompt(
     return _gated(due, moment.percentile, retry=retry, settings=settings)
 
 
-def _too_long(moment: Moment, safe_runtime_s: Seconds, bound_s: Seconds, settings: DeadlineSettings) -> Refusal:
-    """x would be after now + D: on this host, or on any, where D leaves no room for the least slack."""
-    if bound_s <= settings.min_slack_s:
-        return Refusal(RefusalCode.TOO_SLOW, NO_ROOM, (bound_s, settings.min_slack_s))
-    return too_slow("endangered work", moment.start_s, "safe runtime", safe_runtime_s, bound_s)
-
-
-def _gated(due: Due, percentile: Percentile, *, retry: bool, settings: DeadlineSettings) -> Due | Refusal:
-    """The due date if the percentile reaches its row's gate and, for a retry, p_retry."""
+def _gated(due: Due, percentile: Percentile, *, settings: DeadlineSettings, retry: bool = False) -> Due | Refusal:
+    """The due date if the percentile reaches its row's gate and, for a retry of an AFAP job, p_retry."""
     if due.gate is not Gate.NONE and not percentile.passes(due.threshold):
         return below_gate(percentile, due.gate, due.threshold, f"row {due.row}")
     if not retry:

@@ -74,29 +74,49 @@ def _relaxed(settings: DeadlineSettings, gates: Iterable[RelaxedGate]) -> Deadli
     )
 
 
-LEAST_RELAXED_P = BOOTSTRAP_P  # no gate is lowered further: the last jobs of a batch stay with the better half
+LEAST_RELAXED_P = BOOTSTRAP_P  # the last jobs of a batch stay with the better half,
+KEPT_OPEN = 0.25  # or with whoever makes this share of the calls, where the better half makes fewer
 RELAXED_STEP = 0.05  # gates are lowered in steps of this
 
 
+def least_gate(gate: Gate, calls_per_hour: Callable[[float], float]) -> float:
+    """How far this gate may be lowered: to 0.5, or to what a quarter of the calls reach if that is less.
+
+    P is the lower of two percentiles: where many hosts fail, far fewer than half of them have 0.5. Retries may go to
+    any host that has a percentile: in such a project they are much of the work.
+
+    >>> least_gate(Gate.TIGHT, lambda p: 10.0 * (1.0 - p)), least_gate(Gate.TIGHT, lambda p: 10.0 * (1.0 - p) ** 3)
+    (0.5, 0.35)
+    >>> least_gate(Gate.RETRY, lambda p: 10.0 * (1.0 - p))
+    0.0
+    """
+    if gate is Gate.RETRY:
+        return 0.0
+    p, enough = LEAST_RELAXED_P, KEPT_OPEN * calls_per_hour(0.0)
+    while p > 0.0 and calls_per_hour(p) < enough:
+        p = max(0.0, round(p - RELAXED_STEP, 6))
+    return p
+
+
 def affordable(
-    threshold: float, jobs: int, calls_per_hour: Callable[[float], float], *, longest_s: Seconds
+    threshold: float, jobs: int, calls_per_hour: Callable[[float], float], *, longest_s: Seconds, least: float
 ) -> tuple[float, float]:
     """The highest gate at which `jobs` are sent within `longest_s`, one per call, and the calls an hour there.
 
     `calls_per_hour(p)` is how many calls an hour come from hosts with at least p. From `threshold` down in steps
-    of 0.05 to the first p with jobs / rate <= longest, and not below 0.5 (POLICY D9); a gate at or below that
+    of 0.05 to the first p with jobs / rate <= longest, and not below `least` (POLICY D9); a gate at or below that
     stays as it is. By the rate alone: how long a job has waited lowers nothing.
 
     50 jobs, 3.3 calls an hour at 0.9 and 3.3 more for every 0.1 below, 5 hours at most: 10 calls an hour are
     needed, which come at 0.65 (11.55).
 
-    >>> p, rate = affordable(0.9, 50, lambda p: 33.0 * (1.0 - p), longest_s=Seconds(5 * 3600.0))
+    >>> p, rate = affordable(0.9, 50, lambda p: 33.0 * (1.0 - p), longest_s=Seconds(5 * 3600.0), least=0.5)
     >>> round(p, 2), round(rate, 2)
     (0.65, 11.55)
     """
     p, rate = threshold, calls_per_hour(threshold)
-    while p > LEAST_RELAXED_P and jobs * HOUR_S > rate * longest_s:
-        p = max(LEAST_RELAXED_P, round(p - RELAXED_STEP, 6))
+    while p > least and jobs * HOUR_S > rate * longest_s:
+        p = max(least, round(p - RELAXED_STEP, 6))
         rate = calls_per_hour(p)
     return p, rate
 

@@ -32,7 +32,6 @@ from domain.forecasting import (
     BatchTerms,
     send_rank,
 )
-from domain.settlement import BESIDE_BATCHES, BESIDE_WITHIN_S, NOTHING_BESIDE, WorkBeside
 from domain.units import AppId, BatchId, Instant
 from store.binary_copy import Fields, Table, TableReader, native_dtype
 from store.forecast_places import Ahead, Places, places
@@ -154,8 +153,7 @@ class _Look:
         sent, sent_weight = await self._sent(row, since)
         havs = await self._copied("forecast_havs", FORECAST_HAV_FIELDS, *pairs(instances, sent))
         begun = not row["held"] and bool((instances["host_id"] >= 0).any())
-        beside = await self._beside(row) if row["qos"] == QoS.AFAP else NOTHING_BESIDE
-        terms = _terms(self._batch_id, row, population, (0, 0) if begun else await self._ahead(), beside)
+        terms = _terms(self._batch_id, row, population, (0, 0) if begun else await self._ahead())
         return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent, sent_weight)
 
     async def app_tables(self, app_id: AppId) -> AppTables[Table] | None:
@@ -200,13 +198,6 @@ class _Look:
             rows = await self._connection.fetch(load("forecast_places"), timeout=MOST_S)
             self._known.places = places((_place(row) for row in rows), self._now)
         return self._known.places.of(self._batch_id)
-
-    async def _beside(self, row: asyncpg.Record) -> WorkBeside:
-        """What pays for copies of an AFAP batch besides itself."""
-        wanted = self._batch_id, row["app_id"], self._now - BESIDE_WITHIN_S, BESIDE_BATCHES
-        found = await self._connection.fetchrow(load("work_beside"), *wanted, timeout=MOST_S)
-        assert found is not None
-        return WorkBeside(int(found["needed"]), int(found["extra"]))
 
     async def _population(self, row: asyncpg.Record) -> Population:
         """The one of a minute ago, or a new one."""
@@ -256,9 +247,7 @@ class _Look:
         return reader.table()
 
 
-def _terms(
-    batch_id: BatchId, row: asyncpg.Record, population: Population, ahead: Ahead, beside: WorkBeside
-) -> BatchTerms:
+def _terms(batch_id: BatchId, row: asyncpg.Record, population: Population, ahead: Ahead) -> BatchTerms:
     return BatchTerms(
         batch_id,
         row["app_id"],
@@ -270,7 +259,6 @@ def _terms(
         population.active_processors,
         *ahead,
         row["held"],
-        beside,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from domain.acceleration import LEAST_HOSTS, LEAST_LOW_FRACTION, LEAST_RESULTS, LOW_BELOW, TIMED_OUT, LowTurnaround
 from domain.batches import Batch, BatchCounts
-from domain.settlement import ExtraCopy, TailInstance, TailJob, WorkBeside
+from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
 from domain.units import BatchId, Instant, JobId, shard_of
 from store import rows, work_rows
 from store.counters import CountChanges
@@ -24,8 +24,8 @@ class PostgresTails:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def tails(self, *, fraction: float, jobs: int, limit: int, afap_unsent: float = -1.0) -> Sequence[Batch]:
-        found = await self._database.fetch("batch_tails", fraction, jobs, limit, afap_unsent)
+    async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
+        found = await self._database.fetch("batch_tails", fraction, jobs, limit, unsent)
         return [rows.batch(row) for row in found]
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
@@ -49,13 +49,9 @@ class PostgresTails:
             for row in jobs
         ]
 
-    async def instances_wanted(self, batch_id: BatchId) -> int:
-        [row] = await self._database.fetch("instances_wanted", batch_id)
-        return int(row["wanted"])
-
-    async def work_beside(self, batch: Batch, *, since: Instant, most: int) -> WorkBeside:
-        [row] = await self._database.fetch("work_beside", batch.batch_id, batch.app_id, since, most)
-        return WorkBeside(int(row["needed"]), int(row["extra"]))
+    async def copy_use(self, batch_id: BatchId) -> CopyUse:
+        [row] = await self._database.fetch("copy_use", batch_id)
+        return CopyUse(int(row["wanted"]), int(row["copies"]))
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
         distinct = {copy.job_id: copy for copy in copies}

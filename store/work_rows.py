@@ -7,7 +7,7 @@ import msgspec
 from domain.dispatch import Reported, SentJob, Upload
 from domain.jobs import Held, Input, InstanceState, JobClass, JobState, Output, Ready, ValidatorKind, instance_name
 from domain.settlement import InstanceFacts, JobFacts, TailInstance
-from domain.units import Instant, Seconds
+from domain.units import Seconds
 from domain.views import InstanceRow, JobRow
 from domain.waiting import Candidate
 from store.rows import Row
@@ -185,8 +185,5 @@ def tail_instance(row: Row) -> TailInstance:
         row["app_version_id"],
         row["sent_at"],
         row["est_runtime_s"] or Seconds(0.0),
-        row["last_rpc_at"],
-        row["rpc_interval_s"],
         row["ln_ratio"],
-        row["timeout_at"] or Instant(0.0),
     )

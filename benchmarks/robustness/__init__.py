@@ -2,8 +2,8 @@
 
     python -m benchmarks.robustness --quick                               # six populations, one seed
     python -m benchmarks.robustness --half unseen --json
-    python -m benchmarks.robustness --set deadline.ahead_s=43200
-    python -m benchmarks.robustness --variant "tail: lifecycle.tail_fraction=0.1" --populations 1,3,7 --seeds 5
+    python -m benchmarks.robustness --set deadline.min_slack_s=43200
+    python -m benchmarks.robustness --variant "tail: feeder.tail_fraction=0.1" --populations 1,3,7 --seeds 5
 
 Every makespan is divided by that of `accelerated` on the same population with the same seed; then medians over seeds,
 then the median and the worst over populations. Finished runs are kept in build/robustness until the code changes, so

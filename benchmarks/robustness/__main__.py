@@ -33,8 +33,8 @@ FOLDER = ROOT / "build" / "robustness"
 
 def pair_of(text: str) -> tuple[str, object]:
     """
-    >>> pair_of("deadline.ahead_s=43200")
-    ('deadline.ahead_s', 43200)
+    >>> pair_of("deadline.min_slack_s=43200")
+    ('deadline.min_slack_s', 43200)
     """
     key, equals, value = text.partition("=")
     if not key.strip() or not equals:
@@ -44,8 +44,8 @@ def pair_of(text: str) -> tuple[str, object]:
 
 def variant_of(text: str) -> tuple[str, dict[str, object]]:
     """
-    >>> variant_of("tail: lifecycle.tail_fraction=0.1 deadline.ahead_s=43200")
-    ('tail', {'lifecycle.tail_fraction': 0.1, 'deadline.ahead_s': 43200})
+    >>> variant_of("tail: feeder.tail_fraction=0.1 deadline.min_slack_s=43200")
+    ('tail', {'lifecycle.tail_fraction': 0.1, 'deadline.min_slack_s': 43200})
     """
     name, colon, settings = text.partition(":")
     if not name.strip() or not colon or not settings.split():

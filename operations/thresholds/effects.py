@@ -56,11 +56,6 @@ EFFECTS = {
         "slower and busier hosts get AFAP jobs, which are sent sooner and may come back late",
         "AFAP jobs wait for faster hosts; 0: for good ones",
     ),
-    "deadline.ahead_s": Effect(
-        "s",
-        "hosts hold more work that can wait: they last longer without the project, urgent work waits for them longer",
-        "hosts come back for more, and find urgent work sooner; 0: they get all they ask for",
-    ),
     "deadline.gate_wait_fraction": Effect(
         "share of the median run time",
         "gates hold while their jobs wait longer",
@@ -141,39 +136,24 @@ EFFECTS = {
         "more of a small batch's last jobs may be copied",
         "copies are made closer to the end of small batches",
     ),
+    "lifecycle.tail_fraction": Effect(
+        "share of a batch's jobs",
+        "more of a batch's last jobs may be copied",
+        "copies are made closer to the end",
+    ),
     "lifecycle.tail_overhead_fraction": Effect(
         "share of a batch's jobs",
         "more copies: batches end a little sooner, more is computed twice",
         "fewer copies; 0: none",
     ),
-    "lifecycle.tail_first_fraction": Effect(
-        "share of the copies",
-        "more jobs have a copy, and fewer copies that are lost can be made again",
-        "fewer jobs are copied at once, more is left for those that lose their copy",
-    ),
-    "lifecycle.tail_wait_factor": Effect(
-        "times a good host's time",
-        "only jobs that would take very much longer are copied",
-        "jobs are copied that might have been back in time",
-    ),
     "lifecycle.tail_late_factor": Effect(
         "times the usual time",
-        "fewer jobs have a third instance",
-        "copies that are lost are found sooner, more is computed twice; 0: one copy at most",
+        "jobs are copied later, and fewer of them",
+        "jobs that are lost are found sooner, more is computed twice; 0: no copies",
     ),
-    "lifecycle.throughput_late_factor": Effect(
-        "times the usual time",
-        "last jobs of throughput batches that are lost are found later",
-        "they are found sooner, more is computed twice; 0: only by their time-out",
-    ),
-    "lifecycle.afap_tail_fraction": Effect(
-        "share of a batch's jobs",
-        "copies of AFAP batches are made sooner, of more jobs than will be late",
-        "copies are made closer to the end",
-    ),
-    "lifecycle.afap_unsent_fraction": Effect(
+    "lifecycle.tail_unsent_fraction": Effect(
         "instances per job",
-        "copies of AFAP batches may be made while more first instances wait to be sent",
+        "copies may be made while more first instances wait to be sent",
         "copies wait until nearly all is sent, those that were made as well",
     ),
     "lifecycle.tail_interval_s": Effect(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from domain.batches import BatchState, QoS
+from domain.batches import BatchState
 from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
@@ -23,7 +23,6 @@ from domain.forecasting import (
     send_rank,
 )
 from domain.hosts import HostAppVersion
-from domain.settlement import BESIDE_BATCHES, BESIDE_WITHIN_S, NOTHING_BESIDE, WorkBeside
 from domain.units import AppId, AppVersionId, BatchId, HostId, Instant
 from store.binary_copy import Table, native_dtype
 from store.memory.batch_columns import BatchColumns
@@ -31,7 +30,6 @@ from store.memory.dispatches import Dispatches
 from store.memory.host_columns import Pair
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance
-from store.memory.tails import work_beside
 from store.memory.work import Work
 
 NAN = float("nan")
@@ -95,7 +93,6 @@ class MemoryForecasting:
 
     def _terms(self, batch: StoredBatch, now: Instant, *, begun: bool) -> BatchTerms:
         held = batch.hold is not None
-        beside = self._beside(batch, now) if batch.new.qos is QoS.AFAP else NOTHING_BESIDE
         is_served = begun and not held
         ahead = [] if is_served else self._ahead_of(batch)
         of_app = sum(other.counts.unsent for other in ahead if other.new.app_id == batch.new.app_id)
@@ -109,12 +106,7 @@ class MemoryForecasting:
             of_app,
             sum(other.counts.unsent for other in ahead) - of_app,
             held,
-            beside,
         )
-
-    def _beside(self, batch: StoredBatch, now: Instant) -> WorkBeside:
-        since = Instant(now - BESIDE_WITHIN_S)
-        return work_beside(self._work, batch.batch_id, batch.new.app_id, since=since, most=BESIDE_BATCHES)
 
     def _ahead_of(self, batch: StoredBatch) -> list[StoredBatch]:
         ready = [self._work.batches[at[2]] for at in self._work.ready]

@@ -7,12 +7,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from domain.acceleration import LowTurnaround
-from domain.batches import Batch, BatchCounts, BatchState, QoS
+from domain.batches import Batch, BatchCounts, BatchState
 from domain.hosts import HostAppVersion
 from domain.jobs import JobState
 from domain.ranking import SHRINKAGE
-from domain.settlement import ExtraCopy, TailInstance, TailJob, WorkBeside
-from domain.units import AppId, BatchId, Instant, JobId, Seconds
+from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
+from domain.units import BatchId, Instant, JobId, Seconds
 from store.binary_copy import Table
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
 from store.memory.turnarounds import BatchReturns, low_turnaround_of, without
@@ -23,10 +23,10 @@ class MemoryTails:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    async def tails(self, *, fraction: float, jobs: int, limit: int, afap_unsent: float = -1.0) -> Sequence[Batch]:
+    async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
         def is_short(batch: StoredBatch) -> bool:
             counts = batch.counts
-            is_sent = batch.new.qos is QoS.AFAP and counts.unsent <= afap_unsent * counts.jobs_total
+            is_sent = counts.unsent <= unsent * counts.jobs_total
             few = counts.jobs_open <= max(math.ceil(fraction * counts.jobs_total), jobs)
             return counts.jobs_open >= 1 and (few or is_sent)
 
@@ -65,20 +65,15 @@ class MemoryTails:
             row.app_version_id,
             row.sent_at,
             row.est_runtime_s or Seconds(0.0),
-            stored.host.last_rpc_at,
-            stored.rpc_interval_s,
             _ln_ratio(stored.havs.get(row.app_version_id), now, tight=row.tight),
-            row.timeout_at or Instant(0.0),
         )
 
-    async def instances_wanted(self, batch_id: BatchId) -> int:
+    async def copy_use(self, batch_id: BatchId) -> CopyUse:
         batch = self._work.batches[batch_id]
+        jobs = [self._work.jobs[job_id - 1] for job_id in batch.job_ids]
         if batch.wanted is None:
-            batch.wanted = sum(self._work.jobs[job_id - 1].wanted for job_id in batch.job_ids)
-        return batch.wanted
-
-    async def work_beside(self, batch: Batch, *, since: Instant, most: int) -> WorkBeside:
-        return work_beside(self._work, batch.batch_id, batch.app_id, since=since, most=most)
+            batch.wanted = sum(job.wanted for job in jobs)
+        return CopyUse(batch.wanted, sum(job.tail_copies for job in jobs))
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
         made = 0
@@ -116,16 +111,3 @@ def _ln_ratio(hav: HostAppVersion | None, now: Instant, *, tight: bool) -> float
     sums = hav.tight if tight else hav.relaxed
     weight = sums.kept_fraction(now)
     return sums.total * weight / (sums.n * weight + SHRINKAGE)
-
-
-def work_beside(work: Work, batch_id: BatchId, app_id: AppId, *, since: Instant, most: int) -> WorkBeside:
-    last = max(work.batches) - most
-    of_app = [one for one in work.batches.values() if one.batch_id > last and one.new.app_id == app_id]
-    others = [one for one in of_app if one.batch_id != batch_id and one.new.created_at >= since]
-    needed = extra = 0
-    for other in others:
-        counts = other.counts
-        quorum = min((one.quorum for one in other.classes), default=1)
-        needed += quorum * (counts.jobs_validated + counts.jobs_failed)
-        extra += max(0, counts.sent + counts.unsent - quorum * counts.jobs_total)
-    return WorkBeside(needed, extra)

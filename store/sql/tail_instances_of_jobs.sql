@@ -4,14 +4,13 @@
 --   due dates (tight or not), shrunk by two pseudo-samples of 0.
 SELECT
     instance.instance_id, instance.job_id, instance.state, instance.tight, instance.host_id, instance.app_version_id,
-    instance.sent_at, instance.timeout_at, instance.est_runtime_s, host.last_rpc_at, host.rpc_interval_s,
+    instance.sent_at, instance.est_runtime_s,
     coalesce(
         CASE WHEN instance.tight THEN hav.tight_sum ELSE hav.relaxed_sum END * kept.weight
         / (CASE WHEN instance.tight THEN hav.tight_n ELSE hav.relaxed_n END * kept.weight + 2),
         0
     ) AS ln_ratio
 FROM instance
-LEFT JOIN host ON host.host_id = instance.host_id
 LEFT JOIN host_app_version AS hav ON hav.host_id = instance.host_id AND hav.app_version_id = instance.app_version_id
 CROSS JOIN LATERAL (
     SELECT power(2, -least(greatest(0, $2::double precision - hav.stats_at) / 1209600, 1000)) AS weight  -- half-life: 14 days

@@ -182,7 +182,7 @@ token revoke 99
 batch abort 1
 batch abort 99
 """
-SIMULATED = "thresholds preview tail_wait_factor=1 --simulate --seeds 1 --hosts 2 --days 1"
+SIMULATED = "thresholds preview tail_late_factor=2 --simulate --seeds 1 --hosts 2 --days 1"
 ALIKE_IN_WORDS = (
     *("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "nobody", "results"),
 )

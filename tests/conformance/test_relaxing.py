@@ -41,8 +41,8 @@ async def test_a_gate_is_lowered_until_enough_calls_come_for_what_waits(store: S
 
     [gate] = report.relaxed
     assert (gate.gate, gate.jobs, report.waiting) == (Gate.TIGHT, 6, 6)
-    assert 0.5 <= gate.threshold < 0.9
-    assert gate.calls_per_hour >= 3.0 or gate.threshold == 0.5
+    assert gate.threshold < 0.9
+    assert gate.calls_per_hour >= 3.0
     gates = held_gates(catalogue)
     assert gates.p_tight == gate.threshold
     assert (gates.p_afap, gates.p_late, gates.p_retry) == (0.5, 0.5, 0.5)
@@ -68,8 +68,9 @@ async def test_a_gate_is_lowered_where_all_hosts_behind_it_may_have_a_waiting_jo
 
     [gate] = report.relaxed
     assert (report.waiting, gate.gate) == (2, Gate.TIGHT)
-    assert (gate.threshold, gate.calls_per_hour) == (0.5, 0.0)
-    assert held_gates(catalogue).p_tight == 0.5
+    assert gate.threshold < 0.5
+    assert gate.calls_per_hour > 0.0
+    assert held_gates(catalogue).p_tight == gate.threshold
 
 
 @pytest.mark.parametrize(("one_per_volunteer", "lowered"), [("never", 0), ("quorum", 1)])

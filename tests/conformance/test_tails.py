@@ -10,14 +10,14 @@ from domain.catalogue import Catalogue
 from domain.history import MovedJobs
 from domain.jobs import InstanceState
 from domain.settings import Settings
-from domain.settlement import ExtraCopy, TailInstance, WorkBeside
+from domain.settlement import CopyUse, ExtraCopy, TailInstance
 from domain.units import DAY_S, AppId, BatchId, HostId, Instant, JobId, later
 from jobs.acceleration import Accelerator
 from jobs.settling import view_of
 from jobs.tails import TailCopier, TailReport
 from lifecycle.settle import settle
 from tests.builders import NOW
-from tests.conformance.test_history import a_complete_batch, move
+from tests.conformance.test_history import move
 from tests.conformance.test_history import settle as settle_all
 from tests.conformance.test_turnarounds import results as results_of
 from tests.stores import Store
@@ -38,7 +38,7 @@ S = InstanceState
 
 
 def a_copier(store: Store, now: Instant = LATER, **settings: object) -> TailCopier:
-    few = {"lifecycle.tail_overhead_fraction": 0.1, "lifecycle.tail_wait_factor": 1.5}
+    few = {"lifecycle.tail_overhead_fraction": 0.1, "lifecycle.tail_late_factor": 1.0}
     values = few | {key.replace("__", "."): value for key, value in settings.items()}
     return TailCopier(store.tails, lambda: Catalogue(settings=Settings.from_mapping(values)), HandClock(now))
 
@@ -79,9 +79,10 @@ async def test_what_replication_by_trust_asks_for_is_no_overhead_and_counts_for_
     seconds = [ExtraCopy(one.job_id, 1, 0, 0, because="the second of two") for one in sent[:10]]
     assert await store.tails.add_copies(seconds, now=LATER) == 10
 
-    assert await store.tails.instances_wanted(batch.batch_id) == 30
-    assert await a_copier(store).run_once() == TailReport(batches=1, copies=3, capped=1)
-    assert await a_copier(store).run_once() == TailReport(batches=1, copies=0, capped=1)
+    assert await store.tails.copy_use(batch.batch_id) == CopyUse(wanted=30, copies=10)
+    copier = a_copier(store, lifecycle__tail_overhead_fraction=0.5)
+    assert await copier.run_once() == TailReport(1, copies=5, capped=1)
+    assert await copier.run_once() == TailReport(batches=1, copies=0, capped=1)
 
 
 async def test_a_copy_remembers_why_it_was_made_into_the_history(store: Store) -> None:
@@ -92,7 +93,7 @@ async def test_a_copy_remembers_why_it_was_made_into_the_history(store: Store) -
     [copy] = await store.waiting.urgent([batch.batch_id], 9)
 
     because = (await store.insight.terms(copy.ready.instance_id)).copied_because
-    assert "silent for" in because or because.startswith("expected in ")
+    assert because.startswith("all 1 are out for ")
     assert (await store.insight.terms(first.instance_id)).copied_because == ""
 
     await report(store, host, a_report(first, to_state=S.REPORTED))
@@ -114,31 +115,19 @@ async def test_a_job_is_copied_again_only_once_its_copy_is_late_too(store: Store
     assert [(await copier.run_once()).copies for _ in range(2)] == [3, 0]
 
 
-async def test_last_jobs_of_a_throughput_batch_are_copied_once_they_are_late_by_what_is_usual(store: Store) -> None:
+async def test_what_is_as_good_as_lost_is_copied_beyond_the_cap_once_what_is_usual_is_known(store: Store) -> None:
     batch = await a_tail(store, jobs=20, qos=QoS.THROUGHPUT)
-    assert await a_copier(store).run_once() == TailReport(batches=1)
+    assert await a_copier(store).run_once() == TailReport(batches=1, copies=2, capped=1)
 
     measured, version = await a_submitted_batch(store, jobs=99), await the_version(store)
     await results_of(store, measured.batch_id, version, [2.0] * 20)
     await store.hav_tables.refresh_turnarounds(version.app_id)
 
     assert await a_copier(store, later(NOW, 60.0)).run_once() == TailReport(batches=1)
-    never = a_copier(store, lifecycle__throughput_late_factor=0.0)
+    never = a_copier(store, lifecycle__tail_late_factor=0.0)
     assert await never.run_once() == TailReport(batches=1)
-    assert await a_copier(store).run_once() == TailReport(batches=1, copies=2, capped=1)
-    assert len(await copies_of(store, batch)) == 2
-
-
-async def test_first_copies_leave_some_for_jobs_whose_copy_is_late_too(store: Store) -> None:
-    batch = await a_tail(store, jobs=10)
-    copier = a_copier(store, lifecycle__tail_overhead_fraction=1.0, lifecycle__tail_first_fraction=0.6)
-
-    assert await copier.run_once() == TailReport(batches=1, copies=6, capped=1)
-    host = await a_registered_host(store)
-    for candidate in await store.waiting.urgent([batch.batch_id], 99):
-        await a_sent_instance(store, batch.batch_id, host, candidate)
-    assert await copier.run_once() == TailReport(batches=1, copies=4, capped=1)
-    assert sorted(retries for _, retries in await copies_of(store, batch)) == [1] * 4
+    assert await a_copier(store).run_once() == TailReport(batches=1, copies=18)
+    assert len(await copies_of(store, batch)) == 20
 
 
 async def test_copies_wait_in_the_order_they_were_chosen_in(store: Store) -> None:
@@ -152,53 +141,17 @@ async def test_copies_wait_in_the_order_they_were_chosen_in(store: Store) -> Non
     assert [job_id for job_id, _ in await copies_of(store, batch)] == chosen
 
 
-async def test_work_beside_is_what_the_apps_other_jobs_needed_that_are_over(store: Store) -> None:
+async def test_a_batch_is_looked_at_once_it_is_sent(store: Store) -> None:
     host = await a_registered_host(store)
-    over, _ = await a_complete_batch(store, host, jobs=3, quorum=1)
-    under_way = await a_submitted_batch(store, jobs=4, quorum=2, qos=QoS.THROUGHPUT)
-    await a_sent_instance(store, under_way.batch_id, host)
-    batch = await a_tail(store, jobs=10)
-    assert await store.tails.work_beside(batch, since=NOW, most=10) == WorkBeside(needed=3, extra=0)
+    batch = await a_submitted_batch(store, jobs=40, qos=QoS.LONG_DEADLINE)
+    for candidate in (await waiting_of(store, batch.batch_id))[:39]:
+        await a_sent_instance(store, batch.batch_id, host, candidate)
 
-    [first, *_] = await store.tails.tail_jobs(under_way.batch_id, after=JobId(0), limit=1, now=NOW)
-    assert await store.tails.add_copies([ExtraCopy(first.job_id, 2, 0, 0, because="one more")], now=NOW) == 1
-    assert await store.tails.work_beside(batch, since=NOW, most=10) == WorkBeside(needed=3, extra=1)
-    assert await store.tails.work_beside(over, since=NOW, most=10) == WorkBeside(needed=0, extra=1)
-
-    nothing = WorkBeside()
-    assert await store.tails.work_beside(batch, since=later(NOW, 1.0), most=10) == nothing
-    assert await store.tails.work_beside(batch, since=NOW, most=1) == nothing
-    assert await store.tails.work_beside(replace(batch, app_id=AppId(9)), since=NOW, most=10) == nothing
-
-
-async def test_other_batches_of_the_app_pay_for_copies_of_an_urgent_one_alone(store: Store) -> None:
-    host = await a_registered_host(store)
-    await a_complete_batch(store, host, jobs=30)
-    patient = await a_submitted_batch(store, jobs=10, qos=QoS.LONG_DEADLINE)
-    for candidate in await waiting_of(store, patient.batch_id):
-        await a_sent_instance(store, patient.batch_id, host, candidate)
-    urgent = await a_tail(store, jobs=10)
-
-    copier = a_copier(store, lifecycle__tail_first_fraction=1.0)
-    await copier.run_once()
-
-    assert len(await copies_of(store, patient)) == 1  # 10 % of its jobs
-    assert len(await copies_of(store, urgent)) == 3  # 10 % of it and of what is over, less the patient batch's
-
-
-async def test_a_batch_as_fast_as_possible_is_looked_at_once_it_is_sent(store: Store) -> None:
-    host = await a_registered_host(store)
-    batches = [await a_submitted_batch(store, jobs=40, qos=qos) for qos in (QoS.AFAP, QoS.LONG_DEADLINE)]
-    for batch in batches:
-        for candidate in (await waiting_of(store, batch.batch_id))[:39]:
-            await a_sent_instance(store, batch.batch_id, host, candidate)
-
-    async def found(afap_unsent: float) -> list[BatchId]:
-        tails = await store.tails.tails(fraction=0.1, jobs=4, limit=9, afap_unsent=afap_unsent)
-        return [one.batch_id for one in tails]
+    async def found(unsent: float) -> list[BatchId]:
+        return [one.batch_id for one in await store.tails.tails(fraction=0.1, jobs=4, limit=9, unsent=unsent)]
 
     assert await found(-1.0) == await found(0.02) == []
-    assert await found(0.025) == [batches[0].batch_id]
+    assert await found(0.025) == [batch.batch_id]
 
 
 async def test_a_cap_of_nothing_copies_nothing(store: Store) -> None:
@@ -249,10 +202,7 @@ async def test_a_tail_job_says_what_is_known_of_its_hosts(store: Store) -> None:
         sent.app_version_id,
         sent.sent_at,
         sent.est_runtime_s,
-        NOW,
-        None,
         ln_ratio=0.75,  # 3 / (2 + 2)
-        timeout_at=sent.timeout_at,
     )
     assert held == known
     assert [

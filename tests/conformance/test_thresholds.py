@@ -127,7 +127,7 @@ async def test_each_gate_has_a_line_of_its_own(store: Store) -> None:
     hosts = await ranked_hosts(store, version)
     await a_submitted_batch(store, jobs=4, qos=QoS.SHORT_DEADLINE, deadline_at=NOW)
     await a_submitted_batch(store, jobs=7, qos=QoS.AFAP)  # sent to every host in its turn: waits for none
-    retried = await a_submitted_batch(store, jobs=3)
+    retried = await a_submitted_batch(store, jobs=3, qos=QoS.AFAP)
     await a_retry(store, hosts[0], retried.batch_id)
 
     waits = (await previewed(store, ("p_retry", 0.4))).waits

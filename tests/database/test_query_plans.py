@@ -137,9 +137,8 @@ BY_KEY = {  # query -> the indexes it must use
     # the last jobs of batches
     "batch_tails": {"batch_in_order", "batch_count_pkey"},
     "open_jobs_of_batch": {"job_by_batch", "job_class_pkey", "batch_pkey", "app_pkey"},
-    "instances_wanted": {"job_by_batch", "job_class_pkey"},
-    "work_beside": {"batch_pkey", "batch_count_pkey", "job_class_by_batch"},
-    "tail_instances_of_jobs": {"instance_job_volunteer", "host_pkey", "host_app_version_pkey"},
+    "copy_use": {"job_by_batch", "job_class_pkey"},
+    "tail_instances_of_jobs": {"instance_job_volunteer", "host_app_version_pkey"},
     "take_tail_copies": {"job_pkey", "instance_job_volunteer"},
     # move to the history
     "ended_jobs": {"job_by_batch", "batch_pkey"},

@@ -16,7 +16,7 @@ from domain.hosts import Coprocessor, DecayedSums
 from domain.jobs import Held
 from domain.ranking import Gate, RelaxedGate
 from domain.reservations import Lease, Reserved
-from domain.settings import DeadlineRule
+from domain.settings import AfapPolicy, DeadlineRule
 from domain.units import AppId, AppVersionId, BatchId, FlopPerSecond, HostId, Instant, Seconds
 from scheduler.asking import Asking
 from scheduler.busy import busy_of, held_work
@@ -238,17 +238,16 @@ def test_a_choice_is_repeated_from_its_seed(asking: Asking, array: ListArray) ->
 def test_ungated_jobs_go_out_in_the_order_of_the_array(sizes: list[int], wanted: int) -> None:
     array = ListArray([a_group(number + 1, size) for number, size in enumerate(sizes)])
     in_order = [slot.instance_id for group in array.groups() for slot in group.slots()]
-    for_any_time = a_catalogue(deadline__ahead_s=0)
-    asking = an_asking(wants=(a_want(req_s=Seconds(wanted * 3600.0 - 1.0)),), catalogue=for_any_time)
+    asking = an_asking(wants=(a_want(req_s=Seconds(wanted * 3600.0 - 1.0)),))
     given = [one.assignment.instance_id for one in choose(asking, array).chosen]
     assert given == in_order[:wanted]
 
 
 def urgent_groups(kind: str) -> ListGroup:
-    """40 jobs behind a gate: of row 2, of row 4, or retries of row 1."""
+    """40 jobs behind a gate: of row 2, of row 4, or retries of it."""
     if kind == "retries":
         slots = [a_ready(instance_id=1000 + i, job_id=1000 + i, retries=1) for i in range(40)]
-        return a_group(1, ready=slots, disk_bytes=0.0)
+        return a_group(1, ready=slots, qos=QoS.AFAP, disk_bytes=0.0)
     if kind == "late":
         return a_group(1, 40, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + 5e4), disk_bytes=0.0)
     return a_group(1, 40, qos=QoS.AFAP, disk_bytes=0.0)
@@ -363,10 +362,11 @@ def test_no_gated_job_goes_to_a_host_below_its_gate(asking: Asking, array: ListA
         if rule is DeadlineRule.MUSTER:
             cuts = catalogue.cut_points.get((one.version.app_id, one.version.processor_type))
             gates = reachable(catalogue.settings.deadline, cuts)
-            assert one.slot.retries == 0 or found.passes(gates.p_retry)
+            is_prompt = one.batch.qos is QoS.AFAP and gates.afap is AfapPolicy.PROMPT
+            assert not (is_prompt and one.slot.retries) or found.passes(gates.p_retry)
             assert not one.assignment.tight or found.passes(min(gates.p_afap, gates.p_tight))
             assert not one.assignment.because.startswith("row 4") or found.passes(gates.p_late)
-            assert one.assignment.gated or not (one.assignment.tight or one.slot.retries)
+            assert one.assignment.gated or not one.assignment.tight
         if rule is DeadlineRule.PROPOSAL and one.assignment.tight:
             assert found.p is not None
             assert found.p > min(catalogue.settings.deadline.p_afap, catalogue.settings.deadline.p_tight)

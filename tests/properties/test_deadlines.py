@@ -32,7 +32,6 @@ settings = st.builds(
     min_slack_s=st.one_of(st.just(0.0), lengths_s),
     afap=st.sampled_from(AfapPolicy),
     afap_turn_factor=st.floats(0.0, 10.0),
-    ahead_s=st.one_of(st.just(0.0), lengths_s),
 )
 instants = st.one_of(st.none(), st.floats(-4e6, 8e6).map(lambda by_s: Instant(NOW + by_s)))
 classes = st.floats(1.0, 4e6).map(lambda bound_s: a_job_class(delay_bound_s=bound_s))
@@ -138,7 +137,7 @@ def test_no_job_of_a_batch_as_fast_as_possible_waits_longer_than_its_turn(
 
 
 @given(*cases)
-def test_what_can_wait_is_never_sent_behind_more_work_than_a_host_may_have(
+def test_a_retry_in_its_turn_is_never_sent_behind_much_work_and_nothing_else_is_held_back(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -149,13 +148,11 @@ def test_what_can_wait_is_never_sent_behind_more_work_than_a_host_may_have(
 ) -> None:
     found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
     prompt = batch.qos is QoS.AFAP and chosen.afap is AfapPolicy.PROMPT
-    if isinstance(found, Due) and found.gate is Gate.NONE and not prompt and chosen.ahead_s > 0.0:
-        assert moment.queue_s <= max(chosen.ahead_s, moment.alone_s)
+    most_s = max(0.5 * retry_turnaround_s(cuts, job_class.delay_bound_s), moment.alone_s)
+    if isinstance(found, Due) and retry and not found.tight and not prompt:
+        assert moment.queue_s <= most_s
     if isinstance(found, Refusal) and found.code is RefusalCode.NOT_YET:
-        assert moment.queue_s > moment.alone_s
-        at_any_time = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, ahead_s=Seconds(0.0)))
-        assert isinstance(at_any_time, Due)
-        assert at_any_time.gate is Gate.NONE
+        assert retry and moment.queue_s > most_s
 
 
 @given(*cases)
@@ -173,7 +170,7 @@ def test_no_host_below_a_gate_passes_it(
     if isinstance(found, Due) and found.gate is not Gate.NONE:
         assert p is not None
         assert p >= found.threshold
-    if isinstance(found, Due) and retry:
+    if isinstance(found, Due) and retry and batch.qos is QoS.AFAP and chosen.afap is AfapPolicy.PROMPT:
         assert p is not None
         assert p >= chosen.p_retry
     if isinstance(found, Due) and found.tight:
@@ -239,16 +236,20 @@ def table(
     c: float | None,
     p: float | None,
     *,
+    done: float,
     x: float,
     queue_ends: float,
+    queue_s: float,
+    most_s: float,
     last: float,
     t_retry: float,
     retry: bool,
     gates: DeadlineSettings,
 ) -> tuple[int, float] | None:
     """DESIGN section 5 row by row, with the room for the queue of decision 33: row and due_at, or None."""
-    if x > last:
+    if done > last:
         return None
+    x = min(x, last)
     if qos is QoS.THROUGHPUT:
         row, gate, due_at = 1, None, last
     elif qos is QoS.AFAP and c is None:
@@ -263,8 +264,9 @@ def table(
             row, gate, due_at = 5, gates.p_tight, x
     if row in (1, 3, 4) and queue_ends > due_at:
         return None
-    asked = [one for one in (gate, gates.p_retry if retry else None) if one is not None]
-    return (row, due_at) if all(p is not None and p >= one for one in asked) else None
+    if retry and row in (1, 3, 4) and queue_s > most_s:
+        return None
+    return (row, due_at) if gate is None or (p is not None and p >= gate) else None
 
 
 @given(*cases)
@@ -277,15 +279,18 @@ def test_without_prompt_batches_and_late_binding_the_rule_is_the_table_of_the_de
     cuts: CutPoints | None,
     chosen: DeadlineSettings,
 ) -> None:
-    by_table = replace(chosen, afap=AfapPolicy.TABLE, ahead_s=Seconds(0.0))
+    by_table = replace(chosen, afap=AfapPolicy.TABLE)
     found = decide(moment, batch, job_class, lengths, retry, cuts, by_table)
     bound_s = job_class.delay_bound_s
     expected = table(
         batch.qos,
         complete_at(batch, bound_s),
         moment.percentile.p,
+        done=NOW + moment.start_s + lengths[0],
         x=NOW + moment.start_s + lengths[1],
         queue_ends=NOW + moment.queue_s + lengths[0],
+        queue_s=moment.queue_s,
+        most_s=max(0.5 * retry_turnaround_s(cuts, bound_s), moment.alone_s),
         last=NOW + bound_s,
         t_retry=0.5 * bound_s if cuts is None or cuts.retry_turnaround_s is None else cuts.retry_turnaround_s,
         retry=retry,

@@ -27,9 +27,7 @@ tails = st.builds(
     Tail,
     open_jobs=st.integers(0, 30),
     unsent=st.none() | st.floats(0.0, 10.0),
-    first_factor=st.floats(0.0, 3.0),
     late_factor=st.floats(0.0, 3.0),
-    copies_left=st.floats(0.0, 50.0),
 )
 shares = st.lists(st.floats(0.0, 1.0), min_size=len(X), max_size=len(X)).map(lambda values: np.array(sorted(values)))
 
@@ -42,13 +40,13 @@ def test_quantiles_with_copies_ascend_and_are_finite(snapshot: Snapshot, tail: T
     assert NOW <= q10_at <= q50_at <= q90_at < NOW + 1e4 * BOUND_S
 
 
-@given(shares, st.floats(0.0, 1e6), st.floats(0.0, 1.0), st.floats(0.01, 0.9))
-def test_a_copy_never_makes_a_job_later(served: np.ndarray, copied_s: float, share: float, lost: float) -> None:
+@given(shares, st.floats(0.0, 1e6), st.floats(0.01, 0.9))
+def test_a_copy_never_makes_a_job_later(served: np.ndarray, copied_s: float, lost: float) -> None:
     law = FreshLaw(np.array([9.0]), np.array([1.0]), np.array([lost]), np.ones(1))
-    copies = Copies(0.0, share, 0.0, 0.7, float(np.exp(9.0)))
+    copies = Copies(0.0, 0.7, float(np.exp(9.0)))
     chain = copies.chain(law, RetryRules(BOUND_S, 600.0, 0.02, 600.0))
 
-    helped = helped_by(served[None, :], np.array([copied_s]), copies, chain, wait_s=600.0, x=X)[0]
+    helped = helped_by(served[None, :], np.array([copied_s]), chain, wait_s=600.0, x=X)[0]
 
     assert np.all(helped >= served - 1e-12) and np.all(helped <= 1.0 + 1e-12)
 

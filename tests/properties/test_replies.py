@@ -25,7 +25,6 @@ SETTINGS: dict[str, st.SearchStrategy[object]] = {
     "scheduler__urgent_share_fraction": st.sampled_from([0.0, 0.5, 1.0]),
     "scheduler__newcomer_fraction": st.sampled_from([0.0, 0.5, 1.0]),
     "deadline__rule": st.sampled_from(["muster", "proposal", "fixed"]),
-    "deadline__ahead_s": st.sampled_from([0.0, 3600.0]),
     "ordering__displace": st.booleans(),
 }
 

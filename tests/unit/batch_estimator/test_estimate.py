@@ -15,7 +15,7 @@ from domain.forecasts import HoldKind, Method
 from domain.units import DAY_S, HOUR_S, Instant
 from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Record, Sent, a_snapshot, hosts
 
-TAIL = Tail(open_jobs=1000, unsent=None, first_factor=2.0, late_factor=0.7, copies_left=5000.0)
+TAIL = Tail(open_jobs=1000, unsent=None, late_factor=0.7)
 UNSENT, RUNNING, SUCCESS, ERROR = Standing.UNSENT, Standing.IN_PROGRESS, Standing.SUCCESS, Standing.ERROR
 
 

@@ -356,7 +356,7 @@ async def test_what_is_published_never_becomes_the_bound_of_instances_to_come() 
     store, clock = MemoryStore(), HandClock()
     for _ in range(3):
         await a_registered_host(store, last_rpc_at=NOW)
-    batch = await a_submitted_batch(store, jobs=50, qos=QoS.LONG_DEADLINE)
+    batch = await a_submitted_batch(store, jobs=200, qos=QoS.LONG_DEADLINE)
     estimator = an_estimator(store, clock)
 
     await estimator.run_one(batch.batch_id)

@@ -30,7 +30,7 @@ def figures_of(planned: Planned) -> Figures:
 
 
 def planned_of(*populations: int, seeds: int = 2, late: bool = False) -> list[Planned]:
-    variants = {"late": {"deadline.ahead_s": 43200.0}} if late else {}
+    variants = {"late": {"deadline.min_slack_s": 43200.0}} if late else {}
     contestants = contestants_of(("muster", "fixed"), {}, variants)
     return plan_of(populations, contestants, range(1, seeds + 1))
 
@@ -41,10 +41,10 @@ def test_halves_are_odd_and_even_and_share_nothing() -> None:
 
 
 def test_contestants_include_what_figures_are_divided_by() -> None:
-    every = contestants_of(("muster",), {"deadline.ahead_s": 1.0}, {"b": {"deadline.p_afap": 0.5}})
+    every = contestants_of(("muster",), {"deadline.p_late": 1.0}, {"b": {"deadline.p_afap": 0.5}})
 
     assert [one.name for one in every] == ["muster", "b", "accelerated", "clairvoyant"]
-    assert every[1].settings == {"deadline.ahead_s": 1.0, "deadline.p_afap": 0.5}
+    assert every[1].settings == {"deadline.p_late": 1.0, "deadline.p_afap": 0.5}
     assert every[2].settings == {}
 
 
@@ -54,7 +54,7 @@ def test_contestants_include_what_figures_are_divided_by() -> None:
         (("nothing",), {}, {}),
         (("muster",), {"deadline.nothing": 1}, {}),
         (("muster",), {"deadline.rule": "fixed"}, {}),
-        (("muster",), {}, {"accelerated": {"deadline.ahead_s": 1.0}}),
+        (("muster",), {}, {"accelerated": {"deadline.p_late": 1.0}}),
     ],
 )
 def test_contestants_that_cannot_be_are_refused(
@@ -69,7 +69,9 @@ def test_every_contestant_runs_every_population_and_seed() -> None:
 
     assert len(planned) == 2 * 2 * 5
     assert [one.population for one in planned] == [1] * 10 + [3] * 10
-    assert {one.case.settings.get("deadline.ahead_s") for one in planned if one.contestant.name == "late"} == {43200.0}
+    assert {one.case.settings.get("deadline.min_slack_s") for one in planned if one.contestant.name == "late"} == {
+        43200.0
+    }
 
 
 def test_fixed_with_copies_is_a_run_of_its_own(tmp_path: Path) -> None:
@@ -165,9 +167,9 @@ def test_options_are_read() -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         numbers_of("1-x")
     with pytest.raises(argparse.ArgumentTypeError):
-        pair_of("deadline.ahead_s")
+        pair_of("deadline.min_slack_s")
     with pytest.raises(argparse.ArgumentTypeError):
-        variant_of("deadline.ahead_s=1")
+        variant_of("deadline.p_late=1")
 
 
 def test_only_populations_with_all_their_runs_are_told(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from scheduler.gates import (
     RELAXED_STEP,
     affordable,
     kept_for_newcomers,
+    least_gate,
     lowest_gate,
     percentile_of,
     reachable,
@@ -85,23 +86,44 @@ def test_the_lowest_gate_is_the_least_that_the_rule_asks_for() -> None:
     assert lowest_gate(proposal) == 0.6
 
 
-@given(st.floats(0.5, 1.0), st.integers(1, 10_000), st.lists(st.floats(0.0, 500.0), max_size=50), st.floats(60.0, 1e6))
-def test_a_gate_is_as_high_as_the_rate_of_requests_affords_and_never_below_a_half(
-    threshold: float, jobs: int, hosts: list[float], longest_s: float
+@given(
+    st.floats(0.5, 1.0),
+    st.floats(0.0, 0.5),
+    st.integers(1, 10_000),
+    st.lists(st.floats(0.0, 500.0), max_size=50),
+    st.floats(60.0, 1e6),
+)
+def test_a_gate_is_as_high_as_the_rate_of_requests_affords_and_never_below_its_least(
+    threshold: float, least: float, jobs: int, hosts: list[float], longest_s: float
 ) -> None:
     """Host i of n has percentile (i + 0.5) / n and makes `hosts[i]` calls an hour."""
 
     def calls_per_hour(p: float) -> float:
         return sum(rate for i, rate in enumerate(hosts) if (i + 0.5) / len(hosts) >= p)
 
-    p, rate = affordable(threshold, jobs, calls_per_hour, longest_s=Seconds(longest_s))
+    p, rate = affordable(threshold, jobs, calls_per_hour, longest_s=Seconds(longest_s), least=least)
 
-    assert 0.5 <= p <= threshold
+    assert least <= p <= threshold
     assert rate == calls_per_hour(p)
-    assert p == 0.5 or jobs * HOUR_S <= rate * longest_s
+    assert p == least or jobs * HOUR_S <= rate * longest_s
     if p < threshold:
         one_step_higher = min(threshold, p + RELAXED_STEP)
         assert jobs * HOUR_S > calls_per_hour(round(one_step_higher, 6)) * longest_s or one_step_higher == threshold
+
+
+@given(st.lists(st.floats(0.0, 500.0), max_size=50), st.floats(0.5, 5.0), st.sampled_from(sorted(Gate)))
+def test_a_quarter_of_the_calls_always_passes_a_gate_that_is_as_low_as_may_be(
+    hosts: list[float], skew: float, gate: Gate
+) -> None:
+    """Host i of n has percentile ((i + 0.5) / n) ** skew and makes `hosts[i]` calls an hour."""
+
+    def calls_per_hour(p: float) -> float:
+        return sum(rate for i, rate in enumerate(hosts) if ((i + 0.5) / len(hosts)) ** skew >= p)
+
+    least = least_gate(gate, calls_per_hour)
+
+    assert 0.0 <= least <= 0.5
+    assert calls_per_hour(least) >= 0.25 * calls_per_hour(0.0)
 
 
 def test_lowered_gates_hold_for_their_kind_alone_and_raise_nothing() -> None:

@@ -81,10 +81,10 @@ def test_work_that_any_host_may_have_is_behind_no_gate(one: WaitingBatch) -> Non
     assert behind(one) == {}
 
 
-def test_retries_are_behind_their_own_gate_and_their_rows() -> None:
-    assert behind(waiting(retries=3), p_retry=0.7) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.7),)): 3}
+def test_retries_are_behind_the_gate_of_their_row_alone() -> None:
+    assert behind(waiting(retries=3), p_retry=0.7) == {}
     late = replace(due_in(0.5), retries_unsent=10)
-    assert behind(late, p_retry=0.7) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.9, 0.9),)): 10}
+    assert {place.thresholds for place in behind(late, p_retry=0.7)} == {((CPU, 0.9, 0.9),)}
 
 
 def test_while_nobody_is_ranked_no_gate_is_higher_than_what_hosts_have() -> None:
