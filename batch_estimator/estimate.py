@@ -69,8 +69,8 @@ def estimate(snapshot: Snapshot, *, spread: float = 1.0) -> Forecast:
 
 
 def _in_tail(tail: Tail, open_: Open) -> bool:
-    sent = tail.unsent is not None and open_.first_unsent <= tail.unsent
-    return sent or open_.jobs <= tail.open_jobs
+    """Whether copies may be made, and all jobs were sent: a job's first instance has the time its batch promises."""
+    return open_.first_unsent == 0 and open_.jobs <= tail.open_jobs
 
 
 def _quantiles(now: Instant, law: CompletionLaw, spread: float) -> tuple[Instant, Instant, Instant]:

@@ -156,7 +156,7 @@ def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:
 
 
 def _long_deadline_at(batch: Batch, bound_s: Seconds) -> Instant:
-    submitted = batch.created_at + bound_s
-    estimate = submitted if batch.completion_at is None else batch.completion_at
-    dispatched = batch.last_first_dispatch_at
-    return Instant(estimate if dispatched is None else max(estimate, dispatched + bound_s))
+    """The forecast, but not before D after the last first dispatch, or after submission while nothing was sent."""
+    dispatched_at = batch.created_at if batch.last_first_dispatch_at is None else batch.last_first_dispatch_at
+    promised_at = Instant(dispatched_at + bound_s)
+    return promised_at if batch.completion_at is None else max(batch.completion_at, promised_at)
