@@ -340,7 +340,7 @@ def test_a_long_deadline_counts_from_submission_until_there_is_a_forecast() -> N
 def test_a_long_deadline_follows_a_forecast_but_never_before_what_the_first_job_is_promised() -> None:
     batch = a_batch(qos=QoS.LONG_DEADLINE, created_at=NOW - 500.0, completion_at=NOW + 77.0)
     assert complete_at(batch, D) == NOW - 500.0 + D
-    assert complete_at(replace(batch, completion_at=NOW + 2 * D), D) == NOW + 2 * D
+    assert complete_at(replace(batch, completion_at=Instant(NOW + 2 * D)), D) == NOW + 2 * D
 
 
 def test_a_long_deadline_is_at_least_the_bound_after_the_latest_first_dispatch() -> None:
