@@ -19,7 +19,7 @@ SEND_POSITIONS = 24
 LEAST_SHARE = 1e-300
 LEAST_WEIGHT = 1e-9
 SENDING_FRACTION = 0.05  # of the delay bound: sending for longer than this gets points of its own
-LATER, UNKNOWN_LOG_SD = 0.08, 0.45  # mean and sd of ln(remaining time with copies / the model's)
+COPIES_LN_MEAN, COPIES_LN_SD = -0.1, 0.45  # mean and sd of ln(remaining time with copies / the model's)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +101,7 @@ def completion(waiting: Waiting, model: Model) -> tuple[Floats, list[LogServed]]
 
 
 def loosened(share: Floats, x: Floats) -> Floats:
-    """P'(x) = mean over nodes u of P(x exp(-LATER - u UNKNOWN_LOG_SD)): what the model does not know of copies.
+    """P'(x) = mean over nodes u of P(x exp(-COPIES_LN_MEAN - u COPIES_LN_SD)): what the model does not know of copies.
 
     Which hosts ask while the gates allow them a copy, weekends, and other batches that use up the copies there may be.
     Calibrated on the tuning half of the drawn populations (docs/decisions/0061). A batch that would be complete after
@@ -113,7 +113,7 @@ def loosened(share: Floats, x: Floats) -> Floats:
     """
     nodes = zip(NODES, NODE_WEIGHTS, strict=True)
     found: Floats = sum(
-        (weight * np.interp(x * np.exp(-LATER - node * UNKNOWN_LOG_SD), x, share) for node, weight in nodes),
+        (weight * np.interp(x * np.exp(-COPIES_LN_MEAN - node * COPIES_LN_SD), x, share) for node, weight in nodes),
         start=np.zeros(len(x)),
     )
     return found

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import copyreg
+
 
 class MusterError(Exception):
     """Something went wrong."""
 
     def __str__(self) -> str:
         return super().__str__() or (type(self).__doc__ or "").strip()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies of it are made without __init__, whose arguments differ: it crosses processes as it is."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InvalidInputError(MusterError):

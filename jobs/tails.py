@@ -1,8 +1,8 @@
-"""Copies the late ones of a batch's last jobs, within a cap on what that may cost.
+"""Copies the late ones of a batch's jobs, within a cap on what that may cost.
 
 1 the batches whose tail it is; 2 their open jobs, so many at a time; 3 lifecycle/tail.py says which are worth a copy;
-4 the copies of those that are latest are made, each only while its job is as it was looked at. Doing it again makes no
-other copy.
+4 the copies of those with the longest to go are made, each only while its job is as it was looked at. Doing it again
+makes no other copy.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class TailCopier:
         return TailReport(len(tails), made, capped)
 
     async def _chosen(self, batch: Batch) -> tuple[Sequence[ExtraCopy], bool]:
-        """The copies a batch gets now, and whether there would be more without the cap: the latest jobs first."""
+        """The copies a batch gets now, and whether there would be more without the cap: the longest to go first."""
         worthwhile = await self._worthwhile(batch)
         if not worthwhile:
             return [], False
@@ -79,7 +79,7 @@ class TailCopier:
         if limited:  # it takes a look at every job of the batch
             room = copies_left(await self._work.copy_use(batch.batch_id), self._catalogue().settings.lifecycle)
         chosen = [one for one in worthwhile if not one.is_capped]
-        chosen += nlargest(room, limited, key=lambda one: (one.late, -one.copy.job_id))
+        chosen += nlargest(room, limited, key=lambda one: (one.rest_s, -one.copy.job_id))
         for one in chosen:
             self._log.info("last job copied", batch_id=batch.batch_id, job_id=one.copy.job_id, because=one.copy.because)
         return [one.copy for one in chosen], len(limited) > room

@@ -1,8 +1,8 @@
 """Is one more instance of a job worth it, because the last ones of a batch keep everybody waiting? Pure.
 
-Two rules. `tail_copy` (POLICY D20; decision 62): a copy when everything that is under way of a job is late.
-`accelerated_copy` (POLICY 2.7): the reference server's batch acceleration, a copy whenever nothing of the job was sent
-lately.
+Two rules. `tail_copy` (POLICY D20; decisions 62 and 63): a copy when all that is under way of a job is late, or on
+slow hosts. `accelerated_copy` (POLICY 2.7): the reference server's batch acceleration, a copy whenever nothing of the
+job was sent lately.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from domain.units import Instant, Seconds
 from lifecycle.states import NOT_COUNTED, OUTSTANDING, USABLE, is_retry_cause
 
 # An instance that is out for so many times what it usually takes its host is lost more often than not: a copy replaces
-# it, whatever the cap says. Before a batch's last jobs what is usual is known less well.
+# it, whatever the cap says. Before a batch's last jobs what is usual is known less well. Each instance of the job that
+# timed out before divides it once more (`patience`).
 LOST_IN_TAIL, LOST_BEFORE = 1.5, 3.0
 
 
@@ -81,11 +82,33 @@ def lateness(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | N
     return min((now - one.sent_at) / usual_s(one, median_turnaround_s) for one in under_way)
 
 
+def rest_s(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | None, now: Instant) -> Seconds:
+    """How much longer a job will take: what is left of the usual time, or as long again as an instance is late.
+
+    Of the instance that has least left (LATE, the longest approximate time to end: Zaharia et al., OSDI 2008).
+
+    >>> slow = TailInstance(1, InstanceState.IN_PROGRESS, sent_at=Instant(0.0), ln_ratio=0.7)
+    >>> [round(rest_s([slow], Seconds(3600.0), Instant(now))) for now in (600.0, 7200.0, 9000.0)]
+    [6650, 50, 1750]
+    """
+    return Seconds(min(abs(usual_s(one, median_turnaround_s) - (now - one.sent_at)) for one in under_way))
+
+
+def patience(job: TailJob, *, is_last: bool) -> float:
+    """For how many times what is usual all instances may be out before they count as lost.
+
+    A job that was lost before is behind its batch already, and would keep it waiting if it is lost again: each instance
+    that timed out divides the patience once more.
+    """
+    lost_before = sum(one.state is InstanceState.TIMED_OUT for one in job.instances)
+    return (LOST_IN_TAIL if is_last and job.median_turnaround_s is not None else LOST_BEFORE) / (1 + lost_before)
+
+
 @dataclass(frozen=True, slots=True)
 class LateCopy:
-    """A copy of a job whose instances are all out for at least `late` times what they usually take."""
+    """A copy of a job that will take `rest_s` longer without it."""
 
-    late: float
+    rest_s: Seconds
     copy: ExtraCopy
     is_capped: bool  # it counts towards the cap; else it replaces what is as good as lost
 
@@ -93,20 +116,23 @@ class LateCopy:
 def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleSettings) -> LateCopy | None:
     """One more copy of a job once all that is under way of it is late; None before, or where it has no place.
 
-    `is_last`: the job is one of its batch's last, or of an AFAP batch. It gets a copy when all are out for
-    `tail_late_factor` times what they usually take, and beyond the cap at LOST_IN_TAIL; any other job at LOST_BEFORE.
-    While nothing but R says what is usual, a last job gets one at LOST_BEFORE, within the cap, any other none. Never
-    beyond the job's most instances.
+    `is_last`: the job is one of its batch's last, or of an AFAP batch. All are late after `tail_late_factor` times what
+    they usually take. A last job whose slow hosts need another median turnaround or more need not be late. Both are
+    capped. What is out beyond the job's patience is replaced beyond the cap, last or not. While nothing but R says what
+    is usual, a last job gets a capped copy then, any other none. Never beyond the job's most instances.
     """
-    under_way, is_known = _copyable(job), job.median_turnaround_s is not None
-    if not under_way or settings.tail_late_factor <= 0.0 or not (is_last or is_known):
+    under_way, median_s = _copyable(job), job.median_turnaround_s
+    if not under_way or settings.tail_late_factor <= 0.0 or not (is_last or median_s is not None):
         return None
-    late = lateness(under_way, job.median_turnaround_s, now)
-    lost = LOST_IN_TAIL if is_last and is_known else LOST_BEFORE
-    if late < (min(settings.tail_late_factor, lost) if is_last and is_known else lost):
+    late, left_s = lateness(under_way, median_s, now), rest_s(under_way, median_s, now)
+    is_lost = late >= patience(job, is_last=is_last)
+    is_slow = is_last and median_s is not None and (late >= settings.tail_late_factor or left_s >= median_s)
+    if not (is_lost or is_slow):
         return None
     because = f"all {len(under_way)} are out for {late:.1f} times what they usually take"
-    return LateCopy(late, _copy(job, because), is_capped=late < lost or not is_known)
+    if late < 1.0:
+        because += f", and will take {in_words(left_s)} more"
+    return LateCopy(left_s, _copy(job, because), is_capped=not is_lost or median_s is None)
 
 
 def _copyable(job: TailJob) -> Sequence[TailInstance]:

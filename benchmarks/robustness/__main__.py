@@ -13,8 +13,7 @@ import numpy as np
 import scipy
 
 import benchmarks.robustness as what
-from benchmarks.policy_quality.kept import ROOT, KeptRuns, digest_of_files, loaded_modules
-from benchmarks.policy_quality.running import run_all, tell, unkept
+from benchmarks.robustness.kept import FOLDER, KeptRuns, digest_of_files, loaded_modules
 from benchmarks.robustness.plan import (
     HALVES,
     QUICK,
@@ -24,11 +23,10 @@ from benchmarks.robustness.plan import (
     contestants_of,
     plan_of,
 )
+from benchmarks.robustness.running import run_all, tell, unkept
 from benchmarks.robustness.table import Outcome, Run
 from domain.errors import MusterError
 from operations.cli.settings import parsed
-
-FOLDER = ROOT / "build" / "robustness"
 
 
 def pair_of(text: str) -> tuple[str, object]:

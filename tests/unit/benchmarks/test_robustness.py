@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.policy_quality.kept import KeptRuns
-from benchmarks.policy_quality.running import unkept
 from benchmarks.robustness.__main__ import main, numbers_of, pair_of, variant_of, whole_populations
 from benchmarks.robustness.columns import COLUMNS, Value, median_of, summary_of
+from benchmarks.robustness.kept import KeptRuns
 from benchmarks.robustness.plan import HALVES, Planned, contestants_of, plan_of
+from benchmarks.robustness.running import unkept
 from benchmarks.robustness.table import Outcome
 from domain.errors import InvalidInputError
 from simulator.metrics import Figures

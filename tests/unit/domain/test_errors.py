@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from domain.errors import (
@@ -72,3 +74,10 @@ def test_a_taken_name_is_quoted() -> None:
 )
 def test_one_except_clause_catches_them_all(error: Exception) -> None:
     assert isinstance(error, MusterError)
+
+
+def test_an_error_crosses_processes_whole() -> None:
+    error = pickle.loads(pickle.dumps(InvalidInputError("count", "a number", "5")))
+
+    assert (error.field, error.expected, error.got) == ("count", "a number", "5")
+    assert str(error) == "count: expected a number, got '5'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -100,6 +101,48 @@ def test_relaxed_turnaround_is_measured_by_the_batchs_median_and_tight_by_the_ru
     relaxed = an_instance(sent_s=2 * HOUR_S)
     assert late_copy(a_job(relaxed, median_s=DAY_S)) is None
     assert late_copy(a_job(replace(relaxed, tight=True), median_s=DAY_S)) is not None
+
+
+SLOW = an_instance(sent_s=0.5 * HOUR_S, ln_ratio=math.log(3.0))  # usually takes three hours, where others take one
+
+
+def test_a_last_job_on_a_slow_host_is_copied_before_it_is_late_and_within_the_cap() -> None:
+    found = late_copy(a_job(SLOW, median_s=HOUR_S))
+    assert found is not None
+    assert found.rest_s == pytest.approx(2.5 * HOUR_S)
+    assert found.is_capped
+    soon = replace(SLOW, sent_at=Instant(NOW - 2.1 * HOUR_S))
+    assert late_copy(a_job(soon, median_s=HOUR_S)) is None
+    assert late_copy(a_job(SLOW, median_s=HOUR_S), is_last=False) is None
+    assert late_copy(a_job(SLOW)) is None
+
+
+def test_a_slow_host_is_no_reason_while_a_faster_one_has_the_job_too() -> None:
+    fast = an_instance(sent_s=0.5 * HOUR_S)
+    assert late_copy(a_job(SLOW, fast, tail_copies=1, median_s=HOUR_S)) is None
+
+
+@pytest.mark.parametrize(("timed_out", "hours"), [(0, 3.0), (1, 1.5), (2, 1.0), (5, 0.5)])
+def test_a_job_that_was_lost_before_counts_as_lost_sooner(timed_out: int, hours: float) -> None:
+    over = tuple(an_instance(S.TIMED_OUT, sent_s=99 * HOUR_S) for _ in range(timed_out))
+
+    def a_copy_after(sent_h: float) -> LateCopy | None:
+        return late_copy(a_job(*over, an_instance(sent_s=sent_h * HOUR_S), median_s=HOUR_S), is_last=False)
+
+    assert a_copy_after(hours - 0.01) is None
+    found = a_copy_after(hours)
+    assert found is not None
+    assert not found.is_capped
+
+
+@given(st.integers(0, 5), st.floats(0.0, 5.0), st.booleans())
+def test_a_job_that_was_lost_once_more_waits_no_longer(lost: int, sent_h: float, is_last: bool) -> None:
+    def found(times: int) -> LateCopy | None:
+        over = (an_instance(S.TIMED_OUT, sent_s=99 * HOUR_S),) * times
+        return late_copy(a_job(*over, an_instance(sent_s=sent_h * HOUR_S), median_s=HOUR_S), is_last=is_last)
+
+    before, after = found(lost), found(lost + 1)
+    assert before is None or (after is not None and (before.is_capped or not after.is_capped))
 
 
 def test_at_a_factor_of_zero_nothing_is_copied() -> None:

@@ -23,7 +23,7 @@ from simulator.run import RULE, Case, Ran, deadline_rule
 from simulator.services import PACE
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "build" / "policy-quality"
+FOLDER = ROOT / "build" / "robustness"
 # They show what came out, or say what is run.
 NOT_OF_A_RUN = (
     "benchmarks/",

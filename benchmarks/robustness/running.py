@@ -1,21 +1,16 @@
-"""Runs what is not kept from before, keeps what comes, and says how long all of it may take."""
+"""Runs what is not kept from before, keeps what comes, and says how long the rest may take."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from benchmarks.policy_quality.kept import KeptRuns, digest_of
-from domain.units import HOUR_S, Instant
+from benchmarks.robustness.kept import KeptRuns, digest_of
+from domain.units import Instant
 from operations.simulating import duties
-from simulator.report import CLAIRVOYANT
 from simulator.run import Case, Ran
 from simulator.sweep import run_here, run_on_dask, run_on_processes
-
-# CPU seconds of a run, in passing on a slow processor; nothing but the estimate goes by them.
-SECONDS: Mapping[str, float] = {"small": 9.0, "department": 30.0, "large": 550.0}
-BOUND_PART = 0.02  # of that takes the clairvoyant bound
 
 
 def run_all(cases: Sequence[Case], kept: KeptRuns, *, processes: int, dask_address: str | None = None) -> list[Ran]:
@@ -41,19 +36,6 @@ def unkept(cases: Sequence[Case], kept: KeptRuns) -> list[Case]:
     """Those that are still to be run, each once."""
     once = {digest_of(case): case for case in cases}
     return [case for case in once.values() if kept.find(case) is None]
-
-
-def lasting(cases: Sequence[Case], processes: int) -> str:
-    """
-    >>> lasting([], 2)
-    'nothing is to be run'
-    """
-    if not cases:
-        return "nothing is to be run"
-    together_s = sum(
-        SECONDS.get(case.scenario.name, 0.0) * (BOUND_PART if case.rule == CLAIRVOYANT else 1.0) for case in cases
-    )
-    return f"{len(cases)} runs, about {together_s / processes / HOUR_S:.1f} h on {processes} processes"
 
 
 class Told:
