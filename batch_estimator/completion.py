@@ -104,12 +104,12 @@ def loosened(share: Floats, x: Floats) -> Floats:
     """P'(x) = mean over nodes u of P(x exp(-COPIES_LN_MEAN - u COPIES_LN_SD)): what the model does not know of copies.
 
     Which hosts ask while the gates allow them a copy, weekends, and other batches that use up the copies there may be.
-    Calibrated on the tuning half of the drawn populations (docs/decisions/0061). A batch that would be complete after
-    100 s for certain is complete by then with a probability of only one sixth:
+    Calibrated on the tuning half of the drawn populations (docs/decisions/0061, 0063). A batch that the model completes
+    after 100 s for certain is complete by then with a probability of five sixths:
 
     >>> x = np.array([0.0, 99.0, 100.0, 1000.0])
     >>> loosened(np.array([0.0, 0.0, 1.0, 1.0]), x).round(3).tolist()
-    [0.0, 0.167, 0.167, 1.0]
+    [0.0, 0.833, 0.833, 1.0]
     """
     nodes = zip(NODES, NODE_WEIGHTS, strict=True)
     found: Floats = sum(
