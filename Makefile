@@ -103,7 +103,7 @@ policy-quality: setup
 
 # The pages of docs/reference that are made from the code.
 reference: setup
-	$(BIN)/python -m operations.manual
+	$(BIN)/python -m cli.manual
 
 # The site of the manuals, docs/_build/index.html; a warning is an error, so every page is read each time.
 docs: $(DOCS_STAMP)

@@ -37,7 +37,7 @@ from benchmarks.running import in_folder, say, tell
 from domain.clock import Clock, SystemClock
 from hoststats.ports import Ports
 from hoststats.service import HostStatistics
-from operations.database import database_dsn, open_database, release_database
+from runtime.database import database_dsn, open_database, release_database
 from store import embedded
 from store.migrate import migrate
 from store.postgres import open_store

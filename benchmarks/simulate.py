@@ -17,8 +17,8 @@ import sys
 import time
 from dataclasses import replace
 
+from administration.simulating import duties
 from domain.units import DAY_S
-from operations.simulating import duties
 from simulator.engine import Engine
 from simulator.loop import run_without_threads
 from simulator.run import RULE, checked_rule, deadline_rule, warnings_only, what_is_stays

@@ -23,20 +23,20 @@ from pathlib import Path
 import asyncpg
 import psutil
 
+from administration.accounts import AccountKeys
+from administration.applications import NewVersion, add_app_version
+from administration.batches import Batches
+from administration.project import Project
+from administration.signing import with_project_key
 from benchmarks.dispatch.processes import Node, free_port, node
 from benchmarks.running import in_folder, say
+from client import Client
 from domain.apps import App
 from domain.clock import Clock, SystemClock
 from domain.settings import Settings
 from domain.units import AppId
-from operations.accounts import AccountKeys
-from operations.applications import NewVersion, add_app_version
-from operations.batches import Batches
-from operations.client import Client
-from operations.database import database_dsn, open_database, release_database
-from operations.install import install
-from operations.project import Project
-from operations.signing import with_project_key
+from runtime.database import database_dsn, open_database, release_database
+from runtime.install import install
 from transfer.download_folder import DownloadFolder
 from transfer.keys import load_keys
 

@@ -28,7 +28,7 @@ from benchmarks.running import in_folder, tell
 from benchmarks.snapshot import BATCH, JOBS, prepare, reference_ms
 from domain.clock import SystemClock
 from domain.settings import EstimatorSettings
-from operations.logs import configure_logs
+from runtime.logs import configure_logs
 from store import embedded
 from store.postgres import PostgresStore, open_store
 

@@ -30,8 +30,8 @@ postgres_bin() {
 database_url() {
   "$python" -W ignore - "$1" <<'PYTHON'
 import asyncio, os, pathlib, sys
-from operations.database import database_dsn
-from operations.project import open_project
+from runtime.database import database_dsn
+from administration.project import open_project
 
 print(asyncio.run(database_dsn(open_project(pathlib.Path(sys.argv[1]), os.environ.get("MUSTER_DATABASE_URL")))))
 PYTHON

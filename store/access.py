@@ -30,7 +30,7 @@ LAST_ID = 2**62
 
 
 class PostgresAccess:
-    """Satisfies operations' AccessStore."""
+    """Satisfies administration's AccessStore."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

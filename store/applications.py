@@ -32,7 +32,7 @@ class _Versions:
 
 
 class PostgresApplications:
-    """Satisfies operations' Applications. `noted` is told the settings of each catalogue that is loaded."""
+    """Satisfies administration's Applications. `noted` is told the settings of each catalogue that is loaded."""
 
     def __init__(self, database: Database, noted: Callable[[Settings], None]) -> None:
         self._database = database

@@ -9,7 +9,7 @@ from store.queries import load
 
 
 class PostgresArrivals:
-    """Satisfies operations.entrance's Arrivals."""
+    """Satisfies runtime.rate_limits's Arrivals."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -30,7 +30,7 @@ QUESTIONS = {  # what is asked -> the query
 
 
 class PostgresChecking:
-    """Satisfies operations.checking's CheckedDatabase."""
+    """Satisfies administration.checking's CheckedDatabase."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

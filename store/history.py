@@ -15,7 +15,7 @@ from store.sweeping import COUNT_DUE
 
 
 class PostgresHistory:
-    """Satisfies jobs' EndedWork and operations' History."""
+    """Satisfies jobs' EndedWork and administration's History."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -59,7 +59,7 @@ class Equipment:
 
 
 class PostgresInsight:
-    """Satisfies operations' Insight."""
+    """Satisfies administration's Insight."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -21,7 +21,7 @@ ACCELERATION = "acceleration"
 
 
 class PostgresNotes:
-    """Satisfies operations' GateNotes and jobs' AccelerationNotes."""
+    """Satisfies administration's GateNotes and jobs' AccelerationNotes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -15,7 +15,7 @@ from store.queries import load
 
 
 class PostgresOrderingRules:
-    """Satisfies operations' OrderingRules."""
+    """Satisfies administration's OrderingRules."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -17,7 +17,7 @@ from store.pool import Database
 
 
 class PostgresPeople:
-    """Satisfies operations' People."""
+    """Satisfies administration's People."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -77,7 +77,7 @@ class PostgresPeople:
 
 
 class PostgresVolunteers:
-    """Satisfies operations' Volunteers."""
+    """Satisfies administration's Volunteers."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -19,7 +19,7 @@ SIMULATIONS_KEPT = 100
 
 
 class PostgresProcessReports:
-    """Satisfies operations' ProcessReports."""
+    """Satisfies administration's ProcessReports."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -46,7 +46,7 @@ class PostgresProcessReports:
 
 
 class PostgresSimulations:
-    """Satisfies operations' Simulations."""
+    """Satisfies administration's Simulations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

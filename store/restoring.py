@@ -14,7 +14,7 @@ INT_STEP = 1_000_000  # hosts and the like; clients keep 31 bits, so there is ro
 
 
 class PostgresRestoring:
-    """Satisfies operations.restoring's RestoredDatabase."""
+    """Satisfies administration.restoring's RestoredDatabase."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

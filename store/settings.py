@@ -14,7 +14,7 @@ LAST_ID = 2**62
 
 
 class PostgresSettings:
-    """Satisfies operations' SettingStore."""
+    """Satisfies administration's SettingStore."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

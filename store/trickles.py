@@ -14,7 +14,7 @@ FORGET_AT_ONCE = 1000  # per request that brings messages, so that as many go as
 
 
 class PostgresTrickles:
-    """Satisfies operations' Trickles; the ledger stores what requests bring."""
+    """Satisfies administration's Trickles; the ledger stores what requests bring."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

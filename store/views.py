@@ -18,7 +18,7 @@ from store.pool import Database
 
 
 class PostgresViews:
-    """Satisfies operations' Views."""
+    """Satisfies administration's Views."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

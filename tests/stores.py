@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from batch_estimator.ports import Forecasts, ForecastTables
-from feeder.ports import WaitingWork
-from hoststats.ports import Generations, HavTables
-from jobs.ordering.ports import OrderedWork
-from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
-from jobs.reserving.ports import RedundantWork, ReservedWork
-from operations.access.ports import AccessStore
-from operations.console.ports import ForecastCurves, Listings, ProcessReports
-from operations.entrance.newcomers import Arrivals
-from operations.ordering.ports import OrderingRules
-from operations.ports import (
+from administration.access.ports import AccessStore
+from administration.ordering.ports import OrderingRules
+from administration.ports import (
     Applications,
     History,
     HostLists,
@@ -26,11 +18,19 @@ from operations.ports import (
     Views,
     Volunteers,
 )
-from operations.relaxing import GateNotes
-from operations.simulations.ports import Simulations
-from operations.site.ports import Belongings
+from administration.relaxing import GateNotes
+from administration.simulations.ports import Simulations
+from batch_estimator.ports import Forecasts, ForecastTables
+from feeder.ports import WaitingWork
+from hoststats.ports import Generations, HavTables
+from jobs.ordering.ports import OrderedWork
+from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
+from jobs.reserving.ports import RedundantWork, ReservedWork
+from portal.ports import Belongings
+from runtime.rate_limits.newcomers import Arrivals
 from scheduler.ports import Ledger
 from transfer.ports import UnneededFiles, UploadRecords
+from web.ports import ForecastCurves, Listings, ProcessReports
 
 
 class CheckedViews(Views, Protocol):

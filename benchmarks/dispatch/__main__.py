@@ -16,6 +16,7 @@ from pathlib import Path
 
 import asyncpg
 
+from administration.project import Project
 from benchmarks.dispatch.check import check, refill_s, troubles
 from benchmarks.dispatch.figures import summary, table
 from benchmarks.dispatch.processes import echo, free_port, generator, node
@@ -23,8 +24,7 @@ from benchmarks.dispatch.runs import CONNECTIONS, WARM_UP_S, Runs
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.running import run_and_tell, say
 from domain.clock import Clock
-from operations.database import database_dsn, open_database, release_database
-from operations.project import Project
+from runtime.database import database_dsn, open_database, release_database
 from transfer.keys import load_keys
 from wire.signing import public_key_text
 

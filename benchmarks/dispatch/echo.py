@@ -14,13 +14,13 @@ import uvloop
 from aiohttp import web
 from lxml import etree
 
-from operations.mounting import mounted
-from operations.worker import SHUTDOWN_S
+from runtime.mounting import mounted
+from runtime.worker import SHUTDOWN_S
 from scheduler.handler import CONTENT_TYPE
 
 
 async def serve(port: int, reply: bytes) -> None:
-    """Serve on a port that others may share, set up as operations/worker.py does it."""
+    """Serve on a port that others may share, set up as runtime/worker.py does it."""
 
     async def echo(request: web.Request) -> web.Response:
         body = bytearray()

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 
+from administration.project import Project
 from benchmarks.running import BenchmarkError, asked
 from domain.clock import Clock
-from operations.project import Project
 
 START_S = 120.0
 STOP_S = 60.0
@@ -67,7 +67,7 @@ def free_port() -> int:
 @asynccontextmanager
 async def node(project: Project, *, port: int, workers: int, log_path: Path, clock: Clock) -> AsyncIterator[Node]:
     """`muster up`, as an operator would run it, until left."""
-    command = ["-m", "operations.cli.run", "up", "--data-dir", str(project.data_dir)]
+    command = ["-m", "cli.run", "up", "--data-dir", str(project.data_dir)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
     async with _process(command, log_path) as process:
         await _said(b"serving on", process, log_path, clock)

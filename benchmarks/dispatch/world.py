@@ -10,16 +10,16 @@ from pathlib import Path
 
 import asyncpg
 
+from administration.applications import NewVersion, add_app_version
+from administration.project import Project
+from administration.signing import with_project_key
 from domain.apps import App
 from domain.batches import QoS
 from domain.clock import Clock
 from domain.jobs import JobClass, ValidatorKind, instance_name
 from domain.submission import NewBatch
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, Flop, Instant, JobClassId, Seconds, later
-from operations.applications import NewVersion, add_app_version
-from operations.install import install
-from operations.project import Project
-from operations.signing import with_project_key
+from runtime.install import install
 from store.postgres import PostgresStore
 
 HOSTS = 20_000

@@ -20,6 +20,7 @@ from statistics import median
 import asyncpg
 import numpy as np
 
+from administration.project import Project
 from benchmarks.dispatch.__main__ import CAPTURE
 from benchmarks.dispatch.check import check
 from benchmarks.dispatch.figures import table
@@ -30,8 +31,7 @@ from benchmarks.nodes.processes import Load, Node
 from benchmarks.running import BenchmarkError, run_and_tell, say
 from domain.clock import Clock
 from domain.units import SHARDS
-from operations.database import database_dsn, open_database, release_database
-from operations.project import Project
+from runtime.database import database_dsn, open_database, release_database
 from store.shards import LOCK_CLASS
 from transfer.keys import load_keys
 from wire.signing import public_key_text

@@ -10,10 +10,10 @@ from typing import Any
 
 import psutil
 
+from administration.project import Project
 from benchmarks.dispatch.processes import START_S, STOP_S
 from benchmarks.running import BenchmarkError, asked
 from domain.clock import Clock
-from operations.project import Project
 
 
 class Node:
@@ -30,7 +30,7 @@ class Node:
     async def start(self) -> None:
         """Return when all of its workers serve."""
         where = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", str(self._workers)]
-        command = ["-m", "operations.cli.run", "up", "--data-dir", str(self._project.data_dir), *where]
+        command = ["-m", "cli.run", "up", "--data-dir", str(self._project.data_dir), *where]
         at = self._log_path.stat().st_size if self._log_path.exists() else 0
         with self._log_path.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(

@@ -24,15 +24,15 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
+from administration.project import Project
 from benchmarks.dispatch.processes import Node, free_port, node
 from benchmarks.pages.addresses import CONSOLE, SITE, Scene, addresses, check_all_asked
 from benchmarks.pages.scene import NAME, OWN, PASSWORD, load
 from benchmarks.running import in_folder, say
 from domain.clock import Clock, SystemClock
-from operations.compose import build_worker
-from operations.database import database_dsn, release_database
-from operations.install import install
-from operations.project import Project
+from runtime.compose import build_worker
+from runtime.database import database_dsn, release_database
+from runtime.install import install
 
 LIMIT_MS = 200.0
 IDLE_S = 10.0  # of rest, to see what is used while nobody asks

@@ -7,6 +7,13 @@ import asyncio
 
 import asyncpg
 
+from administration.access.passwords import stretched
+from administration.accounts import AccountKeys, add_volunteer
+from administration.batches import Batches
+from administration.project import Project
+from administration.simulations.rules import Asked, checked
+from administration.simulations.runs import SimulationRuns, Work
+from administration.thresholds.replay import replay
 from benchmarks.pages.addresses import Scene
 from benchmarks.populations import APPS, NEWCOMER_FRACTION, ROWS, versions
 from benchmarks.running import say
@@ -15,15 +22,8 @@ from domain.access import Role
 from domain.clock import Clock
 from domain.settings import Settings
 from domain.simulations import SimulationState
-from operations.access.passwords import stretched
-from operations.accounts import AccountKeys, add_volunteer
-from operations.batches import Batches
-from operations.compose import host_statistics
-from operations.database import database_dsn, open_database
-from operations.project import Project
-from operations.simulations.rules import Asked, checked
-from operations.simulations.runs import SimulationRuns, Work
-from operations.thresholds.replay import replay
+from runtime.compose import host_statistics
+from runtime.database import database_dsn, open_database
 from store.postgres import PostgresStore
 from transfer.download_folder import DownloadFolder
 from transfer.keys import load_keys

@@ -22,7 +22,7 @@ from domain.clock import Clock
 from domain.units import AppId
 from feeder.build import build
 from feeder.ports import Ports
-from operations.database import database_dsn, release_database
+from runtime.database import database_dsn, release_database
 from store.postgres import PostgresStore, open_store
 
 LIMITS = (64, 500)  # batches asked for; a refill asks for the second

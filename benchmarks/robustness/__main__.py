@@ -25,8 +25,8 @@ from benchmarks.robustness.plan import (
 )
 from benchmarks.robustness.running import run_all, tell, unkept
 from benchmarks.robustness.table import Outcome, Run
+from cli.settings import parsed
 from domain.errors import MusterError
-from operations.cli.settings import parsed
 
 
 def pair_of(text: str) -> tuple[str, object]:

@@ -6,9 +6,9 @@ import sys
 import time
 from collections.abc import Sequence
 
+from administration.simulating import duties
 from benchmarks.robustness.kept import KeptRuns, digest_of
 from domain.units import Instant
-from operations.simulating import duties
 from simulator.run import Case, Ran
 from simulator.sweep import run_here, run_on_dask, run_on_processes
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import asyncpg
 
+from administration.project import Project
 from benchmarks.dispatch.__main__ import described
 from benchmarks.dispatch.check import check, troubles
 from benchmarks.dispatch.figures import table
@@ -27,8 +28,7 @@ from benchmarks.running import run_and_tell, say
 from benchmarks.soak.figures import Sample, bloat, bloat_ratio, summary
 from benchmarks.soak.watch import Watch, tables, written_anew
 from domain.clock import Clock
-from operations.database import database_dsn, open_database, release_database
-from operations.project import Project
+from runtime.database import database_dsn, open_database, release_database
 
 WARM_UP_S = 5.0
 FULL_S = 15.0  # for the full rate

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 class MemoryArrivals:
-    """Satisfies operations.entrance's Arrivals."""
+    """Satisfies runtime.rate_limits's Arrivals."""
 
     def __init__(self) -> None:
         self._hosts: Counter[tuple[int, str]] = Counter()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import asyncpg
 
-from operations.project import Project
+from administration.project import Project
 
 ROWS = "SELECT count(*), md5(coalesce(string_agg(t::text, E'\\n' ORDER BY t::text), '')) FROM {} t"
 

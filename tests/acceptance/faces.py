@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from operations.accounts import AccountKeys
-from operations.client import Client
+from administration.accounts import AccountKeys
+from client import Client
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_command_line import CommandLine, Done
 from transfer.keys import load_keys

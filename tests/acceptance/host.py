@@ -10,9 +10,9 @@ from typing import Any
 
 import aiohttp
 
+from demo.crowd.jobs import Task
+from demo.crowd.volunteer import tasks_of
 from domain.units import Seconds
-from operations.crowd.jobs import Task
-from operations.crowd.volunteer import tasks_of
 from wire.client import decode_reply, encode_request
 from wire.messages import (
     STATE_UPLOADED,

@@ -12,16 +12,16 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from administration.accounts import AccountKeys
+from administration.project import Project
 from domain.errors import UnavailableError
 from domain.units import BatchId, JobId
 from domain.views import InstanceRow, JobRow
-from operations.accounts import AccountKeys
-from operations.compose import BackgroundParts, WorkerParts, build_background, build_worker
-from operations.duty import STAND_BY_S
-from operations.install import install
-from operations.metrics.board import OwnBoard
-from operations.project import Project
-from operations.worker import runner_of
+from runtime.compose import BackgroundParts, WorkerParts, build_background, build_worker
+from runtime.duty import STAND_BY_S
+from runtime.install import install
+from runtime.metrics.board import OwnBoard
+from runtime.worker import runner_of
 from store.postgres import PostgresStore, open_store
 from tests.acceptance.clocks import ForwardClock
 from tests.acceptance.host import LINUX, Host
@@ -77,7 +77,7 @@ class LiveServer:
     async def measure(self) -> None:
         """Every process puts what it measures on the board."""
         assert self.background is not None
-        await self.background.pulse.tell_once()
+        await self.background.heartbeat.write_once()
         await self.background.status.cluster.ask_once()
         self.background.status.reporter.report_once()
         for worker in self.workers:

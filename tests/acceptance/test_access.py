@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import muster
+from administration.access.door import PERSON_COOKIE
+from administration.access.passwords import Cost, stretched
+from administration.access.who import csrf_of_cookie
+from administration.accounts import AccountKeys
+from client import ApiError, Client
 from domain.access import Role
 from domain.errors import MusterError
-from operations.access.door import PERSON_COOKIE
-from operations.access.passwords import Cost, stretched
-from operations.access.who import csrf_of_cookie
-from operations.accounts import AccountKeys
-from operations.client import ApiError, Client
 from tests.acceptance.server import LiveServer, a_batch
 from transfer.keys import load_keys
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from administration.batches import Batches, read_batch_file
 from domain.bounds import BOUNDS
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from operations.batches import Batches, read_batch_file
 from tests.acceptance.evidence import evidence
 from tests.acceptance.server import LiveServer, a_batch
 from transfer.download_folder import DownloadFolder

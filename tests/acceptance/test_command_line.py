@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from cli.main import main
 from domain.clock import SystemClock
 from domain.history import MovedJobs
-from operations.cli import main
 from store import embedded
 from store.postgres import open_store
 from tests.acceptance.host import LINUX

@@ -14,18 +14,18 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from administration.accounts import AccountKeys
+from administration.project import Project
+from cli.main import muster
 from domain.clock import SystemClock
-from operations.accounts import AccountKeys
-from operations.cli import muster
-from operations.install import install
-from operations.project import Project
+from runtime.install import install
 from store.postgres import PostgresStore, open_store
 from tests.acceptance.host import LINUX
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_command_line import BATCH, Done, done_by
 from tests.pg import database
-from tests.unit.operations.cli.test_every_command import commands
-from tests.unit.operations.cli.test_remote import goes_through_a_server
+from tests.unit.cli.test_every_command import commands
+from tests.unit.cli.test_remote import goes_through_a_server
 from transfer.keys import load_keys
 
 HOSTS = """

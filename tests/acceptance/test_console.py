@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from administration.access.passwords import stretched
 from domain.access import Role
 from domain.simulations import SimulationState
-from operations.access.passwords import stretched
 from tests.acceptance.server import LiveServer
 from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, work_off
 

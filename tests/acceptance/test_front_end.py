@@ -13,10 +13,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from administration.accounts import AccountKeys
+from demo.crowd.volunteer import tasks_of
 from domain.clock import SystemClock
 from domain.units import Seconds
-from operations.accounts import AccountKeys
-from operations.crowd.volunteer import tasks_of
 from tests.acceptance.host import Host
 from tests.acceptance.server import PROGRAM, LiveServer, live_server
 from tests.ports import free_port

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from administration.purge import months_before, purge_months
+from demo.crowd.jobs import Task
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState
 from domain.units import DAY_S, JobId
-from operations.crowd.jobs import Task
-from operations.purge import months_before, purge_months
 from tests.acceptance.host import RIGHT, Host
 from tests.acceptance.server import LiveServer
 from transfer.upload_folder import UploadFolder

@@ -7,7 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
-from operations.accounts import AccountKeys
+from administration.accounts import AccountKeys
 from tests.acceptance.host import LINUX
 from tests.acceptance.server import PROGRAM, LiveServer
 from tests.acceptance.test_command_line import Done, done_by

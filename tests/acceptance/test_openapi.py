@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from administration.access.passwords import Cost, stretched
+from administration.access.tokens import PROJECT
+from administration.accounts import AccountKeys
 from domain.access import Right, Role
 from domain.units import DAY_S
-from operations.access.passwords import Cost, stretched
-from operations.access.tokens import PROJECT
-from operations.accounts import AccountKeys
 from tests.acceptance.asking import Asker, Questions
 from tests.acceptance.server import LiveServer
 from transfer.keys import load_keys

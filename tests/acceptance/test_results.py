@@ -15,10 +15,10 @@ from typing import IO, Any, cast
 
 import pytest
 
+from administration.accounts import AccountKeys
+from client import ApiError, Client
 from domain.access import Role
 from domain.units import BatchId
-from operations.accounts import AccountKeys
-from operations.client import ApiError, Client
 from tests.acceptance.host import RIGHT
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_access import a_person, a_token

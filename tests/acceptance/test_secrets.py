@@ -10,11 +10,11 @@ from io import StringIO
 import pytest
 import structlog
 
+from administration.access.door import PERSON_COOKIE, VOLUNTEER_COOKIE
+from administration.accounts import AccountKeys
 from domain.access import Role
 from domain.units import Seconds
-from operations.access.door import PERSON_COOKIE, VOLUNTEER_COOKIE
-from operations.accounts import AccountKeys
-from operations.logs import configure_logs
+from runtime.logs import configure_logs
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_access import a_person, a_token

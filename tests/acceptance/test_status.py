@@ -6,9 +6,9 @@ import json
 import re
 
 from domain.settings import RankingSettings
-from operations.compose import host_statistics
+from runtime.compose import host_statistics
 from tests.acceptance.server import LiveServer
-from tests.unit.operations.metrics.test_manual import expressions, metric_named
+from tests.unit.runtime.metrics.test_manual import expressions, metric_named
 
 OF_THE_SUPERVISOR = {"muster_process_up", "muster_process_restarts_total"}  # which these tests do without
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import asyncpg
 
+from demo.crowd.volunteer import tasks_of
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState
-from operations.crowd.volunteer import tasks_of
 from tests.acceptance.host import RIGHT, Host
 from tests.acceptance.server import LiveServer, live_server
 from wire.client import decode_reply, encode_request

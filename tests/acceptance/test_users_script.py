@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from operations.accounts import AccountKeys
+from administration.accounts import AccountKeys
 from tests.acceptance.server import LiveServer
 from tests.acceptance.users_script import follow, report
 from transfer.keys import load_keys

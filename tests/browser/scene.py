@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from administration.access.passwords import Cost, stretched
 from domain.access import Role
 from domain.settings import RankingSettings
 from domain.units import BatchId
-from operations.access.passwords import Cost, stretched
-from operations.compose import host_statistics
+from runtime.compose import host_statistics
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 
@@ -89,5 +89,5 @@ async def tell(server: LiveServer) -> None:
             await duty.step()
     for worker in server.workers:
         await worker.parts.catalogue.refresh_once()
-        await worker.parts.pulse.tell_once()
-    await server.background.pulse.tell_once()
+        await worker.parts.heartbeat.write_once()
+    await server.background.heartbeat.write_once()

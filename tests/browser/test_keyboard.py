@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from operations.console.rendering import SECTIONS
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab
 from tests.browser.scene import OPERATOR, PASSWORD, add_hosts, add_operator
+from web.rendering import SECTIONS
 
 HOSTS = 22  # more than fit in a table without a filter
 STOPS = 150  # more than any page has

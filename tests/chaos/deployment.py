@@ -14,9 +14,9 @@ from pathlib import Path
 
 import aiohttp
 
-from operations.checking.inspection import Inspection, inspect
-from operations.install import install
-from operations.project import Project
+from administration.checking.inspection import Inspection, inspect
+from administration.project import Project
+from runtime.install import install
 from store.postgres import open_store
 from tests.acceptance.clocks import ForwardClock
 from tests.acceptance.host import Host

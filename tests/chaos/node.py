@@ -16,11 +16,11 @@ from pathlib import Path
 import psutil
 import uvloop
 
+from cli.node import Serving
 from domain.clock import SystemClock
-from operations.cli.node import Serving
-from operations.logs import configure_logs
-from operations.metrics.node import run_folder
-from operations.supervisor import Supervisor
+from runtime.logs import configure_logs
+from runtime.metrics.node import run_folder
+from runtime.supervisor import Supervisor
 from tests.chaos.process import CLOCK_FILE
 from tests.faults.waiting import until
 

@@ -1,4 +1,4 @@
-"""One process of a node as `operations.process` makes it, with a clock that can be set."""
+"""One process of a node as `runtime.process` makes it, with a clock that can be set."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from operations.background import Background
-from operations.logs import configure_logs
-from operations.metrics.board import FolderBoard
-from operations.process import Place, run_service
-from operations.project import open_project
-from operations.worker import Worker
+from administration.project import open_project
+from runtime.background import Background
+from runtime.logs import configure_logs
+from runtime.metrics.board import FolderBoard
+from runtime.process import Place, run_service
+from runtime.worker import Worker
 from tests.chaos.clock import SteppedClock
 
 CLOCK_FILE = "MUSTER_TEST_CLOCK_FILE"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import asyncpg
 
+from administration.checking.folder import shard_of
 from domain.jobs import instance_id_of
-from operations.checking.folder import shard_of
 from tests.chaos.told import Told
 
 INSTANCES = """

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
+from demo.crowd.jobs import Task
+from demo.crowd.uploads import UploadFailedError, upload_output
+from demo.crowd.volunteer import tasks_of
 from domain.errors import MusterError
 from domain.units import Seconds
-from operations.crowd.jobs import Task
-from operations.crowd.uploads import UploadFailedError, upload_output
-from operations.crowd.volunteer import tasks_of
 from tests.acceptance.host import Host
 from tests.chaos.told import Told
 from tests.faults.waiting import CLOCK

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from administration.explain.arrays import private_feeder
+from administration.explain.service import Explain
+from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
 from domain.acceleration import Acceleration
 from domain.apps import NVIDIA
 from domain.batches import QoS
@@ -20,9 +23,6 @@ from domain.settlement import ExtraCopy, JobSettlement
 from domain.spread import OnePerVolunteer
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
 from feeder.array import JobArray
-from operations.explain.arrays import private_feeder
-from operations.explain.service import Explain
-from operations.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
 from tests.builders import NOW, a_job_class
 from tests.conformance.test_thresholds import ranked_hosts
 from tests.stores import Store

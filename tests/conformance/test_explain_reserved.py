@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from administration.explain.words import batch_in_words, host_in_words
 from domain.dispatch import RequestWrites
 from domain.reservations import Kept, LeaseEnd
 from domain.units import Instant, later
-from operations.explain.words import batch_in_words, host_in_words
 from tests.builders import NOW
 from tests.conformance.test_explain import a_calling_host, explain
 from tests.conformance.test_reserving import a_lease

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from administration.thresholds.recent import LEARN_S, Sample, recent_project
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
 from domain.units import DAY_S, Seconds, later
-from operations.thresholds.recent import LEARN_S, Sample, recent_project
 from simulator.clock import VirtualClock
 from simulator.measured import MeasuredPopulation
 from tests.builders import NOW

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from administration.relaxing import GateRelaxer, GateReport
 from domain.catalogue import Catalogue
 from domain.ranking import Gate, RelaxedGate
 from domain.settings import DeadlineSettings
 from domain.spread import OnePerVolunteer
 from domain.units import DAY_S, later
-from operations.relaxing import GateRelaxer, GateReport
 from scheduler.gates import reachable
 from tests.conformance.test_spread import set_app
 from tests.conformance.test_thresholds import LATER, a_late_batch, ranked_hosts

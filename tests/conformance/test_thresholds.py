@@ -6,6 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from administration.thresholds.keys import changes_of
+from administration.thresholds.preview import TypePreview, WaitPreview
+from administration.thresholds.service import Preview, Thresholds
+from administration.thresholds.shown import preview_as_json, preview_as_text
 from domain.acceleration import Acceleration
 from domain.apps import CPU, AppVersion
 from domain.batches import QoS
@@ -15,10 +19,6 @@ from domain.jobs import InstanceState
 from domain.ranking import Gate
 from domain.settlement import JobSettlement
 from domain.units import HOUR_S, BatchId, Instant, VolunteerId, later
-from operations.thresholds.keys import changes_of
-from operations.thresholds.preview import TypePreview, WaitPreview
-from operations.thresholds.service import Preview, Thresholds
-from operations.thresholds.shown import preview_as_json, preview_as_text
 from scheduler.gates import percentile_of
 from tests.builders import NOW
 from tests.conformance.test_host_statistics import a_result, one_sample_is_enough, ranked

@@ -18,7 +18,7 @@ from domain.forecasting import BatchTables
 from domain.forecasts import ForecastAge, ForecastRecord, Method, Trigger
 from domain.settings import EstimatorSettings
 from domain.units import BatchId, Instant, later
-from operations.duty import Duty
+from runtime.duty import Duty
 from store.claims import BatchClaims
 from store.duties import DutyLocks
 from store.postgres import PostgresStore, open_store

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import asyncpg
 
+from administration.explain.service import Explain
+from administration.thresholds.keys import changes_of
+from administration.thresholds.service import Thresholds
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
 from domain.units import HostId, InstanceId, JobId, later
-from operations.explain.service import Explain
-from operations.thresholds.keys import changes_of
-from operations.thresholds.service import Thresholds
 from store.postgres import open_store
 from tests.builders import NOW
 from tests.unit.jobs.projects import HandClock

@@ -10,13 +10,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from administration.catalogue import CatalogueCache
+from administration.project import create_project
 from domain.apps import CPU
 from domain.errors import UnavailableError
 from domain.populations import HostStatisticsRun, Since
 from domain.ranking import CutPoints
 from domain.units import AppId, Instant, Seconds, later
-from operations.catalogue import CatalogueCache
-from operations.project import create_project
 from scheduler.gates import percentile_of
 from store.hav_tables import PostgresHavTables
 from store.percentiles import RUN_LOCK
@@ -24,7 +24,7 @@ from store.pool import Database
 from store.postgres import PostgresStore, open_store
 from tests.builders import NOW
 from tests.conformance.test_host_statistics import one_sample_is_enough, p_of, ranked, some_hosts, statistics
-from tests.unit.operations.clocks import StillClock
+from tests.unit.administration.clocks import StillClock
 from tests.worlds import a_registered_app, a_registered_version, read
 
 TABLES = """
@@ -105,7 +105,7 @@ async def test_a_process_killed_while_it_reads_leaves_the_old_percentiles_and_no
     await some_hosts(store, 2, await a_registered_version(store))
     first = await ranked(store)
     project = create_project(tmp_path, dsn)
-    command = [sys.executable, "-m", "operations.cli.run", "hoststats", "run", "--data-dir", str(project.data_dir)]
+    command = [sys.executable, "-m", "cli.run", "hoststats", "run", "--data-dir", str(project.data_dir)]
     holder = await asyncpg.connect(dsn)
     async with holder.transaction():
         await holder.execute("LOCK TABLE host_app_version IN ACCESS EXCLUSIVE MODE")

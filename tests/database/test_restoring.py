@@ -9,9 +9,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from administration.checking.folder import shard_of
+from administration.restoring import GREATEST_ID, ID_STEP, Restored, restore
 from domain.clock import SystemClock
-from operations.checking.folder import shard_of
-from operations.restoring import GREATEST_ID, ID_STEP, Restored, restore
 from store.postgres import PostgresStore, open_store
 from store.restoring import INT_STEP
 from tests.builders import NOW

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from administration.simulating import duties
 from domain.dispatch import Assignment
 from domain.units import DAY_S, HOUR_S, Instant
-from operations.simulating import duties
 from simulator.engine import Engine
 from simulator.ports import Outage, Scenario
 from simulator.run import warnings_only

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+from administration.batches import Batches
 from domain.errors import UnavailableError
 from domain.submission import SubmissionKey
 from domain.volunteers import Credentials
-from operations.batches import Batches
 from simulator.plumbing import NoFiles
 from store.memory import MemoryStore
 from tests.deterministic.clients import HONEST, STORMY, Client, Manners, Totals

@@ -1,4 +1,4 @@
-"""The processes of a cluster, as operations.compose puts them together, on one store in memory: what each of them runs.
+"""The processes of a cluster, as runtime.compose puts them together, on one store in memory: what each of them runs.
 
 Each has its own link to the store and its node's clock. Loops have their turns less often than in production, as in
 the simulator, so that a run is short.
@@ -15,6 +15,8 @@ import feeder.build
 import hoststats.build
 import jobs.build
 import scheduler.build
+from administration.catalogue import CatalogueCache
+from administration.relaxing import GateRelaxer
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import Ports as EstimatorPorts
 from batch_estimator.service import in_line
@@ -23,11 +25,9 @@ from domain.settings import Settings
 from feeder.ports import Ports as FeederPorts
 from hoststats.ports import Ports as HostStatisticsPorts
 from jobs.build import JobsPorts
-from operations.catalogue import CatalogueCache
-from operations.door import LedgerDoor
-from operations.duty import Duty
-from operations.pauses import ClockCheck, NodePauses
-from operations.relaxing import GateRelaxer
+from runtime.door import LedgerDoor
+from runtime.duty import Duty
+from runtime.pauses import ClockCheck, NodePauses
 from scheduler.service import Ports as SchedulerPorts
 from simulator.plumbing import NoFiles, OneKey
 from tests.deterministic.clocks import NodeClock

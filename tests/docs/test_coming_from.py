@@ -10,10 +10,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from administration.ordering.knobs import with_ordering
+from cli.main import muster
+from cli.priority import changes_given
 from domain.settings import Settings
-from operations.cli import muster
-from operations.cli.priority import changes_given
-from operations.ordering.knobs import with_ordering
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("coming-from-*.md"))

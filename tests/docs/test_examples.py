@@ -39,7 +39,7 @@ def test_the_packages_are_those_of_the_house() -> None:
     assert {"domain", "wire", "priority", "lifecycle", "store", "feeder", "scheduler", "jobs", "transfer"} <= set(
         PACKAGES
     )
-    assert {"operations", "muster"} <= set(PACKAGES)
+    assert {"administration", "web", "api", "console", "portal", "runtime", "cli", "client", "muster"} <= set(PACKAGES)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

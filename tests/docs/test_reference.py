@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.manual.pages import PAGES
+from cli.manual.schema import schema_page
 from domain.settings import Settings
-from operations.manual.pages import PAGES
-from operations.manual.schema import schema_page
 from store.migrate import schema
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"

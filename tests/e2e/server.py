@@ -17,7 +17,7 @@ import psutil
 from tests.e2e.stock_client import wait_for
 from tests.ports import free_port
 
-MUSTER = [sys.executable, "-m", "operations.cli.run"]
+MUSTER = [sys.executable, "-m", "cli.run"]
 
 
 @dataclass

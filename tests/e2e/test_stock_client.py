@@ -15,10 +15,10 @@ from urllib.parse import urlencode
 
 import pytest
 
+from administration.project import Project
 from domain.clock import SystemClock
 from domain.units import later
-from operations.database import open_database
-from operations.project import Project
+from runtime.database import open_database
 from tests.e2e.server import Server
 from tests.e2e.stock_client import StockClient, wait_for
 from tests.worlds import (

@@ -11,9 +11,9 @@ from pathlib import Path
 import aiohttp
 import asyncpg
 
+from administration.project import Project, create_project
 from domain.units import SHARDS
-from operations.install import install
-from operations.project import Project, create_project
+from runtime.install import install
 from store.postgres import open_store
 from store.shards import LOCK_CLASS
 from tests.acceptance.clocks import ForwardClock

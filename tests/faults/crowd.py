@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import asyncpg
 
+from demo.crowd.volunteer import tasks_of
 from domain.jobs import instance_id_of
-from operations.crowd.volunteer import tasks_of
 from store.postgres import PostgresStore
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer

@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from domain.errors import UnavailableError
-from operations.worker import run_until
+from runtime.worker import run_until
 from store.pool import CLOSE_S, REQUEST_TIMEOUT_S, Database, connect
 from store.shards import SILENCE_S, PostgresShards
 from store.watched import DEAD_S

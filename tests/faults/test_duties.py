@@ -12,8 +12,8 @@ import asyncpg
 import psutil
 import pytest
 
+from administration.checking.inspection import inspect
 from domain.units import BatchId
-from operations.checking.inspection import inspect
 from tests.acceptance.host import Host
 from tests.e2e.server import Server
 from tests.faults.cluster import Cluster, cluster

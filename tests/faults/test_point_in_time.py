@@ -10,8 +10,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from administration.checking.inspection import inspect
 from domain.jobs import instance_name, output_file_name
-from operations.checking.inspection import inspect
 from store.migrate import migrate
 from store.postgres import open_store
 from tests.builders import NOW

@@ -14,8 +14,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from demo.crowd.jobs import Task
 from domain.units import BatchId
-from operations.crowd.jobs import Task
 from store.postgres import open_store
 from tests.acceptance.clocks import ForwardClock
 from tests.acceptance.host import RIGHT, Host

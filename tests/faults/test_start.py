@@ -17,12 +17,12 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
+from administration.project import Project
 from domain.clock import SystemClock
 from domain.errors import UnavailableError
-from operations.background import Background
-from operations.install import install
-from operations.project import Project
-from operations.worker import Worker
+from runtime.background import Background
+from runtime.install import install
+from runtime.worker import Worker
 from store.pool import Database
 from store.shards import PostgresShards
 from tests.faults.proxy import Proxy, proxied

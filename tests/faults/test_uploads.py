@@ -12,8 +12,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from demo.crowd.jobs import Task
 from domain.units import BatchId, Seconds
-from operations.crowd.jobs import Task
 from tests.acceptance.host import Host
 from tests.chaos.sync_faults import DEADLY_S, SyncFaults, can_be_built
 from tests.faults.cluster import Cluster, cluster

@@ -18,28 +18,28 @@ import msgspec.inspect
 from aiohttp import web
 from yarl import URL
 
+from administration.access.tokens import PROJECT
+from administration.accounts import AccountKeys
+from administration.batches import Batches
+from administration.project import Project
+from administration.results import Results
+from administration.simulations.runs import SimulationRuns
+from api.errors import problem_of
+from api.files import Files
+from api.reading import read_body, read_params
+from api.replies import reply
+from api.routes import Api
+from api.table import Ask, File, Route
 from domain.access import Role
 from domain.errors import MusterError
 from domain.settings import Settings
 from jobs.spec import parse_batch, size_of
-from operations.access.tokens import PROJECT
-from operations.accounts import AccountKeys
-from operations.api.errors import problem_of
-from operations.api.files import Files
-from operations.api.reading import read_body, read_params
-from operations.api.replies import reply
-from operations.api.routes import Api
-from operations.api.table import Ask, File, Route
-from operations.batches import Batches
-from operations.project import Project
-from operations.results import Results
-from operations.simulations.runs import SimulationRuns
 from store.memory import MemoryStore
 from store.postgres import PostgresStore
 from tests.fuzz.loops import lasting_loop
 from tests.fuzz.requests import Requests
 from tests.fuzz.watch import Run
-from tests.unit.operations.access.world import a_world
+from tests.unit.administration.access.world import a_world
 from tests.worlds import a_registered_version, a_registered_volunteer, a_submitted_batch
 from transfer.download_folder import DownloadFolder
 from transfer.upload_folder import UploadFolder

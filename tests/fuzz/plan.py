@@ -24,7 +24,7 @@ PLAN = {
     "decode": Part(0.5, ("wire",)),
     "answer": Part(0.05, ("wire", "scheduler")),
     "upload": Part(0.2, ("wire", "transfer")),
-    "api": Part(0.25, ("operations.api", "operations.ordering", "jobs", "priority")),
+    "api": Part(0.25, ("api", "administration.ordering", "jobs", "priority")),
 }
 
 

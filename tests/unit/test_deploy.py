@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from operations.cli import muster
+from cli.main import muster
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())

@@ -7,23 +7,23 @@ from typing import cast
 
 import pytest
 
+from administration.accounts import AccountKeys
+from administration.batches import Batches
+from administration.catalogue import CatalogueCache
+from administration.project import Project
+from administration.results import Results
+from administration.simulations.runs import SimulationRuns
+from api.files import Files
+from api.routes import Api
 from benchmarks.pages.__main__ import ANYBODYS, served
 from benchmarks.pages.addresses import API, CONSOLE, LEFT_OUT, SITE, addresses, check_all_asked
 from benchmarks.running import BenchmarkError
+from console.build import build_console
 from domain.settings import Settings
-from operations.accounts import AccountKeys
-from operations.api.files import Files
-from operations.api.routes import Api
-from operations.batches import Batches
-from operations.catalogue import CatalogueCache
-from operations.console.build import build_console
-from operations.mounting import mounted
-from operations.project import Project
-from operations.results import Results
-from operations.simulations.runs import SimulationRuns
-from operations.site.build import build_site
+from portal.build import build_site
+from runtime.mounting import mounted
 from store.postgres import PostgresStore
-from tests.unit.operations.access.world import a_world
+from tests.unit.administration.access.world import a_world
 from transfer.download_folder import DownloadFolder
 from transfer.upload_folder import UploadFolder
 

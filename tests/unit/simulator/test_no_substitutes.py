@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import simulator
-from operations.simulating import duties
+from administration.simulating import duties
 from simulator.engine import Engine
 from simulator.loop import run_without_threads
 from simulator.run import warnings_only
@@ -25,7 +25,8 @@ from tests.unit.simulator.rig import PlainScenario, a_batch
 
 FOLDER = Path(simulator.__file__).parent
 DECIDING = ("feeder", "scheduler", "jobs", "hoststats", "batch_estimator", "lifecycle", "priority", "wire", "domain")
-OURS = (*DECIDING, "operations", "simulator")
+AROUND = ("administration", "runtime", "cli", "simulator")
+OURS = (*DECIDING, *AROUND)
 
 # What services stand on in a run: time, the catalogue as it is read, files that are not there, notes of what happened.
 PLUMBING = {
@@ -183,7 +184,7 @@ def test_after_a_run_no_deciding_module_has_anything_of_the_simulator() -> None:
         for name, module in sorted(sys.modules.items())
         if name.partition(".")[0] in DECIDING
         for attribute, thing in vars(module).items()
-        if (inspect.isfunction(thing) or inspect.isclass(thing)) and owner_of(thing) in ("simulator", "operations")
+        if (inspect.isfunction(thing) or inspect.isclass(thing)) and owner_of(thing) in AROUND
     ]
     members = [
         f"{name}.{attribute}.{member}"

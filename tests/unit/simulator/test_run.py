@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from administration.simulating import duties
 from domain.errors import InvalidInputError
-from operations.simulating import duties
 from simulator.run import Case, run_case
 from simulator.scenario import FileScenario, read_scenario
 from simulator.sweep import cases_of, compared, run_here, unwatched

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from distributed import LocalCluster
 
+from administration.simulating import duties
 from domain.errors import InvalidInputError
-from operations.simulating import duties
 from simulator.run import Case, Ran
 from simulator.scenario import read_scenario
 from simulator.sweep import cases_of, run_here, run_on_dask, run_on_processes, seldom

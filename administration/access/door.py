@@ -1,0 +1,226 @@
+"""The door of the API, the console and the volunteers' pages: tells who asks, and lets people in and out."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from administration.access.addresses import address_of, from_elsewhere
+from administration.access.errors import ForgedError, NotSignedInError
+from administration.access.people import KnownSubmitters, PeopleDesk
+from administration.access.ports import AccessStore
+from administration.access.sign_in import KnownVolunteers, NewSession, SignIn, hash_of
+from administration.access.tokens import TokenDesk
+from administration.access.who import (
+    COOKIE_VALUE,
+    FORGED,
+    PERSON,
+    VOLUNTEER,
+    csrf_of_cookie,
+    person_of,
+    person_with,
+    volunteer_of,
+)
+from domain.access import Act, SignedIn
+from domain.clock import Clock
+from domain.settings import Settings
+
+PERSON_COOKIE = "muster_session"
+VOLUNTEER_COOKIE = "muster_volunteer"
+RENEWED_EVERY_S = 60.0
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+FORM = "application/x-www-form-urlencoded"
+MOST_COOKIE_CHARS = 200
+
+log = structlog.get_logger()
+
+
+class AccessDoor:
+    """One per worker. `middleware` comes before handlers that ask `person_of`; `volunteers` before `volunteer_of`.
+
+    They refuse a token that is no good with NotSignedInError. What a page of another site had sent in somebody's name
+    is nobody's: `admit` then raises ForgedError, and signing in works.
+    """
+
+    def __init__(
+        self,
+        store: AccessStore,
+        volunteers: KnownVolunteers,
+        submitters: KnownSubmitters,
+        settings: Callable[[], Settings],
+        clock: Clock,
+        *,
+        project_token: str,
+        signing: SignIn | None = None,
+    ) -> None:
+        self.store = store
+        self._settings = settings
+        self._clock = clock
+        self.signing = signing or SignIn(store, volunteers, lambda: settings().access, clock)
+        self.people = PeopleDesk(store, submitters, lambda: settings().access, clock)
+        self.tokens = TokenDesk(store, clock, project_token=project_token)
+
+    # ------------------------------------------------------------------ who asks
+
+    @property
+    def middleware(self) -> Middleware:
+        """Finds the person by a token or a session; what changes something in a session needs its form's `csrf`."""
+
+        @web.middleware
+        async def identify(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if "Authorization" in request.headers:
+                request[PERSON] = await self.tokens.person_of(_bearer(request))
+            elif value := _cookie(request, PERSON_COOKIE):
+                found = await self.store.session_of_person(hash_of(value), now=self._clock.now())
+                if found is not None and found.person is not None:
+                    await self._renew(found)
+                    if await self._is_own_form(request, value):
+                        request[COOKIE_VALUE] = value
+                        request[PERSON] = person_with(found.person, session=found.session)
+            return await handler(request)
+
+        return identify
+
+    @property
+    def volunteers(self) -> Middleware:
+        """The same for volunteers, by their session."""
+
+        @web.middleware
+        async def identify(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if value := _cookie(request, VOLUNTEER_COOKIE):
+                found = await self.store.session_of_volunteer(hash_of(value), now=self._clock.now())
+                if found is not None and found.volunteer is not None:
+                    await self._renew(found)
+                    if await self._is_own_form(request, value):
+                        request[COOKIE_VALUE] = value
+                        request[VOLUNTEER] = found.volunteer
+            return await handler(request)
+
+        return identify
+
+    async def _renew(self, found: SignedIn) -> None:
+        now, session = self._clock.now(), found.session
+        if now - session.seen_at >= RENEWED_EVERY_S:
+            await self.store.renew_session(session.renewed(now, self._settings().access))
+
+    async def _is_own_form(self, request: web.Request, value: str) -> bool:
+        """Whether what changes something was sent from one of our pages. Else nobody asks, as far as handlers know."""
+        if request.method in SAFE:
+            return True
+        given = request.headers.get("X-CSRF-Token")
+        if given is None and request.content_type == FORM:
+            field = (await request.post()).get("csrf")
+            given = field if isinstance(field, str) else None
+        known = given is not None and hmac.compare_digest(
+            given.encode("utf-8", "replace"), csrf_of_cookie(value).encode()
+        )
+        if known and not from_elsewhere(request, self._settings().project.url):
+            return True
+        request[FORGED] = True
+        return False
+
+    # ------------------------------------------------------------------ in and out
+
+    async def sign_in(self, request: web.Request, name: str, password: str, response: web.StreamResponse) -> NewSession:
+        """Sign a person in: `response` takes the cookie along.
+
+        Raises WrongPasswordError, TooManyAttemptsError, and ForgedError for a form on another site's page.
+        """
+        self._refuse_elsewhere(request)
+        new = await self.signing.person(name, password, address=address_of(request), agent=_agent(request))
+        self._set_cookie(request, response, PERSON_COOKIE, new.value)
+        return new
+
+    async def sign_in_volunteer(
+        self, request: web.Request, email: str, password: str, response: web.StreamResponse
+    ) -> NewSession:
+        """The same for a volunteer, with e-mail and the password of the account that clients attach with."""
+        self._refuse_elsewhere(request)
+        new = await self.signing.volunteer(email, password, address=address_of(request), agent=_agent(request))
+        self._set_cookie(request, response, VOLUNTEER_COOKIE, new.value)
+        return new
+
+    async def sign_out(self, request: web.Request, response: web.StreamResponse) -> None:
+        """End the session of this browser."""
+        person, volunteer = person_of(request), volunteer_of(request)
+        if person is not None and person.session is not None:
+            await self.store.end_session(person.session.session_hash)
+            response.del_cookie(PERSON_COOKIE, path=self._path())
+        if volunteer is not None:
+            await self.store.end_session(hash_of(request[COOKIE_VALUE]))
+            response.del_cookie(VOLUNTEER_COOKIE, path=self._path())
+
+    async def change_password(self, request: web.Request, old: str, new: str) -> None:
+        """The password of who is signed in; every other session of the person ends.
+
+        Raises WrongPasswordError, TooManyAttemptsError, InvalidInputError.
+        """
+        person = person_of(request)
+        if person is None or person.session is None:
+            raise NotSignedInError
+        record = await self.signing.check_password(person.name, old, address=address_of(request))
+        await self.signing.change_password(record, new, but=person.session.session_hash)
+
+    async def change_volunteer_password(self, request: web.Request, old: str, new: str) -> None:
+        """The password of the volunteer who is signed in; `old` may be the account key. Other sessions end.
+
+        Raises as `change_password`.
+        """
+        volunteer = volunteer_of(request)
+        if volunteer is None:
+            raise NotSignedInError
+        record = await self.signing.check_volunteer(volunteer.email, old, address=address_of(request))
+        least = self._settings().project.min_password_length
+        await self.signing.change_volunteer_password(record, new, least=least, but=hash_of(request[COOKIE_VALUE]))
+
+    async def note(self, request: web.Request, what: str, target: str = "", **detail: object) -> None:
+        """Put what was done into the audit trail, with who did it and from where."""
+        person = person_of(request)
+        who = "nobody" if person is None else person.name
+        await self.store.note_act(Act(self._clock.now(), who, what, target, detail, address_of(request)))
+
+    def _refuse_elsewhere(self, request: web.Request) -> None:
+        if from_elsewhere(request, self._settings().project.url):
+            raise ForgedError
+
+    def _set_cookie(self, request: web.Request, response: web.StreamResponse, name: str, value: str) -> None:
+        settings = self._settings()
+        is_https = request.secure or settings.project.url.startswith("https:")
+        if not is_https and request.headers.get("X-Forwarded-Proto", "").lower() == "https":
+            is_https = True
+            log.warning(
+                "a proxy speaks TLS, but project.url is http: set it to the https URL", url=settings.project.url
+            )
+        response.set_cookie(
+            name,
+            value,
+            path=self._path(),
+            max_age=int(settings.access.session_most_s),
+            httponly=True,
+            samesite="Lax",
+            secure=is_https,
+        )
+
+    def _path(self) -> str:
+        return urlsplit(self._settings().project.url).path or "/"
+
+
+def _bearer(request: web.Request) -> str:
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not given:
+        raise NotSignedInError
+    return given
+
+
+def _cookie(request: web.Request, name: str) -> str | None:
+    value = request.cookies.get(name)
+    return value if value and len(value) <= MOST_COOKIE_CHARS else None
+
+
+def _agent(request: web.Request) -> str:
+    return request.headers.get("User-Agent", "")

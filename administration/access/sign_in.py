@@ -1,0 +1,215 @@
+"""Checks passwords, and makes sessions. Guessing is slowed down per name and per address, whoever asks and for what."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from administration.access.addresses import network_of
+from administration.access.errors import TooManyAttemptsError, WrongPasswordError
+from administration.access.passwords import COST, Cost, checked_password, is_of, matches, stretched
+from administration.access.ports import AccessStore
+from administration.accounts import is_account_key, password_kept, password_matches
+from domain.access import AccessSettings, Act, Guess, PersonRecord, Session, Stretched
+from domain.clock import Clock
+from domain.errors import NotFoundError
+from domain.units import PersonId, VolunteerId
+from domain.volunteers import VolunteerRecord
+from wire.attach import password_hash
+
+AT_ONCE = 2  # passwords take tenths of a second and 32 MiB each: a flood of them waits in line
+MOST_NAME_CHARS = 254
+MOST_PASSWORD_CHARS = 200
+AGENT_CHARS = 200
+PASSWORD_HASH = re.compile(r"[0-9a-f]{32}")
+
+log = structlog.get_logger()
+
+
+class KnownVolunteers(Protocol):
+    async def volunteer_by_email(self, email: str) -> VolunteerRecord | None: ...
+
+    async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session and the only sight of what the browser holds of it."""
+
+    value: str
+    session: Session
+
+
+def hash_of(value: str) -> bytes:
+    """What the database knows a session or a token by.
+
+    >>> len(hash_of("anything"))
+    32
+    """
+    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
+
+
+class SignIn:
+    """Makes sessions. `address` is the caller's, `agent` what the browser calls itself."""
+
+    def __init__(
+        self,
+        store: AccessStore,
+        volunteers: KnownVolunteers,
+        settings: Callable[[], AccessSettings],
+        clock: Clock,
+        *,
+        cost: Cost = COST,
+    ) -> None:
+        self._store = store
+        self._volunteers = volunteers
+        self._settings = settings
+        self._clock = clock
+        self._cost = cost
+        self._stretching = asyncio.Semaphore(AT_ONCE)
+
+    async def person(self, name: str, password: str, *, address: str, agent: str) -> NewSession:
+        """Raises WrongPasswordError, which does not say whether there is such a name, and TooManyAttemptsError."""
+        guess = await self._begin("person", name, address)
+        record = await self._person(name)
+        right = await self._matches(record, password)
+        if record is None or not right or not record.active or self._too_old(record):
+            log.warning("sign-in refused", name=name[:MOST_NAME_CHARS], address=address)
+            raise WrongPasswordError
+        await self._store.end_attempt(guess, now=self._clock.now())
+        if not is_of(record.password, self._cost):
+            kept = await self._stretched(password)
+            await self._store.set_password(record.person_id, kept, one_time_until=record.one_time_until)
+        await self._store.note_act(Act(self._clock.now(), record.name, "sign_in", address=address))
+        return await self._new_session(address, agent, person_id=record.person_id)
+
+    async def volunteer(self, email: str, password: str, *, address: str, agent: str) -> NewSession:
+        """A session of a volunteer. Raises as `person`."""
+        record = await self.check_volunteer(email, password, address=address)
+        return await self._new_session(address, agent, volunteer_id=record.volunteer.volunteer_id)
+
+    async def check_volunteer(self, email: str, password: str, *, address: str) -> VolunteerRecord:
+        """The volunteer, by the password of the account that clients attach with, or by its account key.
+
+        Raises as `person`. An account key cannot be guessed, so it is not limited.
+        """
+        record = await self._volunteer(email)
+        if record is not None and is_account_key(record, password):
+            return record
+        hashed = password_hash(password, email.lower()) if len(password) <= MOST_PASSWORD_CHARS else ""
+        return await self._checked(email, record, hashed, address)
+
+    async def check_client(self, email: str, hashed: str, *, address: str) -> VolunteerRecord:
+        """The volunteer, by the hash of the password that a client sends while attaching.
+
+        Raises as `person`, and NotFoundError where there is no such volunteer, which the attach flow tells.
+        """
+        record = await self._volunteer(email)
+        try:
+            return await self._checked(email, record, hashed, address)
+        except WrongPasswordError:
+            if record is None:
+                raise NotFoundError("account", email) from None
+            raise
+
+    async def _checked(self, email: str, record: VolunteerRecord | None, hashed: str, address: str) -> VolunteerRecord:
+        guess = await self._begin("volunteer", email.lower(), address)
+        right = await self._is_volunteers(record, hashed)
+        if record is None or not right:
+            log.warning("sign-in of a volunteer refused", address=address)
+            raise WrongPasswordError
+        await self._store.end_attempt(guess, now=self._clock.now())
+        return record
+
+    async def _volunteer(self, email: str) -> VolunteerRecord | None:
+        known = len(email) <= MOST_NAME_CHARS and "\x00" not in email
+        return await self._volunteers.volunteer_by_email(email) if known else None
+
+    async def change_volunteer_password(
+        self, record: VolunteerRecord, password: str, *, least: int, but: bytes = b""
+    ) -> None:
+        """A new password, for these pages and for attaching clients; those attached stay. Other sessions end.
+
+        Raises InvalidInputError where it is too short or too easy.
+        """
+        checked_password(password, least=least, name=record.email)
+        async with self._stretching:
+            salt, kept = await asyncio.to_thread(password_kept, password_hash(password, record.email))
+        volunteer_id = record.volunteer.volunteer_id
+        await self._volunteers.set_volunteer_password(volunteer_id, salt=salt, password_hash=kept)
+        await self._store.end_sessions_of_volunteer(volunteer_id, but=but)
+
+    async def check_password(self, name: str, password: str, *, address: str) -> PersonRecord:
+        """The person, who gives the password once more. Raises as `person`."""
+        guess = await self._begin("person", name, address)
+        record = await self._person(name)
+        if record is None or not await self._matches(record, password):
+            raise WrongPasswordError
+        await self._store.end_attempt(guess, now=self._clock.now())
+        return record
+
+    async def change_password(self, record: PersonRecord, password: str, *, but: bytes = b"") -> None:
+        """A password of the person's own; other sessions than the one with the hash `but` end.
+
+        Raises InvalidInputError where it is too short or too easy.
+        """
+        checked_password(password, least=self._settings().min_password_length, name=record.name)
+        kept = await self._stretched(password)
+        await self._store.set_password(record.person_id, kept, one_time_until=None)
+        await self._store.end_sessions_of_person(record.person_id, but=but)
+        await self._store.note_act(Act(self._clock.now(), record.name, "change_password"))
+
+    async def _begin(self, kind: str, name: str, address: str) -> Guess:
+        guess = Guess(f"{kind} {name[:MOST_NAME_CHARS]}".replace("\x00", "?"), network_of(address))
+        wait_s = await self._store.begin_attempt(guess, now=self._clock.now())
+        if wait_s:
+            raise TooManyAttemptsError(wait_s)
+        return guess
+
+    async def _person(self, name: str) -> PersonRecord | None:
+        if "\x00" in name or len(name) > MOST_NAME_CHARS:
+            return None
+        try:
+            return await self._store.person(name)
+        except NotFoundError:
+            return None
+
+    def _too_old(self, record: PersonRecord) -> bool:
+        return record.one_time_until is not None and self._clock.now() >= record.one_time_until
+
+    async def _matches(self, record: PersonRecord | None, password: str) -> bool:
+        """As long in coming for a name that nobody has."""
+        async with self._stretching:
+            if record is None or len(password) > MOST_PASSWORD_CHARS:
+                await asyncio.to_thread(stretched, "nobody", self._cost)
+                return False
+            return await asyncio.to_thread(matches, record.password, password)
+
+    async def _is_volunteers(self, record: VolunteerRecord | None, hashed: str) -> bool:
+        """As long in coming where there is no such volunteer, or no password."""
+        if record is None or record.credentials.password_hash is None or not PASSWORD_HASH.fullmatch(hashed):
+            return await self._matches(None, hashed)
+        async with self._stretching:
+            return await asyncio.to_thread(password_matches, record, hashed)
+
+    async def _stretched(self, password: str) -> Stretched:
+        async with self._stretching:
+            return await asyncio.to_thread(stretched, password, self._cost)
+
+    async def _new_session(
+        self, address: str, agent: str, *, person_id: PersonId | None = None, volunteer_id: VolunteerId | None = None
+    ) -> NewSession:
+        now = self._clock.now()
+        value = secrets.token_urlsafe(32)
+        shown = "".join(one if one.isprintable() else "?" for one in agent[:AGENT_CHARS])
+        session = Session(hash_of(value), now, now, now, address, shown, person_id, volunteer_id)
+        session = session.renewed(now, self._settings())
+        await self._store.add_session(session)
+        return NewSession(value, session)

@@ -1,0 +1,150 @@
+"""Who asks? What handlers of the API and of the console know of it, and how they keep others out."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from aiohttp import web
+
+from administration.access.errors import (
+    ForgedError,
+    NotAllowedError,
+    NotSignedInError,
+    PasswordToChangeError,
+    RoleNeededError,
+)
+from domain.access import PersonRecord, Right, Role, Session
+from domain.units import PersonId, SubmitterId
+from domain.volunteers import VolunteerRecord
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer", bound=web.StreamResponse)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who asks, and what this request may do: a token may do less than the person whose it is.
+
+    `person_id` is None for the holder of the project's own token. `submitter_id` says whose batches are the
+    person's own.
+    """
+
+    name: str
+    role: Role
+    rights: frozenset[Right]
+    person_id: PersonId | None = None
+    submitter_id: SubmitterId | None = None
+    must_change_password: bool = False
+    session: Session | None = None  # None: a token was sent
+
+    def may(self, role: Role) -> bool:
+        """Whether the request may do what people of that role do."""
+        return role.right in self.rights
+
+    def owns(self, submitter_id: SubmitterId) -> bool:
+        """Whether batches of that submitter are the person's own, or all are."""
+        return self.may(Role.OPERATOR) or (self.submitter_id is not None and self.submitter_id == submitter_id)
+
+
+def person_with(
+    record: PersonRecord, *, session: Session | None = None, rights: frozenset[Right] | None = None
+) -> Person:
+    """The person; of a token, with those of the `rights` it has that the person has too."""
+    allowed = record.role.rights if rights is None else record.role.rights & rights
+    return Person(
+        record.name,
+        record.role,
+        allowed,
+        record.person_id,
+        record.submitter_id,
+        must_change_password=record.one_time_until is not None,
+        session=session,
+    )
+
+
+PERSON = web.RequestKey("person", Person)
+VOLUNTEER = web.RequestKey("volunteer", VolunteerRecord)
+FORGED = web.RequestKey("forged", bool)  # a session's cookie came with a form that is not of one of our pages
+COOKIE_VALUE = web.RequestKey("cookie_value", str)
+
+
+def person_of(request: web.Request) -> Person | None:
+    """Who is signed in, or whose token was sent; None: nobody. Needs `AccessDoor.middleware`."""
+    return request.get(PERSON)
+
+
+def volunteer_of(request: web.Request) -> VolunteerRecord | None:
+    """The volunteer who is signed in, or None. Needs `AccessDoor.volunteers`."""
+    return request.get(VOLUNTEER)
+
+
+def the_volunteer(request: web.Request) -> VolunteerRecord:
+    """The volunteer who asks. Raises NotSignedInError, and ForgedError as `present`."""
+    volunteer = volunteer_of(request)
+    if volunteer is None:
+        raise ForgedError if request.get(FORGED) else NotSignedInError
+    return volunteer
+
+
+def present(request: web.Request) -> Person:
+    """Whoever asks. Raises NotSignedInError, and ForgedError where another site's page made the browser ask."""
+    person = person_of(request)
+    if person is None:
+        raise ForgedError if request.get(FORGED) else NotSignedInError
+    return person
+
+
+def admit(request: web.Request, role: Role) -> Person:
+    """The person who asks, who may do what people of that role do.
+
+    Raises NotSignedInError, RoleNeededError, and PasswordToChangeError before the first password was changed.
+    """
+    person = present(request)
+    if person.must_change_password:
+        raise PasswordToChangeError
+    if not person.may(role):
+        raise RoleNeededError(role, person.name)
+    return person
+
+
+def admit_owner(request: web.Request, submitter_id: SubmitterId) -> Person:
+    """The person who asks, who may change the batches of that submitter. Raises as `admit`, and NotAllowedError."""
+    person = admit(request, Role.SUBMITTER)
+    if not person.owns(submitter_id):
+        raise NotAllowedError(f"that is another submitter's, and {person.name} is no operator")
+    return person
+
+
+def require(role: Role) -> Callable[[Callable[P, Awaitable[Answer]]], Callable[P, Awaitable[Answer]]]:
+    """Makes a handler, a function or a method whose last argument is the request, one for people of that role."""
+
+    def wrap(handler: Callable[P, Awaitable[Answer]]) -> Callable[P, Awaitable[Answer]]:
+        @functools.wraps(handler)
+        async def checked(*args: P.args, **kwargs: P.kwargs) -> Answer:
+            request = args[-1]
+            assert isinstance(request, web.Request)
+            admit(request, role)
+            return await handler(*args, **kwargs)
+
+        return checked
+
+    return wrap
+
+
+def csrf_of(request: web.Request) -> str:
+    """What every form that changes something sends back in its field `csrf` (a script: in `X-CSRF-Token`).
+
+    It belongs to the session: another site cannot know it. Without a session it is empty.
+    """
+    value = request.get(COOKIE_VALUE)
+    return csrf_of_cookie(value) if value else ""
+
+
+def csrf_of_cookie(value: str) -> str:
+    """What belongs to the session of a cookie."""
+    return hmac.new(value.encode(), b"form", hashlib.sha256).hexdigest()

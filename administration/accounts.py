@@ -1,0 +1,123 @@
+"""How a volunteer proves to be the volunteer: account keys and passwords.
+
+The account key (authenticator) that clients carry is derived from the project's account secret and a
+random nonce, so the database stores no key and no password: a copy of it lets nobody in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+
+from administration.ports import Credentials, VolunteerRecord, Volunteers
+from domain.errors import InvalidInputError
+from domain.units import Instant, VolunteerId
+
+SCRYPT_COST = 2**14
+EMAIL = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}")
+ACCOUNT_KEY = re.compile(r"[0-9a-f]{32}")
+NAME = re.compile(r"[^\x00-\x1f\x7f]{0,254}")
+
+
+@dataclass(frozen=True, slots=True)
+class NewAccount:
+    """A volunteer that was just added, with the only sight of the account key."""
+
+    volunteer_id: VolunteerId
+    authenticator: str
+
+
+class AccountKeys:
+    """Derives account keys from the project's secret."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def authenticator(self, nonce: bytes) -> str:
+        """The 32-digit account key that belongs to a nonce."""
+        return hmac.new(self._secret, b"account key:" + nonce, hashlib.sha256).hexdigest()[:32]
+
+    def api_token(self) -> str:
+        """The operator's token for the API."""
+        return hmac.new(self._secret, b"api token", hashlib.sha256).hexdigest()
+
+    def new_credentials(self, password_hash: str | None) -> Credentials:
+        """Fresh secrets for a volunteer; `password_hash` is what the client makes of the password."""
+        nonce = secrets.token_bytes(16)
+        salt, kept = (None, None) if password_hash is None else password_kept(password_hash)
+        return Credentials(
+            authenticator_nonce=nonce,
+            authenticator_hash=authenticator_hash(self.authenticator(nonce)),
+            password_salt=salt,
+            password_hash=kept,
+        )
+
+
+def authenticator_hash(authenticator: str) -> bytes:
+    """What the database knows an account key by.
+
+    >>> len(authenticator_hash("0123456789abcdef0123456789abcdef"))
+    32
+    """
+    return hashlib.sha256(authenticator.encode()).digest()
+
+
+def password_kept(password_hash: str) -> tuple[bytes, bytes]:
+    """A new salt, and what is kept of the client's password hash; takes tens of milliseconds."""
+    salt = secrets.token_bytes(16)
+    return salt, _stretched(password_hash, salt)
+
+
+def is_account_key(record: VolunteerRecord, given: str) -> bool:
+    """Whether it is the account key that the volunteer's clients have."""
+    if not ACCOUNT_KEY.fullmatch(given):
+        return False
+    return hmac.compare_digest(record.credentials.authenticator_hash, authenticator_hash(given))
+
+
+def password_matches(record: VolunteerRecord, password_hash: str) -> bool:
+    """Whether the client's password hash is the volunteer's; takes the same time when it is not."""
+    stored, salt = record.credentials.password_hash, record.credentials.password_salt
+    if stored is None or salt is None:
+        return False
+    return hmac.compare_digest(stored, _stretched(password_hash, salt))
+
+
+def checked_email(email: str) -> str:
+    """The e-mail in lower case. Raises InvalidInputError.
+
+    >>> checked_email("Ada@Example.org")
+    'ada@example.org'
+    """
+    if not EMAIL.fullmatch(email):
+        raise InvalidInputError("email", "an e-mail address", email)
+    return email.lower()
+
+
+async def add_volunteer(
+    volunteers: Volunteers, keys: AccountKeys, email: str, *, name: str, password_hash: str | None, now: Instant
+) -> NewAccount:
+    """Register a volunteer. Raises InvalidInputError, AlreadyExistsError."""
+    email = checked_email(email)
+    if not NAME.fullmatch(name):
+        raise InvalidInputError("name", "at most 254 characters, no control characters", name)
+    credentials = await asyncio.to_thread(keys.new_credentials, password_hash)  # scrypt takes its time
+    volunteer_id = await volunteers.add_volunteer(
+        email,
+        name=name or email.partition("@")[0],
+        credentials=credentials,
+        cross_project_id=hashlib.md5(
+            keys.authenticator(credentials.authenticator_nonce).encode() + email.encode(), usedforsecurity=False
+        ).hexdigest(),
+        beta=False,
+        now=now,
+    )
+    return NewAccount(volunteer_id, keys.authenticator(credentials.authenticator_nonce))
+
+
+def _stretched(password_hash: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(password_hash.encode(), salt=salt, n=SCRYPT_COST, r=8, p=1, dklen=32)

@@ -1,0 +1,238 @@
+"""Batches as people handle them: submit, look at, end."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import structlog
+
+from administration.forecasts.shown import preview_as_json, risk_of
+from administration.inputs import InputFolder
+from administration.ordering.importance import NewDeadline, set_importance
+from administration.show import batch_as_json
+from batch_estimator.build import build_previewer
+from domain.batches import Batch
+from domain.clock import Clock
+from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError
+from domain.forecasts import batch_state
+from domain.insight import Short
+from domain.settings import Settings
+from domain.submission import SubmissionKey, SubmittedBefore
+from domain.units import BatchId, Instant
+from jobs.job_stream import Progress
+from jobs.spec import BatchSpec, parse_batch, with_rows
+from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
+from store.postgres import PostgresStore
+from transfer.download_folder import DownloadFolder
+
+DEFAULT_SUBMITTER = "default"
+
+log = structlog.get_logger()
+
+
+def read_batch_file(path: Path) -> dict[str, object]:
+    """The table in a TOML or JSON file. Raises InvalidInputError."""
+    try:
+        text = path.read_text()
+        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise InvalidInputError("batch file", "a readable file", f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(str(path), "UTF-8 text", "other bytes") from None
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise InvalidInputError(str(path), f"a {kind} file", str(error)) from None
+    if not isinstance(values, dict):
+        raise InvalidInputError(str(path), "a table", values)
+    return values
+
+
+def csv_rows(path: Path) -> Iterator[Mapping[str, str]]:
+    """The rows of a CSV file with a heading, read as they are asked for. Raises InvalidInputError."""
+    try:
+        with path.open(newline="") as file:
+            yield from csv.DictReader(file)
+    except OSError as error:
+        raise InvalidInputError("jobs_csv", "a readable file", f"{path.name}: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInputError("jobs_csv", "a CSV file in UTF-8", f"{path}: {error}") from None
+
+
+class Batches:
+    """What the command line and the API do with batches."""
+
+    def __init__(self, store: PostgresStore, downloads: DownloadFolder, clock: Clock) -> None:
+        self._store = store
+        self._downloads = downloads
+        self._clock = clock
+
+    async def submit(
+        self, values: Mapping[str, object], *, folder: Path | None, progress: Progress | None = None
+    ) -> BatchId:
+        """Submit the batch a table describes; `folder` is where its relative paths start, None: no paths.
+
+        Raises InvalidInputError, NotFoundError; nothing is written then.
+        """
+        settings = await self._settings()
+        return await self._write(await self._checked(values, folder, settings, keep=True), settings, progress)
+
+    async def submit_and_preview(
+        self,
+        values: Mapping[str, object],
+        *,
+        folder: Path | None,
+        progress: Progress | None = None,
+        key: SubmissionKey | None = None,
+    ) -> Mapping[str, object]:
+        """As `submit`: its id and its forecast, which is None when it failed; the batch is there all the same.
+
+        With a `key` that was given before, what was answered then. Raises ConflictError when that was another batch.
+        """
+        settings = await self._settings()
+        if key is not None:
+            key = replace(key, kept_s=settings.access.submission_key_s)
+            if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
+                return _answered(earlier, key)
+        batch = await self._checked(values, folder, settings, keep=True)
+        try:
+            batch_id = await self._write(batch, settings, progress, key)
+        except AlreadyExistsError:
+            earlier = (
+                None if key is None else await self._store.submissions.submitted_before(key, now=self._clock.now())
+            )
+            if key is None or earlier is None:
+                raise
+            return _answered(earlier, key)  # somebody sent it at the same time
+        try:
+            forecast = await self._preview(batch)
+        except Exception:
+            log.exception("no preview", batch_id=batch_id)
+            forecast = None
+        answer = {"batch_id": batch_id, "forecast": forecast}
+        if key is not None:
+            await self._store.submissions.note_answer(key, answer)
+        return answer
+
+    async def preview(self, values: Mapping[str, object], *, folder: Path | None) -> dict[str, object]:
+        """When the batch would be done if it was submitted now. Checked as by `submit`; nothing is written."""
+        return await self._preview(await self._checked(values, folder, await self._settings(), keep=False))
+
+    async def change(
+        self,
+        batch_id: BatchId,
+        *,
+        user_priority: int | None = None,
+        level: str | None = None,
+        queue: str | None = None,
+        account: str | None = None,
+        deadline_at: float | None = None,
+    ) -> dict[str, object]:
+        """What is given of it, from the next ordering on; how it stands then. Raises as `set_importance` does."""
+        deadline = None if deadline_at is None else NewDeadline(Instant(deadline_at), self._clock.now())
+        await set_importance(
+            self._store,
+            batch_id,
+            user_priority=user_priority,
+            level=level,
+            queue=queue,
+            account=account,
+            deadline=deadline,
+        )
+        batch = await self._store.views.batch(batch_id)
+        names = {one.account_id: one.name for one in await self._store.people.accounts()}
+        return {
+            "batch_id": batch_id,
+            "user_priority": batch.user_priority,
+            "level": batch.level.value,
+            "queue": batch.queue,
+            "account": names[batch.account_id],
+            "deadline_at": batch.deadline_at,
+        }
+
+    async def _settings(self) -> Settings:
+        return Settings.from_stored(await self._store.settings.settings())[0]
+
+    async def _checked(
+        self, values: Mapping[str, object], folder: Path | None, settings: Settings, *, keep: bool
+    ) -> CheckedBatch:
+        spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
+        ports = SubmissionPorts(
+            self._store.submissions,
+            self._store.people,
+            self._store.applications,
+            InputFolder(self._downloads, self._store.applications, self._clock, folder, keep=keep),
+        )
+        return await checked(self._with_csv(spec, folder, settings), ports=ports)
+
+    def _with_csv(self, spec: BatchSpec, folder: Path | None, settings: Settings) -> BatchSpec:
+        """With the rows of its CSV file: a path in `folder`, or the name of a file that was put before."""
+        if not spec.jobs_csv:
+            return spec
+        path = self._downloads.path(spec.jobs_csv) if folder is None else folder / spec.jobs_csv
+        if folder is None and not path.is_file():
+            raise InvalidInputError("jobs_csv", "the name of a file put to /api/v1/files", spec.jobs_csv)
+        return with_rows(spec, lambda: csv_rows(path), files=settings.files)
+
+    async def _write(
+        self, batch: CheckedBatch, settings: Settings, progress: Progress | None, key: SubmissionKey | None = None
+    ) -> BatchId:
+        submissions, ordering = self._store.submissions, settings.ordering
+        return await write(
+            batch, submissions=submissions, ordering=ordering, clock=self._clock, progress=progress, key=key
+        )
+
+    async def _preview(self, batch: CheckedBatch) -> dict[str, object]:
+        planned = batch.planned(self._clock.now())
+        settings = await self._settings()
+        previewer = build_previewer(self._store.forecasting, self._store.forecasts, settings, self._clock)
+        return preview_as_json(await previewer.preview(planned), planned)
+
+    async def show(self, batch_id: BatchId) -> dict[str, object]:
+        """A batch as JSON. Raises NotFoundError."""
+        [shown] = await self._as_json([await self._store.views.batch(batch_id)])
+        return shown
+
+    async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[dict[str, object]]:
+        """Batches as JSON, newest first."""
+        return await self._as_json(await self._store.views.batches(limit=limit, before=before))
+
+    async def abort(self, batch_id: BatchId) -> None:
+        """End a batch. Raises NotFoundError."""
+        await self._store.submissions.abort_batch(batch_id, now=self._clock.now())
+
+    async def _as_json(self, batches: Sequence[Batch]) -> list[dict[str, object]]:
+        whose = await self._store.views.whose([batch.batch_id for batch in batches])
+        active = [batch.batch_id for batch in batches if batch.ended_at is None]
+        last = await self._store.forecasts.last(active) if active else {}
+        short = await self._short(batches)
+        return [
+            batch_as_json(
+                batch,
+                app=whose[batch.batch_id].app,
+                submitter=whose[batch.batch_id].submitter,
+                account=whose[batch.batch_id].account,
+                forecast_state=batch_state(batch, last.get(batch.batch_id)),
+                at_risk=risk_of(batch, last.get(batch.batch_id), short.get(batch.batch_id)),
+                waits_for=short[batch.batch_id].waits_for if batch.batch_id in short else None,
+            )
+            for batch in batches
+        ]
+
+    async def _short(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short]:
+        """Those that no host that called lately can finish."""
+        active = [batch.batch_id for batch in batches if batch.ended_at is None]
+        if not active:
+            return {}
+        since = Instant(self._clock.now() - (await self._settings()).ranking.active_s)
+        return await self._store.insight.short(active, active_since=since)
+
+
+def _answered(earlier: SubmittedBefore, key: SubmissionKey) -> Mapping[str, object]:
+    if earlier.said != key.said:
+        raise ConflictError(f"batch {earlier.batch_id} was submitted with the key {key.key!r}, and this is another one")
+    return earlier.answer or {"batch_id": earlier.batch_id, "forecast": None}

@@ -1,0 +1,261 @@
+"""Brings the outputs of a batch's valid jobs into a folder: FOLDER/JOB/OUTPUT. What is there already stays."""
+
+from __future__ import annotations
+
+import asyncio
+import tarfile
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from administration.results import OutputState, why_gone
+from domain.dispatch import Upload
+from domain.errors import InvalidInputError, NotFoundError
+from domain.jobs import JobState
+from transfer.download_folder import Content, content_of
+from transfer.files import CHUNK_BYTES
+from wire.uploads import valid_file_name
+
+PAGE = 1000  # jobs asked for at once
+AT_ONCE = 4  # files on their way
+PART = ".part"  # with a number; no output is named so: names do not begin with a dot
+ARCHIVE = ".part.tar"
+ARCHIVE_BYTES = 64 * 1024 * 1024  # of files that come in one archive
+ARCHIVE_FILES = 5  # for fewer it does not pay
+
+Document = Mapping[str, Any]  # Any: a JSON document
+Progress = Callable[[int, int], None]  # valid jobs that are done, and how many there are
+
+
+class Source(Protocol):
+    """Where results come from: the project's own machine, or a server."""
+
+    archives: bool  # whether many files come quicker in one
+
+    async def batch(self, batch_id: int) -> Document:
+        """NotFoundError, or the server's refusal."""
+        ...
+
+    async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
+        """Those of the first `limit` jobs behind `after`."""
+        ...
+
+    async def fetch(self, job_id: int, name: str, to: Path) -> None:
+        """Write an output's file. NotFoundError: it is not there any more."""
+        ...
+
+    async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
+        """Write a tar of the files of the same jobs, JOB/OUTPUT; False where it broke off."""
+        ...
+
+
+@dataclass(slots=True)
+class Collected:
+    """What came of it. `fetched` and `present` are files; `nbytes` is of both."""
+
+    batch_id: int
+    folder: Path
+    jobs_total: int
+    listed: int = 0
+    valid: int = 0
+    fetched: int = 0
+    present: int = 0
+    nbytes: int = 0
+    missing: list[dict[str, object]] = field(default_factory=list)
+    without_result: list[dict[str, object]] = field(default_factory=list)
+
+    @property
+    def jobs_forgotten(self) -> int:
+        """Jobs of which the database knows nothing any more."""
+        return max(0, self.jobs_total - self.listed)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "batch_id": self.batch_id,
+            "to": str(self.folder),
+            "jobs_total": self.jobs_total,
+            "jobs_validated": self.valid,
+            "jobs_forgotten": self.jobs_forgotten,
+            "files": self.fetched + self.present,
+            "nbytes": self.nbytes,
+            "fetched": self.fetched,
+            "present": self.present,
+            "missing": sorted(self.missing, key=lambda one: (one["job_id"], one["name"])),
+            "without_result": self.without_result,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file that was brought, and where it is to be. `gone`: why it is known not to come."""
+
+    job_id: int
+    name: str
+    content: Content
+    path: Path
+    part: Path  # where it grows
+    gone: str = ""
+
+
+async def collect(source: Source, batch_id: int, folder: Path, *, progress: Progress) -> Collected:
+    """Fetch what is not in the folder. Broken off anywhere it can be repeated: a file is there whole or not at all.
+
+    Raises NotFoundError; OSError where the folder cannot be written.
+    """
+    batch = await source.batch(batch_id)
+    done = Collected(batch_id, folder, int(batch["jobs_total"]))
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    after: int | None = 0
+    while after is not None:
+        page = await source.results(batch_id, after=after, limit=PAGE)
+        done.listed += len(page)
+        done.without_result += [_without(job) for job in page if job["state"] != JobState.VALID]
+        for run in runs(page, ARCHIVE_BYTES):
+            await _collect_run(source, run, after, folder, done)
+            after = int(run[-1]["job_id"])
+            done.valid += sum(job["state"] == JobState.VALID for job in run)
+            progress(done.valid, int(batch["jobs_validated"]))
+        after = after if len(page) == PAGE else None
+    return done
+
+
+def runs(page: Sequence[Document], most_bytes: int) -> Iterator[Sequence[Document]]:
+    """Jobs one after another whose files have at most so many bytes together, one job at least. Pure.
+
+    >>> page = [{"outputs": [{"nbytes": nbytes}]} for nbytes in (3, 4, 9, None, 1)]
+    >>> [len(run) for run in runs(page, 8)]
+    [2, 1, 2]
+    """
+    run: list[Document] = []
+    nbytes = 0
+    for job in page:
+        of_job = sum(one["nbytes"] or 0 for one in job["outputs"])
+        if run and nbytes + of_job > most_bytes:
+            yield run
+            run, nbytes = [], 0
+        run.append(job)
+        nbytes += of_job
+    if run:
+        yield run
+
+
+async def _collect_run(source: Source, run: Sequence[Document], after: int, folder: Path, done: Collected) -> None:
+    files = [one for job in run for one in _files_of(job, folder)]
+    wanted = await asyncio.to_thread(_not_there, files)
+    done.present += len(files) - len(wanted)
+    done.nbytes += sum(one.content.nbytes for one in files) - sum(one.content.nbytes for one in wanted)
+    done.missing += [_missing(one, one.gone) for one in wanted if one.gone]
+    wanted = [one for one in wanted if not one.gone]
+    if source.archives and len(wanted) >= ARCHIVE_FILES and 2 * len(wanted) >= len(files):
+        archive = folder / ARCHIVE
+        try:
+            came = await source.fetch_archive(done.batch_id, archive, after=after, limit=len(run))
+            taken = await asyncio.to_thread(take_out, archive, wanted) if came else []
+        finally:
+            await asyncio.to_thread(archive.unlink, missing_ok=True)
+        for one in taken:
+            _count(one, done)
+        there = {one.path for one in taken}
+        wanted = [one for one in wanted if one.path not in there]
+    slots = asyncio.Semaphore(AT_ONCE)
+    await _all_of(_fetch(source, one, done, slots) for one in wanted)
+
+
+def _files_of(job: Document, folder: Path) -> Iterator[Wanted]:
+    """What was brought of a job. Raises InvalidInputError: a name that no output may have."""
+    for position, output in enumerate(job["outputs"]):
+        if output["state"] == OutputState.NOT_BROUGHT:
+            continue
+        job_id, name, content = int(job["job_id"]), str(output["name"]), Content(int(output["nbytes"]), output["md5"])
+        if not valid_file_name(name):
+            raise InvalidInputError("outputs.name", "a file name", name)
+        gone = output["state"] == OutputState.GONE
+        because = f"no file {why_gone(Upload(str(output['file_name']), *content))}" if gone else ""
+        home = folder / str(job_id)
+        yield Wanted(job_id, name, content, home / name, home / f"{PART}{position}", because)
+
+
+def _not_there(files: Iterable[Wanted]) -> list[Wanted]:
+    """Those that are not in the folder with the size and the MD5 that were recorded."""
+    return [one for one in files if not _is_there(one)]
+
+
+def _is_there(wanted: Wanted) -> bool:
+    path = wanted.path
+    return path.is_file() and path.stat().st_size == wanted.content.nbytes and content_of(path) == wanted.content
+
+
+async def _all_of(tasks: Iterable[Coroutine[None, None, None]]) -> None:
+    """Do them together; the first that fails ends the others, and is told."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for task in tasks:
+                group.create_task(task)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
+
+def _without(job: Document) -> dict[str, object]:
+    return {"job_id": job["job_id"], "state": job["state"], "because": job["because"]}
+
+
+def _missing(wanted: Wanted, because: str) -> dict[str, object]:
+    return {"job_id": wanted.job_id, "name": wanted.name, "because": because}
+
+
+def _count(wanted: Wanted, done: Collected) -> None:
+    done.fetched += 1
+    done.nbytes += wanted.content.nbytes
+
+
+async def _fetch(source: Source, wanted: Wanted, done: Collected, slots: asyncio.Semaphore) -> None:
+    """Put one file at its place, or say why that was not done."""
+    async with slots:
+        await asyncio.to_thread(wanted.part.parent.mkdir, parents=True, exist_ok=True)
+        try:
+            await source.fetch(wanted.job_id, wanted.name, wanted.part)
+            because = await asyncio.to_thread(_take, wanted)
+        except NotFoundError as error:
+            because = str(error)
+        finally:
+            await asyncio.to_thread(wanted.part.unlink, missing_ok=True)
+    if because:
+        done.missing.append(_missing(wanted, because))
+    else:
+        _count(wanted, done)
+
+
+def _take(wanted: Wanted) -> str:
+    """Put what was fetched at its place if it is what was recorded; what it is otherwise."""
+    found, recorded = content_of(wanted.part), wanted.content
+    if found == recorded:
+        wanted.part.replace(wanted.path)
+        return ""
+    had = f"{recorded.nbytes} bytes with the MD5 {recorded.md5}"
+    return f"its file has {found.nbytes} bytes with the MD5 {found.md5}, recorded were {had}"
+
+
+def take_out(archive: Path, wanted: Iterable[Wanted]) -> list[Wanted]:
+    """Put the wanted files of an archive at their places; those that were in it as they were recorded."""
+    by_member = {f"{one.job_id}/{one.name}": one for one in wanted}
+    taken: list[Wanted] = []
+    with suppress(tarfile.TarError), tarfile.open(archive) as tar:
+        for member in tar:
+            one = by_member.get(member.name)
+            file = None if one is None or not member.isfile() else tar.extractfile(member)
+            if one is not None and file is not None and _write(file, one):
+                taken.append(one)
+    return taken
+
+
+def _write(file: IO[bytes], wanted: Wanted) -> bool:
+    wanted.part.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with wanted.part.open("wb") as to:
+            while piece := file.read(CHUNK_BYTES):
+                to.write(piece)
+        return not _take(wanted)
+    finally:
+        wanted.part.unlink(missing_ok=True)

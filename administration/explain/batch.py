@@ -1,0 +1,138 @@
+"""What holds a batch back: what stands before it, and why hosts are refused its jobs, by count?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from administration.catalogue import fresh_catalogue, stale_as_json
+from administration.explain.arrays import array_of, planned_slots
+from administration.explain.ports import ExplainStore
+from administration.explain.reserved import kept_as_json, lease_as_json
+from administration.explain.sample import SAMPLE_HOSTS, Sample, sample_as_json, sample_of
+from domain.batches import Batch, BatchState, complete_at
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.insight import WorkAhead
+from domain.jobs import JobClass
+from domain.reservations import Kept, Lease
+from domain.units import BatchId, Instant, JobClassId, Seconds
+from feeder.gating import Standing, standing
+
+MOST_READ = 200  # instances of each of its two ranges that hosts are asked about
+
+
+@dataclass(frozen=True, slots=True)
+class BatchExplanation:
+    """`complete_at` is C for its strictest class, None without one. `feeding` says how the feeder treats it.
+
+    `slots` of `slots_total` are its own as a lone worker would fill its array now. `sample` None: there is nothing to
+    give.
+    """
+
+    now: Instant
+    app_name: str
+    batch: Batch
+    complete_at: Instant | None
+    ahead: WorkAhead
+    feeding: Standing
+    slots: int
+    slots_total: int
+    sample: Sample | None
+    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
+    kept: Kept | None = None
+    lease: Lease | None = None
+
+
+class BatchExplainer:
+    """Asks the decision for the hosts that called last, with this batch's jobs alone."""
+
+    def __init__(self, store: ExplainStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def explain(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> BatchExplanation:
+        """Raises NotFoundError."""
+        batch = await self._store.views.batch(batch_id)
+        catalogue, known = await asyncio.gather(
+            fresh_catalogue(self._store.applications, self._clock), self._store.views.classes_of_batch(batch_id)
+        )
+        classes = {one.job_class_id: one for one in known}
+        sample, slots, app_name, ahead = await asyncio.gather(
+            self._sample(batch, classes, catalogue, hosts),
+            planned_slots(self._store.waiting, catalogue, self._clock),
+            self._store.views.app_name(batch.app_id),
+            self._store.insight.work_ahead(batch_id),
+        )
+        bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
+        now = self._clock.now()
+        return BatchExplanation(
+            now,
+            app_name,
+            batch,
+            complete_at(batch, bound_s),
+            ahead,
+            standing(
+                batch,
+                now=now,
+                median_r_q_s=catalogue.median_safe_runtime_s(batch.app_id),
+                settings=catalogue.settings.feeder,
+            ),
+            slots.get(batch_id, 0),
+            sum(slots.values()),
+            sample,
+            stale_as_json(catalogue),
+            catalogue.reserved.kept.get(batch_id),
+            catalogue.reserved.lease_for(batch_id, now),
+        )
+
+    async def _sample(
+        self, batch: Batch, classes: Mapping[JobClassId, JobClass], catalogue: Catalogue, hosts: int
+    ) -> Sample | None:
+        """None where there is nothing to give."""
+        if batch.state is not BatchState.ACTIVE or batch.counts.unsent == 0:
+            return None
+        waiting, ids = self._store.waiting, [batch.batch_id]
+        urgent, tail = await asyncio.gather(waiting.urgent(ids, MOST_READ), waiting.tail(ids, MOST_READ))
+        array = array_of([*urgent, *tail], batch, classes, catalogue, self._clock)
+        return await sample_of(self._store, array, catalogue, self._clock, most=hosts)
+
+
+def batch_as_json(explanation: BatchExplanation) -> dict[str, object]:
+    """One object: the order, the promise, how far it is, and what holds it back."""
+    batch, counts, now = explanation.batch, explanation.batch.counts, explanation.now
+    due = explanation.complete_at
+    return {
+        "computed_at": now,
+        "batch_id": batch.batch_id,
+        "name": batch.name,
+        "app": explanation.app_name,
+        "qos": batch.qos.value,
+        "state": batch.state.value,
+        "order": {
+            "order_tier": batch.order_tier,
+            "order_key": batch.order_key,
+            "logical_end_at": batch.logical_end_at,
+            "batches_ahead": explanation.ahead.batches,
+            "unsent_ahead": explanation.ahead.unsent,
+        },
+        "complete_at": due,
+        "complete_in_s": None if due is None else due - now,
+        "completion_at": batch.completion_at,
+        "deadline_at": batch.deadline_at,
+        "jobs_total": counts.jobs_total,
+        "jobs_validated": counts.jobs_validated,
+        "jobs_failed": counts.jobs_failed,
+        "unsent": counts.unsent,
+        "in_progress": counts.in_progress,
+        "retries": counts.retries,
+        "gate": explanation.feeding.gate.value,
+        "in_every_worker": explanation.feeding.everywhere,
+        "kept": kept_as_json(explanation.kept, now),
+        "lease": lease_as_json(explanation.lease, now),
+        "slots": explanation.slots,
+        "slots_total": explanation.slots_total,
+        "stale_cut_points": list(explanation.stale_cut_points),
+        "sample": None if explanation.sample is None else sample_as_json(explanation.sample),
+    }

@@ -1,0 +1,144 @@
+"""How did an instance's due date come about, term by term, and what became of it?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from administration.catalogue import fresh_catalogue, stale_as_json
+from administration.explain.job import JobExplainer, JobExplanation
+from administration.explain.ports import ExplainStore
+from administration.explain.sample import SAMPLE_HOSTS
+from domain.batches import Batch, complete_at
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.hosts import Host, HostAppVersion
+from domain.insight import SentTerms
+from domain.jobs import JobClass
+from domain.refusals import Refusal
+from domain.units import AppVersionId, InstanceId, Instant, Seconds
+from domain.views import InstanceRow
+from lifecycle.grace import timeout_at
+from scheduler.deadline import assign_due_at, retry_turnaround_s
+from scheduler.due import Due, Moment
+from scheduler.gates import percentile_of, reachable
+from scheduler.runtime import speed_of
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of a due date as they would be today, if the host were idle and asked now.
+
+    R = `runtime_s`, R_q = `safe_runtime_s`, D = `delay_bound_s`, C = `complete_at`, T_retry = `retry_s`.
+    """
+
+    flop_per_s: float
+    speed_samples: float
+    availability_fraction: float
+    runtime_s: Seconds
+    slack_factor: float
+    safe_runtime_s: Seconds
+    delay_bound_s: Seconds
+    complete_at: Instant | None
+    retry_s: Seconds
+    p: float | None
+    p_because: str
+    outcome: Due | Refusal
+    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceExplanation:
+    """`today` is None while the instance is unsent, and where its host or app version is gone."""
+
+    now: Instant
+    row: InstanceRow
+    terms: SentTerms
+    batch: Batch
+    job_class: JobClass
+    timeout_by_settings_at: Instant | None
+    today: Terms | None
+    of_job: JobExplanation
+
+
+class InstanceExplainer:
+    """Looks up what was stored when an instance was sent, its terms among it, and works the same out as of today."""
+
+    def __init__(self, store: ExplainStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def explain(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> InstanceExplanation:
+        """Raises NotFoundError."""
+        terms = await self._store.insight.terms(instance_id)
+        of_job = await JobExplainer(self._store, self._clock).explain(terms.job_id, only=instance_id, hosts=hosts)
+        row = next(one for one in of_job.job.instances if one.instance_id == instance_id)
+        classes = await self._store.views.classes_of_batch(terms.batch_id)
+        job_class = next(one for one in classes if one.job_class_id == of_job.job.job_class_id)
+        catalogue = await fresh_catalogue(self._store.applications, self._clock)
+        now = self._clock.now()
+        today = None
+        if row.host_id is not None:
+            host, havs = await self._store.views.host(row.host_id)
+            by_version = {hav.app_version_id: hav for hav in havs}
+            today = terms_today(row, of_job.batch, job_class, host, by_version, catalogue, now=now)
+        given_up_at = None
+        if row.sent_at is not None and row.due_at is not None:
+            given_up_at = timeout_at(row.sent_at, row.due_at, catalogue.settings.lifecycle)
+        return InstanceExplanation(now, row, terms, of_job.batch, job_class, given_up_at, today, of_job)
+
+
+def low_turnaround(catalogue: Catalogue, batch: Batch, host: Host) -> bool | None:
+    """Whether a host has the low turnaround that an accelerated batch asks for; None of any other batch."""
+    found = catalogue.acceleration
+    if found is None or not found.covers(batch.batch_id, batch.app_id):
+        return None
+    return host.host_id in found.hosts
+
+
+def terms_today(
+    row: InstanceRow,
+    batch: Batch,
+    job_class: JobClass,
+    host: Host,
+    havs: Mapping[AppVersionId, HostAppVersion],
+    catalogue: Catalogue,
+    *,
+    now: Instant,
+) -> Terms | None:
+    """The scheduler's own terms for this host, version and class; None when the version is not known any more."""
+    version = catalogue.versions.get(row.app_version_id) if row.app_version_id is not None else None
+    if version is None:
+        return None
+    cuts = catalogue.cut_points.get((version.app_id, version.processor_type))
+    settings = catalogue.settings.deadline
+    speed = speed_of(version, host, havs.get(version.app_version_id), cuts, now=now, settings=settings)
+    standing = percentile_of(version, havs, catalogue, now=now)
+    runtime_s = speed.runtime_s(job_class.fpops_est_flop)
+    safe_s = speed.safe_runtime_s(runtime_s, settings.min_slack_s)
+    due = assign_due_at(
+        Moment(now, Seconds(0.0), Seconds(0.0), standing),
+        batch,
+        job_class,
+        runtime_s=runtime_s,
+        safe_runtime_s=safe_s,
+        retry=row.retries > 0,
+        cuts=cuts,
+        settings=reachable(settings, cuts),
+        low_turnaround=low_turnaround(catalogue, batch, host),
+    )
+    return Terms(
+        speed.flop_per_s,
+        speed.samples,
+        speed.availability_fraction,
+        runtime_s,
+        speed.slack_factor,
+        safe_s,
+        job_class.delay_bound_s,
+        complete_at(batch, job_class.delay_bound_s),
+        retry_turnaround_s(cuts, job_class.delay_bound_s),
+        standing.p,
+        standing.because,
+        due,
+        stale_as_json(catalogue),
+    )

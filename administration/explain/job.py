@@ -1,0 +1,145 @@
+"""Why does a job's unsent instance wait, and what became of the others?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from administration.catalogue import fresh_catalogue, stale_as_json
+from administration.explain.arrays import array_of, private_feeder
+from administration.explain.ports import ExplainStore
+from administration.explain.sample import SAMPLE_HOSTS, Sample, sample_as_json, sample_of
+from administration.show import instance_as_json
+from domain.batches import Batch
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.insight import WorkAhead
+from domain.jobs import InstanceState
+from domain.units import InstanceId, Instant, JobId, shard_of
+from domain.views import InstanceRow, JobRow
+from domain.waiting import Candidate, FreshRange
+
+MOST_URGENT = 10_000  # of the batch that are looked through for an instance
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One unsent instance. `in_array`: a lone worker that is filled now would hold it. `one_per` as in Spread.
+
+    `candidate` None: it was sent, or ended, a moment ago.
+    """
+
+    instance_id: InstanceId
+    candidate: Candidate | None
+    in_array: bool
+    sample: Sample | None
+    one_per: str | None
+    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class JobExplanation:
+    now: Instant
+    job: JobRow
+    batch: Batch
+    ahead: WorkAhead
+    waiting: tuple[Waiting, ...]
+
+
+class JobExplainer:
+    """Asks the decision for the hosts that called last, with one instance alone."""
+
+    def __init__(self, store: ExplainStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def explain(
+        self, job_id: JobId, *, only: InstanceId | None = None, hosts: int = SAMPLE_HOSTS
+    ) -> JobExplanation:
+        """`only`: the one instance whose waiting is asked about. Raises NotFoundError."""
+        job = await self._store.views.job(job_id)
+        batch = await self._store.views.batch(job.batch_id)
+        unsent = [row for row in job.instances if row.state is InstanceState.UNSENT and only in (None, row.instance_id)]
+        catalogue = await fresh_catalogue(self._store.applications, self._clock)
+        held, asked = await asyncio.gather(
+            self._held([row.instance_id for row in unsent], catalogue),
+            asyncio.gather(*(self._asked(row, batch, catalogue, hosts) for row in unsent)),
+        )
+        stale = stale_as_json(catalogue)
+        waiting = tuple(
+            Waiting(
+                row.instance_id,
+                candidate,
+                candidate is not None and row.instance_id in held,
+                sample,
+                one_per,
+                stale,
+            )
+            for row, (candidate, sample, one_per) in zip(unsent, asked, strict=True)
+        )
+        return JobExplanation(
+            self._clock.now(), job, batch, await self._store.insight.work_ahead(batch.batch_id), waiting
+        )
+
+    async def _held(self, unsent: Sequence[InstanceId], catalogue: Catalogue) -> frozenset[InstanceId]:
+        """Those a lone worker that is filled now would hold."""
+        if not unsent:
+            return frozenset()
+        array = (await private_feeder(self._store.waiting, catalogue, self._clock)).array
+        return frozenset(one for one in unsent if one in array)
+
+    async def _asked(
+        self, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
+    ) -> tuple[Candidate | None, Sample | None, str | None]:
+        """The instance as it waits, what hosts say of it, and what gets one at most; None once it does not wait."""
+        candidate = await self._candidate(row, batch)
+        if candidate is None:
+            return None, None, None
+        classes = await self._store.waiting.job_classes([candidate.ready.job_class_id])
+        array = array_of([candidate], batch, classes, catalogue, self._clock)
+        quorum = classes[candidate.ready.job_class_id].quorum
+        one_per = catalogue.apps[batch.app_id].spread(quorum).one_per
+        return candidate, await sample_of(self._store, array, catalogue, self._clock, most=hosts), one_per
+
+    async def _candidate(self, row: InstanceRow, batch: Batch) -> Candidate | None:
+        """The instance as the feeder would read it."""
+        before = InstanceId(row.instance_id - 1)
+        fresh = FreshRange(batch.batch_id, shard_of(row.job_id), before, 1)
+        found = [*await self._store.waiting.fresh([fresh])]
+        if not any(one.ready.instance_id == row.instance_id for one in found):
+            found = [*await self._store.waiting.urgent([batch.batch_id], MOST_URGENT)]
+        return next((one for one in found if one.ready.instance_id == row.instance_id), None)
+
+
+def job_as_json(explanation: JobExplanation) -> dict[str, object]:
+    """One object: the job, its instances, and why each unsent one waits."""
+    job = explanation.job
+    return {
+        "computed_at": explanation.now,
+        "job_id": job.job_id,
+        "batch_id": job.batch_id,
+        "state": job.state.value,
+        "failure": job.failure,
+        "canonical_instance_id": job.canonical_instance_id,
+        "batches_ahead": explanation.ahead.batches,
+        "unsent_ahead": explanation.ahead.unsent,
+        "instances": [instance_as_json(instance) for instance in job.instances],
+        "waiting": [waiting_as_json(one) for one in explanation.waiting],
+    }
+
+
+def waiting_as_json(one: Waiting) -> dict[str, object]:
+    """One unsent instance: as the feeder reads it, who had its siblings, and what hosts say."""
+    ready = one.candidate.ready if one.candidate is not None else None
+    return {
+        "instance_id": one.instance_id,
+        "retries": ready.retries if ready is not None else None,
+        "sibling_returned": ready.sibling_returned if ready is not None else None,
+        "hr_class": ready.hr_class if ready is not None else None,
+        "sibling_hosts": list(one.candidate.sibling_hosts) if one.candidate is not None else [],
+        "one_per": one.one_per,
+        "in_array": one.in_array,
+        "stale_cut_points": list(one.stale_cut_points),
+        "sample": None if one.sample is None else sample_as_json(one.sample),
+    }

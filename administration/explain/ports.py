@@ -1,0 +1,32 @@
+"""What an explanation reads. Nothing of it is ever written."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from administration.ports import Applications, Insight, Views
+from domain.dispatch import RequestKey, RequestView
+from feeder.ports import WaitingWork
+
+__all__ = ["Applications", "ExplainStore", "Insight", "Reads", "Views", "WaitingWork"]
+
+
+class Reads(Protocol):
+    """The reading half of the ledger."""
+
+    async def read(self, key: RequestKey) -> RequestView: ...
+
+
+class ExplainStore(Protocol):
+    """The database as explanations see it."""
+
+    @property
+    def ledger(self) -> Reads: ...
+    @property
+    def waiting(self) -> WaitingWork: ...
+    @property
+    def applications(self) -> Applications: ...
+    @property
+    def views(self) -> Views: ...
+    @property
+    def insight(self) -> Insight: ...

@@ -1,0 +1,154 @@
+"""Which of the hosts that called last would take some work, and what keeps the others from it?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from administration.explain.arrays import Untouched
+from administration.explain.asking import refusal_of_all, supposed_asking
+from administration.explain.ports import ExplainStore
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.dispatch import RequestView
+from domain.insight import Caller
+from domain.refusals import RefusalCode
+from domain.units import Instant
+from feeder.array import JobArray
+from scheduler.watching import Watched, watched
+
+SAMPLE_HOSTS = 200
+AT_A_TIME = 50  # hosts read together: the store asks for them in one round trip
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Hosts that would be given nothing, by one reason. A host with several reasons counts in each."""
+
+    code: RefusalCode
+    hosts: int
+    calls_per_hour: float
+    example: str
+    example_host_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the hosts that called last would do with some work, each asked alone, and how often they call.
+
+    `takers` would be given `jobs` of it in all, if each came first.
+    """
+
+    hosts: int = 0
+    calls_per_hour: float = 0.0
+    takers: int = 0
+    takers_calls_per_hour: float = 0.0
+    jobs: int = 0
+    held_back: tuple[HeldBack, ...] = ()
+
+
+class _Tally:
+    """Reasons as they are met."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[RefusalCode, list[float]] = {}
+        self.examples: dict[RefusalCode, tuple[str, int]] = {}
+
+    def note(self, reasons: dict[RefusalCode, str], caller: Caller, rate: float) -> None:
+        for code, why in reasons.items():
+            self.hosts.setdefault(code, []).append(rate)
+            self.examples.setdefault(code, (why, caller.host_id))
+
+    def held_back(self) -> tuple[HeldBack, ...]:
+        """The reason that most calls meet first."""
+        rows = [HeldBack(code, len(rates), sum(rates), *self.examples[code]) for code, rates in self.hosts.items()]
+        return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
+
+
+async def sample_of(
+    store: ExplainStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
+) -> Sample:
+    """Ask the decision for each of the `most` hosts that called last, as if it called now and this work were all there
+    is.
+
+    Some hosts are asked in a thread while the next are read, so that the requests of clients come in between.
+    """
+    now = clock.now()
+    tally = _Tally()
+    hosts, rates, taking, jobs = 0, 0.0, list[float](), 0
+    callers = await store.insight.recent_callers(most)
+    groups = [callers[first : first + AT_A_TIME] for first in range(0, len(callers), AT_A_TIME)]
+    read = await _read(store, groups[0]) if groups else []
+    for group, following in zip(groups, [*groups[1:], ()], strict=False):
+        asked, after = await asyncio.gather(
+            asyncio.to_thread(_all_asked, group, read, array, catalogue, now), _read(store, following)
+        )
+        read = after
+        for caller, given, reasons in asked:
+            rate = caller.calls_per_hour(now)
+            hosts, rates = hosts + 1, rates + rate
+            if given:
+                taking.append(rate)
+                jobs += given
+            else:
+                tally.note(reasons, caller, rate)
+    return Sample(hosts, rates, len(taking), sum(taking), jobs, tally.held_back())
+
+
+async def _read(store: ExplainStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
+    """What each of them is looked up by, in order."""
+    return await asyncio.gather(*(store.ledger.read(caller.key) for caller in callers))
+
+
+def _all_asked(
+    callers: Sequence[Caller], views: Sequence[RequestView], array: JobArray, catalogue: Catalogue, now: Instant
+) -> list[tuple[Caller, int, dict[RefusalCode, str]]]:
+    """What each of them, in order, would be given; those that are gone meanwhile are left out."""
+    return [
+        (caller, *_asked(view, array, catalogue, now))
+        for caller, view in zip(callers, views, strict=True)
+        if view.host is not None
+    ]
+
+
+def _asked(
+    view: RequestView, array: JobArray, catalogue: Catalogue, now: Instant
+) -> tuple[int, dict[RefusalCode, str]]:
+    """How many jobs the host would be given, and if none, each reason with its first sentence."""
+    refused = refusal_of_all(view, catalogue)
+    if refused is not None:
+        return 0, {refused.code: refused.detail}
+    found = watched(supposed_asking(view, catalogue, now=now), Untouched(array))
+    return len(found.choice.chosen), _reasons(found)
+
+
+def _reasons(found: Watched) -> dict[RefusalCode, str]:
+    reasons = {code: why for code, (_, why) in found.choice.reasons().items()}
+    for look in found.looks:
+        for code, _, why in look.passed_over:
+            reasons.setdefault(code, why)
+    return reasons
+
+
+def sample_as_json(sample: Sample) -> dict[str, object]:
+    """As one object; the reason that most calls meet first."""
+    return {
+        "hosts": sample.hosts,
+        "calls_per_hour": round(sample.calls_per_hour, 3),
+        "would_take": {
+            "hosts": sample.takers,
+            "calls_per_hour": round(sample.takers_calls_per_hour, 3),
+            "jobs": sample.jobs,
+        },
+        "held_back": [
+            {
+                "code": one.code.value,
+                "hosts": one.hosts,
+                "calls_per_hour": round(one.calls_per_hour, 3),
+                "example": one.example,
+                "example_host_id": one.example_host_id,
+            }
+            for one in sample.held_back
+        ],
+    }

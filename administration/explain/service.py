@@ -1,0 +1,44 @@
+"""Every explanation as one JSON object, for the command line and the API."""
+
+from __future__ import annotations
+
+from administration.explain.batch import BatchExplainer, batch_as_json
+from administration.explain.host import HostExplainer
+from administration.explain.host_shown import host_as_json
+from administration.explain.instance import InstanceExplainer
+from administration.explain.instance_shown import instance_explained_as_json
+from administration.explain.job import JobExplainer, job_as_json
+from administration.explain.ports import ExplainStore
+from administration.explain.sample import SAMPLE_HOSTS
+from domain.clock import Clock
+from domain.units import BatchId, HostId, InstanceId, JobId
+from feeder.array import JobArray
+
+
+class Explain:
+    """The real decision, run dry. Nothing is changed, neither in the database nor in a worker's array.
+
+    In a worker, `live` is its job array: a host's dry run decides on it. Every method raises NotFoundError.
+    """
+
+    def __init__(self, store: ExplainStore, clock: Clock, live: JobArray | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._live = live
+
+    async def host(self, host_id: HostId) -> dict[str, object]:
+        """What the host would be given if it called now, and why not more."""
+        return host_as_json(await HostExplainer(self._store, self._clock, self._live).explain(host_id))
+
+    async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> dict[str, object]:
+        """What holds the batch back; so many hosts that called last are asked."""
+        return batch_as_json(await BatchExplainer(self._store, self._clock).explain(batch_id, hosts=hosts))
+
+    async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> dict[str, object]:
+        """Why the job's unsent instances wait; likewise."""
+        return job_as_json(await JobExplainer(self._store, self._clock).explain(job_id, hosts=hosts))
+
+    async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> dict[str, object]:
+        """How the instance's due date came about, and what became of it; likewise why it waits, if it does."""
+        explained = await InstanceExplainer(self._store, self._clock).explain(instance_id, hosts=hosts)
+        return instance_explained_as_json(explained)

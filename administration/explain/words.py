@@ -1,0 +1,248 @@
+"""Explanations for people: the JSON documents as lines of text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from administration.explain.reserved import kept_in_words, lease_in_words
+from administration.thresholds.shown import stale_in_words
+from domain.lengths import in_words
+
+Document = Mapping[str, Any]  # Any: a JSON document
+
+ARRAYS = {
+    "worker": "decided on the job array of one worker, as it is now; other workers hold other jobs",
+    "filled": "decided on a job array filled for this answer; a worker's may hold other jobs: ask one with --server",
+}
+SEARCHES = "; a request would search the database for more"
+MOST_GROUPS = 40  # told; all of them are in the JSON
+
+
+def host_in_words(shown: Document) -> str:
+    """What a host would be given if it called now, and why not more."""
+    return "\n".join(_host(shown))
+
+
+def _host(shown: Document) -> Iterator[str]:
+    host = shown["host"]
+    yield (
+        f"host {host['host_id']}: {host['ncpus']} CPUs of {host['flop_per_s']:.3g} flop/s, "
+        f"{host['calls_per_hour']:.2f} calls an hour, last {in_words(max(0.0, host['silent_s']))} ago, "
+        f"{len(host['in_progress'])} jobs in progress"
+    )
+    if shown["refused"] is not None:
+        yield f"it would be given nothing now: {shown['refused']['why']}"
+    yield ARRAYS[shown["array"]] + (SEARCHES if shown["would_search"] else "")
+    wants = ", ".join(f"{one['processor_type']} ({one['idle']:g} of {one['count']} idle)" for one in shown["wants"])
+    yield f"supposed to want: {wants or 'nothing'}"
+    yield from lease_in_words(shown["lease"])
+    yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
+    yield "how it stands:"
+    for one in shown["standing"]:
+        place = f"  {one['app']} {one['processor_type']}: "
+        if "refused" in one:
+            yield f"{place}{one['refused']}: {one['why']}"
+            continue
+        p = "none" if one["p"] is None else f"{one['p']:.3f}"
+        yield f"{place}version {one['version']}, P {p} ({one['p_because']}), R_q = {one['slack_factor']:g} R"
+    yield "it would get:"
+    for one in shown["would_get"]:
+        tight = "tight, " if one["tight"] else ""
+        yield (
+            f"  instance {one['instance_id']} of job {one['job_id']}, batch {one['batch_id']} ({one['app']}): "
+            f"{tight}due in {in_words(one['due_in_s'])}; {one['because']}"
+        )
+    if not shown["would_get"]:
+        yield "  nothing"
+    yield from _groups(shown)
+    for one in shown["refused_at_large"]:
+        where = " ".join(str(part) for part in (one["app"], one["processor_type"]) if part)
+        yield f"{where or 'in general'}: {one['code']}: {one['why']}"
+
+
+def _groups(shown: Document) -> Iterator[str]:
+    yield f"work in order ({shown['groups_total']} kinds):"
+    for group in shown["groups"][:MOST_GROUPS]:
+        urgent = " urgent" if group["urgent"] else ""
+        yield (
+            f"  {group['place']}. batch {group['batch_id']} ({group['app']}), class {group['job_class_id']}{urgent}, "
+            f"{group['slots']} slots: {group['given']} given"
+        )
+        if not group["looks"]:
+            yield "       not looked at: the wish was covered before, or its app was refused"
+        for look in group["looks"]:
+            yield f"       {_look(look)}"
+    if shown["groups_total"] > MOST_GROUPS:
+        yield f"  and {shown['groups_total'] - MOST_GROUPS} more: see --json"
+
+
+def _look(look: Document) -> str:
+    parts = [f"{look['given']} given"] if look["given"] else []
+    if look["code"] is not None:
+        parts.append(f"{look['code']}: {look['why']}")
+    elif look["why"] is not None:
+        parts.append(look["why"])
+    parts += [f"{one['slots']} slots passed over, {one['code']}: {one['why']}" for one in look["passed_over"]]
+    return f"{look['pass']} ({look['processor_type']}): {'; '.join(parts) or 'nothing more was wanted'}"
+
+
+def batch_in_words(shown: Document) -> str:
+    """What holds a batch back."""
+    return "\n".join(_batch(shown))
+
+
+def _batch(shown: Document) -> Iterator[str]:
+    order = shown["order"]
+    yield f"batch {shown['batch_id']} {shown['name']!r} ({shown['app']}, {shown['qos']}) is {shown['state']}"
+    yield (
+        f"jobs: {shown['jobs_validated']} of {shown['jobs_total']} valid, {shown['jobs_failed']} failed; instances: "
+        f"{shown['unsent']} unsent, {shown['in_progress']} in progress, {shown['retries']} retries"
+    )
+    yield (
+        f"order: {order['batches_ahead']} batches with {order['unsent_ahead']} unsent instances come first "
+        f"(tier {order['order_tier']}, key {order['order_key']:.0f})"
+    )
+    if shown["complete_in_s"] is None:
+        yield "C: none, or no estimate yet"
+    elif shown["complete_in_s"] >= 0:
+        yield f"C: in {in_words(shown['complete_in_s'])}"
+    else:
+        yield f"C: {in_words(-shown['complete_in_s'])} ago"
+    gate = "any host may have its first instances" if shown["gate"] == "none" else f"behind {shown['gate']}"
+    yield f"feeding: {gate}; {shown['slots']} of {shown['slots_total']} slots are its own when an array is filled now"
+    yield from kept_in_words(shown["kept"])
+    yield from lease_in_words(shown["lease"])
+    yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
+    if shown["sample"] is None:
+        yield "nothing of it waits to be sent"
+    else:
+        yield from _sample(shown["sample"])
+
+
+def _sample(sample: Document) -> Iterator[str]:
+    taking = sample["would_take"]
+    yield (
+        f"of the {sample['hosts']} hosts that called last ({sample['calls_per_hour']:.1f} calls an hour), "
+        f"{taking['hosts']} ({taking['calls_per_hour']:.1f} calls an hour) would be given some of it, if it came first"
+    )
+    for one in sample["held_back"]:
+        yield (
+            f"  {one['code']}: {one['hosts']} hosts, {one['calls_per_hour']:.1f} calls an hour; "
+            f"host {one['example_host_id']}: {one['example']}"
+        )
+
+
+def job_in_words(shown: Document) -> str:
+    """Why a job's unsent instances wait, and what became of the others."""
+    return "\n".join(_job(shown))
+
+
+def _job(shown: Document) -> Iterator[str]:
+    failure = f": {shown['failure']}" if shown["failure"] else ""
+    yield f"job {shown['job_id']} of batch {shown['batch_id']} is {shown['state']}{failure}"
+    for one in shown["instances"]:
+        where = f", host {one['host_id']}" if one["host_id"] is not None else ""
+        why = "; ".join(str(part) for part in (one["because"], one["reason"]) if part)
+        yield f"  instance {one['instance_id']}: {one['state']}{where}{'; ' if why else ''}{why}"
+    for one in shown["waiting"]:
+        yield from _waiting(one, shown["batches_ahead"], shown["unsent_ahead"])
+        yield from stale_in_words(one["stale_cut_points"], shown["computed_at"])
+
+
+def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
+    yield f"instance {one['instance_id']} waits:"
+    if one["sample"] is None:
+        yield "  not any more: it was sent, or ended, a moment ago"
+        return
+    place = "in an array that is filled now" if one["in_array"] else "not in an array that is filled now"
+    yield f"  {place}; {batches} batches with {unsent} unsent instances come first"
+    if one["retries"]:
+        yield f"  a retry: {one['retries']} instances of the job are over and unusable"
+    if one["sibling_hosts"]:
+        yield f"  {_excluded(', '.join(map(str, one['sibling_hosts'])), one['one_per'])}"
+    for line in _sample(one["sample"]):
+        yield f"  {line}"
+
+
+def _excluded(hosts: str, one_per: str | None) -> str:
+    """Which hosts do not get a job because these had it."""
+    match one_per:
+        case "volunteer":
+            return f"never for hosts {hosts}, nor other hosts of their volunteers: one instance per volunteer"
+        case "host":
+            return f"never for hosts {hosts}: one instance per host"
+        case _:
+            return f"hosts {hosts} had the job; each may get it again when it has it no longer in progress"
+
+
+def instance_in_words(shown: Document) -> str:
+    """How a due date came about, and what became of the instance."""
+    return "\n".join(_instance(shown))
+
+
+def _instance(shown: Document) -> Iterator[str]:
+    yield (
+        f"instance {shown['instance_id']} of job {shown['job_id']}, batch {shown['batch_id']} ({shown['qos']}) "
+        f"is {shown['state']}"
+    )
+    if shown["copied_because"] is not None:
+        yield f"it is an extra copy, made because: {shown['copied_because']}"
+    if shown["due"] is not None:
+        yield from _due(shown["due"], shown["host_id"])
+    if shown["today"] is not None:
+        yield from _today(shown["today"])
+        yield from stale_in_words(shown["today"]["stale_cut_points"], shown["computed_at"])
+    outcome = shown["outcome"]
+    if outcome["turnaround_s"] is not None:
+        late = outcome["late_s"]
+        by = f"{in_words(-late)} before" if late <= 0 else f"{in_words(late)} after"
+        yield f"it came back after {in_words(outcome['turnaround_s'])}, {by} its due date"
+    if outcome["reason"]:
+        yield f"reason: {outcome['reason']}"
+    if outcome["is_canonical"]:
+        yield "its result is the job's canonical one"
+    for one in shown["waiting"]:
+        yield from _waiting(one, 0, 0) if one["sample"] is None else _only_sample(one)
+
+
+def _only_sample(one: Document) -> Iterator[str]:
+    yield "it waits:" if one["in_array"] else "it waits, and is not in an array that is filled now:"
+    for line in _sample(one["sample"]):
+        yield f"  {line}"
+
+
+def _due(due: Document, host_id: int) -> Iterator[str]:
+    yield f"host {host_id} was given {in_words(due['allowed_s'])}, because: {due['because']}"
+    if due["terms"] is not None:
+        yield f"  then, by the rule {due['terms']['rule']}: {_given_terms(due['terms'])}"
+    yield f"  R at dispatch {in_words(due['est_runtime_s'])}; it was given {due['allowed_over_runtime']:g} times that"
+    bound = "which is what it was given" if due["is_delay_bound"] else "the most the job allows"
+    yield f"  D {in_words(due['delay_bound_s'])}, {bound}"
+    yield "  tight: the due date came from the host's own speed" if due["tight"] else "  not tight"
+    if due["grace_s"] is not None:
+        yield f"  given up {in_words(due['grace_s'])} after the due date"
+
+
+def _given_terms(terms: Document) -> str:
+    p = "none" if terms["p"] is None else f"{terms['p']:.3f}"
+    gate = "no gate" if terms["gate"] == "none" else f"{terms['gate']} {terms['threshold']:g}"
+    return (
+        f"start {in_words(terms['start_s'])}, queue {in_words(terms['queue_s'])}, "
+        f"R_q {in_words(terms['safe_runtime_s'])}, P {p}, {gate}"
+    )
+
+
+def _today(today: Document) -> Iterator[str]:
+    yield "the same terms today, for an idle host:"
+    yield (
+        f"  speed {today['flop_per_s']:.3g} flop/s ({today['speed_samples']:g} samples), available "
+        f"{today['availability_fraction']:.2f} of the time: R {in_words(today['runtime_s'])}"
+    )
+    yield f"  R_q {in_words(today['safe_runtime_s'])} (R times {today['slack_factor']:g}, or R and the least slack)"
+    complete = today["complete_in_s"]
+    yield f"  C {'none' if complete is None else f'in {in_words(complete)}' if complete >= 0 else 'is past'}"
+    yield f"  T_retry {in_words(today['retry_turnaround_s'])}, D {in_words(today['delay_bound_s'])}"
+    yield f"  P {'none' if today['p'] is None else round(today['p'], 3)} ({today['p_because']})"
+    answer = today["idle_host_would_get"]
+    yield f"  -> {answer['refused']}: {answer['why']}" if "refused" in answer else f"  -> {answer['because']}"

@@ -1,0 +1,93 @@
+"""What a worker's heartbeat tells operators about its job array, and how old a heartbeat may be. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from domain.apps import CPU
+from domain.catalogue import CatalogueSource
+from domain.units import AppId, Instant, Seconds
+from feeder.array import JobArray
+from feeder.groups import GroupKey
+from feeder.rotation import Unrunnable
+
+SILENT_S = Seconds(35.0)  # more than three heartbeats: such a process is gone
+FORGOTTEN_S = Seconds(86_400.0)  # a process's last heartbeat is kept for this long
+MOST_UNRUNNABLE = 200  # reported, longest first
+MOST_TAKEN = 2_000  # reported, latest first
+MOST_HOSTS = 5_000  # reported by id, for the work that waits longest; the others are counted
+
+Document = Mapping[str, Any]  # Any: a JSON document
+
+
+def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list[dict[str, object]]:
+    """Slots by app and kind, with the processor types they can be run on and how many requests asked for these."""
+    catalogue, mix = source.catalogue(), array.mix.weights(now_s=now_s)
+    slots: dict[AppId, Counter[bool]] = {app_id: Counter() for app_id in catalogue.current}
+    for group in array.each_group():
+        slots.setdefault(group.batch.app_id, Counter())[group.urgent] += len(group)
+    names = {app_id: app.name for app_id, app in catalogue.apps.items()}
+    return [
+        {
+            "app": names.get(app_id, str(app_id)),
+            "processor_type": kind,
+            "urgent": counted[True],
+            "fresh": counted[False],
+            "asked": mix.get(kind, 0.0),
+        }
+        for app_id, counted in sorted(slots.items())
+        for kind in sorted(catalogue.processor_types(app_id)) or [CPU]
+    ]
+
+
+def unrunnable_as_json(
+    found: Sequence[Unrunnable], *, most: int = MOST_UNRUNNABLE, most_hosts: int = MOST_HOSTS
+) -> list[dict[str, object]]:
+    """Work that no host could take, longest first: its slots by shard, and the hosts by what they said.
+
+    Hosts are named where there is still room for all of the work's, of so many ids in all; else they are only counted.
+
+    >>> row = Unrunnable(7, 1, False, {3: 5}, {9: "disk", 8: "disk"}, Instant(1.0), False)
+    >>> [(one["slots"], one["hosts"], one["refused_by"]) for one in unrunnable_as_json([row, row], most_hosts=3)]
+    [({'3': 5}, 2, {'disk': [8, 9]}), ({'3': 5}, 2, {})]
+    """
+    shown = []
+    for row in found[:most]:
+        refused_by: dict[str, list[int]] = {}
+        if row.hosts <= most_hosts:
+            most_hosts -= row.hosts
+            for host_id in sorted(row.refused_by):
+                refused_by.setdefault(row.refused_by[host_id], []).append(host_id)
+        shown.append(
+            {
+                "batch_id": row.batch_id,
+                "job_class_id": row.job_class_id,
+                "urgent": row.urgent,
+                "waiting": row.waiting,
+                "slots": {str(shard): count for shard, count in sorted(row.slots.items())},
+                "hosts": row.hosts,
+                "codes": dict(row.codes),
+                "refused_by": refused_by,
+                "since_at": row.since_at,
+                "rotated_out": row.rotated_out,
+            }
+        )
+    return shown
+
+
+def taken_as_json(taken: Mapping[GroupKey, Instant], *, since: Instant, most: int = MOST_TAKEN) -> dict[str, object]:
+    """When a host last took work of each kind, the latest first; whether some that was taken `since` is left out.
+
+    >>> taken = {(7, 1, False): Instant(5.0), (8, 2, True): Instant(6.0)}
+    >>> taken_as_json(taken, since=Instant(4.0))
+    {'taken': [[8, 2, True, 6.0], [7, 1, False, 5.0]], 'taken_cut': False}
+    >>> [taken_as_json(taken, since=Instant(at), most=1)["taken_cut"] for at in (5.0, 5.5)]
+    [True, False]
+    """
+    latest = sorted(taken.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "taken": [[*key, at] for key, at in latest[:most]],
+        "taken_cut": any(at >= since for _, at in latest[most : most + 1]),
+    }

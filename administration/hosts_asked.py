@@ -1,0 +1,46 @@
+"""Which hosts does somebody ask for?"""
+
+from __future__ import annotations
+
+from administration.ports import HostLists
+from domain.host_lists import HostChoice, HostKind, HostList
+from domain.units import Instant, Seconds
+
+PAGE = 1000
+FAILED_WITHIN_S = Seconds(7 * 86400.0)
+SILENT_S = Seconds(7 * 86400.0)  # unless told
+
+
+def choice_of(kind: HostKind, *, now: Instant, silent_s: Seconds = SILENT_S, email: str = "") -> HostChoice:
+    """Failing hosts are those of the last week, silent ones those that did not call for `silent_s`.
+
+    >>> choice_of(HostKind.SILENT, now=Instant(1000.0), silent_s=Seconds(60.0)).since
+    940.0
+    """
+    since = {HostKind.FAILING: now - FAILED_WITHIN_S, HostKind.SILENT: now - silent_s}.get(kind, 0.0)
+    return HostChoice(kind, Instant(since), email)
+
+
+def counted_since(page: HostList, choice: HostChoice) -> Instant | None:
+    """Since when the failures of failing hosts are counted; None of a list that counts none.
+
+    Later than the choice says where there were more than are looked at. Those of batches that ended longer than
+    `storage.keep_ended_s` ago are in the history, and not counted.
+
+    >>> choice = HostChoice(HostKind.FAILING, Instant(100.0))
+    >>> counted_since(HostList([]), choice), counted_since(HostList([], since=Instant(150.0)), choice)
+    (100.0, 150.0)
+    """
+    if choice.kind is not HostKind.FAILING:
+        return None
+    return choice.since if page.since is None else page.since
+
+
+async def first_hosts(lists: HostLists, choice: HostChoice, limit: int) -> HostList:
+    """The first `limit` of a list, read page by page."""
+    page = first = await lists.hosts(choice, after=None, limit=min(limit, PAGE))
+    found = list(page.hosts)
+    while page.after is not None and len(found) < limit:
+        page = await lists.hosts(choice, after=page.after, limit=min(limit - len(found), PAGE))
+        found += page.hosts
+    return HostList(found, page.after, first.since)

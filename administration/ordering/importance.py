@@ -1,0 +1,131 @@
+"""Changes how important a batch is: user priority, service level, queue, account, deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from administration.ordering.ports import OrderingRules
+from administration.ports import People, SettingStore, Views
+from domain.batches import Account, Batch, BatchState, QoS, Submitter
+from domain.bounds import FURTHEST_S
+from domain.errors import InvalidInputError, NotFoundError
+from domain.ordering import ServiceLevel
+from domain.settings import Settings
+from domain.units import AccountId, BatchId, Instant
+from jobs.ordering.admission import check_rights, permissions_of
+from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from priority.parameters import queues
+
+
+class ImportanceStore(Protocol):
+    """What is read and written of the database."""
+
+    @property
+    def ordering_rules(self) -> OrderingRules: ...
+    @property
+    def people(self) -> People: ...
+    @property
+    def settings(self) -> SettingStore: ...
+    @property
+    def views(self) -> Views: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NewDeadline:
+    """A deadline that is given `now`. Raises InvalidInputError unless it is ahead."""
+
+    at: Instant
+    now: Instant
+
+    def __post_init__(self) -> None:
+        if not self.now < self.at <= self.now + FURTHEST_S:
+            latest_at = self.now + FURTHEST_S
+            raise InvalidInputError(
+                "deadline_at", f"an instant ahead of now, {self.now:.0f}, and at most {latest_at:.0f}", self.at
+            )
+
+
+async def set_importance(
+    store: ImportanceStore,
+    batch_id: BatchId,
+    *,
+    user_priority: int | None = None,
+    level: str | None = None,
+    queue: str | None = None,
+    account: str | None = None,
+    deadline: NewDeadline | None = None,
+) -> None:
+    """Change what is given, all of it or nothing that is wrong, from the next ordering on.
+
+    An account as long as nothing of the batch was sent; a deadline of a batch that has one: what hosts have keeps its
+    due dates. Raises InvalidInputError where it is out of range, its submitter may not, or it is too late,
+    NotFoundError for no active batch.
+    """
+    if all(one is None for one in (user_priority, level, queue, account, deadline)):
+        expected = "a user priority, a level, a queue, an account or a deadline to change"
+        raise InvalidInputError("batch", expected, "none of them")
+    _check_ranges(user_priority, level)
+    known = queues(Settings.from_stored(await store.settings.settings())[0].ordering.queues)
+    if queue is not None and queue not in known:
+        raise InvalidInputError("queue", "one of " + ", ".join(known), queue)
+    batch = await store.views.batch(batch_id)
+    if batch.state is not BatchState.ACTIVE:
+        raise NotFoundError("active batch", batch_id)
+    if deadline is not None and batch.qos is not QoS.SHORT_DEADLINE:
+        expected = f"a batch with qos {QoS.SHORT_DEADLINE}: the others have no deadline of their own"
+        raise InvalidInputError("deadline_at", expected, batch.qos)
+    wanted = None if level is None else ServiceLevel(level)
+    account_id = await _allowed(store, batch, account, wanted, user_priority)
+    rules = store.ordering_rules
+    if account_id is not None:
+        await rules.set_account(batch_id, account_id)
+    if deadline is not None:
+        await rules.set_deadline(batch_id, deadline.at)
+    if wanted is not None or queue is not None:
+        await rules.set_service(batch_id, level=wanted, queue=queue)
+    if user_priority is not None:
+        await rules.set_user_priority(batch_id, user_priority)
+
+
+def _check_ranges(user_priority: int | None, level: str | None) -> None:
+    if user_priority is not None and not LOWEST_PRIORITY <= user_priority <= HIGHEST_PRIORITY:
+        expected = f"a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
+        raise InvalidInputError("user_priority", expected, user_priority)
+    if level is not None and level not in list(ServiceLevel):
+        raise InvalidInputError("level", "one of " + ", ".join(ServiceLevel), level)
+
+
+async def _allowed(
+    store: ImportanceStore, batch: Batch, account: str | None, level: ServiceLevel | None, user_priority: int | None
+) -> AccountId | None:
+    """The account the batch moves to, None: it stays. Raises InvalidInputError for what its submitter may not.
+
+    What it has needs the rights of the new account.
+    """
+    submitters = {one.submitter_id: one for one in await store.people.submitters()}
+    submitter, accounts = submitters[batch.submitter_id], await store.people.accounts()
+    account_id = batch.account_id
+    if account is not None:
+        account_id = await _account_of(store, batch, submitter, account, accounts)
+    moves = account_id != batch.account_id
+    old_level, old_priority = (batch.level, batch.user_priority) if moves else (ServiceLevel.NORMAL, 0)
+    priority = old_priority if user_priority is None else user_priority
+    check_rights(level or old_level, priority, permissions_of(submitter, account_id, accounts))
+    return account_id if moves else None
+
+
+async def _account_of(
+    store: ImportanceStore, batch: Batch, submitter: Submitter, name: str, accounts: Sequence[Account]
+) -> AccountId:
+    """The account of this name, in which the submitter may submit. Raises InvalidInputError."""
+    further = await store.people.memberships(submitter.submitter_id)
+    mine = {one.name: one.account_id for one in accounts if one.account_id in {submitter.account_id, *further}}
+    if name not in mine:
+        expected = f"an account of submitter {submitter.name} ({', '.join(sorted(mine))})"
+        raise InvalidInputError("account", expected, name)
+    if mine[name] != batch.account_id and batch.counts.sent:
+        expected = "a batch of which nothing was sent: that is charged to the account it was sent for"
+        raise InvalidInputError("account", expected, f"{batch.counts.sent} sent")
+    return mine[name]

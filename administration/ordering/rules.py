@@ -1,0 +1,145 @@
+"""What accounts and submitters may have: permissions, further accounts, grants and limits, checked and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from administration.names import checked_name
+from administration.ordering.ports import OrderingRules
+from administration.ports import People
+from administration.shares import checked_shares
+from domain.bounds import in_bounds
+from domain.clock import Clock
+from domain.errors import InvalidInputError, NotFoundError
+from domain.limits import Limit, Quantity, Scope
+from domain.ordered_work import Permission, StoredGrant
+from domain.units import AccountId, Seconds
+
+
+class RuleStore(Protocol):
+    """What is read and written of the database."""
+
+    @property
+    def ordering_rules(self) -> OrderingRules: ...
+    @property
+    def people(self) -> People: ...
+
+
+class Rules:
+    """What the command line and the API do with permissions, grants and limits; they hold from the next ordering on."""
+
+    def __init__(self, store: RuleStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def permit(
+        self, permissions: Sequence[str], *, account: str | None = None, submitter: str | None = None
+    ) -> None:
+        """What a submitter, or everybody in and below an account, may do from now on, instead of what they might.
+
+        Raises InvalidInputError, NotFoundError.
+        """
+        checked = sorted({_permission(one) for one in permissions})
+        if (account is None) == (submitter is None):
+            raise InvalidInputError("permit", "either an account or a submitter", (account, submitter))
+        if account is not None:
+            await self._store.people.permit_account(account, checked)
+        elif submitter is not None:
+            await self._store.people.permit_submitter(submitter, checked)
+
+    async def join(self, submitter: str, *, account: str, shares: float) -> None:
+        """Let a submitter submit in a further account, with shares there. Raises InvalidInputError, NotFoundError."""
+        who = await self._store.people.submitter(submitter)
+        own = {one.account_id: one.name for one in await self._store.people.accounts()}.get(who.account_id)
+        if account == own:
+            raise InvalidInputError("account", f"another account than {submitter}'s own", account)
+        await self._store.people.put_membership(submitter, account=account, shares=checked_shares(shares))
+
+    async def grants(self) -> dict[str, StoredGrant]:
+        """The grants as of the last ordering, by the account's name."""
+        names = {one.account_id: one.name for one in await self._store.people.accounts()}
+        return {names[one.account_id]: one for one in await self._store.ordering_rules.grants()}
+
+    async def grant(self, account: str, *, granted_su: float, period_s: float) -> None:
+        """Service units for an account, per period from now on; what this period used stays used.
+
+        Raises InvalidInputError, NotFoundError.
+        """
+        in_bounds("granted_su", granted_su)
+        in_bounds("period_s", period_s)
+        account_id = (await self._account_ids()).get(account)
+        if account_id is None:
+            raise NotFoundError("account", account)
+        known = (await self.grants()).get(account)
+        now = self._clock.now()
+        starts_at = now if known is None else min(now, known.period_start_at)
+        await self._store.ordering_rules.put_grant(
+            account_id, granted_su=granted_su, starts_at=starts_at, period_s=Seconds(period_s)
+        )
+
+    async def take_grant(self, account: str) -> None:
+        """Charge an account's work to nobody. Raises NotFoundError for an account without a grant."""
+        known = (await self.grants()).get(account)
+        if known is None:
+            raise NotFoundError("grant of account", account)
+        await self._store.ordering_rules.drop_grant(known.account_id)
+
+    async def limits(self) -> Sequence[Limit]:
+        """Every limit."""
+        return await self._store.ordering_rules.limits()
+
+    async def limit(
+        self,
+        scope: str,
+        quantity: str,
+        *,
+        name: str | None = None,
+        soft: float | None = None,
+        hard: float | None = None,
+    ) -> Limit:
+        """A limit instead of the one of the same scope, quantity and name; without a name it is everybody's.
+
+        Raises InvalidInputError.
+        """
+        made = Limit(_scope(scope), _quantity(quantity), name if name is None else checked_name(name), soft, hard)
+        for field, bound in (("soft", soft), ("hard", hard)):
+            if bound is not None:
+                in_bounds(field, bound)
+        if soft is None and hard is None:
+            raise InvalidInputError("limit", "a soft or a hard bound", "neither")
+        if soft is not None and hard is not None and soft > hard:
+            raise InvalidInputError("soft", f"at most the hard bound of {hard:g}", soft)
+        await self._store.ordering_rules.put_limit(made)
+        return made
+
+    async def lift(self, scope: str, quantity: str, *, name: str | None = None) -> None:
+        """Take a limit away. Raises InvalidInputError, NotFoundError."""
+        await self._store.ordering_rules.drop_limit(_scope(scope), _quantity(quantity), name)
+
+    async def _account_ids(self) -> dict[str, AccountId]:
+        return {one.name: one.account_id for one in await self._store.people.accounts()}
+
+
+def _permission(word: str) -> Permission:
+    if word not in list(Permission):
+        raise InvalidInputError("permission", "one of " + ", ".join(Permission), word)
+    return Permission(word)
+
+
+def _scope(word: str) -> Scope:
+    if word not in list(Scope):
+        raise InvalidInputError("scope", "one of " + ", ".join(Scope), word)
+    return Scope(word)
+
+
+def _quantity(word: str) -> Quantity:
+    """A quantity as people write it. Idle jobs are bounded by settings, for everybody alike.
+
+    >>> _quantity("job_pe")
+    <Quantity.JOB_PE: 'processor equivalents of one job'>
+    """
+    known = {one.name.lower(): one for one in Quantity if one is not Quantity.IDLE_JOBS}
+    if word not in known:
+        raise InvalidInputError("quantity", "one of " + ", ".join(known), word)
+    return known[word]

@@ -1,0 +1,123 @@
+"""Shows who is owed what and used what, account by account, and changes shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from administration.ports import People, SettingStore
+from administration.shares import checked_shares
+from domain.batches import Account
+from domain.clock import Clock
+from domain.ordered_work import Member, OrderingView
+from domain.ordering_settings import OrderingSettings
+from domain.settings import Settings
+from domain.units import AccountId, Instant
+from jobs.ordering.ports import OrderedWork
+from priority.fair_share import FairShares, Leaf, Share, fair_shares
+from priority.parameters import usage_weights
+
+
+class SharingStore(Protocol):
+    """What is read and written of the database."""
+
+    @property
+    def ordering(self) -> OrderedWork: ...
+    @property
+    def people(self) -> People: ...
+    @property
+    def settings(self) -> SettingStore: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRow:
+    """A vertex of the tree: an account, or a submitter in one. `depth` 0 = the top.
+
+    Fractions are of the whole; `level_weight` is what siblings are compared by, None: nothing used yet.
+    """
+
+    depth: int
+    account: str
+    submitter: str | None
+    shares: float
+    share_fraction: float
+    usage: float
+    usage_fraction: float
+    effective_fraction: float
+    fairshare_ratio: float
+    level_weight: float | None
+    fairshare_rank: float | None
+
+    def as_json(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class Sharing:
+    """What the command line and the API do with shares."""
+
+    def __init__(self, store: SharingStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def show(self) -> list[ShareRow]:
+        """The tree, accounts before what is below them, with usage decayed until now."""
+        settings, _ = Settings.from_stored(await self._store.settings.settings())
+        return share_rows(await self._store.ordering.view(), settings.ordering, self._clock.now())
+
+    async def set_account(self, name: str, shares: float) -> Account:
+        """Raises InvalidInputError, NotFoundError."""
+        return await self._store.people.set_account(name, shares=checked_shares(shares))
+
+    async def set_submitter(self, name: str, shares: float, account: str | None = None) -> None:
+        """The submitter's shares in its own account, or in another one, where it may submit from then on."""
+        people = self._store.people
+        home = {one.account_id: one.name for one in await people.accounts()}[(await people.submitter(name)).account_id]
+        if account is None or account == home:
+            await people.set_submitter(name, shares=checked_shares(shares))
+        else:
+            await people.put_membership(name, account=account, shares=checked_shares(shares))
+
+
+def share_rows(view: OrderingView, settings: OrderingSettings, now: Instant) -> list[ShareRow]:
+    """The tree in rows. Accounts without submitters below them take no part and are left out."""
+    weights = usage_weights(settings.usage_weights)
+    used = {one.leaf: one.usage.read(now, settings.half_life_s).weighed(weights) for one in view.usage}
+    leaves = [Leaf(*one.leaf, one.shares, used.get(one.leaf, 0.0)) for one in view.members]
+    found = fair_shares(view.accounts, leaves, damping=settings.damping_factor)
+    return list(_Rows(view.accounts, view.members, found).below(None, 0))
+
+
+class _Rows:
+    def __init__(self, accounts: Sequence[Account], members: Sequence[Member], found: FairShares) -> None:
+        self._accounts = accounts
+        self._members = members
+        self._found = found
+
+    def below(self, parent: AccountId | None, depth: int) -> Iterator[ShareRow]:
+        for account in self._accounts:
+            share = self._found.accounts.get(account.account_id)
+            if account.parent_id != parent or share is None:
+                continue
+            yield _row(depth, account.name, None, share)
+            for one in self._members:
+                if one.account_id == account.account_id:
+                    yield _row(depth + 1, account.name, one.name, self._found.leaves[one.leaf])
+            yield from self.below(account.account_id, depth + 1)
+
+
+def _row(depth: int, account: str, submitter: str | None, share: Share) -> ShareRow:
+    return ShareRow(
+        depth,
+        account,
+        submitter,
+        share.shares,
+        share.share_fraction,
+        share.usage,
+        share.usage_fraction,
+        share.effective_fraction,
+        share.ratio,
+        share.level_weight if math.isfinite(share.level_weight) else None,
+        share.rank,
+    )

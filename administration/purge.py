@@ -1,0 +1,80 @@
+"""What would a purge of old months take away, and taking it away: the rows of each month at once, after its files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from administration.ports import History
+from domain.clock import Clock
+from domain.history import FinishedMonth
+from domain.units import InstanceId
+from transfer.upload_folder import UploadFolder
+
+PAGE = 1_000  # instances whose files are removed between two questions to the database
+
+Progress = Callable[[FinishedMonth], None]  # hears of every month that is gone
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a purge takes away, or took away."""
+
+    months: tuple[FinishedMonth, ...]
+
+    def rows(self) -> list[dict[str, object]]:
+        """One for each month; sizes in bytes."""
+        return [
+            {
+                "month": one.month,
+                "jobs": one.jobs,
+                "instances": one.instances,
+                "files": one.files,
+                "file_bytes": one.file_bytes,
+                "table_bytes": one.table_bytes,
+            }
+            for one in self.months
+        ]
+
+    def as_json(self) -> dict[str, object]:
+        """The months with their totals."""
+        return {
+            "months": self.rows(),
+            "jobs": sum(one.jobs for one in self.months),
+            "instances": sum(one.instances for one in self.months),
+            "files": sum(one.files for one in self.months),
+            "file_bytes": sum(one.file_bytes for one in self.months),
+            "table_bytes": sum(one.table_bytes for one in self.months),
+        }
+
+
+async def months_before(history: History, before: str) -> Sequence[FinishedMonth]:
+    """The months before `before` ("2026-03") of which the history still holds something, earliest first."""
+    return [one for one in await history.months() if one.month < before and one.table_bytes + one.jobs > 0]
+
+
+async def purge_months(
+    history: History, folder: UploadFolder, months: Sequence[FinishedMonth], *, clock: Clock, progress: Progress
+) -> None:
+    """Remove the uploaded outputs of months, and then what the database knows of them.
+
+    Broken off anywhere it can be repeated: a month's rows, which name its files, go last.
+    """
+    for month in months:
+        await _remove_outputs(history, folder, month.month)
+        await history.purge_month(month.month, now=clock.now())
+        progress(month)
+
+
+async def _remove_outputs(history: History, folder: UploadFolder, month: str) -> None:
+    after: InstanceId | None = InstanceId(0)
+    while after is not None:
+        page = await history.outputs(month, after=after, limit=PAGE)
+        await asyncio.to_thread(_remove, folder, page.names)
+        after = page.after
+
+
+def _remove(folder: UploadFolder, names: Sequence[str]) -> None:
+    for name in names:
+        folder.remove(name)

@@ -1,0 +1,192 @@
+"""Lowers gates behind which too few requests come for the jobs that wait, and raises them again (POLICY D9).
+
+1 how many unsent instances wait behind which gate; 2 how many calls an hour come from hosts behind it, at every
+height; 3 the highest gate that sends them in time; 4 what was found is noted, and requests go by it seconds later.
+By the rate of requests, never by how long a job has waited: see docs/decisions/0012.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import structlog
+
+from administration.thresholds.preview import Population, Standing
+from administration.thresholds.standings import ReadsStandings, standings_of
+from administration.thresholds.waiting import BehindGate, TypeOf, behind_gates, gates_of
+from domain.catalogue import Catalogue
+from domain.clock import Clock
+from domain.insight import WaitingBatch
+from domain.ranking import Gate, RelaxedGate
+from domain.settings import DeadlineRule, DeadlineSettings
+from domain.units import AppId, Instant, Seconds
+from hoststats.standing import Passing
+from scheduler.gates import affordable, least_gate, longest_wait_s
+
+RELAX_EVERY_S = Seconds(60.0)
+MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
+
+log = structlog.get_logger("administration.relaxing")
+
+
+class Callers(ReadsStandings, Protocol):
+    """What is read of hosts that call and work that waits."""
+
+    async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]: ...
+
+
+class GateNotes(Protocol):
+    async def note_relaxed_gates(self, gates: Sequence[RelaxedGate], *, now: Instant) -> None:
+        """These gates are lower from now on, all others as they are set."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport:
+    """One round: `waiting` unsent instances behind gates that may be lowered, and the gates that are lower now."""
+
+    waiting: int = 0
+    relaxed: tuple[RelaxedGate, ...] = ()
+
+
+class GateRelaxer:
+    """Runs in one process per cluster."""
+
+    def __init__(self, callers: Callers, notes: GateNotes, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
+        self._callers = callers
+        self._notes = notes
+        self._catalogue = catalogue
+        self._clock = clock
+
+    async def run_once(self) -> GateReport:
+        """Look at what waits and who calls; hosts are read only where jobs wait behind a gate."""
+        catalogue, now = self._catalogue(), self._clock.now()
+        settings = catalogue.settings.deadline
+        if settings.rule is not DeadlineRule.MUSTER or settings.gate_wait_fraction <= 0.0:
+            return await self._noted(catalogue, GateReport(), now)
+        waiting = await self._callers.waiting_batches(MOST_BATCHES)
+        behind = high_gates(waiting, catalogue, now)
+        types = sorted({(place.app_id, kind) for place in behind for kind, _, _ in place.thresholds})
+        standings = await standings_of(self._callers, types, as_set(catalogue), now=now)
+        gates = await asyncio.to_thread(
+            lambda: relaxed_gates(behind, standings, catalogue, most_taken(waiting, catalogue), now=now)
+        )
+        return await self._noted(catalogue, GateReport(sum(behind.values()), gates), now)
+
+    async def _noted(self, catalogue: Catalogue, report: GateReport, now: Instant) -> GateReport:
+        """Write what is found, if it is news."""
+        before = {_key(gate): gate for cuts in catalogue.cut_points.values() for gate in cuts.relaxed}
+        after = {_key(gate): gate for gate in report.relaxed}
+        if {key: gate.threshold for key, gate in before.items()} != {
+            key: gate.threshold for key, gate in after.items()
+        }:
+            await self._notes.note_relaxed_gates(report.relaxed, now=now)
+            for key in sorted(before.keys() | after.keys()):
+                _tell(before.get(key), after.get(key))
+        return report
+
+
+def as_set(catalogue: Catalogue) -> Catalogue:
+    """The catalogue with no gate lowered. Pure."""
+    cuts = {of_type: replace(cut, relaxed=()) for of_type, cut in catalogue.cut_points.items()}
+    return replace(catalogue, cut_points=cuts)
+
+
+def high_gates(waiting: Sequence[WaitingBatch], catalogue: Catalogue, now: Instant) -> dict[BehindGate, int]:
+    """Unsent instances behind gates that may be lowered: above 0 for some processor type. Pure."""
+    settings = catalogue.settings.deadline
+    counts: dict[BehindGate, int] = {}
+    for place, jobs in behind_gates(waiting, as_set(catalogue), settings, settings, now=now).items():
+        if any(threshold > 0.0 for _, threshold, _ in place.thresholds):
+            named = replace(place, gate=_closing(place, settings))
+            counts[named] = counts.get(named, 0) + jobs
+    return counts
+
+
+def _closing(place: BehindGate, settings: DeadlineSettings) -> Gate:
+    """The gate whose threshold keeps these jobs: for retries it may be that of their row of the table."""
+    highest = max(threshold for _, threshold, _ in place.thresholds)
+    set_to = gates_of(settings)
+    if set_to[place.gate] >= highest:
+        return place.gate
+    return next((gate for gate, threshold in set_to.items() if threshold == highest), place.gate)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How many hosts and volunteers a waiting job may not go to, at most, because they have it or had it."""
+
+    hosts: int = 0
+    volunteers: int = 0
+
+    def leaves(self, passed: Passing) -> bool:
+        """Whether of these hosts one is left that any waiting job may go to."""
+        return passed.hosts > self.hosts and passed.volunteers > self.volunteers
+
+
+def most_taken(waiting: Sequence[WaitingBatch], catalogue: Catalogue) -> dict[AppId, Taken]:
+    """How many hosts and volunteers the waiting jobs of each app may not go to, at most. Pure."""
+    taken: dict[AppId, Taken] = {}
+    for one in waiting:
+        app_id = one.batch.app_id
+        before = taken.get(app_id, Taken())
+        per_volunteer = catalogue.apps[app_id].spread(one.most_quorum).per_volunteer
+        taken[app_id] = Taken(
+            max(before.hosts, one.most_taken), max(before.volunteers, one.most_taken if per_volunteer else 0)
+        )
+    return taken
+
+
+def relaxed_gates(
+    behind: Mapping[BehindGate, int],
+    standings: Mapping[TypeOf, Standing],
+    catalogue: Catalogue,
+    taken: Mapping[AppId, Taken],
+    *,
+    now: Instant,
+) -> tuple[RelaxedGate, ...]:
+    """The gates that have to be lower than they are set, on every processor type of their app. Pure.
+
+    Where all hosts that pass may be ones a job cannot go to (`taken`, by app), their calls count for nothing.
+    """
+    settings = catalogue.settings
+    population = Population(standings, settings, now=now)
+    found: dict[tuple[int, str, str], RelaxedGate] = {}
+    for place, jobs in sorted(behind.items(), key=lambda one: (one[0].app_id, one[0].gate, one[0].thresholds)):
+        types: list[TypeOf] = [(place.app_id, kind) for kind, _, _ in place.thresholds]
+
+        def rate(p: float, types: Sequence[TypeOf] = types) -> float:
+            found = population.passing(dict.fromkeys(types, p))
+            return found.calls_per_hour if taken.get(types[0][0], Taken()).leaves(found) else 0.0
+
+        highest = max(threshold for _, threshold, _ in place.thresholds)
+        longest_s = max(longest_wait_s(catalogue.cut_points.get(of_type), settings.deadline) for of_type in types)
+        threshold, calls = affordable(highest, jobs, rate, longest_s=longest_s, least=least_gate(place.gate, rate))
+        if threshold < highest:
+            for gate in (RelaxedGate(*of_type, place.gate, threshold, jobs, calls) for of_type in types):
+                known = found.get(_key(gate))
+                found[_key(gate)] = gate if known is None or gate.threshold < known.threshold else known
+    return tuple(found[key] for key in sorted(found))
+
+
+def _key(gate: RelaxedGate) -> tuple[int, str, str]:
+    return gate.app_id, gate.processor_type, gate.gate
+
+
+def _tell(before: RelaxedGate | None, after: RelaxedGate | None) -> None:
+    """One line in the log per gate that moved."""
+    known = after or before
+    assert known is not None
+    log.info(
+        "gate lowered" if after is not None else "gate as set again",
+        app_id=known.app_id,
+        processor_type=known.processor_type,
+        gate=str(known.gate),
+        threshold=None if after is None else after.threshold,
+        before=None if before is None else before.threshold,
+        jobs=known.jobs,
+        calls_per_hour=round(known.calls_per_hour, 3),
+    )

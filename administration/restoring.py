@@ -1,0 +1,125 @@
+"""Makes a restored database and the upload folder agree, before the project serves again.
+
+A database restored from a backup is older than what clients and the upload folder know. Ids given out after the backup
+would be given out again, and files of the lost instances would be in the way of the new ones. So: every id sequence
+moves forward, unsent instances get new ids (clients may have been sent the old ones), and files without a row are set
+aside. A whole file of an instance in progress is recorded: its host uploaded it after the backup and may report it
+without sending it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from administration.checking.files import PAGE
+from administration.checking.folder import FoundFile, files_in, md5_of
+from domain.checking import KnownFile
+from domain.clock import Clock
+from domain.restoring import NewIds
+from domain.sizes import in_words
+from domain.units import InstanceId
+from lifecycle.states import ACCEPTS_OUTPUTS
+from transfer.files import sync_folder
+from transfer.ports import UploadRecords
+
+ID_STEP = 1_000_000_000  # instances, jobs and batches made after the backup, at most
+GREATEST_ID = 10**15  # ids above this in file names are not ids of this project
+
+
+class RestoredDatabase(Protocol):
+    """The restored database. Every method may raise UnavailableError."""
+
+    async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]: ...
+
+    async def renumber(self, *, beyond: int, step: int) -> NewIds: ...
+
+
+@dataclass(slots=True)
+class Restored:
+    """What was done with ids and files. `kept`: recorded files, and parts of instances in progress."""
+
+    new_ids: NewIds = field(default_factory=lambda: NewIds(0, 0))
+    kept: int = 0
+    recorded: int = 0
+    set_aside: int = 0
+    set_aside_bytes: int = 0
+    folder: str = ""  # where the files that were set aside lie; empty when there were none
+
+    def as_json(self) -> dict[str, object]:
+        """Everything, as one object."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """One line each."""
+        where = f" in {self.folder}" if self.folder else ""
+        ids = (
+            f"{self.new_ids.sequences} id sequences moved forward, {self.new_ids.instances} unsent instances renumbered"
+        )
+        size = in_words(self.set_aside_bytes)
+        files = f"{self.kept} files kept, {self.recorded} recorded, {self.set_aside} of {size} set aside{where}"
+        return f"{ids}\n{files}"
+
+
+async def restore(
+    database: RestoredDatabase, uploads: UploadRecords, folder: Path, aside: Path, clock: Clock
+) -> Restored:
+    """Advance ids, then go through the upload folder; `aside` receives files without a row. No process may be serving.
+
+    It may be run again after it was interrupted.
+    """
+    made = Restored()
+    greatest = await asyncio.to_thread(_greatest_id, folder)
+    made.new_ids = await database.renumber(beyond=greatest, step=ID_STEP)
+    files = files_in(folder)
+    while page := await asyncio.to_thread(lambda: list(islice(files, PAGE))):
+        named = [(file.name, file.instance_id) for file in page if file.instance_id is not None]
+        known = {one.name: one for one in await database.known(named)}
+        for file in page:
+            await _sort(file, known.get(file.name), made, uploads, folder, aside, clock)
+    return made
+
+
+def _greatest_id(folder: Path) -> int:
+    ids = (file.instance_id for file in files_in(folder) if file.instance_id is not None)
+    return max((one for one in ids if one <= GREATEST_ID), default=0)
+
+
+async def _sort(
+    file: FoundFile,
+    known: KnownFile | None,
+    made: Restored,
+    uploads: UploadRecords,
+    folder: Path,
+    aside: Path,
+    clock: Clock,
+) -> None:
+    """Keep, record or set aside one file."""
+    if file.in_place and file.instance_id is not None and known is not None:
+        accepted = known.state in ACCEPTS_OUTPUTS
+        if file.whole and known.nbytes is None and accepted:
+            md5 = await asyncio.to_thread(md5_of, folder, file.name)
+            if md5 is not None and await uploads.record_upload(
+                file.instance_id, name=file.name, nbytes=file.nbytes, md5=md5, completed_at=clock.now()
+            ):
+                made.recorded += 1
+                return
+        elif (accepted and not file.whole) or (file.whole and known.nbytes == file.nbytes):
+            made.kept += 1
+            return
+    await asyncio.to_thread(_set_aside, folder / file.place, aside / file.place)
+    made.set_aside += 1
+    made.set_aside_bytes += file.nbytes
+    made.folder = str(aside)
+
+
+def _set_aside(source: Path, target: Path) -> None:
+    """Move a file, also to another file system."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(source, target)
+    sync_folder(target.parent)

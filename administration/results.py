@@ -1,0 +1,201 @@
+"""Which files are a job's result? Those its canonical instance brought, by the job's own names for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from administration.access.who import Person
+from domain.access import Role
+from domain.dispatch import Upload
+from domain.errors import NotFoundError
+from domain.jobs import InstanceState, JobClass, JobState, Output
+from domain.units import BatchId, InstanceId, JobClassId, JobId, SubmitterId
+from domain.views import JobRow
+from transfer.upload_folder import UploadFolder
+
+
+class OutputState(StrEnum):
+    HERE = "here"
+    GONE = "gone"  # it was brought, and its file is not in the upload folder as it was recorded
+    NOT_BROUGHT = "not_brought"  # an optional one
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """An output of a result. `upload` is what was recorded of its file, None where it was not brought."""
+
+    name: str
+    upload: Upload | None
+    state: OutputState
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A job with its outputs; without any, `because` says why it has no result."""
+
+    job: JobRow
+    because: str | None
+    outputs: tuple[OutputFile, ...] = ()
+
+
+class Classes(Protocol):
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]: ...
+
+
+class Jobs(Protocol):
+    async def job(self, job_id: JobId) -> JobRow: ...
+
+    async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]: ...
+
+    async def uploads_of(
+        self, batch_id: BatchId, instances: Sequence[InstanceId]
+    ) -> Mapping[InstanceId, tuple[Upload, ...]]: ...
+
+
+class Results:
+    """Results of jobs, from what the database knows and the upload folder has."""
+
+    def __init__(self, jobs: Jobs, classes: Classes, folder: UploadFolder) -> None:
+        self._jobs = jobs
+        self._classes = classes
+        self._folder = folder
+
+    async def of(self, job_id: JobId) -> Result:
+        """Raises NotFoundError."""
+        return await self.of_job(await self._jobs.job(job_id))
+
+    async def of_job(self, job: JobRow) -> Result:
+        """The result of a job that was read with its instances."""
+        because = why_no_result(job.state, job.failure, [one.state for one in job.instances])
+        if because is not None:
+            return Result(job, because)
+        job_class = (await self._classes.job_classes([job.job_class_id]))[job.job_class_id]
+        uploads = next(one.uploads for one in job.instances if one.instance_id == job.canonical_instance_id)
+        return await asyncio.to_thread(self._found, job, uploads, job_class.outputs)
+
+    async def of_batch(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[Result]:
+        """The results of a batch's jobs by id, the first `limit` behind `after`."""
+        jobs = await self._jobs.jobs(batch_id, limit=limit, after=after)
+        canonical = [one.canonical_instance_id for one in jobs if one.canonical_instance_id is not None]
+        uploads = await self._jobs.uploads_of(batch_id, canonical)
+        classes = await self._classes.job_classes(list({one.job_class_id for one in jobs}))
+
+        def found() -> list[Result]:
+            return [self._of_row(job, uploads, classes[job.job_class_id].outputs) for job in jobs]
+
+        return await asyncio.to_thread(found)
+
+    def _of_row(
+        self, job: JobRow, uploads: Mapping[InstanceId, tuple[Upload, ...]], outputs: Sequence[Output]
+    ) -> Result:
+        because = why_no_result(job.state, job.failure)
+        if because is not None or job.canonical_instance_id is None:
+            return Result(job, because)
+        return self._found(job, uploads.get(job.canonical_instance_id, ()), outputs)
+
+    def _found(self, job: JobRow, uploads: Sequence[Upload], outputs: Sequence[Output]) -> Result:
+        brought = named_uploads(uploads, outputs)
+        return Result(job, None, tuple(OutputFile(name, one, self._state(one)) for name, one in brought.items()))
+
+    def path(self, result: Result, name: str) -> Path:
+        """Where the file of an output is. NotFoundError says what is missing: a result, an output, or its file."""
+        job_id = result.job.job_id
+        if result.because is not None:
+            raise NotFoundError("result of job", f"{job_id}: {result.because}")
+        by_name = {one.name: one for one in result.outputs}
+        output = by_name.get(name)
+        if output is None:
+            raise NotFoundError("output", f"{name!r} of job {job_id}: it has {', '.join(by_name) or 'none'}")
+        if output.upload is None:
+            raise NotFoundError("output", f"{name!r} of job {job_id}: it is optional, and was not brought")
+        if output.state is OutputState.GONE:
+            raise NotFoundError("file", why_gone(output.upload))
+        return self.stored(output)
+
+    def stored(self, output: OutputFile) -> Path:
+        """Where the file of an output that was brought is, or was."""
+        assert output.upload is not None
+        return self._folder.path(output.upload.name)
+
+    def _state(self, upload: Upload | None) -> OutputState:
+        if upload is None:
+            return OutputState.NOT_BROUGHT
+        try:
+            there = self._folder.path(upload.name).stat().st_size
+        except FileNotFoundError:
+            return OutputState.GONE
+        return OutputState.HERE if there == upload.nbytes else OutputState.GONE
+
+
+def why_gone(upload: Upload) -> str:
+    """Which file is missing.
+
+    >>> why_gone(Upload("pi_3_41_77_r0", 12, "0" * 32))
+    'pi_3_41_77_r0 of 12 bytes in the upload folder: it was brought, and is not there any more, or has another size'
+    """
+    where = f"{upload.name} of {upload.nbytes} bytes in the upload folder"
+    return f"{where}: it was brought, and is not there any more, or has another size"
+
+
+def why_no_result(state: JobState, failure: str, instances: Sequence[InstanceState] = ()) -> str | None:
+    """Why a job has no result, with where its instances are, as far as they are known; None where it has one. Pure.
+
+    >>> why_no_result(JobState.OPEN, "", [InstanceState.TIMED_OUT, InstanceState.IN_PROGRESS])
+    'it is open, its instances are: 1 timed_out, 1 in_progress'
+    >>> why_no_result(JobState.FAILED, "too many errors")
+    'it failed: too many errors'
+    """
+    match state:
+        case JobState.VALID:
+            return None
+        case JobState.FAILED:
+            return f"it failed: {failure}" if failure else "it failed"
+        case JobState.CANCELLED:
+            return "its batch was aborted"
+        case JobState.OPEN:
+            counted = ", ".join(f"{count} {where.value}" for where, count in Counter(instances).items())
+            return f"it is open, its instances are: {counted}" if counted else "it is open"
+
+
+def named_uploads(uploads: Sequence[Upload], outputs: Sequence[Output]) -> dict[str, Upload | None]:
+    """What an instance brought, by the names of its job's outputs. Pure.
+
+    Output number n was uploaded as NAME_rn (`domain.jobs.output_file_name`).
+    """
+    by_number = {upload.name.rpartition("_r")[2]: upload for upload in uploads}
+    return {output.name: by_number.get(str(position)) for position, output in enumerate(outputs)}
+
+
+def result_as_json(result: Result) -> dict[str, object]:
+    """A result with the same keys everywhere. `because`: why there is none."""
+    job = result.job
+    return {
+        "job_id": job.job_id,
+        "batch_id": job.batch_id,
+        "state": job.state.value,
+        "canonical_instance_id": job.canonical_instance_id,
+        "because": result.because,
+        "outputs": [_output_as_json(one) for one in result.outputs],
+    }
+
+
+def _output_as_json(output: OutputFile) -> dict[str, object]:
+    upload = output.upload
+    return {
+        "name": output.name,
+        "file_name": None if upload is None else upload.name,
+        "nbytes": None if upload is None else upload.nbytes,
+        "md5": None if upload is None else upload.md5,
+        "state": output.state.value,
+    }
+
+
+def sees_results(person: Person, submitter_id: SubmitterId) -> bool:
+    """Whether somebody may fetch a submitter's results: of those who submit, the submitter alone. Pure."""
+    return person.role is not Role.SUBMITTER or person.submitter_id == submitter_id

@@ -1,0 +1,43 @@
+"""Signs app files with private keys: a version's as it is added, and every file anew.
+
+No serving process imports this: commands do, which run where the key is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from administration.applications import Sign
+from administration.ports import Applications
+from administration.project import Project
+from transfer.keys import load_key_file, load_signing_key, rotate
+from wire.signing import PrivateKey, sign_md5_text
+
+
+def with_project_key(project: Project) -> Sign:
+    """Signs with the key in the project's own folder. Raises NotFoundError when it is kept elsewhere."""
+    return _with(load_signing_key(project.keys_dir))
+
+
+def with_key_file(path: Path) -> Sign:
+    """Signs with the key of one file, wherever it is. Raises InvalidInputError, NotFoundError."""
+    return _with(load_key_file(path))
+
+
+def _with(key: PrivateKey) -> Sign:
+    return lambda _, md5: sign_md5_text(key, md5)
+
+
+async def sign_app_files(applications: Applications, project: Project, *, new_key: bool) -> int:
+    """Sign every app file; returns how many. Safe to repeat after an interruption (without `new_key`).
+
+    With `new_key` a key is made first, and signed by every older one so that clients accept it. Serving
+    processes hold the key they started with: the project must be down meanwhile.
+    """
+    make = rotate if new_key else load_signing_key
+    key = await asyncio.to_thread(make, project.keys_dir)
+    files = await applications.app_files()
+    for file in files:
+        await applications.sign_file(file.name, sign_md5_text(key, file.md5))
+    return len(files)

@@ -1,0 +1,88 @@
+"""Rules compared on a shipped scenario: what somebody asks for, checked, and what it came to. Pure but for the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from domain.errors import InvalidInputError
+from domain.settings import DeadlineRule
+from simulator.report import Comparison, rows_of
+from simulator.run import RULES, Case, Ran, checked_rule
+from simulator.scenario import SHIPPED, read_scenario
+from simulator.sweep import cases_of, compared
+
+MOST_SEEDS = 10
+MOST_RULES = len(RULES)
+MOST_HOSTS = 5000
+MOST_DAYS = 120.0
+POINTS = 200  # of a curve
+DEFAULT_RULES = (DeadlineRule.MUSTER, DeadlineRule.FIXED)
+
+
+class Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """What a page asks for. `changes` are values of the scenario's file by their path."""
+
+    scenario: str
+    rules: list[str]
+    seeds: int = 1
+    changes: dict[str, float | str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RulesCompared:
+    """Satisfies administration.simulations.runs.Work."""
+
+    asked: Mapping[str, object]
+    cases: Sequence[Case]
+
+    def result(self, ran: Sequence[Ran]) -> dict[str, object]:
+        return as_result(compared(self.cases, ran))
+
+
+def scenarios() -> list[str]:
+    """The names of those that are shipped, the small ones first."""
+    return sorted(
+        (path.stem for path in SHIPPED.glob("*.toml")), key=lambda name: (name == "large", name != "small", name)
+    )
+
+
+def checked(asked: Asked) -> RulesCompared:
+    """What is to be run. Raises InvalidInputError naming the field; files are never read but those that are shipped."""
+    if asked.scenario not in scenarios():
+        raise InvalidInputError("scenario", "one of " + ", ".join(scenarios()), asked.scenario)
+    if not 1 <= asked.seeds <= MOST_SEEDS:
+        raise InvalidInputError("seeds", f"a whole number from 1 to {MOST_SEEDS}", asked.seeds)
+    if not asked.rules or len(set(asked.rules)) != len(asked.rules):
+        raise InvalidInputError("rules", "at least one rule, each once", asked.rules)
+    rules = [checked_rule(rule) for rule in asked.rules]
+    for path, most in (("population.hosts", MOST_HOSTS), ("days", MOST_DAYS)):
+        value = asked.changes.get(path)
+        if isinstance(value, (int, float)) and value > most:
+            raise InvalidInputError(path, f"at most {most:g} here; `muster simulate` takes more", value)
+    scenario = read_scenario(asked.scenario, dict(asked.changes))
+    cases = cases_of(scenario, rules=rules, seeds=range(1, asked.seeds + 1), settings={})
+    return RulesCompared(msgspec.to_builtins(asked), cases)
+
+
+def as_result(comparison: Comparison) -> dict[str, object]:
+    """What a page shows: the figures, the table's rows, and how urgent batches come to their end."""
+    return {
+        **comparison.as_json(),
+        "rows": rows_of(comparison),
+        "curves": {rule: curve(one.ends_s, one.jobs) for rule, one in comparison.ends.items()},
+    }
+
+
+def curve(ends_s: tuple[float, ...], jobs: int) -> list[tuple[float, float]]:
+    """Hours since submission and the share of jobs over by then, thinned.
+
+    >>> curve((7200.0, 3600.0), 4)
+    [(0.0, 0.0), (1.0, 0.25), (2.0, 0.5)]
+    """
+    ordered = sorted(ends_s)
+    points = [(0.0, 0.0), *((end_s / 3600.0, (n + 1) / jobs) for n, end_s in enumerate(ordered))]
+    step = max(1, len(points) // POINTS)
+    return [*points[:-1:step], points[-1]] if len(points) > 1 else points

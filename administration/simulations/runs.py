@@ -1,0 +1,145 @@
+"""Runs simulations that pages and the API ask for: each in a process of its own, at the lowest priority.
+
+Any worker may be asked how far one is, so what is known of it stands in a row of the database; a row that nobody has
+renewed for a minute is of a process that is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from administration.simulations.ports import Simulations
+from domain.clock import Clock
+from domain.errors import ConflictError, UnavailableError
+from domain.simulations import SILENT_S, SimulationState
+from domain.units import later
+from simulator.run import Case, Ran
+
+PROGRAM = (sys.executable, "-m", "administration.simulations.process")
+LOOKED_AT = 20  # of the latest
+AT_ONCE = 1  # in the whole cluster: they take a CPU each from the workers
+NOTE_EVERY_S = 1.0
+LINE_BYTES = 2**24  # a result
+
+log = structlog.get_logger()
+
+
+class Work(Protocol):
+    """What is to be run. `asked` is what people are told of it: `scenario`, `rules`, `seeds` and `changes` at least."""
+
+    @property
+    def asked(self) -> Mapping[str, object]: ...
+    @property
+    def cases(self) -> Sequence[Case]: ...
+
+    def result(self, ran: Sequence[Ran]) -> dict[str, object]:
+        """What the cases, run in their order, came to."""
+        ...
+
+
+class Said(msgspec.Struct):
+    """A line of the process."""
+
+    done_fraction: float | None = None
+    result: dict[str, object] | None = None
+    failure: str | None = None
+
+
+class BusyError(ConflictError):
+    """As many simulations as may be are running: wait for the end of one, or stop it."""
+
+
+class SimulationRuns:
+    """One per worker. Leaving it ends what it runs."""
+
+    def __init__(self, simulations: Simulations, clock: Clock) -> None:
+        self._simulations = simulations
+        self._clock = clock
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def check_free(self) -> None:
+        """Before long preparations. Raises BusyError."""
+        now = self._clock.now()
+        latest = await self._simulations.simulations(LOOKED_AT)
+        if sum(one.state is SimulationState.RUNNING and not one.is_lost(now) for one in latest) >= AT_ONCE:
+            raise BusyError
+
+    async def start(self, work: Work, *, who: str) -> int:
+        """Its number. Raises BusyError."""
+        packed = await asyncio.to_thread(pickle.dumps, work)
+        now = self._clock.now()
+        simulation_id = await self._simulations.add(
+            work.asked, who=who, now=now, heard_since=later(now, -SILENT_S), most=AT_ONCE
+        )
+        if simulation_id is None:
+            raise BusyError
+        task = asyncio.create_task(self._run(simulation_id, packed), name=f"simulation {simulation_id}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return simulation_id
+
+    async def close(self) -> None:
+        """End what is running."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def wait(self) -> None:
+        """Until nothing runs any more."""
+        await asyncio.gather(*self._tasks)
+
+    async def _run(self, simulation_id: int, packed: bytes) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *PROGRAM,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE_BYTES,
+            start_new_session=True,
+            preexec_fn=_last,
+        )
+        try:
+            await self._follow(simulation_id, packed, process)
+        except UnavailableError as error:
+            log.warning("simulation given up", simulation=simulation_id, why=str(error))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _follow(self, simulation_id: int, packed: bytes, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(packed)
+        process.stdin.close()
+        said, noted_s = Said(), self._clock.monotonic()
+        async for line in process.stdout:
+            said = msgspec.json.decode(line, type=Said)
+            if said.done_fraction is None:
+                break
+            if self._clock.monotonic() - noted_s >= NOTE_EVERY_S:
+                noted_s = self._clock.monotonic()
+                if not await self._simulations.note(simulation_id, said.done_fraction, now=self._clock.now()):
+                    return  # it was cancelled
+        await self._end(simulation_id, said)
+
+    async def _end(self, simulation_id: int, said: Said) -> None:
+        now = self._clock.now()
+        if said.result is not None:
+            await self._simulations.end(simulation_id, SimulationState.DONE, now=now, result=said.result)
+            return
+        why = said.failure or "the process that ran it ended before its time"
+        await self._simulations.end(simulation_id, SimulationState.FAILED, now=now, failure=why)
+
+
+def _last() -> None:
+    """What clients ask for comes first."""
+    os.nice(19)

@@ -1,0 +1,107 @@
+"""Shows, previews and changes thresholds on a project's database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from administration.catalogue import fresh_catalogue, stale_as_json
+from administration.names import checked_text
+from administration.ports import Applications, Insight, SettingStore
+from administration.thresholds.keys import Changes, thresholds_as_json, with_changes
+from administration.thresholds.preview import Population, TypePreview, WaitPreview, types_previewed, waits_previewed
+from administration.thresholds.standings import KeptStandings
+from administration.thresholds.waiting import behind_gates, types_of
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from domain.settings import Settings
+from domain.units import HostId, Instant
+
+MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
+MOST_CHANGES = 10_000  # of the audit trail that are looked through for the latest of each threshold
+
+
+class ThresholdStore(Protocol):
+    """What is read and written of the database."""
+
+    @property
+    def applications(self) -> Applications: ...
+    @property
+    def settings(self) -> SettingStore: ...
+    @property
+    def insight(self) -> Insight: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What some changes would do, before anything is changed."""
+
+    computed_at: Instant
+    hosts_read_at: Instant  # up to KEPT_S before: whoever tries several values has hosts read once
+    changes: tuple[tuple[str, object, object], ...]  # key, from, to
+    types: tuple[TypePreview, ...]
+    waits: tuple[WaitPreview, ...]
+    app_names: Mapping[int, str]
+    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
+
+
+class Thresholds:
+    """What the command line, the API and the console do with thresholds. One in a process, for what it keeps."""
+
+    def __init__(self, store: ThresholdStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._standings = KeptStandings(store.insight)
+
+    async def show(self) -> list[dict[str, object]]:
+        """Every threshold with its value and its last change, as JSON."""
+        settings, _ = Settings.from_stored(await self._store.settings.settings())
+        return thresholds_as_json(settings, await self._store.settings.setting_changes(MOST_CHANGES))
+
+    async def set(self, changes: Changes, *, who: str, why: str) -> list[dict[str, object]]:
+        """Write the changes, all or none, each with who and why in the audit trail; what was written, as JSON.
+
+        Raises InvalidInputError without a reason.
+        """
+        if not why.strip():
+            raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
+        checked_text(why, "why")
+        checked_text(who, "by")
+        before = Settings.from_stored(await self._store.settings.settings())[0].as_mapping()
+        await self._store.settings.set_settings(changes, now=self._clock.now(), who=who, why=why)
+        return [{"key": key, "from": before[key], "to": value, "by": who, "why": why} for key, value in changes.items()]
+
+    async def preview(self, changes: Changes) -> Preview:
+        """What the changes would do, by the hosts that called lately and the work that waits now. Nothing changes.
+
+        Hosts are as they were at `hosts_read_at`, up to a minute ago where somebody has asked then.
+        """
+        catalogue = await fresh_catalogue(self._store.applications, self._clock)
+        now = self._clock.now()
+        settings = catalogue.settings
+        changed = with_changes(settings, changes)
+        waiting, (standings, hosts_read_at) = await asyncio.gather(
+            self._store.insight.waiting_batches(MOST_BATCHES),
+            self._standings.of(types_of(catalogue), catalogue, now=now),
+        )
+        low = catalogue.acceleration.hosts if catalogue.acceleration is not None else frozenset[HostId]()
+
+        def counted() -> tuple[tuple[TypePreview, ...], tuple[WaitPreview, ...]]:
+            behind = behind_gates(waiting, catalogue, settings.deadline, changed.deadline, now=now)
+            old = Population(standings, settings, now=now, low_turnaround=low)
+            new = old.under(changed)
+            return types_previewed(standings, old, new), waits_previewed(behind, old, new)
+
+        types, waits = await asyncio.to_thread(counted)  # a million rows take a second, and clients are served here
+        before = settings.as_mapping()
+        return Preview(
+            now,
+            hosts_read_at,
+            tuple((key, before[key], value) for key, value in changes.items()),
+            types,
+            waits,
+            {app_id: app.name for app_id, app in catalogue.apps.items()},
+            stale_as_json(catalogue),
+        )

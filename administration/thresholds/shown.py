@@ -1,0 +1,165 @@
+"""A preview of thresholds as JSON, and in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any  # a JSON document's values
+
+from administration.thresholds.preview import Side, TypePreview, Wait
+from administration.thresholds.replayed import Replayed
+from administration.thresholds.service import Preview
+from domain.lengths import in_words
+
+
+def preview_as_json(preview: Preview) -> dict[str, object]:
+    """One object: the changes, each gate of each (app, processor type) before and after, and what waits."""
+    return {
+        "computed_at": preview.computed_at,
+        "hosts_read_at": preview.hosts_read_at,
+        "stale_cut_points": list(preview.stale_cut_points),
+        "changes": [{"key": key, "from": before, "to": after} for key, before, after in preview.changes],
+        "hosts": [_type(one, preview.app_names[one.app_id]) for one in preview.types],
+        "waiting": [
+            {
+                "app": preview.app_names[one.app_id],
+                "gate": one.gate.value,
+                "jobs": one.jobs,
+                "old": _wait(one.old),
+                "new": _wait(one.new),
+            }
+            for one in preview.waits
+        ],
+    }
+
+
+def _type(one: TypePreview, app: str) -> dict[str, object]:
+    return {
+        "app": app,
+        "processor_type": one.processor_type,
+        "havs": one.rows,
+        "newcomers": one.newcomers,
+        "small_population": one.small_population,
+        "gates": [{"gate": gate.gate.value, "old": _side(gate.old), "new": _side(gate.new)} for gate in one.gates],
+    }
+
+
+def _side(side: Side) -> dict[str, object]:
+    return {
+        "asked": side.asked,
+        "threshold": side.threshold,
+        "havs": side.passing.rows,
+        "newcomers": side.newcomers,
+        "calls_per_hour": round(side.passing.calls_per_hour, 3),
+    }
+
+
+def _wait(wait: Wait) -> dict[str, object]:
+    return {
+        "threshold": wait.threshold,
+        "calls_per_hour": round(wait.calls_per_hour, 3),
+        "send_s": None if wait.send_s is None else round(wait.send_s, 1),
+    }
+
+
+def thresholds_as_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Every threshold (keys.thresholds_as_json) for people: its value, what it does, and who changed it last.
+
+    >>> row = {"key": "deadline.p_tight", "value": 0.8, "default": 0.9, "source": "set", "unit": "percentile"}
+    >>> texts = {"meaning": "least percentile", "higher": "fewer hosts", "lower": "more hosts"}
+    >>> print(thresholds_as_text([row | texts | {"changed_by": "ada", "why": "they waited"}]))
+    deadline.p_tight = 0.8 percentile (default 0.9)
+      least percentile
+      higher: fewer hosts
+      lower: more hosts
+      last changed by ada: they waited
+    """
+    return "\n".join(line for row in rows for line in _threshold(row))
+
+
+def _threshold(row: Mapping[str, object]) -> Iterator[str]:
+    default = "the default" if row["source"] == "default" else f"default {_plain(row['default'])}"
+    yield f"{row['key']} = {_plain(row['value'])} {row['unit']} ({default})"
+    yield f"  {row['meaning']}"
+    yield f"  higher: {row['higher']}"
+    yield f"  lower: {row['lower']}"
+    if row["changed_by"] is not None:
+        yield f"  last changed by {row['changed_by']}: {row['why'] or 'no reason given'}"
+
+
+def _plain(value: object) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def preview_as_text(shown: Mapping[str, Any]) -> str:
+    """The same (`preview_as_json`) for people."""
+    return "\n".join(_lines(shown))
+
+
+def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
+    for one in shown["changes"]:
+        yield _change(one["key"], one["from"], one["to"])
+    yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
+    yield ""
+    age_s = shown["computed_at"] - shown["hosts_read_at"]
+    read = f" (as they were {in_words(age_s)} ago)" if age_s >= 1.0 else ""
+    yield f"Hosts that called lately{read}, and calls an hour from those that pass:"
+    if not shown["hosts"]:
+        yield "  no app has a version yet"
+    for one in shown["hosts"]:
+        small = ", too few to be ranked: without a failure they have P 0.5" if one["small_population"] else ""
+        yield (
+            f"  {one['app']} {one['processor_type']}: {one['havs']} with a record, {one['newcomers']} without{small}"
+        )
+        for gate in one["gates"]:
+            yield f"    {gate['gate']:8} {_of_side(gate['old'])}  ->  {_of_side(gate['new'])}"
+    yield ""
+    yield "Gated jobs that wait now, and how long until they are sent at one job per call:"
+    if not shown["waiting"]:
+        yield "  none"
+    for wait in shown["waiting"]:
+        sides = f"{_of_wait(wait['old'])}  ->  {_of_wait(wait['new'])}"
+        yield f"  {wait['app']} {wait['gate']:8} {wait['jobs']} jobs: {sides}"
+
+
+def replayed_in_words(found: Replayed) -> str:
+    """What was simulated, before the table of its figures."""
+    sample = found.sample
+    simulated = (
+        f"{sample.hosts} of {sample.hosts_active} hosts that called lately, and {sample.jobs} of the "
+        f"{sample.jobs_open} open jobs of {sample.batches} waiting batches, simulated {found.comparison.seeds} times:"
+    )
+    return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), simulated))
+
+
+def _change(key: str, before: object, after: object) -> str:
+    return f"{key}: {before:g} -> {after:g}" if _are_numbers(before, after) else f"{key}: {before} -> {after}"
+
+
+def _are_numbers(*values: object) -> bool:
+    return all(isinstance(value, (int, float)) for value in values)
+
+
+def _of_side(side: Mapping[str, Any]) -> str:
+    lowered = f" (lowered from {side['asked']:g})" if side["threshold"] != side["asked"] else ""
+    passed = side["havs"] + side["newcomers"]
+    return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} calls/h"
+
+
+def _of_wait(wait: Mapping[str, Any]) -> str:
+    if wait["send_s"] is None:
+        return f">= {wait['threshold']:g}: never, nobody who passes calls"
+    return f">= {wait['threshold']:g}: {in_words(wait['send_s'])} ({wait['calls_per_hour']:.1f} calls/h)"
+
+
+def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[str]:
+    """One line for each cut points too old to judge by.
+
+    >>> list(stale_in_words([{"app": "pi", "processor_type": "cpu", "computed_at": 0.0}], 260_000.0))
+    ['pi cpu: hosts were last ranked 3 d ago, too long to judge by it: the bootstrap rule holds']
+    """
+    for one in stale:
+        ago = in_words(now - one["computed_at"])
+        yield (
+            f"{one['app']} {one['processor_type']}: hosts were last ranked {ago} ago, too long to judge by it: "
+            "the bootstrap rule holds"
+        )

@@ -1,0 +1,240 @@
+"""People who sign in, their tokens and sessions, and the audit trail over the API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from administration.access.door import AccessDoor
+from administration.access.errors import NotAllowedError
+from administration.show_people import (
+    Names,
+    act_as_json,
+    invited_as_json,
+    names_of,
+    new_token_as_json,
+    person_as_json,
+    token_as_json,
+)
+from api import shapes
+from api.paging import Page, key_of, page_of
+from api.table import Ask, NoParams, Route
+from domain.access import Right, Role
+from domain.errors import InvalidInputError
+from domain.units import TokenId
+
+TAG = "access"
+
+RoleName = Literal["viewer", "submitter", "operator"]
+ScopeName = Literal["read", "submit", "operate"]
+
+
+class PersonParams(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+
+
+class TokenParams(msgspec.Struct, forbid_unknown_fields=True):
+    token_id: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class NewPersonBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    role: RoleName = "viewer"
+    submitter: str | None = None
+
+
+class PersonBody(msgspec.Struct, forbid_unknown_fields=True):
+    role: RoleName | None = None
+    submitter: str | None = None
+    active: bool | None = None
+
+
+class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`scopes` None: all of the person's. `days` None: until it is revoked. `person` None: whoever asks."""
+
+    name: str
+    scopes: list[ScopeName] | None = None
+    days: Annotated[int, msgspec.Meta(ge=1, le=3660)] | None = None
+    person: str | None = None
+
+
+class AccessApi:
+    def __init__(self, door: AccessDoor) -> None:
+        self._door = door
+
+    def routes(self) -> list[Route[Any, Any]]:
+        operate, one = Right.OPERATE, "/people/{name}"
+        page = shapes.PersonPage
+        return [
+            Route("GET", "/me", "me", "Who asks, and what may be done.", self.me, TAG, shapes.WhoShown, NoParams),
+            Route("GET", "/people", "list_people", "Who signs in.", self.people, TAG, page, Page, right=operate),
+            Route(
+                "POST",
+                "/people",
+                "add_person",
+                "Add somebody who signs in; the one-time password is shown only now.",
+                self.add_person,
+                TAG,
+                shapes.InvitedShown,
+                NoParams,
+                body=NewPersonBody,
+                right=operate,
+                status=201,
+                errors=(404, 409),
+            ),
+            Route(
+                "PATCH",
+                one,
+                "set_person",
+                "Change a role, or shut somebody out.",
+                self.set_person,
+                TAG,
+                shapes.PersonShown,
+                PersonParams,
+                body=PersonBody,
+                right=operate,
+                errors=(404,),
+            ),
+            Route(
+                "POST",
+                one + "/password",
+                "invite_again",
+                "A new one-time password for somebody who has forgotten the own one.",
+                self.invite_again,
+                TAG,
+                shapes.InvitedShown,
+                PersonParams,
+                right=operate,
+                errors=(404,),
+            ),
+            Route(
+                "DELETE",
+                one + "/sessions",
+                "end_sessions",
+                "Sign somebody out everywhere.",
+                self.end_sessions,
+                TAG,
+                shapes.SessionsEnded,
+                PersonParams,
+                right=operate,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                "/tokens",
+                "list_tokens",
+                "One's tokens; an operator's: everybody's.",
+                self.tokens,
+                TAG,
+                shapes.TokenPage,
+                Page,
+            ),
+            Route(
+                "POST",
+                "/tokens",
+                "add_token",
+                "Make a token; it is shown only now.",
+                self.add_token,
+                TAG,
+                shapes.NewTokenShown,
+                NoParams,
+                body=NewTokenBody,
+                status=201,
+                errors=(404,),
+            ),
+            Route(
+                "DELETE",
+                "/tokens/{token_id}",
+                "revoke_token",
+                "Revoke a token.",
+                self.revoke_token,
+                TAG,
+                shapes.TokenShown,
+                TokenParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                "/audit",
+                "audit",
+                "Who did what, newest first; changes of settings are under /settings/changes.",
+                self.audit,
+                TAG,
+                shapes.ActPage,
+                Page,
+                right=operate,
+            ),
+        ]
+
+    async def me(self, ask: Ask[NoParams, None]) -> object:
+        person = ask.person
+        return {
+            "name": person.name,
+            "role": person.role.value,
+            "scopes": sorted(person.rights),
+            "submitter_id": person.submitter_id,
+            "must_change_password": person.must_change_password,
+            "signed_in_with": "token" if person.session is None else "session",
+        }
+
+    async def people(self, ask: Ask[Page, None]) -> object:
+        after = key_of(ask.params.cursor, "people", int)
+        rows = await self._door.store.people(limit=ask.params.limit + 1, after=after)
+        return page_of(rows, ask.params, "people", lambda one: one.person_id, person_as_json)
+
+    async def add_person(self, ask: Ask[NoParams, NewPersonBody]) -> object:
+        body = ask.body
+        return invited_as_json(await self._door.people.add(body.name, role=Role(body.role), submitter=body.submitter))
+
+    async def set_person(self, ask: Ask[PersonParams, PersonBody]) -> object:
+        body, name = ask.body, ask.params.name
+        if name == ask.person.name and (body.active is False or (body.role or "operator") != "operator"):
+            raise NotAllowedError("nobody takes the own rights away: ask another operator")
+        role = None if body.role is None else Role(body.role)
+        changed = await self._door.people.set(name, role=role, submitter=body.submitter, active=body.active)
+        return person_as_json(changed)
+
+    async def invite_again(self, ask: Ask[PersonParams, None]) -> object:
+        return invited_as_json(await self._door.people.invite_again(ask.params.name))
+
+    async def end_sessions(self, ask: Ask[PersonParams, None]) -> object:
+        return {"ended": await self._door.people.end_sessions(ask.params.name)}
+
+    async def tokens(self, ask: Ask[Page, None]) -> object:
+        after = key_of(ask.params.cursor, "tokens", int)
+        owner = None if ask.person.may(Role.OPERATOR) else ask.person.person_id
+        rows = await self._door.store.tokens(person_id=owner, limit=ask.params.limit + 1, after=after)
+        names = await self._names()
+        return page_of(
+            rows, ask.params, "tokens", lambda one: one.token_id, lambda one: token_as_json(one, names[one.person_id])
+        )
+
+    async def add_token(self, ask: Ask[NoParams, NewTokenBody]) -> object:
+        """A token may have no more rights than the one it is asked for with."""
+        body, person = ask.body, ask.person
+        owner = person.name if body.person is None else body.person
+        if owner != person.name and not person.may(Role.OPERATOR):
+            raise NotAllowedError(f"{person.name} makes tokens of {person.name} alone")
+        if person.person_id is None and body.person is None:
+            raise InvalidInputError("person", "whose token it is to be", "nothing")
+        rights = None if body.scopes is None else [Right(one) for one in body.scopes]
+        if owner == person.name:
+            rights = sorted(person.rights) if rights is None else rights
+            if not person.rights.issuperset(rights):
+                raise NotAllowedError(f"a token made with this one has no more scopes than it: {sorted(person.rights)}")
+        made = await self._door.tokens.add(owner, body.name, rights=rights, days=body.days)
+        await self._door.note(ask.request, "add_token", f"token {made.token.token_id}", person=owner, name=body.name)
+        return new_token_as_json(made, owner)
+
+    async def revoke_token(self, ask: Ask[TokenParams, None]) -> object:
+        revoked = await self._door.tokens.revoke(TokenId(ask.params.token_id), by=ask.person)
+        return token_as_json(revoked, (await self._names())[revoked.person_id])
+
+    async def _names(self) -> Names:
+        return await names_of(self._door.store)
+
+    async def audit(self, ask: Ask[Page, None]) -> object:
+        before = key_of(ask.params.cursor, "acts", int)
+        rows = await self._door.store.acts(limit=ask.params.limit + 1, before=before)
+        return page_of(rows, ask.params, "acts", lambda act: act.act_id, act_as_json)

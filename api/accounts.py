@@ -1,0 +1,172 @@
+"""Accounts, submitters and volunteers over the API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from administration.accounts import AccountKeys, add_volunteer
+from administration.names import checked_name
+from administration.ports import Applications, People, Volunteers
+from administration.shares import checked_shares
+from administration.show import account_as_json, submitter_as_json
+from administration.show_people import volunteer_as_json
+from api import shapes
+from api.paging import Page, key_of, page_of, page_of_all
+from api.table import Ask, NoParams, Route
+from domain.access import Right
+from domain.clock import Clock
+from domain.volunteers import VolunteerRecord
+from wire.attach import password_hash
+
+TAG = "people"
+MOST_PASSWORD = 200
+
+
+class NewAccountBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    parent: str | None = None
+    shares: float = 1.0
+
+
+class NewSubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    account: str = "default"
+    shares: float = 1.0
+
+
+class NewVolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
+    email: str
+    name: str = ""
+    password: Annotated[str, msgspec.Meta(max_length=MOST_PASSWORD)] | None = None
+
+
+class AccountsApi:
+    def __init__(
+        self, people: People, volunteers: Volunteers, applications: Applications, keys: AccountKeys, clock: Clock
+    ) -> None:
+        self._people = people
+        self._volunteers = volunteers
+        self._applications = applications
+        self._keys = keys
+        self._clock = clock
+
+    def routes(self) -> list[Route[Any, Any]]:
+        operate = Right.OPERATE
+        return [
+            Route(
+                "GET", "/accounts", "list_accounts", "Accounts, by id.", self.accounts, TAG, shapes.AccountPage, Page
+            ),
+            Route(
+                "POST",
+                "/accounts",
+                "add_account",
+                "Add an account.",
+                self.add_account,
+                TAG,
+                shapes.NewAccount,
+                NoParams,
+                body=NewAccountBody,
+                right=operate,
+                status=201,
+                errors=(404, 409),
+            ),
+            Route(
+                "GET",
+                "/submitters",
+                "list_submitters",
+                "Submitters, by id.",
+                self.submitters,
+                TAG,
+                shapes.SubmitterPage,
+                Page,
+            ),
+            Route(
+                "POST",
+                "/submitters",
+                "add_submitter",
+                "Add a submitter.",
+                self.add_submitter,
+                TAG,
+                shapes.NewSubmitter,
+                NoParams,
+                body=NewSubmitterBody,
+                right=operate,
+                status=201,
+                errors=(404, 409),
+            ),
+            Route(
+                "GET",
+                "/volunteers",
+                "list_volunteers",
+                "Volunteers, by id.",
+                self.volunteers,
+                TAG,
+                shapes.VolunteerPage,
+                Page,
+                right=operate,
+            ),
+            Route(
+                "POST",
+                "/volunteers",
+                "add_volunteer",
+                "Add a volunteer; the account key is shown only now.",
+                self.add_volunteer,
+                TAG,
+                shapes.NewVolunteer,
+                NoParams,
+                body=NewVolunteerBody,
+                right=operate,
+                status=201,
+                errors=(409,),
+            ),
+        ]
+
+    async def accounts(self, ask: Ask[Page, None]) -> object:
+        accounts = await self._people.accounts()
+        names = {int(one.account_id): one.name for one in accounts}
+        shown = [account_as_json(one, names) for one in accounts]
+        return page_of_all(shown, ask.params, "accounts", lambda one: int(str(one["account_id"])))
+
+    async def add_account(self, ask: Ask[NoParams, NewAccountBody]) -> object:
+        body = ask.body
+        account = await self._people.add_account(
+            checked_name(body.name),
+            parent=checked_name(body.parent, "parent") if body.parent is not None else None,
+            shares=checked_shares(body.shares),
+        )
+        return {"account_id": account.account_id, "name": account.name}
+
+    async def submitters(self, ask: Ask[Page, None]) -> object:
+        accounts = {int(one.account_id): one.name for one in await self._people.accounts()}
+        shown = [submitter_as_json(one, accounts) for one in await self._people.submitters()]
+        return page_of_all(shown, ask.params, "submitters", lambda one: int(str(one["submitter_id"])))
+
+    async def add_submitter(self, ask: Ask[NoParams, NewSubmitterBody]) -> object:
+        body = ask.body
+        submitter = await self._people.add_submitter(
+            checked_name(body.name),
+            account=checked_name(body.account, "account"),
+            shares=checked_shares(body.shares),
+            now=self._clock.now(),
+        )
+        return {"submitter_id": submitter.submitter_id, "name": submitter.name}
+
+    async def volunteers(self, ask: Ask[Page, None]) -> object:
+        after = key_of(ask.params.cursor, "volunteers", int)
+        records = await self._volunteers.volunteers(limit=ask.params.limit + 1, after=after)
+        apps = await self._applications.apps()
+        return page_of(records, ask.params, "volunteers", _volunteer_id, lambda one: volunteer_as_json(one, apps))
+
+    async def add_volunteer(self, ask: Ask[NoParams, NewVolunteerBody]) -> object:
+        body = ask.body
+        hashed = password_hash(body.password, body.email) if body.password is not None else None
+        account = await add_volunteer(
+            self._volunteers, self._keys, body.email, name=body.name, password_hash=hashed, now=self._clock.now()
+        )
+        return {"volunteer_id": account.volunteer_id, "authenticator": account.authenticator}
+
+
+def _volunteer_id(record: VolunteerRecord) -> int:
+    return record.volunteer.volunteer_id

@@ -1,0 +1,184 @@
+"""Applications, their versions and files over the API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from administration.apps import change_app, new_app
+from administration.ports import Applications
+from administration.show import app_as_json
+from api import shapes
+from api.files import FileParams, Files, VersionParams
+from api.paging import Page, page_of_all
+from api.table import Ask, File, NoParams, Route
+from domain.access import Right
+from domain.apps import App, AppVersion
+from domain.catalogue import Catalogue
+from domain.errors import NotFoundError
+from domain.spread import OnePerVolunteer
+
+TAG = "applications"
+
+
+class NewAppBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    user_friendly_name: str = ""
+    beta: bool = False
+    adaptive_copies: Annotated[int, msgspec.Meta(ge=0, le=10)] = 0
+    one_per_host: bool = True
+    one_per_volunteer: OnePerVolunteer = OnePerVolunteer.QUORUM
+
+
+class AppBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What is left out stays. A deprecated app's work is sent to nobody."""
+
+    user_friendly_name: str | None = None
+    beta: bool | None = None
+    deprecated: bool | None = None
+    adaptive_copies: Annotated[int, msgspec.Meta(ge=0, le=10)] | None = None
+    one_per_host: bool | None = None
+    one_per_volunteer: OnePerVolunteer | None = None
+
+
+class AppParams(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+
+
+class AppsApi:
+    def __init__(self, applications: Applications, files: Files) -> None:
+        self._applications = applications
+        self._files = files
+
+    def routes(self) -> list[Route[Any, Any]]:
+        return [
+            Route(
+                "GET",
+                "/apps",
+                "list_apps",
+                "Applications with their current versions.",
+                self.apps,
+                TAG,
+                shapes.AppPage,
+                Page,
+            ),
+            Route(
+                "POST",
+                "/apps",
+                "add_app",
+                "Add an application.",
+                self.add_app,
+                TAG,
+                shapes.NewApp,
+                NoParams,
+                body=NewAppBody,
+                right=Right.OPERATE,
+                status=201,
+                errors=(409,),
+            ),
+            Route(
+                "GET",
+                "/apps/{name}",
+                "app",
+                "An application and each of its current versions.",
+                self.app,
+                TAG,
+                shapes.AppDetail,
+                AppParams,
+                errors=(404,),
+            ),
+            Route(
+                "PATCH",
+                "/apps/{name}",
+                "set_app",
+                "Change an application; running services follow within seconds.",
+                self.set_app,
+                TAG,
+                shapes.AppShown,
+                AppParams,
+                body=AppBody,
+                right=Right.OPERATE,
+                errors=(404,),
+            ),
+            Route(
+                "POST",
+                "/apps/{name}/versions",
+                "add_version",
+                "Add a version; the body is its main program, which `signature` is of.",
+                self._files.add_version,
+                TAG,
+                shapes.NewVersion,
+                VersionParams,
+                body=File("the main program"),
+                right=Right.OPERATE,
+                status=201,
+                errors=(404, 409),
+            ),
+            Route(
+                "PUT",
+                "/files/{name}",
+                "put_file",
+                "Bring a file that batches may name as an input. The same content may be put again.",
+                self._files.put_input,
+                TAG,
+                shapes.FileShown,
+                FileParams,
+                body=File("the file's content"),
+                right=Right.SUBMIT,
+                status=201,
+                errors=(409,),
+            ),
+        ]
+
+    async def apps(self, ask: Ask[Page, None]) -> object:
+        catalogue = await self._applications.load_catalogue()
+        apps = list(catalogue.apps.values())
+        return page_of_all(apps, ask.params, "apps", _app_id, lambda app: app_as_json(app, catalogue))
+
+    async def add_app(self, ask: Ask[NoParams, NewAppBody]) -> object:
+        body = ask.body
+        added = await self._applications.add_app(
+            new_app(
+                body.name,
+                user_friendly_name=body.user_friendly_name,
+                beta=body.beta,
+                adaptive_copies=body.adaptive_copies,
+                one_per_host=body.one_per_host,
+                one_per_volunteer=body.one_per_volunteer,
+            )
+        )
+        return {"app_id": added.app_id, "name": added.name}
+
+    async def set_app(self, ask: Ask[AppParams, AppBody]) -> object:
+        changed = await change_app(self._applications, ask.params.name, **msgspec.structs.asdict(ask.body))
+        return app_as_json(changed, await self._applications.load_catalogue())
+
+    async def app(self, ask: Ask[AppParams, None]) -> object:
+        catalogue = await self._applications.load_catalogue()
+        found = _app_called(catalogue, ask.params.name)
+        versions = catalogue.current.get(found.app_id, ())
+        return {**app_as_json(found, catalogue), "current": [version_as_json(one) for one in versions]}
+
+
+def _app_id(app: App) -> int:
+    return app.app_id
+
+
+def _app_called(catalogue: Catalogue, name: str) -> App:
+    for app in catalogue.apps.values():
+        if app.name == name:
+            return app
+    raise NotFoundError("app", name)
+
+
+def version_as_json(version: AppVersion) -> dict[str, object]:
+    return {
+        "app_version_id": version.app_version_id,
+        "platform": version.platform,
+        "version_num": version.version_num,
+        "plan_class": version.plan_class.name,
+        "processor_type": version.processor_type,
+        "api_version": version.api_version,
+        "files": [file.name for file in version.files],
+    }

@@ -1,0 +1,277 @@
+"""Batches, their jobs and instances, and their forecasts over the API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Protocol
+
+import msgspec
+
+from administration.access.errors import NotAllowedError
+from administration.access.who import Person, admit_owner
+from administration.batches import Batches
+from administration.forecasts.service import ForecastViews
+from administration.ordering.priorities import PriorityStore
+from administration.ports import Insight, People
+from administration.show import instance_as_json, job_as_json
+from api import shapes
+from api.paging import Page, cursor_of, key_of, page_of
+from api.reading import MAX_BODY_BYTES
+from api.repeats import submission_key
+from api.replies import reply
+from api.table import Ask, NoParams, Route
+from domain.access import Right, Role
+from domain.jobs import JobState
+from domain.units import BatchId, InstanceId, JobId
+from domain.views import JobRow
+
+TAG = "batches"
+ID = msgspec.Meta(ge=1, le=2**62)
+LOOKED_AT = 5000  # jobs of a batch that one page of a filtered list goes through at most
+IDEMPOTENCY = (
+    "Idempotency-Key",
+    "Up to 200 characters of your own: a batch that is sent again with the same key and body is not submitted twice.",
+)
+
+
+class BatchesStore(PriorityStore, Protocol):
+    @property
+    def insight(self) -> Insight: ...
+    @property
+    def people(self) -> People: ...
+
+
+class BatchParams(msgspec.Struct, forbid_unknown_fields=True):
+    batch_id: Annotated[int, ID]
+
+
+class JobParams(msgspec.Struct, forbid_unknown_fields=True):
+    job_id: Annotated[int, ID]
+
+
+class InstanceParams(msgspec.Struct, forbid_unknown_fields=True):
+    instance_id: Annotated[int, ID]
+
+
+AfterJob = Annotated[
+    Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None,
+    msgspec.Meta(description="Only jobs behind this one; a cursor goes before it."),
+]
+
+
+class JobsParams(Page, forbid_unknown_fields=True, kw_only=True):
+    batch_id: Annotated[int, ID]
+    state: Annotated[
+        JobState | None,
+        msgspec.Meta(description="Only jobs in this state; a page may then be short and still have a next one."),
+    ] = None
+    after: AfterJob = None
+
+
+class ForecastsParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    batch_id: Annotated[int, ID]
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="The latest so many, in order of time.")] = 100
+
+
+class SubmitParams(msgspec.Struct, forbid_unknown_fields=True):
+    preview: Annotated[bool, msgspec.Meta(description="Only say when it would be done; nothing is written.")] = False
+
+
+class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
+    user_priority: int | None = None
+    level: str | None = None
+    queue: str | None = None
+    account: str | None = None
+    deadline_at: float | None = None
+
+
+class BatchesApi:
+    def __init__(self, store: BatchesStore, batches: Batches, forecasts: ForecastViews) -> None:
+        self._store = store
+        self._batches = batches
+        self._forecasts = forecasts
+
+    def routes(self) -> list[Route[Any, Any]]:
+        one = "/batches/{batch_id}"
+        submit = Right.SUBMIT
+        return [
+            Route("GET", "/batches", "list_batches", "Batches, newest first.", self.list, TAG, shapes.BatchPage, Page),
+            Route(
+                "POST",
+                "/batches",
+                "submit_batch",
+                "Submit a batch, or with ?preview=true only say when it would be done (status 200).",
+                self.submit,
+                TAG,
+                shapes.Submitted,
+                SubmitParams,
+                body=dict[str, Any],
+                right=submit,
+                status=201,
+                errors=(404, 409),
+                headers=(IDEMPOTENCY,),
+                leads_to="batch",
+                most_bytes=MAX_BODY_BYTES,
+            ),
+            Route(
+                "GET",
+                one,
+                "batch",
+                "A batch with its counters.",
+                self.show,
+                TAG,
+                shapes.BatchShown,
+                BatchParams,
+                errors=(404,),
+            ),
+            Route(
+                "PATCH",
+                one,
+                "set_batch",
+                "How important a batch is, from the next ordering on.",
+                self.set,
+                TAG,
+                shapes.Importance,
+                BatchParams,
+                body=ImportanceBody,
+                right=submit,
+                errors=(404,),
+            ),
+            Route(
+                "POST",
+                one + "/abort",
+                "abort_batch",
+                "End a batch: what is unsent is cancelled.",
+                self.abort,
+                TAG,
+                shapes.BatchShown,
+                BatchParams,
+                right=submit,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                one + "/forecasts",
+                "forecasts",
+                "What is published of a batch, and how good its app's forecasts are.",
+                self.forecasts,
+                TAG,
+                shapes.ForecastsShown,
+                ForecastsParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET", one + "/jobs", "list_jobs", "Jobs of a batch, by id.", self.jobs, TAG, shapes.JobPage, JobsParams
+            ),
+            Route(
+                "GET",
+                "/jobs/{job_id}",
+                "job",
+                "A job with its instances.",
+                self.job,
+                TAG,
+                shapes.JobShown,
+                JobParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                "/instances/{instance_id}",
+                "instance",
+                "One instance of a job.",
+                self.instance,
+                TAG,
+                shapes.OneInstance,
+                InstanceParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                "/forecasts",
+                "forecast_health",
+                "How forecasting goes, app by app.",
+                self.health,
+                TAG,
+                shapes.ForecastHealthShown,
+                NoParams,
+            ),
+        ]
+
+    async def list(self, ask: Ask[Page, None]) -> object:
+        before = key_of(ask.params.cursor, "batches", int)
+        rows = await self._batches.listed(limit=ask.params.limit + 1, before=before)
+        return page_of(rows, ask.params, "batches", lambda row: int(str(row["batch_id"])))
+
+    async def submit(self, ask: Ask[SubmitParams, dict[str, Any]]) -> object:
+        values = {**ask.body}
+        await self._as_oneself(ask.person, values)
+        if ask.params.preview:
+            return reply({"forecast": await self._batches.preview(values, folder=None)})
+        key = submission_key(ask.request, ask.person, values)
+        return await self._batches.submit_and_preview(values, folder=None, key=key)
+
+    async def _as_oneself(self, person: Person, values: dict[str, Any]) -> None:
+        """Who submits: an operator for anybody, everybody else as the submitter that is the person's own."""
+        if person.may(Role.OPERATOR) and person.submitter_id is None:
+            return
+        submitters = await self._store.people.submitters()
+        own = next((one.name for one in submitters if one.submitter_id == person.submitter_id), None)
+        if own is not None and "submitter" not in values:
+            values["submitter"] = own
+        elif not person.may(Role.OPERATOR) and values.get("submitter") != own:
+            raise NotAllowedError(f"{person.name} submits as {own}")
+
+    async def show(self, ask: Ask[BatchParams, None]) -> object:
+        return await self._batches.show(BatchId(ask.params.batch_id))
+
+    async def set(self, ask: Ask[BatchParams, ImportanceBody]) -> object:
+        batch_id, body = BatchId(ask.params.batch_id), ask.body
+        admit_owner(ask.request, (await self._store.views.batch(batch_id)).submitter_id)
+        return await self._batches.change(
+            batch_id,
+            user_priority=body.user_priority,
+            level=body.level,
+            queue=body.queue,
+            account=body.account,
+            deadline_at=body.deadline_at,
+        )
+
+    async def abort(self, ask: Ask[BatchParams, None]) -> object:
+        batch_id = BatchId(ask.params.batch_id)
+        admit_owner(ask.request, (await self._store.views.batch(batch_id)).submitter_id)
+        await self._batches.abort(batch_id)
+        return await self._batches.show(batch_id)
+
+    async def forecasts(self, ask: Ask[ForecastsParams, None]) -> object:
+        return await self._forecasts.of_batch(BatchId(ask.params.batch_id), limit=ask.params.limit)
+
+    async def health(self, ask: Ask[NoParams, None]) -> object:
+        return {"apps": await self._forecasts.health()}
+
+    async def jobs(self, ask: Ask[JobsParams, None]) -> object:
+        batch_id, asked = BatchId(ask.params.batch_id), ask.params
+        after: JobId | None = key_of(asked.cursor, "jobs", int)
+        if after is None and asked.after is not None:
+            after = JobId(asked.after)
+        if asked.state is None:
+            rows = await self._store.views.jobs(batch_id, limit=asked.limit + 1, after=after)
+            return page_of(rows, asked, "jobs", _job_id, job_as_json)
+        looked_at = list(await self._store.views.jobs(batch_id, limit=LOOKED_AT, after=after))
+        found = [job for job in looked_at if job.state is asked.state]
+        if len(found) > asked.limit:
+            return page_of(found, asked, "jobs", _job_id, job_as_json)
+        last = cursor_of("jobs", looked_at[-1].job_id) if len(looked_at) == LOOKED_AT else None
+        return {"jobs": [job_as_json(job) for job in found], "next_cursor": last}
+
+    async def job(self, ask: Ask[JobParams, None]) -> object:
+        return job_as_json(await self._store.views.job(JobId(ask.params.job_id)))
+
+    async def instance(self, ask: Ask[InstanceParams, None]) -> object:
+        instance_id = InstanceId(ask.params.instance_id)
+        terms = await self._store.insight.terms(instance_id)
+        job = await self._store.views.job(terms.job_id)
+        [found] = [one for one in job.instances if one.instance_id == instance_id]
+        return {**instance_as_json(found), "job_id": job.job_id, "batch_id": job.batch_id}
+
+
+def _job_id(job: JobRow) -> int:
+    return job.job_id

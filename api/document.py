@@ -1,0 +1,123 @@
+"""The OpenAPI 3.1 document, made from the table of routes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from api.table import File, NoParams, Route
+from web.problems import Problem
+
+REF = "#/components/schemas/{name}"
+ALWAYS = (400, 401, 403, 422, 429, 500, 503)
+STATUSES = (*ALWAYS, 404, 409, 413)
+
+Json = dict[str, Any]  # Any: a JSON document
+
+
+def openapi(routes: Sequence[Route[Any, Any]], *, title: str, version: str, url: str) -> Json:
+    """The document of an API that is served at `url`."""
+    types = _types(routes)
+    schemas, components = msgspec.json.schema_components(types, ref_template=REF)
+    schema_of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
+    paths: Json = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schema_of, components)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": version, "description": ABOUT},
+        "servers": [{"url": url}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in routes)],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "responses": {_named(status): _wrong(status) for status in STATUSES},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "A token of a person, with scopes."},
+                "session": {"type": "apiKey", "in": "cookie", "name": "muster_session"},
+            },
+        },
+        "security": [{"token": []}, {"session": []}],
+    }
+
+
+ABOUT = (
+    "Instants (`*_at`) are seconds since the epoch, UTC; lengths of time (`*_s`) are seconds. "
+    "Errors are `application/problem+json`. Lists come in pages: `next_cursor` goes into `cursor` for the next one. "
+    "With a session's cookie, what changes something also needs the header `X-CSRF-Token`."
+)
+
+
+def _types(routes: Sequence[Route[Any, Any]]) -> list[Any]:
+    found: dict[int, Any] = {id(Problem): Problem}
+    for route in routes:
+        for kind in (route.params, route.body, route.reply):
+            if kind is not None and not isinstance(kind, File):
+                found.setdefault(id(kind), kind)
+    return list(found.values())
+
+
+def _operation(route: Route[Any, Any], schema_of: dict[int, Json], components: Json) -> Json:
+    operation: Json = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "description": f"Needs the scope `{route.right.value}`.",
+        "tags": [route.tag],
+        "responses": _responses(route, schema_of),
+    }
+    if parameters := _parameters(route, schema_of, components):
+        operation["parameters"] = parameters
+    if isinstance(route.body, File):
+        content = {route.body.kind: {"schema": {"type": "string", "format": "binary"}}}
+        operation["requestBody"] = {"description": route.body.meaning, "required": True, "content": content}
+    elif route.body is not None:
+        content = {"application/json": {"schema": schema_of[id(route.body)]}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _parameters(route: Route[Any, Any], schema_of: dict[int, Json], components: Json) -> list[Json]:
+    parameters: list[Json] = []
+    if route.params is not NoParams:
+        schema = components[schema_of[id(route.params)]["$ref"].rpartition("/")[2]]
+        for name, of in schema["properties"].items():
+            in_path = name in route.in_path
+            one: Json = {"name": name, "in": "path" if in_path else "query", "schema": of}
+            if in_path or name in schema.get("required", ()):
+                one["required"] = True
+            if "description" in of:
+                one["description"] = of["description"]
+            parameters.append(one)
+    parameters += [
+        {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
+        for name, meaning in route.headers
+    ]
+    return parameters
+
+
+def _responses(route: Route[Any, Any], schema_of: dict[int, Json]) -> Json:
+    if route.reply is None:
+        content: Json = {"text/event-stream": {"schema": {"type": "string"}}}
+    elif isinstance(route.reply, File):
+        content = {route.reply.kind: {"schema": {"type": "string", "format": "binary"}}}
+    else:
+        content = {"application/json": {"schema": schema_of[id(route.reply)]}}
+    right: Json = {"description": HTTPStatus(route.status).phrase, "content": content}
+    if route.leads_to:
+        right["headers"] = {"Location": {"description": "Where it is shown.", "schema": {"type": "string"}}}
+    responses: Json = {str(route.status): right}
+    for status in sorted({*ALWAYS, *route.errors}):
+        responses[str(status)] = {"$ref": f"#/components/responses/{_named(status)}"}
+    return responses
+
+
+def _named(status: int) -> str:
+    return HTTPStatus(status).name.title().replace("_", "")
+
+
+def _wrong(status: int) -> Json:
+    schema = {"$ref": REF.format(name=Problem.__name__)}
+    return {"description": HTTPStatus(status).phrase, "content": {"application/problem+json": {"schema": schema}}}

@@ -1,0 +1,106 @@
+"""Files brought over the API: inputs of jobs, and programs of app versions."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from aiohttp import web
+
+from administration.applications import NewVersion, add_app_version
+from administration.ports import Applications
+from administration.project import Project
+from api.table import Ask
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from transfer.download_folder import DownloadFolder
+from transfer.names import checked_name
+
+
+class VersionParams(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    platform: str
+    version: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1, description="100 is 1.00.")]
+    file: Annotated[str, msgspec.Meta(description="The program's file name.")]
+    signature: Annotated[
+        str,
+        msgspec.Meta(description="Of the program, by the project's private key, as `muster sign` makes it. Required."),
+    ] = ""
+    plan_class: str = ""
+    api_version: str = "7.5.0"
+
+
+class FileParams(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+
+
+HOW_TO_SIGN = (
+    "the program's signature: no server opens the private key, so sign where that is kept, with"
+    " `muster sign FILE --key KEY.pem` (the `signature` it prints), or add the version with"
+    " `muster app version add … --key KEY.pem --server URL`"
+)
+PROGRAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+class Files:
+    """The handlers that take a file as their body."""
+
+    def __init__(
+        self, applications: Applications, downloads: DownloadFolder, project: Project, clock: Clock, *, max_bytes: int
+    ) -> None:
+        self._applications = applications
+        self._downloads = downloads
+        self._project = project
+        self._clock = clock
+        self._max_bytes = max_bytes
+
+    async def put_input(self, ask: Ask[FileParams, None]) -> object:
+        """PUT /files/NAME: a file that batches may name as an input. The same content may be put again."""
+        name = checked_name(ask.params.name)
+        async with self._received(ask.request, name) as path:
+            content = await asyncio.to_thread(self._downloads.register_file, path, name)
+        await self._applications.add_file(
+            name, nbytes=content.nbytes, md5=content.md5, signature="", now=self._clock.now()
+        )
+        return {"name": name, "nbytes": content.nbytes, "md5": content.md5}
+
+    async def add_version(self, ask: Ask[VersionParams, None]) -> object:
+        """POST /apps/NAME/versions?platform=…&version=…&file=…: the body is the main program."""
+        asked = ask.params
+        if not PROGRAM_NAME.fullmatch(asked.file):
+            raise InvalidInputError("file", "the program's file name", asked.file)
+        if not asked.signature:
+            raise InvalidInputError("signature", HOW_TO_SIGN, "none")
+        async with self._received(ask.request, asked.file) as path:
+            new = NewVersion(
+                asked.name,
+                asked.platform,
+                asked.version,
+                path,
+                plan_class=asked.plan_class,
+                api_version=asked.api_version,
+            )
+            version_id = await add_app_version(
+                self._applications, self._project, new, clock=self._clock, sign=lambda *_: asked.signature
+            )
+        return {"app_version_id": version_id}
+
+    @asynccontextmanager
+    async def _received(self, request: web.Request, name: str) -> AsyncIterator[Path]:
+        """The body as a file, for as long as the block lasts. Raises InvalidInputError when it is too large."""
+        with tempfile.TemporaryDirectory(dir=self._project.data_dir, prefix="received-") as folder:
+            path = Path(folder) / name
+            nbytes = 0
+            with path.open("wb") as file:
+                async for chunk in request.content.iter_chunked(1 << 18):
+                    nbytes += len(chunk)
+                    if nbytes > self._max_bytes:
+                        raise InvalidInputError("body", f"at most {self._max_bytes} bytes", "more")
+                    await asyncio.to_thread(file.write, chunk)
+            yield path

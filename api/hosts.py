@@ -1,0 +1,134 @@
+"""Volunteers' computers over the API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+
+from administration.cursors import cursor_of as place_text
+from administration.cursors import place_of
+from administration.hosts_asked import SILENT_S, choice_of, counted_since
+from administration.ports import HostLists, Views
+from administration.show_hosts import hav_as_json, held_as_json, host_as_json, listed_as_json
+from api import shapes
+from api.paging import Page, cursor_of, key_of, page_of, page_of_all
+from api.table import Ask, Route
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from domain.host_lists import HostKind, HostPlace
+from domain.units import HostId, Seconds
+from web.ports import Listings
+
+TAG = "hosts"
+ID = msgspec.Meta(ge=1, le=2**31 - 1)
+MOST_HELD = 10_000
+MOST_SILENT_S = 3650 * 86400.0
+
+
+class HostsStore(Protocol):
+    @property
+    def views(self) -> Views: ...
+    @property
+    def listings(self) -> Listings: ...
+    @property
+    def host_lists(self) -> HostLists: ...
+
+
+class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
+    show: Annotated[
+        Literal["slow", "failing", "silent"] | None,
+        msgspec.Meta(
+            description="Hosts in the slowest tenth of their app and processor by the last full ranking, once for each "
+            "app version, the slowest first; those with failures in the last week (all hosts' last 10,000; none of "
+            "batches that ended longer than `storage.keep_ended_s` ago), the most first; those that have not called "
+            "for `silent_s`, the newest first: a page may be empty and have a `next_cursor`. None: all, by id."
+        ),
+    ] = None
+    silent_s: Annotated[
+        Annotated[float, msgspec.Meta(ge=0.0, le=MOST_SILENT_S)] | None,
+        msgspec.Meta(description="For how long silent hosts have not called; a week unless told."),
+    ] = None
+
+
+class HostParams(msgspec.Struct, forbid_unknown_fields=True):
+    host_id: Annotated[int, ID]
+
+
+class HeldParams(Page, forbid_unknown_fields=True, kw_only=True):
+    host_id: Annotated[int, ID]
+
+
+class HostsApi:
+    def __init__(self, store: HostsStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def routes(self) -> list[Route[Any, Any]]:
+        one = "/hosts/{host_id}"
+        return [
+            Route(
+                "GET",
+                "/hosts",
+                "list_hosts",
+                "Hosts by id, or those that are slow, fail or are silent.",
+                self.list,
+                TAG,
+                shapes.HostPage,
+                ListParams,
+            ),
+            Route(
+                "GET",
+                one,
+                "host",
+                "A host and what is known of it with each app version.",
+                self.host,
+                TAG,
+                shapes.HostDetail,
+                HostParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                one + "/instances",
+                "host_instances",
+                "What a host has in progress, by id.",
+                self.held,
+                TAG,
+                shapes.HeldPage,
+                HeldParams,
+                errors=(404,),
+            ),
+        ]
+
+    async def list(self, ask: Ask[ListParams, None]) -> object:
+        params = ask.params
+        if params.silent_s is not None and params.show != "silent":
+            raise InvalidInputError("silent_s", "nothing: it is asked of silent hosts", params.silent_s)
+        if params.show is not None:
+            return await self._looked_for(HostKind(params.show), params)
+        after = key_of(params.cursor, "hosts", int)
+        rows = [one.host_id for one in await self._store.views.hosts(limit=params.limit + 1, after=after)]
+        listed = await self._store.host_lists.listed(rows)
+        return page_of(rows, params, "hosts", lambda host_id: host_id, lambda host_id: listed_as_json(listed[host_id]))
+
+    async def _looked_for(self, kind: HostKind, params: ListParams) -> object:
+        of_kind = f"{kind} hosts"
+        place = place_of(HostPlace, key_of(params.cursor, of_kind, str) or "")
+        silent_s = SILENT_S if params.silent_s is None else Seconds(params.silent_s)
+        choice = choice_of(kind, now=self._clock.now(), silent_s=silent_s)
+        found = await self._store.host_lists.hosts(choice, after=place, limit=params.limit)
+        more = None if found.after is None else cursor_of(of_kind, place_text(found.after))
+        since = counted_since(found, choice)
+        return {"hosts": [listed_as_json(one, since) for one in found.hosts], "next_cursor": more}
+
+    async def host(self, ask: Ask[HostParams, None]) -> object:
+        host, havs = await self._store.views.host(HostId(ask.params.host_id))
+        now = self._clock.now()
+        return {**host_as_json(host), "app_versions": [hav_as_json(one, now) for one in havs]}
+
+    async def held(self, ask: Ask[HeldParams, None]) -> object:
+        host_id = HostId(ask.params.host_id)
+        await self._store.views.host(host_id)
+        rows = await self._store.listings.held_by(host_id, limit=MOST_HELD)
+        return page_of_all(rows, ask.params, "instances", lambda one: one.instance_id, held_as_json)

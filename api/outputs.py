@@ -1,0 +1,217 @@
+"""Results over the API: what a job's canonical instance brought, and the files themselves."""
+
+from __future__ import annotations
+
+import re
+from contextlib import aclosing
+from typing import Annotated, Any, Protocol
+from urllib.parse import quote
+
+import msgspec
+import structlog
+from aiohttp import hdrs, web
+
+from administration.access.errors import NotAllowedError
+from administration.access.who import Person
+from administration.archive import tar_of
+from administration.ports import Insight, Trickles, Views
+from administration.results import Result, Results, result_as_json, sees_results
+from api import shapes
+from api.batches import AfterJob
+from api.paging import Page, key_of, page_of
+from api.table import Ask, File, Route
+from domain.errors import MusterError
+from domain.trickles import Trickle
+from domain.units import BatchId, InstanceId, JobId
+from transfer.downloads import OwnBytes
+
+TAG = "batches"
+ID = msgspec.Meta(ge=1, le=2**62)
+log = structlog.get_logger()
+
+UNSAFE = re.compile(r"[^A-Za-z0-9_. -]")
+
+
+class ResultParams(msgspec.Struct, forbid_unknown_fields=True):
+    job_id: Annotated[int, ID]
+
+
+class OutputParams(msgspec.Struct, forbid_unknown_fields=True):
+    job_id: Annotated[int, ID]
+    name: Annotated[str, msgspec.Meta(description="The output's name in the batch.")]
+
+
+class ResultsParams(Page, forbid_unknown_fields=True, kw_only=True):
+    batch_id: Annotated[int, ID]
+    after: AfterJob = None
+
+
+class TricklesParams(Page, forbid_unknown_fields=True, kw_only=True):
+    instance_id: Annotated[int, ID]
+
+
+class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    batch_id: Annotated[int, ID]
+    after: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None, msgspec.Meta(description="Only of jobs behind this one.")
+    ] = None
+    limit: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=2**62)] | None,
+        msgspec.Meta(description="Of so many jobs, whatever their state; all of them without it."),
+    ] = None
+
+
+class OutputsStore(Protocol):
+    @property
+    def views(self) -> Views: ...
+    @property
+    def insight(self) -> Insight: ...
+    @property
+    def trickles(self) -> Trickles: ...
+
+
+class OutputsApi:
+    def __init__(self, store: OutputsStore, results: Results) -> None:
+        self._store = store
+        self._results = results
+
+    def routes(self) -> list[Route[Any, Any]]:
+        return [
+            Route(
+                "GET",
+                "/batches/{batch_id}/outputs",
+                "fetch_outputs",
+                "The outputs of a batch's valid jobs as one tar, JOB/OUTPUT, and what is missing in its missing.jsonl.",
+                self.archive,
+                TAG,
+                File("A tar archive; one without missing.jsonl was broken off.", "application/x-tar"),
+                ArchiveParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                "/batches/{batch_id}/results",
+                "batch_results",
+                "The results of a batch's jobs, by id: the outputs of each, or why there is none.",
+                self.of_batch,
+                TAG,
+                shapes.ResultPage,
+                ResultsParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                "/jobs/{job_id}/outputs",
+                "job_outputs",
+                "A job's result: the outputs its canonical instance brought, or why there is none.",
+                self.list,
+                TAG,
+                shapes.ResultShown,
+                ResultParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                "/jobs/{job_id}/outputs/{name}",
+                "fetch_output",
+                "The file of one output of a job's result.",
+                self.file,
+                TAG,
+                File("The bytes as the host brought them."),
+                OutputParams,
+                errors=(404,),
+            ),
+            Route(
+                "GET",
+                "/instances/{instance_id}/trickles",
+                "instance_trickles",
+                "The trickle messages that an instance's app sent while it ran, in the order they came.",
+                self.trickles,
+                TAG,
+                shapes.TricklePage,
+                TricklesParams,
+                errors=(404,),
+            ),
+        ]
+
+    async def of_batch(self, ask: Ask[ResultsParams, None]) -> object:
+        batch_id, asked = BatchId(ask.params.batch_id), ask.params
+        await self._check_batch(ask.person, batch_id)
+        after = key_of(asked.cursor, "results", int)
+        if after is None and asked.after is not None:
+            after = JobId(asked.after)
+        found = await self._results.of_batch(batch_id, limit=asked.limit + 1, after=after)
+        return page_of(found, asked, "results", lambda one: one.job.job_id, result_as_json)
+
+    async def archive(self, ask: Ask[ArchiveParams, None]) -> web.StreamResponse:
+        """Where it breaks off, the connection does: what was sent cannot be taken for the whole."""
+        batch_id, asked, request = BatchId(ask.params.batch_id), ask.params, ask.request
+        await self._check_batch(ask.person, batch_id)
+        response = web.StreamResponse(headers=file_headers(f"batch-{batch_id}.tar", "application/x-tar"))
+        after = None if asked.after is None else JobId(asked.after)
+        try:
+            await response.prepare(request)
+            async with aclosing(tar_of(self._results, batch_id, after=after, limit=asked.limit)) as pieces:
+                async for piece in pieces:
+                    await response.write(piece)
+            await response.write_eof()
+        except ConnectionResetError:
+            pass  # whoever fetched it has gone
+        except (MusterError, OSError) as error:
+            log.warning("results broken off", batch=batch_id, why=str(error))
+            if request.transport is not None:
+                request.transport.abort()
+        return response
+
+    async def list(self, ask: Ask[ResultParams, None]) -> object:
+        return result_as_json(await self._result(ask.person, JobId(ask.params.job_id)))
+
+    async def file(self, ask: Ask[OutputParams, None]) -> OwnBytes:
+        """The path is made of what was recorded; the request's name only chooses among the job's outputs."""
+        result = await self._result(ask.person, JobId(ask.params.job_id))
+        path = self._results.path(result, ask.params.name)
+        return OwnBytes(path, headers=file_headers(ask.params.name))
+
+    async def trickles(self, ask: Ask[TricklesParams, None]) -> object:
+        asked = ask.params
+        after = key_of(asked.cursor, "trickles", int) or 0
+        instance_id = InstanceId(asked.instance_id)
+        terms = await self._store.insight.terms(instance_id)
+        job = await self._store.views.job(terms.job_id)
+        await self._check(ask.person, job.batch_id, f"instance {instance_id}")
+        found = await self._store.trickles.of_instance(instance_id, after=after, limit=asked.limit + 1)
+        return page_of(found, asked, "trickles", lambda one: one.trickle_id, trickle_as_json)
+
+    async def _result(self, person: Person, job_id: JobId) -> Result:
+        result = await self._results.of(job_id)
+        await self._check(person, result.job.batch_id, f"job {job_id}")
+        return result
+
+    async def _check_batch(self, person: Person, batch_id: BatchId) -> None:
+        await self._check(person, batch_id, f"batch {batch_id}")
+
+    async def _check(self, person: Person, batch_id: BatchId, what: str) -> None:
+        """Raises NotFoundError, NotAllowedError."""
+        batch = await self._store.views.batch(batch_id)
+        if not sees_results(person, batch.submitter_id):
+            raise NotAllowedError(f"{what} is another submitter's: {person.name} fetches results of their own")
+
+
+def trickle_as_json(one: Trickle) -> dict[str, object]:
+    """A message as the API shows it. Pure."""
+    return {"sent_at": one.sent_at, "received_at": one.received_at, "variety": one.variety, "text": one.text}
+
+
+def file_headers(name: str, kind: str = "application/octet-stream") -> dict[str, str]:
+    """What a browser is told of volunteers' files: keep them under this name, and never show or run them. Pure.
+
+    >>> file_headers('a"é.txt')["Content-Disposition"]
+    'attachment; filename="a__.txt"; filename*=UTF-8\\'\\'a%22%C3%A9.txt'
+    """
+    plain, whole = UNSAFE.sub("_", name), quote(name, safe="")
+    return {
+        hdrs.CONTENT_TYPE: kind,
+        hdrs.CONTENT_DISPOSITION: f"attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}",
+        "X-Content-Type-Options": "nosniff",
+        hdrs.CACHE_CONTROL: "private",
+    }

@@ -1,0 +1,119 @@
+"""The JSON API: what the command line does, over HTTP. One table says what there is; it is served from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from importlib.metadata import version
+from urllib.parse import urlsplit
+
+import msgspec
+from aiohttp import web
+
+from administration.access.door import AccessDoor
+from administration.accounts import AccountKeys
+from administration.batches import Batches
+from administration.explain.service import Explain
+from administration.forecasts.service import ForecastViews
+from administration.results import Results
+from administration.simulations.runs import SimulationRuns
+from administration.thresholds.service import Thresholds
+from api.access import AccessApi
+from api.accounts import AccountsApi
+from api.apps import AppsApi
+from api.array import ArrayApi
+from api.batches import BatchesApi
+from api.document import openapi
+from api.errors import problems
+from api.events import EventsApi
+from api.explaining import ExplainingApi
+from api.files import Files
+from api.hosts import HostsApi
+from api.members import MembersApi
+from api.ordering import OrderingApi
+from api.outputs import OutputsApi
+from api.page import TryPage
+from api.plan_classes import PlanClassesApi
+from api.progress import ProgressHub
+from api.ranking import RankingApi
+from api.reading import MAX_BODY_BYTES
+from api.serving import Table
+from api.settings import SettingsApi
+from api.sharing import SharingApi
+from api.simulations import SimulationsApi
+from api.strangers import Strangers
+from domain.clock import Clock
+from domain.settings import Settings
+from feeder.array import JobArray
+from store.postgres import PostgresStore
+
+OPEN = frozenset({"/", "/openapi.json", "/try.js", "/try.css"})  # whoever looks at how to use the API needs no token
+
+
+class Api:
+    """The sub-application at /api/v1. `array` is the job array of the worker that answers."""
+
+    def __init__(
+        self,
+        store: PostgresStore,
+        batches: Batches,
+        files: Files,
+        results: Results,
+        runs: SimulationRuns,
+        keys: AccountKeys,
+        door: AccessDoor,
+        clock: Clock,
+        *,
+        settings: Callable[[], Settings],
+        array: JobArray | None = None,
+    ) -> None:
+        self._door = door
+        self._settings = settings
+        self.thresholds = Thresholds(store, clock)
+        self.hub = ProgressHub(store.views, store.listings, clock, lambda: settings().access.event_streams)
+        self.table = Table(
+            [
+                *BatchesApi(store, batches, ForecastViews(store, clock)).routes(),
+                *OutputsApi(store, results).routes(),
+                *EventsApi(self.hub, clock).routes(),
+                *AppsApi(store.applications, files).routes(),
+                *PlanClassesApi(store.applications).routes(),
+                *HostsApi(store, clock).routes(),
+                *RankingApi(store).routes(),
+                *ExplainingApi(Explain(store, clock, array)).routes(),
+                *ArrayApi(store.process_reports, clock).routes(),
+                *SettingsApi(store, self.thresholds, clock).routes(),
+                *SimulationsApi(store, runs, clock).routes(),
+                *OrderingApi(store, clock).routes(),
+                *SharingApi(store, clock).routes(),
+                *AccountsApi(store.people, store.volunteers, store.applications, keys, clock).routes(),
+                *MembersApi(store, clock).routes(),
+                *AccessApi(door).routes(),
+            ],
+            door,
+            clock,
+        )
+
+    @cached_property
+    def document(self) -> bytes:
+        """The OpenAPI document."""
+        project = self._settings().project
+        url = f"{urlsplit(project.url).path.rstrip('/')}/api/v1"
+        made = openapi(self.table.routes, title=f"{project.name}: Muster's API", version=version("muster"), url=url)
+        return msgspec.json.encode(made)
+
+    def application(self) -> web.Application:
+        """The sub-application to mount at /api/v1."""
+        app = web.Application(
+            middlewares=[problems, self._door.middleware, Strangers(OPEN).middleware], client_max_size=MAX_BODY_BYTES
+        )
+        app.add_routes(self.table.definitions())
+        app.add_routes([web.get("/openapi.json", self.show_document), *TryPage().routes()])
+        app.on_shutdown.append(self._end_streams)
+        return app
+
+    async def show_document(self, request: web.Request) -> web.Response:
+        return web.Response(body=self.document, content_type="application/json")
+
+    async def _end_streams(self, application: web.Application) -> None:
+        await self.hub.close()

@@ -1,0 +1,107 @@
+"""Serves the routes of the table: who asks, what was asked, the answer, and a line in the audit trail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler
+
+from administration.access.addresses import address_of
+from administration.access.door import AccessDoor
+from administration.access.errors import NotAllowedError, PasswordToChangeError
+from administration.access.who import Person, present
+from api.reading import MAX_BODY_BYTES, read_body, read_params
+from api.replies import reply
+from api.table import Ask, Route
+from domain.access import Act, Right
+from domain.clock import Clock
+from domain.errors import UnavailableError
+
+SECRET = frozenset({"password", "old_password", "new_password"})
+DETAIL_CHARS = 2000
+
+log = structlog.get_logger()
+
+
+class Table:
+    """The routes, and how they are served."""
+
+    def __init__(self, routes: Iterable[Route[Any, Any]], door: AccessDoor, clock: Clock) -> None:
+        self.routes = tuple(routes)
+        self._door = door
+        self._clock = clock
+
+    def definitions(self) -> list[web.RouteDef]:
+        return [web.route(route.method, route.path, self._handler(route), name=route.name) for route in self.routes]
+
+    def _handler(self, route: Route[Any, Any]) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            person = allowed(request, route.right)
+            ask = Ask(request, person, read_params(request, route), await read_body(request, route))
+            answer = await route.handler(ask)
+            if isinstance(answer, web.StreamResponse):
+                return answer
+            if route.right is not Right.READ:
+                await self._note(route, ask, answer)
+            made = reply(answer, status=route.status)
+            if route.leads_to:
+                made.headers[hdrs.LOCATION] = self._address(request, route.leads_to, answer)
+            return made
+
+        return handle
+
+    def _address(self, request: web.Request, name: str, answer: Mapping[str, object]) -> str:
+        """Where the route of that name shows what was made; the names in its path are keys of the answer."""
+        [route] = [one for one in self.routes if one.name == name]
+        path = request.app.router[name].url_for(**{key: str(answer[key]) for key in route.in_path})
+        return str(path)
+
+    async def _note(self, route: Route[Any, Any], ask: Ask[Any, Any], answer: object) -> None:
+        """What was done is done: a database that went away meanwhile does not make it undone."""
+        target = ", ".join(f"{name} {ask.request.match_info[name]}" for name in route.in_path) or _made(answer)
+        act = Act(self._clock.now(), ask.person.name, route.name, target, _detail(ask.body), address_of(ask.request))
+        try:
+            await self._door.store.note_act(act)
+        except UnavailableError as error:
+            log.warning("not in the audit trail", who=act.who, what=act.what, target=target, why=str(error))
+
+
+def _made(answer: object) -> str:
+    """What was made, by the first key of the answer that is a number's.
+
+    >>> _made({"batch_id": 7, "forecast": None}), _made({"grants": []})
+    ('batch_id 7', '')
+    """
+    if isinstance(answer, Mapping):
+        for key, value in answer.items():
+            if str(key).endswith("_id"):
+                return f"{key} {value}"
+    return ""
+
+
+def allowed(request: web.Request, right: Right) -> Person:
+    """Who asks, and may. Raises NotSignedInError, NotAllowedError, PasswordToChangeError."""
+    person = present(request)
+    if person.must_change_password:
+        raise PasswordToChangeError
+    if right not in person.rights:
+        have = ", ".join(sorted(person.rights))
+        raise NotAllowedError(f"that needs the scope {right.value}, and {person.name} has here: {have}")
+    return person
+
+
+def _detail(body: object) -> dict[str, object]:
+    """A body without its secrets, where it is short enough to keep."""
+    if not isinstance(body, msgspec.Struct):
+        return {}
+    shown = {
+        key: value for key, value in msgspec.structs.asdict(body).items() if key not in SECRET and value is not None
+    }
+    return shown if len(msgspec.json.encode(shown)) <= DETAIL_CHARS else {"left_out": "too long"}
+
+
+__all__ = ["MAX_BODY_BYTES", "Table", "allowed"]

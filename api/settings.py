@@ -1,0 +1,219 @@
+"""Settings and thresholds over the API, with who changed what and why."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from administration.access.who import Person
+from administration.names import checked_text
+from administration.ordering.knobs import check_ordering
+from administration.ports import SettingStore
+from administration.show_settings import change_as_json, setting_as_json
+from administration.thresholds.keys import FORESEEN, changes_of
+from administration.thresholds.service import Thresholds, ThresholdStore
+from administration.thresholds.shown import preview_as_json
+from api import shapes
+from api.paging import Page, key_of, page_of
+from api.table import Ask, NoParams, Route
+from domain.access import Right
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from domain.knobs import name_of_setting
+from domain.settings import Settings
+
+TAG = "settings"
+
+
+class SettingsStore(ThresholdStore, Protocol):
+    @property
+    def settings(self) -> SettingStore: ...
+
+
+class SettingParams(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+
+
+class ResetParams(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    why: str = ""
+    by: str = "api"
+
+
+class SettingBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`by` is for the holder of the project's own token; a person is named anyhow."""
+
+    value: Any
+    why: str = ""
+    by: str = "api"
+
+
+class ValuesBody(msgspec.Struct, forbid_unknown_fields=True):
+    """New values by key, and why. `by` is for the holder of the project's own token; a person is named anyhow."""
+
+    values: dict[str, Any]
+    why: str
+    by: str = "api"
+
+
+ForeseenParams = msgspec.defstruct(
+    "ForeseenParams", [(key.rpartition(".")[2], float | None, None) for key in FORESEEN], kw_only=True
+)
+
+
+def who_of(person: Person, by: str = "api") -> str:
+    """Whose name a change bears."""
+    return by if person.person_id is None else person.name
+
+
+class SettingsApi:
+    def __init__(self, store: SettingsStore, thresholds: Thresholds, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._thresholds = thresholds
+
+    def routes(self) -> list[Route[Any, Any]]:
+        operate = Right.OPERATE
+        return [
+            Route("GET", "/settings", "settings", "Every setting.", self.list, TAG, shapes.SettingsShown, NoParams),
+            Route(
+                "GET",
+                "/settings/changes",
+                "setting_changes",
+                "Who changed what, when and why; newest first.",
+                self.changes,
+                TAG,
+                shapes.SettingChangePage,
+                Page,
+            ),
+            Route(
+                "GET",
+                "/settings/{key}",
+                "setting",
+                "One setting.",
+                self.show,
+                TAG,
+                shapes.SettingShown,
+                SettingParams,
+            ),
+            Route(
+                "PUT",
+                "/settings/{key}",
+                "set_setting",
+                "Change a setting; running services follow within seconds.",
+                self.set,
+                TAG,
+                shapes.SettingSet,
+                SettingParams,
+                body=SettingBody,
+                right=operate,
+            ),
+            Route(
+                "DELETE",
+                "/settings/{key}",
+                "reset_setting",
+                "Take a setting's default back.",
+                self.reset,
+                TAG,
+                shapes.SettingSet,
+                ResetParams,
+                right=operate,
+            ),
+            Route(
+                "GET",
+                "/thresholds",
+                "thresholds",
+                "Every threshold with its effect, and who changed it last and why.",
+                self.thresholds,
+                TAG,
+                shapes.ThresholdsShown,
+                NoParams,
+            ),
+            Route(
+                "GET",
+                "/thresholds/preview",
+                "preview_thresholds",
+                "What these values would do, by hosts as of `hosts_read_at` and what waits now; nothing is changed.",
+                self.preview,
+                TAG,
+                shapes.ThresholdsPreviewed,
+                ForeseenParams,
+                open_params=True,
+            ),
+            Route(
+                "PUT",
+                "/thresholds",
+                "set_thresholds",
+                "Change thresholds, all or none.",
+                self.set_thresholds,
+                TAG,
+                shapes.Changed,
+                NoParams,
+                body=ValuesBody,
+                right=operate,
+            ),
+        ]
+
+    async def list(self, ask: Ask[NoParams, None]) -> object:
+        changed = await self._store.settings.settings()
+        values = Settings.from_stored(changed)[0].as_mapping()
+        return {"settings": values, "details": [setting_as_json(key, value) for key, value in values.items()]}
+
+    async def changes(self, ask: Ask[Page, None]) -> object:
+        before = key_of(ask.params.cursor, "changes", int)
+        rows = await self._store.settings.setting_changes(ask.params.limit + 1, before=before)
+        return page_of(rows, ask.params, "changes", lambda change: change.change_id, change_as_json)
+
+    async def show(self, ask: Ask[SettingParams, None]) -> object:
+        key = _known(ask.params.key)
+        settings = Settings.from_stored(await self._store.settings.settings())[0]
+        return setting_as_json(key, settings.as_mapping()[key])
+
+    async def set(self, ask: Ask[SettingParams, SettingBody]) -> object:
+        key, why = ask.params.key, checked_text(ask.body.why, "why")
+        changed = Settings().changed(key, ask.body.value)
+        check_ordering(changed)
+        value = changed.as_mapping()[key]
+        who = checked_text(who_of(ask.person, ask.body.by), "by")
+        await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who, why=why)
+        return {"key": key, "value": value}
+
+    async def reset(self, ask: Ask[ResetParams, None]) -> object:
+        key, why = ask.params.key, checked_text(ask.params.why, "why")
+        if key not in await self._store.settings.settings():
+            _known(key)
+        who = checked_text(who_of(ask.person, ask.params.by), "by")
+        await self._store.settings.set_setting(key, None, now=self._clock.now(), who=who, why=why)
+        return {"key": key, "value": Settings().as_mapping().get(key)}
+
+    async def thresholds(self, ask: Ask[NoParams, None]) -> object:
+        return {"thresholds": await self._thresholds.show()}
+
+    async def preview(self, ask: Ask[Any, None]) -> object:
+        given = ((key, _number(value)) for key, value in ask.request.query.items())
+        return preview_as_json(await self._thresholds.preview(changes_of(given, FORESEEN)))
+
+    async def set_thresholds(self, ask: Ask[NoParams, ValuesBody]) -> object:
+        body = ask.body
+        changes = changes_of(body.values.items())
+        return {"changed": await self._thresholds.set(changes, who=who_of(ask.person, body.by), why=body.why)}
+
+
+def _known(key: str) -> str:
+    known = Settings().as_mapping()
+    if key not in known:
+        raise InvalidInputError("key", name_of_setting(key, known), key)
+    return key
+
+
+def _number(text: str) -> object:
+    """A number where the text reads as one; what is no number is refused with the threshold's name.
+
+    >>> _number("0.85"), _number("high")
+    (0.85, 'high')
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,247 @@
+"""People, settings, shares and the audit trail as the API tells of them."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from api.shapes.work import Json
+
+
+class AccountShown(TypedDict):
+    account_id: int
+    name: str
+    parent: str | None
+    shares: float
+
+
+class AccountPage(TypedDict):
+    accounts: list[AccountShown]
+    next_cursor: str | None
+
+
+class NewAccount(TypedDict):
+    account_id: int
+    name: str
+
+
+class AccountStanding(TypedDict):
+    account_id: int
+    shares: float
+    permissions: list[str]
+
+
+class SubmitterStanding(TypedDict):
+    """`further_accounts`: its shares in other accounts than its own, by their names."""
+
+    submitter_id: int
+    shares: float
+    further_accounts: dict[str, float]
+    permissions: list[str]
+
+
+class SubmitterShown(TypedDict):
+    submitter_id: int
+    name: str
+    account: str
+    shares: float
+    logical_at: float
+
+
+class SubmitterPage(TypedDict):
+    submitters: list[SubmitterShown]
+    next_cursor: str | None
+
+
+class NewSubmitter(TypedDict):
+    submitter_id: int
+    name: str
+
+
+class NewVolunteer(TypedDict):
+    """`authenticator` is the account key, shown only now."""
+
+    volunteer_id: int
+    authenticator: str
+
+
+class VolunteerShown(TypedDict):
+    volunteer_id: int
+    email: str
+    name: str
+    created_at: float
+    beta: bool
+    no_cpu: bool
+    no_gpu: bool
+    max_jobs: int
+    max_cpus: int
+    apps: list[str]
+
+
+class VolunteerPage(TypedDict):
+    volunteers: list[VolunteerShown]
+    next_cursor: str | None
+
+
+class SettingShown(TypedDict):
+    """A knob; `changed`: it does not have its default."""
+
+    key: str
+    value: Any
+    default: Any
+    changed: bool
+    meaning: str
+
+
+class SettingsShown(TypedDict):
+    """Every knob's value by its key, and what it is."""
+
+    settings: dict[str, Any]
+    details: list[SettingShown]
+
+
+class SettingSet(TypedDict):
+    key: str
+    value: Any
+
+
+SettingChangeShown = TypedDict(
+    "SettingChangeShown", {"changed_at": float, "key": str, "from": Any, "to": Any, "by": str, "why": str}
+)
+ChangeMade = TypedDict("ChangeMade", {"key": str, "from": Any, "to": Any, "by": str, "why": str})
+
+
+class SettingChangePage(TypedDict):
+    changes: list[SettingChangeShown]
+    next_cursor: str | None
+
+
+class Changed(TypedDict):
+    changed: list[ChangeMade]
+
+
+class TableShown(TypedDict):
+    columns: list[str]
+    rows: list[list[Any]]
+
+
+class GrantShown(TypedDict):
+    account: str
+    granted_su: float
+    used_su: float
+    reserved_su: float
+    left_su: float
+    period_start_at: float
+    period_s: float
+
+
+class GrantPage(TypedDict):
+    grants: list[GrantShown]
+    next_cursor: str | None
+
+
+class GrantTaken(TypedDict):
+    account: str
+    granted_su: None
+
+
+class LimitShown(TypedDict):
+    """`name` None is everybody's."""
+
+    scope: str
+    quantity: str
+    name: str | None
+    soft: float | None
+    hard: float | None
+    counts: str
+
+
+class LimitLifted(TypedDict):
+    scope: str
+    quantity: str
+    name: str | None
+    dropped: bool
+
+
+class LimitPage(TypedDict):
+    limits: list[LimitShown]
+    next_cursor: str | None
+
+
+class PersonShown(TypedDict):
+    """Somebody who signs in. `one_time_until`: the password was given by another and is good until then."""
+
+    name: str
+    role: str
+    submitter_id: int | None
+    active: bool
+    created_at: float
+    one_time_until: float | None
+
+
+class PersonPage(TypedDict):
+    people: list[PersonShown]
+    next_cursor: str | None
+
+
+class InvitedShown(TypedDict):
+    """`password` is shown only now, and has to be changed at the first sign-in."""
+
+    person: PersonShown
+    password: str
+    until: float
+
+
+class WhoShown(TypedDict):
+    """Who asks, and what this request may do."""
+
+    name: str
+    role: str
+    scopes: list[str]
+    submitter_id: int | None
+    must_change_password: bool
+    signed_in_with: str
+
+
+class TokenShown(TypedDict):
+    token_id: int
+    name: str
+    person_id: int
+    person: str
+    scopes: list[str]
+    created_at: float
+    expires_at: float | None
+    last_used_at: float | None
+    revoked_at: float | None
+
+
+class TokenPage(TypedDict):
+    tokens: list[TokenShown]
+    next_cursor: str | None
+
+
+class NewTokenShown(TypedDict):
+    """`value` is the token, shown only now. `waits_because`: what has to happen before it serves, if anything."""
+
+    value: str
+    token: TokenShown
+    waits_because: str | None
+
+
+class ActShown(TypedDict):
+    """What somebody did. `what` is the operation."""
+
+    acted_at: float
+    who: str
+    what: str
+    target: str
+    detail: Json
+    address: str
+
+
+class ActPage(TypedDict):
+    acts: list[ActShown]
+    next_cursor: str | None
+
+
+class SessionsEnded(TypedDict):
+    ended: int

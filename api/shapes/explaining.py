@@ -1,0 +1,203 @@
+"""What holds work back, and how due dates came about, as the API tells of them."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from api.shapes.explained_hosts import HostExplained, LeaseShown
+from api.shapes.ordering import StaleShown
+from api.shapes.work import InstanceShown
+
+
+class KeptShown(TypedDict):
+    """The slot that every job array keeps for a batch."""
+
+    since: float
+    for_s: float
+
+
+class WouldTake(TypedDict):
+    hosts: int
+    calls_per_hour: float
+    jobs: int
+
+
+class HeldBack(TypedDict):
+    """How many of the hosts asked meet a reason first, with the sentence of one of them."""
+
+    code: str
+    hosts: int
+    calls_per_hour: float
+    example: str
+    example_host_id: int
+
+
+class SampleShown(TypedDict):
+    """What the hosts that called last would do."""
+
+    hosts: int
+    calls_per_hour: float
+    would_take: WouldTake
+    held_back: list[HeldBack]
+
+
+class OrderShown(TypedDict):
+    order_tier: int
+    order_key: float
+    logical_end_at: float
+    batches_ahead: int
+    unsent_ahead: int
+
+
+class BatchExplained(TypedDict):
+    """What holds a batch back. `complete_at` is when its strictest jobs are to be complete."""
+
+    computed_at: float
+    batch_id: int
+    name: str
+    app: str
+    qos: str
+    state: str
+    order: OrderShown
+    complete_at: float | None
+    complete_in_s: float | None
+    completion_at: float | None
+    deadline_at: float | None
+    jobs_total: int
+    jobs_validated: int
+    jobs_failed: int
+    unsent: int
+    in_progress: int
+    retries: int
+    gate: str
+    in_every_worker: bool
+    kept: KeptShown | None
+    lease: LeaseShown | None
+    slots: int
+    slots_total: int
+    stale_cut_points: list[StaleShown]
+    sample: SampleShown | None
+
+
+class WaitingShown(TypedDict):
+    """An unsent instance: as the feeder reads it, who had its siblings, and what hosts say."""
+
+    instance_id: int
+    retries: int | None
+    sibling_returned: bool | None
+    hr_class: int | None
+    sibling_hosts: list[int]
+    one_per: Literal["volunteer", "host"] | None
+    in_array: bool
+    stale_cut_points: list[StaleShown]
+    sample: SampleShown | None
+
+
+class JobExplained(TypedDict):
+    computed_at: float
+    job_id: int
+    batch_id: int
+    state: str
+    failure: str
+    canonical_instance_id: int | None
+    batches_ahead: int
+    unsent_ahead: int
+    instances: list[InstanceShown]
+    waiting: list[WaitingShown]
+
+
+class GivenTerms(TypedDict):
+    """What a due date followed from at dispatch. `start_s` and `queue_s` are the host's busy times."""
+
+    rule: str
+    start_s: float
+    queue_s: float
+    runtime_s: float
+    safe_runtime_s: float
+    p: float | None
+    gate: str
+    threshold: float
+
+
+class DueShown(TypedDict):
+    """What the host was told, and why. `terms` None: it was sent before they were kept."""
+
+    sent_at: float
+    due_at: float
+    allowed_s: float
+    because: str
+    terms: GivenTerms | None
+    tight: bool
+    est_runtime_s: float | None
+    allowed_over_runtime: float | None
+    delay_bound_s: float
+    is_delay_bound: bool
+    timeout_at: float | None
+    grace_s: float | None
+    timeout_by_settings_at: float | None
+
+
+class IdleAnswer(TypedDict):
+    """What an idle host like it would get today: `refused` and `why`, or everything else."""
+
+    refused: NotRequired[str]
+    why: NotRequired[str]
+    due_in_s: NotRequired[float]
+    tight: NotRequired[bool]
+    row: NotRequired[int]
+    gate: NotRequired[str]
+    threshold: NotRequired[float]
+    because: NotRequired[str]
+
+
+class TodayShown(TypedDict):
+    """The same terms as they are today."""
+
+    flop_per_s: float
+    speed_samples: float
+    availability_fraction: float
+    runtime_s: float
+    slack_factor: float
+    safe_runtime_s: float
+    delay_bound_s: float
+    complete_in_s: float | None
+    retry_turnaround_s: float
+    p: float | None
+    p_because: str
+    stale_cut_points: list[StaleShown]
+    idle_host_would_get: IdleAnswer
+
+
+class OutcomeShown(TypedDict):
+    state: str
+    job_state: str
+    is_canonical: bool
+    reported_at: float | None
+    turnaround_s: float | None
+    late_s: float | None
+    elapsed_s: float | None
+    exit_status: int | None
+    reason: str
+    turnaround_sample: float | None
+
+
+class InstanceExplained(TypedDict):
+    """How an instance's due date came about; `due` None while it is unsent."""
+
+    computed_at: float
+    instance_id: int
+    job_id: int
+    batch_id: int
+    qos: str
+    state: str
+    retries: int
+    copied_because: str | None
+    host_id: int | None
+    app_version_id: int | None
+    due: DueShown | None
+    today: TodayShown | None
+    outcome: OutcomeShown
+    waiting: list[WaitingShown]
+
+
+Explained = HostExplained | BatchExplained | JobExplained | InstanceExplained

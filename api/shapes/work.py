@@ -1,0 +1,242 @@
+"""Batches, jobs and applications as the API tells of them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+from api.shapes.forecasts import PreviewShown
+
+Json = dict[str, Any]  # Any: a document whose keys the page of the resource tells
+
+
+class BatchShown(TypedDict):
+    """A batch with its counters. `at_risk` says why its deadline will hardly be kept, or why no host can finish it.
+
+    `waits_for`: "another volunteer" or "another host", where only such a one could finish it.
+    """
+
+    batch_id: int
+    name: str
+    app: str
+    submitter: str
+    account: str
+    qos: str
+    state: str
+    jobs_total: int
+    jobs_validated: int
+    jobs_failed: int
+    unsent: int
+    in_progress: int
+    retries: int
+    sent: int
+    reported: int
+    deadlines_missed: int
+    created_at: float
+    ended_at: float | None
+    deadline_at: float | None
+    logical_end_at: float
+    completion_at: float | None
+    completion_q50_at: float | None
+    completion_q90_at: float | None
+    forecast_state: str
+    at_risk: str | None
+    waits_for: str | None
+    order_tier: int
+    order_key: float
+    user_priority: int
+    level: str
+    queue: str
+    hold: str | None
+
+
+class BatchPage(TypedDict):
+    batches: list[BatchShown]
+    next_cursor: str | None
+
+
+class Submitted(TypedDict):
+    """A new batch, without an id where that was a preview; `forecast` None: when it ends could not be said now."""
+
+    batch_id: NotRequired[int]
+    forecast: PreviewShown | None
+
+
+class Importance(TypedDict):
+    batch_id: int
+    user_priority: int
+    level: str
+    queue: str
+    account: str
+    deadline_at: float | None
+
+
+class UploadShown(TypedDict):
+    name: str
+    nbytes: int
+    md5: str
+
+
+class InstanceShown(TypedDict):
+    """One sending of a job to a host. `because` says how its due date came about."""
+
+    instance_id: int
+    state: str
+    retries: int
+    tight: bool
+    host_id: int | None
+    app_version_id: int | None
+    sent_at: float | None
+    due_at: float | None
+    reported_at: float | None
+    est_runtime_s: float | None
+    elapsed_s: float | None
+    exit_status: int | None
+    reason: str
+    because: str
+    stderr: str
+    uploads: list[UploadShown]
+
+
+class OneInstance(InstanceShown):
+    job_id: int
+    batch_id: int
+
+
+class TrickleShown(TypedDict):
+    """A message that an app sent while its job ran. `sent_at` is by the host's clock."""
+
+    sent_at: float
+    received_at: float
+    variety: str
+    text: str
+
+
+class TricklePage(TypedDict):
+    trickles: list[TrickleShown]
+    next_cursor: str | None
+
+
+class JobShown(TypedDict):
+    """A job; in a list without its instances."""
+
+    job_id: int
+    batch_id: int
+    state: str
+    command_line: str
+    failure: str
+    canonical_instance_id: int | None
+    instances: list[InstanceShown]
+
+
+class OutputShown(TypedDict):
+    """An output of a job's result. `state`: here, gone (its file is not there any more), not_brought (optional)."""
+
+    name: str
+    file_name: str | None
+    nbytes: int | None
+    md5: str | None
+    state: str
+
+
+class ResultShown(TypedDict):
+    """The outputs that the canonical instance of a job brought; `because` says why there is no result."""
+
+    job_id: int
+    batch_id: int
+    state: str
+    canonical_instance_id: int | None
+    because: str | None
+    outputs: list[OutputShown]
+
+
+class ResultPage(TypedDict):
+    results: list[ResultShown]
+    next_cursor: str | None
+
+
+class JobPage(TypedDict):
+    jobs: list[JobShown]
+    next_cursor: str | None
+
+
+class AppShown(TypedDict):
+    app_id: int
+    name: str
+    user_friendly_name: str
+    beta: bool
+    deprecated: bool
+    adaptive_copies: int
+    one_per_host: bool
+    one_per_volunteer: Literal["quorum", "always", "never"]
+    versions: list[str]
+
+
+class AppPage(TypedDict):
+    apps: list[AppShown]
+    next_cursor: str | None
+
+
+class NewApp(TypedDict):
+    app_id: int
+    name: str
+
+
+class VersionShown(TypedDict):
+    """A current version of an app."""
+
+    app_version_id: int
+    platform: str
+    version_num: int
+    plan_class: str
+    processor_type: str
+    api_version: str
+    files: list[str]
+
+
+class AppDetail(AppShown):
+    current: list[VersionShown]
+
+
+class PlanClassShown(TypedDict):
+    """What versions with the class use, and need of a host. `gpu_type` None: they run on CPUs."""
+
+    name: str
+    ncpus: float
+    gpu_type: str | None
+    gpu_count: float
+    min_gpu_ram_bytes: float
+    min_driver_version: int
+    min_host_ncpus: int
+    min_host_ram_bytes: float
+    os_pattern: str
+    cpu_speed_fraction: float
+    gpu_speed_fraction: float
+
+
+class PlanClassPage(TypedDict):
+    plan_classes: list[PlanClassShown]
+    next_cursor: str | None
+
+
+class NewVersion(TypedDict):
+    app_version_id: int
+
+
+class FileShown(TypedDict):
+    name: str
+    nbytes: int
+    md5: str
+
+
+class ProcessShown(TypedDict):
+    """What a process said of itself. `kind` is worker or background."""
+
+    name: str
+    kind: str
+    reported_at: float
+    report: Json
+
+
+class ProcessPage(TypedDict):
+    processes: list[ProcessShown]
+    next_cursor: str | None

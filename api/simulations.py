@@ -1,0 +1,134 @@
+"""Thresholds tried on the project itself, in the background: asked for, followed, stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Protocol
+
+import msgspec
+
+from administration.simulations.ports import Simulations
+from administration.simulations.rules import MOST_SEEDS
+from administration.simulations.runs import SimulationRuns
+from administration.thresholds.keys import changes_of
+from administration.thresholds.recent import RecentStore
+from administration.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, replay
+from api import shapes
+from api.table import Ask, NoParams, Route
+from domain.access import Right
+from domain.clock import Clock
+from domain.simulations import Simulation, SimulationState
+
+TAG = "settings"
+LOST = "lost"  # the process that ran it is gone
+
+
+class SimulationsStore(RecentStore, Protocol):
+    @property
+    def simulations(self) -> Simulations: ...
+
+
+class SimulationParams(msgspec.Struct, forbid_unknown_fields=True):
+    simulation_id: Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+
+
+class TriedBody(msgspec.Struct, forbid_unknown_fields=True):
+    """New values by key, each side simulated with so many seeds, of at most so many hosts, for so many days."""
+
+    values: dict[str, Any]
+    seeds: Annotated[int, msgspec.Meta(ge=1, le=MOST_SEEDS)] = SOME_SEEDS
+    hosts: Annotated[int, msgspec.Meta(ge=1, le=MOST_HOSTS)] = SOME_HOSTS
+    days: Annotated[float, msgspec.Meta(gt=0.0, le=MOST_DAYS)] = SOME_DAYS
+
+
+class SimulationsApi:
+    def __init__(self, store: SimulationsStore, runs: SimulationRuns, clock: Clock) -> None:
+        self._store = store
+        self._runs = runs
+        self._clock = clock
+
+    def routes(self) -> list[Route[Any, Any]]:
+        one = "/simulations/{simulation_id}"
+        return [
+            Route(
+                "POST",
+                "/thresholds/simulations",
+                "simulate_thresholds",
+                "Simulate the project as it is and with these thresholds, in the background, one at a time; "
+                "`Location` says where to ask how far it is.",
+                self.start,
+                TAG,
+                shapes.SimulationShown,
+                NoParams,
+                body=TriedBody,
+                right=Right.SUBMIT,
+                status=202,
+                errors=(409,),
+                leads_to="simulation",
+            ),
+            Route(
+                "GET",
+                one,
+                "simulation",
+                "How far a simulation is, and what it came to.",
+                self.show,
+                TAG,
+                shapes.SimulationShown,
+                SimulationParams,
+                errors=(404,),
+            ),
+            Route(
+                "POST",
+                one + "/cancel",
+                "cancel_simulation",
+                "Stop a simulation; one that is over stays as it is.",
+                self.cancel,
+                TAG,
+                shapes.SimulationShown,
+                SimulationParams,
+                right=Right.SUBMIT,
+                errors=(404,),
+            ),
+        ]
+
+    async def start(self, ask: Ask[NoParams, TriedBody]) -> object:
+        """Whoever submits may: it takes a CPU, not the project's data."""
+        body = ask.body
+        changes = changes_of(body.values.items())
+        await self._runs.check_free()
+        seeds = range(1, body.seeds + 1)
+        work = await replay(self._store, self._clock, changes, seeds=seeds, most_hosts=body.hosts, days=body.days)
+        simulation_id = await self._runs.start(work, who=ask.person.name)
+        return self._shown(await self._store.simulations.simulation(simulation_id))
+
+    async def show(self, ask: Ask[SimulationParams, None]) -> object:
+        return self._shown(await self._store.simulations.simulation(ask.params.simulation_id))
+
+    async def cancel(self, ask: Ask[SimulationParams, None]) -> object:
+        simulation_id = ask.params.simulation_id
+        await self._store.simulations.simulation(simulation_id)
+        await self._store.simulations.end(simulation_id, SimulationState.CANCELLED, now=self._clock.now())
+        return self._shown(await self._store.simulations.simulation(simulation_id))
+
+    def _shown(self, found: Simulation) -> shapes.SimulationShown:
+        result = found.result
+        return {
+            "simulation_id": found.simulation_id,
+            "asked_at": found.asked_at,
+            "asked_by": found.asked_by,
+            "asked": dict(found.asked),
+            "state": LOST if found.is_lost(self._clock.now()) else found.state.value,
+            "done_fraction": found.done_fraction,
+            "result": None if result is None else _told(result),
+            "failure": found.failure,
+        }
+
+
+def _told(result: Mapping[str, object]) -> dict[str, Any]:
+    """Of thresholds that were tried, what they came to; of rules that were compared at the console, everything.
+
+    >>> _told({"rows": [], "replayed": {"seeds": 3}}), _told({"rows": []})
+    ({'seeds': 3}, {'rows': []})
+    """
+    replayed = result.get("replayed")
+    return dict(replayed if isinstance(replayed, Mapping) else result)

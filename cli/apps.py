@@ -1,0 +1,297 @@
+"""`muster app`: applications, their versions and plan classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from administration.applications import NewVersion, Sign, add_app_version
+from administration.apps import change_app, new_app, plan_class_as_json, plan_class_of
+from administration.show import app_as_json
+from administration.signing import with_key_file, with_project_key
+from cli.context import NotThroughServerError, Run, command, lines_of
+from client import Client
+from domain.errors import InvalidInputError
+from domain.spread import OnePerVolunteer
+from store.postgres import PostgresStore
+from transfer.download_folder import content_of
+from transfer.signatures import read_signatures
+
+ONE_PER_HOST = click.option(
+    "--one-per-host/--several-per-host",
+    default=None,
+    help="Whether a host gets one instance of a job at most (the default), or a retry of its own job too.",
+)
+ONE_PER_VOLUNTEER = click.option(
+    "--one-per-volunteer",
+    type=click.Choice([rule.value for rule in OnePerVolunteer]),
+    default=None,
+    help="Whether a volunteer gets one instance of a job at most, over all hosts: where several results must agree "
+    "(quorum, the default), always, or never.",
+)
+
+
+@click.group()
+def app() -> None:
+    """Applications."""
+
+
+@app.command("add")
+@click.argument("name")
+@click.option("--friendly-name", default="", help="As volunteers see it.")
+@click.option("--beta", is_flag=True, help="Only for volunteers who opted in.")
+@click.option(
+    "--adaptive-copies",
+    type=click.IntRange(0, 10),
+    default=0,
+    help="Copies of a job on a host without a record; 0 = off.",
+)
+@ONE_PER_HOST
+@ONE_PER_VOLUNTEER
+@command
+async def add_app(
+    run: Run,
+    name: str,
+    friendly_name: str,
+    beta: bool,
+    adaptive_copies: int,
+    one_per_host: bool | None,
+    one_per_volunteer: str | None,
+) -> None:
+    """Add an application."""
+    given: dict[str, Any] = {
+        "user_friendly_name": friendly_name,
+        "beta": beta,
+        "adaptive_copies": adaptive_copies,
+        **_spread(one_per_host, one_per_volunteer),
+    }
+
+    async def here(store: PostgresStore) -> object:
+        made = await store.applications.add_app(new_app(name, **given))
+        return {"app_id": made.app_id, "name": made.name}
+
+    added = await run.ask(here, lambda client: client.add_app(name, **given))
+    run.show(added, f"app {added['app_id']} {name}")
+
+
+@app.command("list")
+@command
+async def list_apps(run: Run) -> None:
+    """List applications and their current versions."""
+
+    async def here(store: PostgresStore) -> object:
+        catalogue = await store.applications.load_catalogue()
+        return [app_as_json(one, catalogue) for _, one in sorted(catalogue.apps.items())]
+
+    rows = await run.ask(here, lambda client: client.apps(limit=None))
+    run.show_table(rows, ["app_id", "name", "beta", "versions"], "No apps yet: muster app add NAME")
+
+
+@app.command("set")
+@click.argument("name")
+@click.option("--friendly-name", default=None, help="As volunteers see it.")
+@click.option("--beta/--no-beta", default=None, help="Only for volunteers who opted in.")
+@click.option("--deprecated/--not-deprecated", default=None, help="No new batches, and what waits is sent to nobody.")
+@click.option(
+    "--adaptive-copies",
+    type=click.IntRange(0, 10),
+    default=None,
+    help="Copies of a job on a host without a record; 0 = off.",
+)
+@ONE_PER_HOST
+@ONE_PER_VOLUNTEER
+@command
+async def set_app(
+    run: Run,
+    name: str,
+    friendly_name: str | None,
+    beta: bool | None,
+    deprecated: bool | None,
+    adaptive_copies: int | None,
+    one_per_host: bool | None,
+    one_per_volunteer: str | None,
+) -> None:
+    """Change an application; running services follow within seconds.
+
+    Instances that were sent before count for new limits; none is taken back.
+    """
+    asked = {
+        "user_friendly_name": friendly_name,
+        "beta": beta,
+        "deprecated": deprecated,
+        "adaptive_copies": adaptive_copies,
+    }
+    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+    given |= _spread(one_per_host, one_per_volunteer)
+
+    async def here(store: PostgresStore) -> object:
+        changed = await change_app(store.applications, name, **given)
+        return app_as_json(changed, await store.applications.load_catalogue())
+
+    shown = await run.ask(here, lambda client: client.set_app(name, **given))
+    run.show(shown, lines_of(shown))
+
+
+def _spread(one_per_host: bool | None, one_per_volunteer: str | None) -> dict[str, object]:
+    """The limits that were given."""
+    given: dict[str, object] = {} if one_per_host is None else {"one_per_host": one_per_host}
+    if one_per_volunteer is not None:
+        given["one_per_volunteer"] = OnePerVolunteer(one_per_volunteer)
+    return given
+
+
+@app.group("version")
+def version() -> None:
+    """Versions of an application."""
+
+
+@version.command("add")
+@click.argument("name")
+@click.option("--platform", required=True, help="For example x86_64-pc-linux-gnu.")
+@click.option("--version", "version_num", type=click.IntRange(1, 2**31 - 1), required=True, help="100 means 1.00.")
+@click.option("--main", "main_program", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=True)
+@click.option(
+    "--file",
+    "more_files",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    multiple=True,
+    help="A further file, copied into the job's folder under its own name.",
+)
+@click.option("--plan-class", default="", help="See `muster app plan-class set`.")
+@click.option("--api-version", default="7.5.0", show_default=True, help="Of the client's interface the app uses.")
+@click.option(
+    "--signatures",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="What `muster sign --key` wrote elsewhere: the private key is not needed here.",
+)
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="Sign with this private key, here; only signatures are sent to a server.",
+)
+@command
+async def add_version(
+    run: Run,
+    name: str,
+    platform: str,
+    version_num: int,
+    main_program: Path,
+    more_files: tuple[Path, ...],
+    plan_class: str,
+    api_version: str,
+    signatures: Path | None,
+    key: Path | None,
+) -> None:
+    """Sign an application's files and offer them to clients.
+
+    With neither --signatures nor --key the project's own private key signs, which no server opens.
+    """
+    if signatures is not None and key is not None:
+        raise InvalidInputError("--key", "either it or --signatures", "both")
+
+    async def here(store: PostgresStore) -> object:
+        new = NewVersion(name, platform, version_num, main_program, more_files, plan_class, api_version)
+        project = run.project()
+        sign = _signer(signatures, key) or with_project_key(project)
+        added = await add_app_version(store.applications, project, new, clock=run.clock, sign=sign)
+        return {"app_version_id": added}
+
+    async def there(client: Client) -> object:
+        sign = _signer(signatures, key)
+        if more_files:
+            raise NotThroughServerError("--file does not go through a server: add the version on the project's machine")
+        if sign is None:
+            raise InvalidInputError(
+                "--key", "the private key to sign with here, or --signatures that `muster sign --key` wrote", "neither"
+            )
+        made = await client.add_version(
+            name,
+            main_program,
+            platform=platform,
+            version=version_num,
+            signature=sign(main_program.name, content_of(main_program).md5),
+            plan_class=plan_class,
+            api_version=api_version,
+        )
+        return {"app_version_id": made}
+
+    added = await run.ask(here, there)
+    run.show(added, f"app version {added['app_version_id']}: {name} {version_num / 100:.2f} {platform}")
+
+
+def _signer(signatures: Path | None, key: Path | None) -> Sign | None:
+    """Who signs, if it is said: a document of signatures, or a key."""
+    if signatures is not None:
+        return read_signatures(signatures).of
+    return None if key is None else with_key_file(key)
+
+
+@app.group("plan-class")
+def plan_class() -> None:
+    """What kinds of app versions use and need of a host."""
+
+
+@plan_class.command("set")
+@click.argument("name")
+@click.option("--ncpus", type=click.FloatRange(min=0), default=1.0, show_default=True)
+@click.option("--gpu-type", default=None, help="NVIDIA, ATI, intel_gpu, or a coprocessor type of your own.")
+@click.option("--gpu-count", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True)
+@click.option("--min-gpu-ram-bytes", type=click.FloatRange(min=0), default=0.0)
+@click.option("--min-driver-version", type=click.IntRange(min=0), default=0)
+@click.option("--min-host-ncpus", type=click.IntRange(min=1), default=1)
+@click.option("--min-host-ram-bytes", type=click.FloatRange(min=0), default=0.0)
+@click.option("--os-pattern", default="", help="A regular expression found in the host's OS name and version.")
+@click.option("--cpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=1.0)
+@click.option("--gpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=0.1)
+@command
+async def set_plan_class(
+    run: Run,
+    name: str,
+    gpu_type: str | None,
+    ncpus: float,
+    gpu_count: float,
+    min_gpu_ram_bytes: float,
+    min_driver_version: int,
+    min_host_ncpus: int,
+    min_host_ram_bytes: float,
+    os_pattern: str,
+    cpu_speed_fraction: float,
+    gpu_speed_fraction: float,
+) -> None:
+    """Define or change a plan class."""
+    given: dict[str, Any] = {
+        "ncpus": ncpus,
+        "gpu_type": gpu_type,
+        "gpu_count": gpu_count,
+        "min_gpu_ram_bytes": min_gpu_ram_bytes,
+        "min_driver_version": min_driver_version,
+        "min_host_ncpus": min_host_ncpus,
+        "min_host_ram_bytes": min_host_ram_bytes,
+        "os_pattern": os_pattern,
+        "cpu_speed_fraction": cpu_speed_fraction,
+        "gpu_speed_fraction": gpu_speed_fraction,
+    }
+
+    async def here(store: PostgresStore) -> object:
+        new = plan_class_of({"name": name, **given})
+        await store.applications.put_plan_class(new)
+        return plan_class_as_json(new)
+
+    await run.ask(here, lambda client: client.set_plan_class(name, **given))
+    run.show({"plan_class": name}, f"plan class {name}")
+
+
+@plan_class.command("list")
+@command
+async def list_plan_classes(run: Run) -> None:
+    """List plan classes."""
+
+    async def here(store: PostgresStore) -> object:
+        return [plan_class_as_json(one) for _, one in sorted((await store.applications.plan_classes()).items())]
+
+    rows = await run.ask(here, lambda client: client.plan_classes(limit=None))
+    run.show_table(rows, ["name", "ncpus", "gpu_type", "gpu_count"], "")

@@ -1,0 +1,208 @@
+"""`muster batch` and `muster job`: submit, look at, end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from administration.batches import Batches, read_batch_file
+from administration.forecasts.words import preview_in_words
+from administration.show import job_as_json
+from cli.context import Run, command, field_as_text, lines_of, user
+from cli.inputs import brought
+from cli.progress import bar_of
+from cli.results import results
+from client import Client
+from domain.access import Act
+from domain.settings import Settings
+from domain.units import BatchId, JobId, later
+from runtime.logs import configure_logs
+from store.postgres import PostgresStore
+from transfer.download_folder import DownloadFolder
+
+COLUMNS = ["batch_id", "name", "app", "qos", "state", "jobs_total", "jobs_validated", "jobs_failed", "in_progress"]
+PROGRESS_FROM_JOBS = 10_000
+ID = click.IntRange(1, 2**62)
+
+
+def batches_of(run: Run, store: PostgresStore) -> Batches:
+    """What this command does with the project's batches."""
+    folder = DownloadFolder(run.project().download_dir, max_bytes=Settings().files.max_input_bytes)
+    return Batches(store, folder, run.clock)
+
+
+@click.group()
+def batch() -> None:
+    """Batches of jobs."""
+
+
+batch.add_command(results)
+
+
+@batch.command("submit")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--preview", is_flag=True, help="Only say when it would be done; nothing is written.")
+@command
+async def submit(run: Run, file: Path, preview: bool) -> None:
+    """Submit the batch a TOML or JSON file describes: all of its jobs, or none; and say when it will be done.
+
+    Through a server, inputs that the file names by a path are brought first.
+    """
+    configure_logs("error")
+    values = await asyncio.to_thread(read_batch_file, file)
+
+    async def here(store: PostgresStore) -> object:
+        batches = batches_of(run, store)
+        if preview:
+            return {"forecast": await batches.preview(values, folder=file.parent)}
+        with bar_of("jobs written", least=PROGRESS_FROM_JOBS) as progress:
+            return await batches.submit_and_preview(values, folder=file.parent, progress=progress)
+
+    async def there(client: Client) -> object:
+        complete = await brought(client, values, file.parent)
+        return {"forecast": await client.preview(complete)} if preview else await client.submit_and_preview(complete)
+
+    done = await run.ask(here, there)
+    run.show(done, preview_in_words(done["forecast"]) if preview else _submitted(done))
+
+
+def _submitted(done: Mapping[str, Any]) -> str:
+    lines = [f"batch {done['batch_id']} submitted: muster batch show {done['batch_id']}"]
+    if done["forecast"] is not None:
+        lines.append(preview_in_words(done["forecast"]))
+    return "\n".join(lines)
+
+
+@batch.command("show")
+@click.argument("batch_id", type=ID)
+@command
+async def show(run: Run, batch_id: int) -> None:
+    """Show a batch with its counters."""
+    shown = await run.ask(
+        lambda store: batches_of(run, store).show(BatchId(batch_id)), lambda client: client.batch(batch_id)
+    )
+    run.show(shown, lines_of(shown))
+
+
+@batch.command("list")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@command
+async def list_batches(run: Run, limit: int) -> None:
+    """List batches, newest first."""
+    rows = await run.ask(
+        lambda store: batches_of(run, store).listed(limit=limit), lambda client: client.batches(limit=limit)
+    )
+    run.show_table(rows, COLUMNS, "No batches yet: muster batch submit FILE.toml")
+    for row in rows:
+        if row["at_risk"] is not None and not run.as_json:
+            click.echo(f"batch {row['batch_id']} is AT RISK: {row['at_risk']}")
+
+
+@batch.command("set")
+@click.argument("batch_id", type=ID)
+@click.option(
+    "--user-priority",
+    type=int,
+    default=None,
+    help="-1024 to 0, to 1023 with the permission `raise`.",
+)
+@click.option("--level", default=None, help="Service level: standby, normal, or expedite with its permission.")
+@click.option("--queue", default=None, help="One of ordering.queues.")
+@click.option("--account", default=None, help="Whose usage it is: as long as nothing of it was sent.")
+@click.option(
+    "--deadline",
+    "deadline_s",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=None,
+    help="Seconds from now, for a batch with qos short_deadline.",
+)
+@command
+async def set_batch(
+    run: Run,
+    batch_id: int,
+    user_priority: int | None,
+    level: str | None,
+    queue: str | None,
+    account: str | None,
+    deadline_s: float | None,
+) -> None:
+    """Change how important a batch is; it counts from the next ordering on, and is kept in the audit trail."""
+    given: dict[str, Any] = {"user_priority": user_priority, "level": level, "queue": queue, "account": account}
+    if deadline_s is not None:
+        given["deadline_at"] = later(run.clock.now(), deadline_s)
+
+    async def here(store: PostgresStore) -> object:
+        batches = batches_of(run, store)
+        done = await batches.change(BatchId(batch_id), **given)
+        detail = {key: value for key, value in given.items() if value is not None}
+        act = Act(run.clock.now(), user(), "set_batch", f"batch {batch_id}", {**detail, "by": "muster"})
+        await store.access.note_act(act)
+        return {**await batches.show(BatchId(batch_id)), **done}
+
+    async def there(client: Client) -> object:
+        done = await client.set_batch(batch_id, **given)
+        return {**await client.batch(batch_id), **done}
+
+    shown = await run.ask(here, there)
+    run.show(shown, f"batch {batch_id}: {_important(shown)}")
+
+
+def _important(shown: Mapping[str, object]) -> str:
+    text = f"user priority {shown['user_priority']}, level {shown['level']}, queue {shown['queue']}"
+    return f"{text}, account {shown['account']}"
+
+
+@batch.command("abort")
+@click.argument("batch_id", type=ID)
+@command
+async def abort(run: Run, batch_id: int) -> None:
+    """End a batch: what is unsent is cancelled, hosts are told to drop what they have not started."""
+
+    async def here(store: PostgresStore) -> object:
+        batches = batches_of(run, store)
+        await batches.abort(BatchId(batch_id))
+        return await batches.show(BatchId(batch_id))
+
+    shown = await run.ask(here, lambda client: client.abort(batch_id))
+    run.show(shown, f"batch {batch_id} is {shown['state']}")
+
+
+@click.group()
+def job() -> None:
+    """Jobs and their instances."""
+
+
+@job.command("list")
+@click.argument("batch_id", type=ID)
+@click.option("--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True)
+@click.option("--after", type=click.IntRange(0, 2**62), default=None, help="Continue behind this job.")
+@command
+async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> None:
+    """List the jobs of a batch."""
+
+    async def here(store: PostgresStore) -> object:
+        continued = JobId(after) if after is not None else None
+        return [job_as_json(one) for one in await store.views.jobs(BatchId(batch_id), limit=limit, after=continued)]
+
+    rows = await run.ask(here, lambda client: client.jobs(batch_id, after=after, limit=limit))
+    run.show_table(rows, ["job_id", "state", "command_line", "canonical_instance_id", "failure"], "no such jobs")
+
+
+@job.command("show")
+@click.argument("job_id", type=ID)
+@command
+async def show_job(run: Run, job_id: int) -> None:
+    """Show a job, its instances, how their due dates came about and why they failed."""
+
+    async def here(store: PostgresStore) -> object:
+        return job_as_json(await store.views.job(JobId(job_id)))
+
+    shown = await run.ask(here, lambda client: client.job(job_id))
+    lines = [f"{key:22} {field_as_text(key, value)}" for key, value in shown.items() if key != "instances"]
+    for instance in shown["instances"]:
+        lines += ["", *(f"  {key:20} {field_as_text(key, value)}" for key, value in instance.items())]
+    run.show(shown, "\n".join(lines))

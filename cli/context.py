@@ -1,0 +1,244 @@
+"""What every command shares: which project, on this machine or behind a server, and how it prints."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import getpass
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from click.core import ParameterSource
+from rich.console import Console
+from rich.table import Table
+
+from administration.project import Project, open_project
+from client import Client
+from domain.clock import Clock, SystemClock
+from domain.errors import InvalidInputError, MusterError
+from runtime.database import open_database
+from store.postgres import PostgresStore
+
+DEFAULT_DATA_DIR = "muster-data"
+ANY_WIDTH = 10_000  # of a pipe: a row is a line
+LAST_YEAR_AT = 253_000_000_000.0  # 9987: what comes later is shown in seconds
+
+Here = Callable[[PostgresStore], Awaitable[object]]
+There = Callable[[Client], Awaitable[object]]
+Body = Callable[..., Awaitable[None]]
+Command = Callable[..., None]
+
+
+class NotThroughServerError(MusterError):
+    """The command works on the project's own machine alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that is asked instead of a database."""
+
+    url: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a command."""
+
+    data_dir: Path
+    database_url: str | None
+    as_json: bool
+    clock: Clock
+    server: Server | None = None
+
+    def project(self) -> Project:
+        """The project the command works on. Raises NotInitialisedError."""
+        return open_project(self.data_dir, self.database_url)
+
+    @asynccontextmanager
+    async def store(self) -> AsyncIterator[PostgresStore]:
+        """The project's database, closed afterwards."""
+        async with open_database(self.project(), self.clock) as store:
+            yield store
+
+    async def ask(self, here: Here, there: There) -> Any:  # Any: a JSON document
+        """What `here` finds in the project's database or `there` learns from the server: the same, as plain JSON."""
+        if self.server is None:
+            async with self.store() as store:
+                return msgspec.to_builtins(await here(store))
+        async with Client(self.server.url, self.server.token) as client:
+            return msgspec.to_builtins(await there(client))
+
+    def show(self, value: object, text: str) -> None:
+        """Print `value` as one JSON object with --json, else `text`."""
+        click.echo(to_json(value) if self.as_json else text)
+
+    def show_table(self, rows: Sequence[Mapping[str, object]], columns: list[str], empty: str) -> None:
+        """Print rows as a JSON array with --json, else as a table; `empty` says what to do when there are none."""
+        if self.as_json:
+            click.echo(to_json(rows))
+            return
+        if not rows:
+            click.echo(empty)
+            return
+        table = Table(*columns, box=None, pad_edge=False)
+        for row in rows:
+            table.add_row(*(field_as_text(column, row.get(column)) for column in columns))
+        Console(width=None if sys.stdout.isatty() else ANY_WIDTH).print(table)
+
+
+def user() -> str:
+    """Who runs the command; by number where this machine has no name for them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
+
+
+def to_json(value: object) -> str:
+    """Compact JSON, keys in order."""
+    return msgspec.json.encode(value).decode()
+
+
+def as_text(value: object) -> str:
+    """A value in a table cell.
+
+    >>> as_text(None), as_text(0.5), as_text(["read", "submit"]), as_text({"lab": 2.0})
+    ('-', '0.5', 'read, submit', 'lab 2')
+    """
+    match value:
+        case None:
+            return "-"
+        case float():
+            return f"{value:g}"
+        case list() | tuple():
+            return ", ".join(map(as_text, value)) or "-"
+        case dict():
+            return ", ".join(f"{key} {as_text(one)}" for key, one in value.items()) or "-"
+        case _:
+            return str(value)
+
+
+def field_as_text(key: str, value: object) -> str:
+    """The value of a field: an instant, by its name, as people write it.
+
+    >>> field_as_text("ended_at", 1795325409.4), field_as_text("ended_at", None), field_as_text("shares", 2.0)
+    ('2026-11-22 05:30:09 UTC', '-', '2')
+    """
+    if key.endswith("_at") and isinstance(value, (int, float)) and 0.0 <= value < LAST_YEAR_AT:
+        return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return as_text(value)
+
+
+def lines_of(value: Mapping[str, object]) -> str:
+    """A line per key.
+
+    >>> print(lines_of({"batch_id": 1, "hold": None}))
+    batch_id  1
+    hold      -
+    """
+    width = max(map(len, value), default=0)
+    return "\n".join(f"{key:{width}}  {field_as_text(key, one)}" for key, one in value.items())
+
+
+def command(body: Body) -> Command:
+    """A command that works on a project or through a server: adds the options that say which, and runs the coroutine.
+
+    The body leaves to `Run.ask` where its answer comes from.
+    """
+
+    @click.option("--server", envvar="MUSTER_SERVER", metavar="URL", help="Ask this server instead of the database.")
+    @click.option("--token", envvar="MUSTER_TOKEN", help="A token for its API.")
+    @_with_project
+    @functools.wraps(body)
+    def wrapper(**arguments: Any) -> None:  # Any: click's own options, checked by click
+        asked = _server_asked(arguments.pop("server"), arguments.pop("token"))
+        _run(body, arguments, asked)
+
+    return wrapper
+
+
+def local_command(instead: str) -> Callable[[Body], Command]:
+    """A command that works on the project's own machine alone; with --server it says what to do `instead`."""
+
+    def decorate(body: Body) -> Command:
+        @only_here(instead)
+        @_with_project
+        @functools.wraps(body)
+        def wrapper(**arguments: Any) -> None:  # Any: click's own options, checked by click
+            _run(body, arguments, None)
+
+        return wrapper
+
+    return decorate
+
+
+def only_here(instead: str) -> Callable[[Command], Command]:
+    """Adds --server to a command that asks none, so that whoever gives it learns what to do `instead`."""
+
+    def decorate(function: Command) -> Command:
+        @click.option("--server", hidden=True)
+        @click.option("--token", envvar="MUSTER_TOKEN", hidden=True)
+        @functools.wraps(function)
+        def wrapper(**arguments: Any) -> None:  # Any: checked by click
+            server, _ = arguments.pop("server"), arguments.pop("token")
+            if server is not None:
+                words = click.get_current_context().command_path
+                raise NotThroughServerError(f"{words} does not go through a server: {instead}")
+            function(**arguments)
+
+        return wrapper
+
+    return decorate
+
+
+def _with_project(function: Command) -> Command:
+    """Adds --data-dir, --database-url and --json."""
+    folder = click.option(
+        "--data-dir",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=DEFAULT_DATA_DIR,
+        envvar="MUSTER_DATA_DIR",
+        show_default=True,
+        help="The project's folder.",
+    )
+    database = click.option(
+        "--database-url", envvar="MUSTER_DATABASE_URL", help="A PostgreSQL to use instead of the embedded one."
+    )
+    return folder(database(click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)))
+
+
+def _run(body: Body, arguments: dict[str, Any], server: Server | None) -> None:
+    run = Run(arguments.pop("data_dir"), arguments.pop("database_url"), arguments.pop("as_json"), SystemClock(), server)
+
+    async def whole() -> None:
+        await body(run, **arguments)
+
+    asyncio.run(whole())
+
+
+def _server_asked(url: str | None, token: str | None) -> Server | None:
+    """The server, unless the command line itself names a project. Raises InvalidInputError."""
+    if url is None:
+        return None
+    context = click.get_current_context()
+    local = [
+        one for one in ("data_dir", "database_url") if context.get_parameter_source(one) is ParameterSource.COMMANDLINE
+    ]
+    if local and context.get_parameter_source("server") is not ParameterSource.COMMANDLINE:
+        return None
+    if local:
+        raise InvalidInputError("--server", "either this or --" + local[0].replace("_", "-"), "both")
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInputError("--server", "an http or https URL", url)
+    if token is None:
+        raise InvalidInputError("--token", "a token for the API (`muster token add`)", "none")
+    return Server(url, token)

@@ -1,0 +1,128 @@
+"""`muster estimate`: forecast when batches will be complete."""
+
+from __future__ import annotations
+
+import click
+
+from administration.forecasts.service import ForecastViews
+from administration.forecasts.words import forecasts_in_words, health_in_words, not_shown
+from administration.show import forecast_as_json
+from batch_estimator.service import Done, Outcome, Pass, in_silence
+from cli.context import Run, command, local_command
+from domain.forecasts import Change, ForecastRecord, ForecastState, Method
+from domain.units import DAY_S, BatchId, Instant
+from runtime.compose import estimator
+from runtime.logs import configure_logs
+
+COLUMNS = ["batch_id", "outcome", "done", "about", "at latest", "C(B)", "from", "notes"]
+
+
+@click.group()
+def estimate() -> None:
+    """When batches will be complete."""
+
+
+@estimate.command("run")
+@click.option("--batch", "batch_id", type=click.IntRange(min=1), default=None, help="This batch alone.")
+@local_command("`muster up` forecasts by itself as batches go on; run this on the project's own machine")
+async def run_estimates(run: Run, batch_id: int | None) -> None:
+    """Forecast every active batch now, and publish what changed. `muster up` does so by itself, as batches go on.
+
+    Safe to repeat, to kill, and to run beside `muster up`: a batch is forecast by one process at a time.
+    """
+    configure_logs("error")
+    report = in_silence if run.as_json else _told
+    async with run.store() as store:
+        settings = (await store.applications.load_catalogue()).settings
+        forecasts = estimator(store, lambda: settings, run.clock)
+        if batch_id is None:
+            made = await forecasts.run_all(report)
+        else:
+            made = await forecasts.run_one(BatchId(batch_id), report)
+    _show(run, made)
+
+
+@estimate.command("show")
+@click.argument("batch_id", type=click.IntRange(min=1, max=2**62), required=False)
+@click.option("--limit", type=click.IntRange(1, 1000), default=500, show_default=True, help="Of its last forecasts.")
+@command
+async def show_estimates(run: Run, batch_id: int | None, limit: int) -> None:
+    """Show when a batch will be done and why then: jobs done, the forecasts and what became of them.
+
+    Without a batch: how old every app's forecasts are, and how good they were.
+    """
+    if batch_id is not None:
+        shown = await run.ask(
+            lambda store: ForecastViews(store, run.clock).of_batch(BatchId(batch_id), limit=limit),
+            lambda client: client.forecasts(batch_id, limit=limit),
+        )
+        run.show(shown, forecasts_in_words(shown))
+        return
+    apps = await run.ask(
+        lambda store: ForecastViews(store, run.clock).health(), lambda client: client.forecast_health()
+    )
+    run.show(apps, "\n".join(health_in_words(apps)))
+
+
+def _show(run: Run, made: Pass) -> None:
+    if run.as_json:
+        run.show(
+            {
+                "changed": made.count(Outcome.CHANGED),
+                "held": made.count(Outcome.HELD),
+                "fallbacks": made.fallbacks,
+                "elsewhere": made.count(Outcome.ELSEWHERE),
+                "over": made.count(Outcome.OVER),
+                "failed": made.count(Outcome.FAILED),
+                "ended": made.ended,
+                "batches": [
+                    {"batch_id": one.batch_id, "outcome": one.outcome.value}
+                    | ({} if one.record is None else {"forecast": forecast_as_json(one.record)})
+                    for one in made.done
+                ],
+            },
+            "",
+        )
+        return
+    if not made.done:
+        click.echo("No batch is active.")
+        return
+    now = run.clock.now()
+    run.show_table([_row(one, now) for one in made.done], COLUMNS, "")
+    many = {outcome: made.count(outcome) for outcome in Outcome}
+    kept = f"{many[Outcome.CHANGED]} changed, {many[Outcome.HELD]} held, {made.fallbacks} fell back"
+    others = f"{many[Outcome.ELSEWHERE]} elsewhere, {many[Outcome.OVER]} over, {many[Outcome.FAILED]} failed"
+    click.echo(f"{kept}; {others}; {made.ended} ended since the last look")
+
+
+def _row(done: Done, now: Instant) -> dict[str, object]:
+    record = done.record
+    if record is None:
+        return {"batch_id": done.batch_id, "outcome": done.outcome.value}
+    over, known = record.jobs_validated + record.jobs_failed, record.method is not Method.APRIORI
+    return {
+        "batch_id": done.batch_id,
+        "outcome": record.change.value if record.change is not Change.HELD else done.outcome.value,
+        "done": f"{over} of {record.jobs_total}",
+        "about": _in_days(record.q50_at, now) if known else not_shown(ForecastState.FIRST_RESULTS),
+        "at latest": _in_days(record.q90_at, now) if known else "",
+        "C(B)": _in_days(record.completion_at, now),
+        "from": record.method.value,
+        "notes": _notes(record),
+    }
+
+
+def _in_days(at: Instant, now: Instant) -> str:
+    return f"in {(at - now) / DAY_S:.2f} d"
+
+
+def _notes(record: ForecastRecord) -> str:
+    notes = [note for note in (record.at_risk, record.flag) if note is not None]
+    notes += [hold.because for hold in record.holds[:1]]
+    return "; ".join(notes)
+
+
+def _told(done: Done, so_far: int, of: int) -> None:
+    """A line on standard error for the batch just done."""
+    because = "" if done.record is None else f": {done.record.because}"
+    click.echo(f"{so_far} of {of}, batch {done.batch_id} {done.outcome.value}{because}", err=True)

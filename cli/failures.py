@@ -1,0 +1,45 @@
+"""What went wrong with a command, as the API tells it: a problem object (RFC 9457)."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from cli.main import in_words
+from client import ApiError, UnreachableError
+from domain.errors import MusterError
+from web.problems import Problem, problem, problem_from, problem_of
+
+
+def problem_as_json(error: Exception) -> str:
+    """The problem as one JSON object."""
+    return msgspec.json.encode(problem_for(error)).decode()
+
+
+def problem_for(error: Exception) -> Problem:
+    """Any error that ends a command; what a server refused is told as the server did.
+
+    >>> problem_for(click.BadParameter("'x' is no number", param=click.Option(["--limit"]))).field
+    'limit'
+    """
+    match error:
+        case ApiError():
+            return problem_from(error.status, error.problem)
+        case UnreachableError():
+            return problem(503, "unreachable", str(error))
+        case MusterError():
+            return problem_of(error)
+        case click.ClickException():
+            return _usage(error)
+        case _:
+            return problem(500, "not done", in_words(error))
+
+
+def _usage(error: click.ClickException) -> Problem:
+    """What is wrong with the command line, `field` naming the option or argument where there is one."""
+    found = problem(400, "usage", error.format_message())
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        found.field = error.param.name
+    elif isinstance(error, (click.NoSuchOption, click.BadOptionUsage)):
+        found.field = error.option_name
+    return found

@@ -1,0 +1,134 @@
+"""`muster fairshare`: who is owed what, and what another system would say of the same tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import click
+import msgspec
+
+from administration.ordering.sharing import ShareRow, Sharing
+from cli.context import Run, command, only_here, to_json
+from cli.rows import aligned
+from client import Client
+from domain.errors import InvalidInputError
+from priority.displays import figure
+from priority.emulate import SYSTEMS, Table, emulate
+from store.postgres import PostgresStore
+
+Kind = Literal["account", "submitter"]
+KINDS = list(get_args(Kind))
+LARGEST_BYTES = 64 * 1024 * 1024
+
+
+@click.group()
+def fairshare() -> None:
+    """Fair-share among accounts and submitters."""
+
+
+@fairshare.command("emulate")
+@only_here("it needs no project and runs where it is called")
+@click.option("--system", type=click.Choice(list(SYSTEMS)), required=True, help="Whose rules to follow.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: an object per row, figures as printed.")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+def emulate_system(system: str, as_json: bool, file: Path) -> None:
+    """Say what another system makes of the tree in a JSON FILE (- = standard input). A dry run; no project is needed.
+
+    flux: {name, kind, shares, usage, children}. slurm: the same for classic fair-share; for Fair Tree {associations:
+    [{id, parent, account, user, shares, usage_own}]}. pbs: {min_usage, root_children: [{name, shares, usage,
+    children}]}. maui: {decay, total_per_window, rows: [{section, name, target, mode, windows}]}, newest window first.
+    nci: {jobs: [{id, owner, cpus, tier, bypassed}], held: {OWNER: CPUS}}.
+    """
+    table = emulate(system, document_in(file))
+    click.echo(to_json(rows_of(table)) if as_json else aligned([table.columns, *table.rows]))
+
+
+def document_in(file: Path) -> object:
+    """The JSON a file holds. Raises InvalidInputError."""
+    where = "standard input" if str(file) == "-" else str(file)
+    try:
+        with click.open_file(str(file), "rb") as content:
+            raw = content.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise InvalidInputError(where, "a file that can be read", error.strerror or str(error)) from None
+    if len(raw) > LARGEST_BYTES:
+        raise InvalidInputError(where, f"at most {LARGEST_BYTES // 1024**2} MiB", "more")
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(where, "JSON", str(error)) from None
+    except RecursionError:
+        raise InvalidInputError(where, "JSON of fewer levels", "too many levels") from None
+
+
+def rows_of(table: Table) -> list[dict[str, str]]:
+    """An object per row.
+
+    >>> rows_of(Table(("user", "fairshare"), (("ann", "0.5"),)))
+    [{'user': 'ann', 'fairshare': '0.5'}]
+    """
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+@fairshare.command("show")
+@command
+async def show(run: Run) -> None:
+    """Show the tree: shares, decayed usage, and who is under- or over-served.
+
+    fairshare_ratio is 0.5 on target, towards 1 under-, towards 0 over-served; siblings are compared by level_weight,
+    their share of the shares over their share of the usage; fairshare_rank is the place in the tree's order.
+    """
+
+    async def here(store: PostgresStore) -> object:
+        return [one.as_json() for one in await Sharing(store, run.clock).show()]
+
+    rows = await run.ask(here, lambda client: client.fairshare())
+    run.show(rows, tree_as_text([ShareRow(**one) for one in rows]))
+
+
+@fairshare.command("set")
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("name")
+@click.argument("shares", type=float)
+@click.option("--account", default=None, help="Of a submitter: its shares in this account, where it may submit too.")
+@command
+async def set_shares(run: Run, kind: Kind, name: str, shares: float, account: str | None) -> None:
+    """Change the shares of an account or a submitter; the next ordering follows."""
+    if kind == "account" and account is not None:
+        raise InvalidInputError("--account", "only with a submitter", account)
+
+    async def here(store: PostgresStore) -> None:
+        sharing = Sharing(store, run.clock)
+        if kind == "account":
+            await sharing.set_account(name, shares)
+        else:
+            await sharing.set_submitter(name, shares, account)
+
+    async def there(client: Client) -> None:
+        await client.set_shares(kind, name, shares, account=account)
+
+    await run.ask(here, there)
+    where = "" if account is None else f" in {account}"
+    run.show({kind: name, "account": account, "shares": shares}, f"{kind} {name}: shares {shares:g}{where}")
+
+
+def tree_as_text(rows: Sequence[ShareRow]) -> str:
+    """The tree as a table, names indented by their depth."""
+    heading = ["account or submitter", "shares", "share", "usage", "used", "effective", "ratio", "level weight", "rank"]
+    cells = [
+        [
+            "  " * one.depth + (one.submitter or f"{one.account}/"),
+            figure(one.shares),
+            f"{one.share_fraction:.4f}",
+            figure(one.usage),
+            f"{one.usage_fraction:.4f}",
+            f"{one.effective_fraction:.4f}",
+            f"{one.fairshare_ratio:.4f}",
+            "inf" if one.level_weight is None else figure(one.level_weight),
+            "" if one.fairshare_rank is None else f"{one.fairshare_rank:.4f}",
+        ]
+        for one in rows
+    ]
+    return aligned([heading, *cells]) if cells else "No submitters yet: muster submitter add NAME"

@@ -1,0 +1,135 @@
+"""`muster hoststats`: rank the hosts now, and look at what the last ranking found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from administration.show import run_as_json
+from administration.show_hosts import percentile_as_json
+from cli.context import Run, command, local_command
+from client import Client
+from domain.errors import MusterError
+from domain.settings import RankingSettings, Settings
+from domain.units import DAY_S, HostId, Seconds
+from hoststats.service import Progress, in_silence
+from runtime.compose import host_statistics
+from runtime.logs import configure_logs
+from store.postgres import PostgresStore
+
+COLUMNS = ["app", "processor", "rows", "ranked", "newcomers", "n", "state", "score", "R_q h", "T_retry h"]
+
+
+class RunUnderWayError(MusterError):
+    """Another run of the host statistics is under way; nothing was done."""
+
+
+@click.group()
+def hoststats() -> None:
+    """Percentiles of hosts: who is fast and reliable."""
+
+
+@hoststats.command("run")
+@click.option(
+    "--cut-points-only", is_flag=True, help="Refresh what requests are judged by, without a percentile per host."
+)
+@local_command("`muster up` ranks hosts by itself; run this, or the cron job, on the project's own machine")
+async def run_ranking(run: Run, cut_points_only: bool) -> None:
+    """Rank every host and switch to the result. Once a day, from cron; safe to repeat, to run twice and to kill."""
+    configure_logs("warning")
+    async with run.store() as store:
+        ranking = (await store.applications.load_catalogue()).settings.ranking
+        services = host_statistics(store, lambda: ranking, run.clock)
+        done = await services.statistics.run(full=not cut_points_only, report=in_silence if run.as_json else _told)
+    if done is None:
+        raise RunUnderWayError
+    _show(run, run_as_json(done))
+
+
+@hoststats.command("show")
+@click.option("--host", "host_id", type=click.IntRange(min=1), default=None, help="Where one host stands instead.")
+@command
+async def show_ranking(run: Run, host_id: int | None) -> None:
+    """Show what the last run found, or where a host stands."""
+    if host_id is not None:
+        rows = await run.ask(
+            lambda store: standings_of(store, HostId(host_id)), lambda client: client.host_percentiles(host_id)
+        )
+        run.show_table(rows, ["app_version_id", "p", "x", "y"], f"No percentile of host {host_id}: a newcomer.")
+        return
+
+    async def here(store: PostgresStore) -> object:
+        last = next(iter(await store.generations.runs(1)), None)
+        return None if last is None else run_as_json(last), await store.settings.settings()
+
+    async def there(client: Client) -> object:
+        return await client.ranking(), await client.settings()
+
+    last, stored = await run.ask(here, there)
+    if last is None:
+        run.show({}, "Hosts were never ranked: muster hoststats run")
+        return
+    settings, _ = Settings.from_stored(stored)
+    age_s = Seconds(run.clock.now() - last["started_at"])
+    if is_overdue(age_s, settings.ranking):
+        click.secho(f"the last run was {age_s / 3600:.0f} h ago: is `muster up` or the cron job running?", err=True)
+    _show(run, last)
+
+
+def is_overdue(age_s: Seconds, settings: RankingSettings) -> bool:
+    """Whether the last run is so old that the next one must have failed: two intervals, of a day where cron runs them.
+
+    >>> by_cron = RankingSettings(run_interval_s=Seconds(0.0))
+    >>> [is_overdue(Seconds(hours * 3600.0), by_cron) for hours in (48, 49)]
+    [False, True]
+    """
+    return age_s > 2 * (settings.run_interval_s or DAY_S)
+
+
+async def standings_of(store: PostgresStore, host_id: HostId) -> list[dict[str, object]]:
+    """Where a host stands, as the API tells it. Raises NotFoundError."""
+    rows = await store.generations.percentiles_of(host_id)
+    if not rows:
+        await store.views.host(host_id)
+    return [percentile_as_json(one) for one in rows]
+
+
+def _show(run: Run, done: Mapping[str, Any]) -> None:
+    if run.as_json:
+        run.show(done, "")
+        return
+    kind = "" if done["full"] else " (cut points only)"
+    click.echo(
+        f"generation {done['generation']}{kind}: {done['apps']} apps, {done['rows']} rows, {done['ranked']} ranked, "
+        f"in {done['seconds']:.1f} s"
+    )
+    if done["parts"]:
+        run.show_table([_row(part) for part in done["parts"]], COLUMNS, "")
+
+
+def _row(part: Mapping[str, Any]) -> dict[str, object]:
+    return {
+        "app": part["app_name"],
+        "processor": part["processor_type"],
+        "rows": part["rows"],
+        "ranked": part["ranked"],
+        "newcomers": part["newcomers"],
+        "n": part["population"],
+        "state": "bootstrap" if part["small_population"] else "ranked",
+        "score": None if part["median_score"] is None else round(part["median_score"], 3),
+        "R_q h": _hours(part["median_safe_runtime_s"]),
+        "T_retry h": _hours(part["retry_turnaround_s"]),
+    }
+
+
+def _hours(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds / 3600, 2)
+
+
+def _told(progress: Progress) -> None:
+    """A line on standard error for what was just done."""
+    kind = f" {progress.processor_type}" if progress.processor_type is not None else ""
+    place = f"app {progress.apps_done + 1} of {progress.apps}, {progress.app_name}{kind}"
+    click.echo(f"{place}: {progress.rows} rows {progress.step}", err=True)

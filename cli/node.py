@@ -1,0 +1,156 @@
+"""`muster init`, `up` and `migrate`: a project and its node."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import uvloop
+
+from administration.project import open_project
+from cli.context import DEFAULT_DATA_DIR, Run, local_command, only_here, to_json, user
+from cli.settings import parsed
+from domain.clock import SystemClock
+from domain.errors import InvalidInputError
+from runtime.database import database_dsn, release_database
+from runtime.install import install
+from runtime.logs import configure_logs
+from runtime.metrics.node import NodeStatus, run_folder, telling
+from runtime.supervisor import SILENCE_S, Child, Supervisor, check_port_free
+from store.migrate import migrate as migrate_database
+
+METRICS_PORT = 9464  # of the supervisor, unless told
+RETRY_S = 5.0  # a table that a migration changes was in use
+
+
+def checked_change(change: str) -> tuple[str, object]:
+    """A setting's key and value. Raises InvalidInputError.
+
+    >>> checked_change("deadline.p_tight=0.85")
+    ('deadline.p_tight', 0.85)
+    """
+    key, equals, value = change.partition("=")
+    if not equals:
+        raise InvalidInputError("set", "KEY=VALUE", change)
+    return key, parsed(value)
+
+
+@click.command()
+@click.option("--url", required=True, help="The master URL volunteers attach to; ends in /.")
+@click.option("--name", default=None, help="The project's name as volunteers see it.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="A first setting; may be repeated.")
+@local_command("a project is made on the machine that serves it")
+async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -> None:
+    """Create a project: its folder, keys and database. Safe to repeat."""
+    settings: dict[str, object] = {"project.url": url, **dict(map(checked_change, changes))}
+    if name is not None:
+        settings["project.name"] = name
+    project = await install(run.data_dir, run.database_url, settings, who=user(), clock=run.clock)
+    run.show(
+        {"data_dir": str(project.data_dir), "url": url},
+        f"project created in {project.data_dir}\n"
+        f"next: muster operator add NAME --data-dir {run.data_dir}\n"
+        f"      muster volunteer add EMAIL --data-dir {run.data_dir}\n"
+        f"      muster up --data-dir {run.data_dir} --port PORT",
+    )
+
+
+@click.command()
+@click.option("--pre-only", is_flag=True, help="Only what may be done while nodes of the version before serve.")
+@local_command("the database is changed from a machine that reaches it; run this on the project's own")
+async def migrate(run: Run, pre_only: bool) -> None:
+    """Bring the database to this version's schema."""
+    project = run.project()
+
+    async def busy(why: str) -> None:
+        click.echo(f"{why}; trying again in {RETRY_S:g} s", err=True)
+        await run.clock.sleep(RETRY_S)
+
+    try:
+        applied = await migrate_database(await database_dsn(project), now=run.clock.now(), pre_only=pre_only, busy=busy)
+    finally:
+        release_database(project)
+    run.show({"applied": list(applied)}, "\n".join(applied) or "nothing to do")
+
+
+@click.command()
+@only_here("it is the server; start it on the project's own machine")
+@click.option("--data-dir", type=click.Path(path_type=Path), default=DEFAULT_DATA_DIR, envvar="MUSTER_DATA_DIR")
+@click.option("--database-url", envvar="MUSTER_DATABASE_URL", help="A PostgreSQL instead of the embedded one.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; 0.0.0.0 is every address of this machine.",
+)
+@click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True)
+@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Request workers.")
+@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Where the supervisor tells metrics.")
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), default=None, help="0 = nowhere. [default: 9464, if it is free]"
+)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object when all processes serve.")
+def up(data_dir: Path, database_url: str | None, **options: Any) -> None:
+    """Run all services until SIGTERM or Ctrl-C."""
+    configure_logs(options["log_level"])
+    uvloop.run(_up(data_dir, database_url, Serving(**options)))  # asyncio starts a thread for each process
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a node serves, as `muster up` was told."""
+
+    host: str
+    port: int
+    workers: int
+    metrics_host: str
+    metrics_port: int | None
+    log_level: str
+    as_json: bool
+
+    def children(self, data_dir: Path, run_dir: Path) -> list[Child]:
+        """The processes of the node."""
+        common = ["--data-dir", str(data_dir), "--run-dir", str(run_dir), "--log-level", self.log_level]
+        where = ["--host", self.host, "--port", str(self.port)]
+        workers = [
+            Child(f"worker {number}", [*common, "worker", *where, "--number", str(number)], SILENCE_S)
+            for number in range(self.workers)
+        ]
+        return [Child("background", [*common, "background"], SILENCE_S), *workers]
+
+    def say(self) -> None:
+        """That every process is ready."""
+        url = f"http://{self.host}:{self.port}/"
+        if self.as_json:
+            click.echo(to_json({"serving": url, "workers": self.workers}))
+        else:
+            click.echo(f"serving on {url} with {self.workers} worker(s); Ctrl-C stops", err=True)
+
+
+async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> None:
+    project = open_project(data_dir, database_url)
+    check_port_free(serving.host, serving.port)
+    dsn = await database_dsn(project)
+    try:
+        with run_folder() as folder:
+            children = serving.children(project.data_dir, folder)
+            status = NodeStatus(children, folder, SystemClock())
+            port = METRICS_PORT if serving.metrics_port is None else serving.metrics_port
+            must = serving.metrics_port is not None
+            async with telling(status.pages, serving.metrics_host, port, must=must):
+                supervisor = Supervisor(children, SystemClock(), environment={"MUSTER_DATABASE_URL": dsn})
+                running = asyncio.create_task(supervisor.run())
+                measuring = asyncio.create_task(status.reporter.run())
+                ready = asyncio.create_task(supervisor.wait_ready())
+                await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
+                if ready.done():
+                    serving.say()
+                ready.cancel()
+                await running
+                measuring.cancel()
+    finally:
+        release_database(project)

@@ -1,0 +1,149 @@
+"""`muster priority`: whose batch goes first, why, and what other settings would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from administration.ordering.knobs import Changes, ordering_changes, weights_in_force
+from administration.ordering.priorities import Priorities
+from administration.ordering.records import breakdown_of
+from administration.ordering.shown import preview_as_json
+from cli.context import Run, as_text, command, user
+from cli.rows import aligned
+from cli.settings import parsed
+from client import Client
+from domain.errors import InvalidInputError
+from domain.ordering import Breakdown
+from domain.units import BatchId
+from priority.displays import Format, sprio, sprio_weights, verbose
+from priority.displays import shown as laid_out_as
+from store.postgres import PostgresStore
+
+CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
+LIMIT = click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Most batches.")
+
+
+@click.group()
+def priority() -> None:
+    """Whose batch goes first, and why: look, preview, change."""
+
+
+@priority.command("show")
+@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="One batch alone.")
+@click.option("--verbose", "in_words", is_flag=True, help="As formula, numbers, products and result.")
+@click.option(
+    "--format", "layout", type=click.Choice([one.value for one in Format]), default="table", show_default=True
+)
+@click.option("--normalised", is_flag=True, help="With --format sprio: values before their weights (sprio -n).")
+@click.option("--weights", is_flag=True, help="With --format sprio: the weights (sprio -w).")
+@LIMIT
+@command
+async def show(
+    run: Run, batch_id: int | None, in_words: bool, layout: str, normalised: bool, weights: bool, limit: int
+) -> None:
+    """Show the order of batches: signed contributions that sum to the total, as they were at the last ordering."""
+    laid_out = _layout(Format(layout), normalised=normalised, weights=weights)
+
+    async def here(store: PostgresStore) -> object:
+        found = await Priorities(store, run.clock).show(None if batch_id is None else BatchId(batch_id), limit=limit)
+        return {"batches": found.records, "unordered": found.unordered}
+
+    async def there(client: Client) -> object:
+        if batch_id is None:
+            return await client.order(limit=limit)
+        return {"batches": [await client.priority(batch_id)], "unordered": []}
+
+    shown = await run.ask(here, there)
+    breakdowns = [breakdown_of(one) for one in shown["batches"]]
+    text = "\n\n".join(map(verbose, breakdowns)) if in_words else aligned(laid_out(breakdowns))
+    if not breakdowns:
+        text = "No batch has been ordered yet."
+    if shown["unordered"]:
+        text += "\nnot ordered yet: " + ", ".join(str(one) for one in shown["unordered"])
+    run.show(shown, text)
+
+
+def _layout(layout: Format, *, normalised: bool, weights: bool) -> Callable[[Sequence[Breakdown]], list[list[str]]]:
+    if (normalised or weights) and layout is not Format.SPRIO:
+        raise InvalidInputError("--format", "sprio, with --normalised or --weights", layout.value)
+    if weights:
+        return sprio_weights
+    if normalised:
+        return lambda breakdowns: sprio(breakdowns, normalised=True)
+    return lambda breakdowns: laid_out_as(breakdowns, layout)
+
+
+@priority.command("weights")
+@command
+async def show_weights(run: Run) -> None:
+    """Show the terms of the chosen policy with their weights and caps, per service level."""
+
+    async def here(store: PostgresStore) -> object:
+        return weights_in_force(await Priorities(store, run.clock).settings())
+
+    async def there(client: Client) -> object:
+        return (await client.weights())["terms"]
+
+    rows = await run.ask(here, there)
+    run.show_table(rows, ["level", "term", "component", "unit", "weight", "cap"], "no term weighs anything")
+
+
+@priority.command("preview")
+@CHANGES
+@LIMIT
+@command
+async def preview(run: Run, values: tuple[str, ...], limit: int) -> None:
+    """Show where batches would stand with other ordering settings; change nothing."""
+    changes = changes_given(values)
+
+    async def here(store: PostgresStore) -> object:
+        return preview_as_json(await Priorities(store, run.clock).preview(changes, limit=limit))
+
+    found = await run.ask(here, lambda client: client.preview_ordering(changes, limit=limit))
+    run.show(found, preview_as_text(found))
+
+
+@priority.command("set")
+@CHANGES
+@click.option("--why", required=True, help="Kept in the audit trail: muster setting history.")
+@click.option("--by", "who", default=None, help="Who changes it; by default the user of this machine.")
+@command
+async def set_settings(run: Run, values: tuple[str, ...], why: str, who: str | None) -> None:
+    """Choose and weigh the policy; the next ordering follows. All of the changes, or none."""
+    changes = changes_given(values)
+    by = who or user()
+    done = await run.ask(
+        lambda store: Priorities(store, run.clock).set(changes, who=by, why=why),
+        lambda client: client.set_ordering(changes, why=why, by=by),
+    )
+    run.show(done, "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in done))
+
+
+def changes_given(values: Sequence[str]) -> Changes:
+    """The changes of a command line. Raises InvalidInputError.
+
+    >>> changes_given(["policy=fifo", "components=XFACTORWEIGHT=10"])
+    {'ordering.policy': 'fifo', 'ordering.components': 'XFACTORWEIGHT=10'}
+    """
+    pairs = []
+    for value in values:
+        key, equals, new = value.partition("=")
+        if not equals:
+            raise InvalidInputError("ordering setting", "KEY=VALUE", value)
+        pairs.append((key, parsed(new)))
+    return ordering_changes(pairs)
+
+
+def preview_as_text(found: Mapping[str, Any]) -> str:
+    """A preview (administration/ordering/shown.py) for people."""
+    lines = [
+        f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])} (nothing is changed)" for one in found["changes"]
+    ]
+    rows = [["batch", "place", "would be", "held"]]
+    for move in found["places"]:
+        held = move["would_be_held"] or ("" if move["held"] is None else "no longer")
+        rows.append([str(move["batch"]), str(move["place"]), str(move["would_be"]), held])
+    return "\n".join([*lines, aligned(rows) if found["places"] else "No batch is active."])

@@ -1,0 +1,176 @@
+"""`muster batch results`: the outputs of a batch, in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from administration.collecting import Document, collect
+from administration.results import Results, result_as_json
+from cli.context import Run, command
+from cli.progress import bar_of
+from client import ApiError, Client, UnreachableError
+from domain.clock import Clock
+from domain.errors import NotFoundError
+from domain.units import BatchId, JobId
+from store.postgres import PostgresStore
+from transfer.upload_folder import UploadFolder
+
+SHOWN = 20  # missing files that are told one by one
+NAMED = 5  # jobs that are named with a reason
+TOO_OFTEN = 429
+WAITS = 60  # of one request, one after another
+
+T = TypeVar("T")
+
+
+@click.command("results")
+@click.argument("batch_id", type=click.IntRange(1, 2**62))
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="The folder, made where it is not there; a job's outputs go into a folder of its own below it.",
+)
+@command
+async def results(run: Run, batch_id: int, folder: Path) -> None:
+    """Fetch the outputs of a batch's valid jobs: FOLDER/JOB/OUTPUT.
+
+    What is there as it was recorded, by size and MD5, is not fetched again. Exit code 1 when a file that was brought is
+    missing.
+    """
+
+    async def here(store: PostgresStore) -> object:
+        with bar_of("results") as progress:
+            return (await collect(StoredResults(run, store), batch_id, folder, progress=progress)).as_json()
+
+    async def there(client: Client) -> object:
+        with bar_of("results") as progress:
+            return (await collect(ServerResults(client, run.clock), batch_id, folder, progress=progress)).as_json()
+
+    done = await run.ask(here, there)
+    run.show(done, in_words(done))
+    if done["missing"]:
+        sys.exit(1)
+
+
+class StoredResults:
+    """Results of the project on this machine."""
+
+    archives = False
+
+    def __init__(self, run: Run, store: PostgresStore) -> None:
+        self._store = store
+        self._results = Results(store.views, store.waiting, UploadFolder(run.project().upload_dir))
+
+    async def batch(self, batch_id: int) -> Document:
+        counts = (await self._store.views.batch(BatchId(batch_id))).counts
+        return {"jobs_total": counts.jobs_total, "jobs_validated": counts.jobs_validated}
+
+    async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
+        found = await self._results.of_batch(BatchId(batch_id), limit=limit, after=JobId(after))
+        return [result_as_json(one) for one in found]
+
+    async def fetch(self, job_id: int, name: str, to: Path) -> None:
+        path = self._results.path(await self._results.of(JobId(job_id)), name)
+        await asyncio.to_thread(shutil.copyfile, path, to)
+
+    async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
+        """The files are beside it."""
+        return False
+
+
+class ServerResults:
+    """Results behind a server, asked no faster than it lets one address ask."""
+
+    archives = True
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    async def batch(self, batch_id: int) -> Document:
+        return await self._patiently(lambda: self._client.batch(batch_id))
+
+    async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
+        return await self._patiently(lambda: self._client.batch_results(batch_id, after=after, limit=limit))
+
+    async def fetch(self, job_id: int, name: str, to: Path) -> None:
+        try:
+            await self._patiently(lambda: self._client.fetch_output(job_id, name, to))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise NotFoundError("file", str(error).removeprefix("no file ")) from None
+
+    async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
+        try:
+            await self._patiently(lambda: self._client.fetch_outputs(batch_id, to, after=after, limit=limit))
+        except UnreachableError:
+            return False  # asked for one by one, files tell what is wrong
+        return True
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What is answered; where the server says that this was too often, later. Raises ApiError."""
+        for _ in range(WAITS):
+            try:
+                return await ask()
+            except ApiError as error:
+                if error.status != TOO_OFTEN:
+                    raise
+                wait_s = error.retry_s
+            await self._clock.sleep(1.0 if wait_s is None else wait_s)
+        return await ask()
+
+
+def in_words(done: Mapping[str, Any]) -> str:  # Any: a JSON document
+    """Files that are missing, and a last line with what is there, and which jobs have no result.
+
+    >>> one = {"batch_id": 1, "to": "out", "files": 3, "nbytes": 90, "fetched": 1, "present": 2, "missing": []}
+    >>> two = {"jobs_validated": 2, "jobs_forgotten": 0, "without_result": [{"job_id": 4, "because": "it is open"}]}
+    >>> in_words({**one, **two})
+    'batch 1: 3 files of 2 jobs in out, 1 fetched, 2 there before; 1 job without a result: it is open (job 4)'
+    """
+    missing = [f"job {one['job_id']}, output {one['name']}: {one['because']}" for one in done["missing"]]
+    if len(missing) > SHOWN:
+        missing[SHOWN:] = [f"and {len(missing) - SHOWN} more"]
+    there = f"{_count(done['files'], 'file')} of {_count(done['jobs_validated'], 'job')} in {done['to']}"
+    line = f"batch {done['batch_id']}: {there}, {done['fetched']} fetched, {done['present']} there before"
+    if done["missing"]:
+        line += f", {len(done['missing'])} MISSING"
+    if done["jobs_forgotten"]:
+        line += f"; {_count(done['jobs_forgotten'], 'job')} forgotten (muster purge)"
+    if done["without_result"]:
+        line += f"; {_count(len(done['without_result']), 'job')} without a result: {_reasons(done['without_result'])}"
+    return "\n".join([*missing, line])
+
+
+def _reasons(jobs: Sequence[Mapping[str, Any]]) -> str:  # Any: a JSON document
+    by_reason: dict[str, list[int]] = defaultdict(list)
+    for job in jobs:
+        by_reason[job["because"]].append(job["job_id"])
+    return ", ".join(f"{because} ({_named(ids)})" for because, ids in by_reason.items())
+
+
+def _named(ids: Sequence[int]) -> str:
+    """Their numbers; of many, how many and the first.
+
+    >>> _named([4]), _named([4, 7]), _named([1, 2, 3, 4, 5, 6])
+    ('job 4', 'jobs 4, 7', '6 jobs: 1, 2, 3, 4, 5, …')
+    """
+    first = ", ".join(map(str, ids[:NAMED]))
+    if len(ids) > NAMED:
+        return f"{len(ids)} jobs: {first}, …"
+    return f"{'job' if len(ids) == 1 else 'jobs'} {first}"
+
+
+def _count(number: int, one: str) -> str:
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"

@@ -1,0 +1,223 @@
+"""`muster simulate`: try rules and settings on a simulated population before trying them on people."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from administration.simulating import duties
+from cli.context import only_here, to_json
+from cli.settings import parsed
+from domain.errors import InvalidInputError
+from domain.settings import DeadlineRule
+from domain.units import DAY_S, Instant
+from simulator.charts import write_charts
+from simulator.frontier import Combination
+from simulator.frontier_chart import write_frontier_charts
+from simulator.frontier_report import as_text, shown
+from simulator.grid import Axis, Grid, grid_of
+from simulator.report import table_of
+from simulator.run import RULE, RULES, Case, Ran
+from simulator.scenario import read_scenario
+from simulator.sweep import cases_of, compared, run_here, run_on_dask, run_on_processes
+from simulator.text_charts import charts_of
+
+
+@click.command()
+@only_here("it needs no project and runs where it is called; the console runs simulations on a server")
+@click.argument("scenario")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    type=click.Choice(RULES),
+    help=f"May be given several times; the scenario's, else {DeadlineRule.MUSTER}.",
+)
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each rule.")
+@click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the simulated project.")
+@click.option(
+    "--sweep",
+    "sweeps",
+    multiple=True,
+    metavar="KEY=VALUE,VALUE...",
+    help="Settings to try in every combination of their values; a row for each, those that no other beats marked.",
+)
+@click.option("--with", "changes", multiple=True, metavar="PATH=VALUE", help="A value of the scenario's file.")
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="Batches from this log in Standard Workload Format (.swf, .swf.gz) instead of the scenario's.",
+)
+@click.option("--trace-jobs", type=click.IntRange(min=1), default=None, help="The log's first so many jobs only.")
+@click.option(
+    "--trace-speed-up", type=click.FloatRange(min=0.0, min_open=True), default=1.0, help="Its time passes faster."
+)
+@click.option("--processes", type=click.IntRange(min=1), default=None, help="Runs at a time; one per CPU by default.")
+@click.option("--dask", "dask_address", default=None, metavar="ADDRESS", help="Run on this Dask cluster instead.")
+@click.option("--charts", "folder", type=click.Path(path_type=Path, file_okay=False), help="Write PNG charts there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the JSON object alone.")
+def simulate(
+    scenario: str,
+    rules: tuple[str, ...],
+    seeds: int,
+    first_seed: int,
+    settings: tuple[str, ...],
+    sweeps: tuple[str, ...],
+    changes: tuple[str, ...],
+    trace: Path | None,
+    trace_jobs: int | None,
+    trace_speed_up: float,
+    processes: int | None,
+    dask_address: str | None,
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a SCENARIO (a TOML file, or a shipped one by its name) under each rule, with the same seeds.
+
+    The last line printed is one JSON object: medians over seeds, by rule; with --sweep by combination of settings.
+    """
+    found = read_scenario(scenario, dict(_pair(change, "--with") for change in changes))
+    if trace is not None:
+        found = found.with_trace(
+            trace,
+            speed_up=trace_speed_up,
+            most_jobs=trace_jobs,
+            tell=lambda text: click.echo(f"{trace}: {text}", err=True),
+        )
+    changed = dict(_pair(setting, "--set") for setting in settings)
+    if RULE in changed:
+        raise InvalidInputError("--set", f"settings other than {RULE}: --rule is for that", changed[RULE])
+    asked = dict.fromkeys(rules or (str(found.settings.get(RULE, DeadlineRule.MUSTER)),))
+    chosen = range(first_seed, first_seed + seeds)
+    if sweeps:
+        grid = grid_of(found, [axis_of(sweep) for sweep in sweeps], rules=asked, seeds=chosen, settings=changed)
+        _run_grid(grid, folder, processes=processes, dask_address=dask_address, as_json=as_json)
+        return
+    cases = cases_of(found, rules=asked, seeds=chosen, settings=changed)
+    ran = run_cases(cases, processes=processes, dask_address=dask_address)
+    comparison = compared(cases, ran)
+    if not as_json:
+        Console().print(table_of(comparison), charts_of(comparison))
+    if folder is not None:
+        _tell_charts(write_charts(comparison, folder))
+    click.echo(to_json(comparison.as_json()))
+
+
+def _run_grid(
+    grid: Grid, folder: Path | None, *, processes: int | None, dask_address: str | None, as_json: bool
+) -> None:
+    swept = grid.swept(run_cases(grid.cases, processes=processes, dask_address=dask_address, combinations=grid.by_case))
+    if not as_json:
+        Console().print(shown(swept))
+    if folder is not None:
+        _tell_charts(write_frontier_charts(swept, folder))
+    click.echo(to_json(swept.as_json()))
+
+
+def _tell_charts(paths: Sequence[Path]) -> None:
+    click.echo(f"charts: {', '.join(str(path) for path in paths)}", err=True)
+
+
+def _pair(text: str, option: str) -> tuple[str, object]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise InvalidInputError(option, "KEY=VALUE", text)
+    return key, parsed(value)
+
+
+def axis_of(text: str) -> Axis:
+    """A setting and its values: JSON ones, where all are, else what stands between the commas.
+
+    >>> axis_of("deadline.p_afap=0.5,0.7"), axis_of("deadline.afap=prompt, table")
+    (('deadline.p_afap', [0.5, 0.7]), ('deadline.afap', ['prompt', 'table']))
+    """
+    key, equals, text_of_values = text.partition("=")
+    parts = [part.strip() for part in text_of_values.split(",")]
+    if not key or not equals or not all(parts):
+        raise InvalidInputError("--sweep", "KEY=VALUE,VALUE...", text)
+    try:
+        return key, json.loads(f"[{text_of_values}]")
+    except json.JSONDecodeError:
+        return key, [parsed(part) for part in parts]
+
+
+def run_cases(
+    cases: Sequence[Case],
+    *,
+    processes: int | None,
+    dask_address: str | None = None,
+    combinations: Sequence[Combination] = (),
+) -> list[Ran]:
+    """Run them, with a bar for each on a terminal; `combinations` of settings are told of each, where they differ."""
+    at_once = min(len(cases), processes or os.cpu_count() or 1)
+    with Bars(cases, combinations) as bars:
+        if dask_address is not None:
+            return run_on_dask(cases, duties, bars, address=dask_address)
+        if at_once == 1:
+            return run_here(cases, duties, bars)
+        return run_on_processes(cases, duties, bars, processes=at_once)
+
+
+class Bars:
+    """Satisfies simulator.sweep.Watching on a terminal: a bar per run that is under way, with its simulated date.
+
+    A simulation ends when all its jobs are over, so that a run's bar says how many days there are at most.
+    """
+
+    def __init__(
+        self, cases: Sequence[Case], combinations: Sequence[Combination] = (), console: Console | None = None
+    ) -> None:
+        console = console or Console(stderr=True)
+        self._cases = cases
+        self._combinations = combinations
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[done]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._over = 0
+        self._all = self._progress.add_task("runs", total=len(cases), done=self._runs())
+        self._tasks: dict[int, TaskID] = {}
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def moved(self, place: int, at: Instant) -> None:
+        scenario = self._cases[place].scenario
+        if place not in self._tasks:
+            self._tasks[place] = self._progress.add_task(self._name(place), total=scenario.horizon_s, done="")
+        date = datetime.fromtimestamp(at, UTC).strftime("%a %d %b %Y %H:%M")
+        done_s = at - scenario.starts_at
+        told = f"{date}, day {done_s / DAY_S:.1f} of at most {scenario.horizon_s / DAY_S:g}"
+        self._progress.update(self._tasks[place], completed=done_s, done=told)
+
+    def over(self, place: int) -> None:
+        if place in self._tasks:
+            self._progress.remove_task(self._tasks.pop(place))
+        self._over += 1
+        self._progress.update(self._all, advance=1, done=self._runs())
+
+    def _runs(self) -> str:
+        return f"{self._over} of {len(self._cases)} over"
+
+    def _name(self, place: int) -> str:
+        case = self._cases[place]
+        settings = self._combinations[place] if self._combinations else {}
+        told = "".join(f", {key.rpartition('.')[2]}={as_text(value)}" for key, value in settings.items())
+        return f"run {place + 1}: {case.rule}, seed {case.seed}{told}"

@@ -1,0 +1,164 @@
+"""`muster thresholds`: who may have urgent jobs; seen before it is changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+
+from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
+from administration.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, replay
+from administration.thresholds.replayed import Replayed
+from administration.thresholds.service import Thresholds
+from administration.thresholds.shown import preview_as_json, preview_as_text, replayed_in_words, thresholds_as_text
+from cli.context import Run, Server, as_text, command, to_json, user
+from cli.progress import share_bar
+from cli.settings import parsed
+from cli.simulate import run_cases
+from client import Client
+from domain.errors import InvalidInputError, MusterError
+from domain.simulations import SimulationState
+from domain.units import Seconds
+from simulator.report import table_of
+from simulator.text_charts import charts_of
+from store.postgres import PostgresStore
+
+ASK_EVERY_S = Seconds(1.0)
+
+CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
+
+
+class SimulationEndedError(MusterError):
+    """A simulation on a server ended without a result."""
+
+
+@click.group()
+def thresholds() -> None:
+    """Who may have urgent jobs, how tight due dates are, and which last jobs are copied: look, preview, change."""
+
+
+@thresholds.command("show")
+@command
+async def show(run: Run) -> None:
+    """Show every threshold, what it is for and what changing it does, and who changed it last and why."""
+    rows = await run.ask(lambda store: Thresholds(store, run.clock).show(), lambda client: client.thresholds())
+    run.show(rows, thresholds_as_text(rows))
+
+
+@thresholds.command("preview")
+@CHANGES
+@click.option("--simulate", "simulates", is_flag=True, help="Simulate the project as it is and as it would be.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=SOME_SEEDS, show_default=True, help="Simulations of each side."
+)
+@click.option(
+    "--hosts", type=click.IntRange(1, MOST_HOSTS), default=SOME_HOSTS, show_default=True, help="Simulated, at most."
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(0.0, MOST_DAYS, min_open=True),
+    default=SOME_DAYS,
+    show_default=True,
+    help="Simulated.",
+)
+@click.option(
+    "--processes", type=click.IntRange(min=1), default=None, help="At a time; one per CPU by default, one on a server."
+)
+@command
+async def preview(
+    run: Run, values: tuple[str, ...], simulates: bool, seeds: int, hosts: int, days: float, processes: int | None
+) -> None:
+    """Show what a change would do, by hosts as read within the last minute and what waits now; change nothing.
+
+    With --simulate every threshold may be tried: the hosts that called lately, as they were measured, and the batches
+    that wait now are simulated with the thresholds as they are and as they would be. docs/operating.md says what that
+    assumes. A server simulates in the background, after what clients ask it for, one simulation at a time; interrupting
+    the command stops it.
+    """
+    if simulates:
+        changes = changes_given(values)
+        if run.server is None:
+            found = await _simulated_here(run, changes, seeds=seeds, hosts=hosts, days=days, processes=processes)
+        elif processes is not None:
+            raise InvalidInputError("--processes", "none with --server: it simulates in one process", processes)
+        else:
+            found = await _simulated_there(run, run.server, changes, seeds=seeds, hosts=hosts, days=days)
+        _show(run, found)
+        return
+    changes = changes_given(values, FORESEEN)
+
+    async def here(store: PostgresStore) -> object:
+        return preview_as_json(await Thresholds(store, run.clock).preview(changes))
+
+    found = await run.ask(here, lambda client: client.preview_thresholds(changes))
+    run.show(found, preview_as_text(found))
+
+
+async def _simulated_here(
+    run: Run, changes: Changes, *, seeds: int, hosts: int, days: float, processes: int | None
+) -> Replayed:
+    async with run.store() as store:
+        prepared = await replay(store, run.clock, changes, seeds=range(1, seeds + 1), most_hosts=hosts, days=days)
+    ran = await asyncio.to_thread(run_cases, prepared.cases, processes=processes)
+    return prepared.replayed(ran)
+
+
+async def _simulated_there(
+    run: Run, server: Server, changes: Changes, *, seeds: int, hosts: int, days: float
+) -> Replayed:
+    """In the background of the server; what is interrupted here is stopped there."""
+    async with Client(server.url, server.token) as client:
+        found = await client.simulate_thresholds(changes, seeds=seeds, hosts=hosts, days=days)
+        with share_bar("simulated") as progress:
+            try:
+                while found["state"] == SimulationState.RUNNING:
+                    progress(found["done_fraction"])
+                    await run.clock.sleep(ASK_EVERY_S)
+                    found = await client.simulation(found["simulation_id"])
+            except asyncio.CancelledError:
+                await client.cancel_simulation(found["simulation_id"])
+                raise
+    if found["result"] is None:
+        raise SimulationEndedError(found["failure"] or f"the simulation is {found['state']}: ask again")
+    return Replayed.read(found["result"])
+
+
+def _show(run: Run, found: Replayed) -> None:
+    if run.as_json:
+        click.echo(to_json(found.as_json()))
+        return
+    click.echo(replayed_in_words(found))
+    Console().print(table_of(found.comparison), charts_of(found.comparison))
+
+
+@thresholds.command("set")
+@CHANGES
+@click.option("--why", required=True, help="Kept in the audit trail: muster setting history.")
+@click.option("--by", "who", default=None, help="Who changes it; by default the user of this machine.")
+@command
+async def set_thresholds(run: Run, values: tuple[str, ...], why: str, who: str | None) -> None:
+    """Change thresholds; running services follow within seconds."""
+    changes = changes_given(values)
+    by = who or user()
+    done = await run.ask(
+        lambda store: Thresholds(store, run.clock).set(changes, who=by, why=why),
+        lambda client: client.set_thresholds(changes, why=why, by=by),
+    )
+    run.show(done, "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in done))
+
+
+def changes_given(values: tuple[str, ...], keys: Sequence[str] = THRESHOLDS) -> Changes:
+    """The changes of a command line. Raises InvalidInputError.
+
+    >>> changes_given(("p_tight=0.85",))
+    {'deadline.p_tight': 0.85}
+    """
+    pairs = []
+    for value in values:
+        key, equals, new = value.partition("=")
+        if not equals:
+            raise InvalidInputError("threshold", "KEY=VALUE", value)
+        pairs.append((key, parsed(new)))
+    return changes_of(pairs, keys)

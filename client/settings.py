@@ -1,0 +1,194 @@
+"""Settings, thresholds, people and the audit trail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from api import shapes
+from client.transport import Transport, part
+
+
+class Administration(Transport):
+    async def settings(self) -> dict[str, Any]:
+        """Every setting's value by its key."""
+        found: dict[str, Any] = (await self._call("GET", "settings"))["settings"]
+        return found
+
+    async def setting(self, key: str) -> shapes.SettingShown:
+        """One setting with its default and its meaning."""
+        found: shapes.SettingShown = await self._call("GET", f"settings/{part(key)}")
+        return found
+
+    async def setting_details(self) -> list[shapes.SettingShown]:
+        """Every setting with its default and its meaning."""
+        found: list[shapes.SettingShown] = (await self._call("GET", "settings"))["details"]
+        return found
+
+    async def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
+        """Change a setting; running services follow within seconds. The value as it was understood."""
+        return (await self._call("PUT", f"settings/{part(key)}", {"value": value, "why": why, "by": by}))["value"]
+
+    async def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
+        """Take a setting's default back; the default."""
+        return (await self._call("DELETE", f"settings/{part(key)}", query={"why": why or None, "by": by}))["value"]
+
+    async def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
+        """Who changed what, when and why; newest first."""
+        return await self._list("settings/changes", "changes", limit=limit)
+
+    async def thresholds(self) -> list[shapes.ThresholdShown]:
+        """Every threshold with its value, its effect, and who changed it last and why."""
+        found: list[shapes.ThresholdShown] = (await self._call("GET", "thresholds"))["thresholds"]
+        return found
+
+    async def preview_thresholds(self, values: Mapping[str, object]) -> shapes.ThresholdsPreviewed:
+        """What these values would do, by hosts as of `hosts_read_at` and what waits now; nothing is changed."""
+        found: shapes.ThresholdsPreviewed = await self._call("GET", "thresholds/preview", query=values)
+        return found
+
+    async def set_thresholds(
+        self, values: Mapping[str, object], *, why: str, by: str = "api"
+    ) -> list[shapes.ChangeMade]:
+        """Change thresholds, with who and why in the audit trail; what was changed, from what to what."""
+        body = {"values": values, "why": why, "by": by}
+        changed: list[shapes.ChangeMade] = (await self._call("PUT", "thresholds", body))["changed"]
+        return changed
+
+    async def simulate_thresholds(
+        self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
+    ) -> shapes.SimulationShown:
+        """Begin to simulate the project as it is and with these thresholds; `simulation` says how far that is."""
+        body = {"values": values, "seeds": seeds, "hosts": hosts, "days": days}
+        found: shapes.SimulationShown = await self._call("POST", "thresholds/simulations", body)
+        return found
+
+    async def simulation(self, simulation_id: int) -> shapes.SimulationShown:
+        """How far a simulation is, and what it came to."""
+        found: shapes.SimulationShown = await self._call("GET", f"simulations/{simulation_id}")
+        return found
+
+    async def cancel_simulation(self, simulation_id: int) -> shapes.SimulationShown:
+        """Stop a simulation; one that is over stays as it is."""
+        found: shapes.SimulationShown = await self._call("POST", f"simulations/{simulation_id}/cancel")
+        return found
+
+    async def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
+        """Accounts by id."""
+        return await self._list("accounts", "accounts", limit=limit)
+
+    async def add_account(self, name: str, *, parent: str | None = None, shares: float = 1.0) -> shapes.NewAccount:
+        """Add an account."""
+        body = {"name": name, "parent": parent, "shares": shares}
+        found: shapes.NewAccount = await self._call("POST", "accounts", body)
+        return found
+
+    async def set_account(
+        self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
+    ) -> shapes.AccountStanding:
+        """An account's shares, and what all who submit in it may do; what is None stays."""
+        body = {"shares": shares, "permissions": permissions}
+        found: shapes.AccountStanding = await self._call("PATCH", f"accounts/{part(name)}", body)
+        return found
+
+    async def submitters(self, *, limit: int | None = 1000) -> list[shapes.SubmitterShown]:
+        """Submitters by id."""
+        return await self._list("submitters", "submitters", limit=limit)
+
+    async def add_submitter(self, name: str, *, account: str = "default", shares: float = 1.0) -> shapes.NewSubmitter:
+        """Add a submitter."""
+        body = {"name": name, "account": account, "shares": shares}
+        found: shapes.NewSubmitter = await self._call("POST", "submitters", body)
+        return found
+
+    async def set_submitter(
+        self,
+        name: str,
+        *,
+        shares: float | None = None,
+        account: str | None = None,
+        permissions: Sequence[str] | None = None,
+    ) -> shapes.SubmitterStanding:
+        """A submitter's shares, in `account` where it is told, and what it may do; what is None stays."""
+        body = {"shares": shares, "account": account, "permissions": permissions}
+        found: shapes.SubmitterStanding = await self._call("PATCH", f"submitters/{part(name)}", body)
+        return found
+
+    async def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
+        """Volunteers by id."""
+        return await self._list("volunteers", "volunteers", limit=limit)
+
+    async def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
+        """Add a volunteer; the account key is shown only now."""
+        body = {"email": email, "name": name, "password": password}
+        found: shapes.NewVolunteer = await self._call("POST", "volunteers", body)
+        return found
+
+    async def set_volunteer(
+        self,
+        email: str,
+        *,
+        beta: bool | None = None,
+        cpu: bool | None = None,
+        gpu: bool | None = None,
+        max_jobs: int | None = None,
+        max_cpus: int | None = None,
+        apps: Sequence[str] | None = None,
+    ) -> shapes.VolunteerShown:
+        """What a volunteer takes, and how much of it; what is None stays, no `apps` are all of them."""
+        body = {"beta": beta, "cpu": cpu, "gpu": gpu, "max_jobs": max_jobs, "max_cpus": max_cpus, "apps": apps}
+        found: shapes.VolunteerShown = await self._call("PATCH", f"volunteers/{part(email)}", body)
+        return found
+
+    async def me(self) -> shapes.WhoShown:
+        """Whose token this is, and what it may do."""
+        found: shapes.WhoShown = await self._call("GET", "me")
+        return found
+
+    async def people(self, *, limit: int | None = 1000) -> list[shapes.PersonShown]:
+        """Who signs in."""
+        return await self._list("people", "people", limit=limit)
+
+    async def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
+        """Add somebody who signs in; the one-time password is shown only now."""
+        body = {"name": name, "role": role, "submitter": submitter}
+        found: shapes.InvitedShown = await self._call("POST", "people", body)
+        return found
+
+    async def set_person(
+        self, name: str, *, role: str | None = None, submitter: str | None = None, active: bool | None = None
+    ) -> shapes.PersonShown:
+        """Change a role, or shut somebody out (`active` False)."""
+        body = {"role": role, "submitter": submitter, "active": active}
+        found: shapes.PersonShown = await self._call("PATCH", f"people/{part(name)}", body)
+        return found
+
+    async def invite_again(self, name: str) -> shapes.InvitedShown:
+        """A new one-time password for somebody who has forgotten the own one."""
+        found: shapes.InvitedShown = await self._call("POST", f"people/{part(name)}/password")
+        return found
+
+    async def end_sessions(self, name: str) -> int:
+        """Sign somebody out everywhere; how many sessions that were."""
+        return int((await self._call("DELETE", f"people/{part(name)}/sessions"))["ended"])
+
+    async def tokens(self, *, limit: int | None = 1000) -> list[shapes.TokenShown]:
+        """One's tokens; an operator's: everybody's."""
+        return await self._list("tokens", "tokens", limit=limit)
+
+    async def add_token(
+        self, name: str, *, scopes: Sequence[str] | None = None, days: int | None = None, person: str | None = None
+    ) -> shapes.NewTokenShown:
+        """Make a token; it is shown only now."""
+        body = {"name": name, "scopes": scopes, "days": days, "person": person}
+        found: shapes.NewTokenShown = await self._call("POST", "tokens", body)
+        return found
+
+    async def revoke_token(self, token_id: int) -> shapes.TokenShown:
+        """Revoke a token."""
+        found: shapes.TokenShown = await self._call("DELETE", f"tokens/{token_id}")
+        return found
+
+    async def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
+        """Who did what, newest first; changes of settings are told by `setting_changes`."""
+        return await self._list("audit", "acts", limit=limit)

@@ -1,0 +1,195 @@
+"""What people do with batches here: submit, abort, make more or less important, move the deadline. Forms alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from administration.access.errors import NotAllowedError
+from administration.access.who import Person, admit, admit_owner
+from administration.batches import Batches
+from administration.forecasts.words import not_shown
+from administration.ordering.importance import NewDeadline, set_importance
+from domain.access import Role
+from domain.batches import Batch, BatchState, QoS
+from domain.errors import InvalidInputError, MusterError
+from domain.forecasts import ForecastState
+from domain.units import BatchId, Instant
+from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from web.bodies import whole_number
+from web.desk import Desk, Fields, fields_of, id_of, number_of
+from web.rendering import Crumb, Page
+
+MOST_JOBS = 1_000_000
+GIGA, MEGA = 1e9, 1e6
+BATCHES = Crumb("batches", "Batches")
+
+
+class BatchForms:
+    """Every one of them changes something: a POST, with the session's token, by somebody who may, and noted."""
+
+    def __init__(self, desk: Desk, batches: Batches) -> None:
+        self._desk = desk
+        self._batches = batches
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/batches/new", self.new, name="batch_new"),
+            web.post("/batches/new", self.submit, name="batch_submit"),
+            web.get("/batches/{id}/abort", self.ask_abort, name="batch_ask_abort"),
+            web.post("/batches/{id}/abort", self.abort, name="batch_abort"),
+            web.post("/batches/{id}/importance", self.importance, name="batch_importance"),
+            web.post("/batches/{id}/deadline", self.deadline, name="batch_deadline"),
+        ]
+
+    # ------------------------------------------------------------------ submit
+
+    async def new(self, request: web.Request) -> web.Response:
+        admit(request, Role.SUBMITTER)
+        return await self._form(request, {}, None, None)
+
+    async def submit(self, request: web.Request) -> web.Response:
+        """Submit, or say when it would be done; a wrong field is told beside the form as it was filled in."""
+        person = admit(request, Role.SUBMITTER)
+        fields = await fields_of(request)
+        try:
+            values = {**batch_of(fields, self._desk.clock.now()), "submitter": await self._submitter(person, fields)}
+            if fields.get("what") == "preview":
+                forecast = await self._batches.preview(values, folder=None)
+                return await self._form(request, fields, None, forecast)
+            batch_id = await self._batches.submit(values, folder=None)
+        except NotAllowedError:
+            raise
+        except MusterError as error:
+            return await self._form(request, fields, error, None)
+        await self._desk.door.note(request, "submit_batch", f"batch {batch_id}", name=values["name"])
+        return self._desk.go(f"batches/{batch_id}", "submitted")
+
+    async def _submitter(self, person: Person, fields: Fields) -> str:
+        """The person's own submitter; operators choose."""
+        if person.may(Role.OPERATOR) and fields.get("submitter"):
+            return fields["submitter"]
+        if person.submitter_id is None:
+            if person.may(Role.OPERATOR):
+                return "default"
+            raise NotAllowedError(f"{person.name} is no submitter: an operator has to say whose batches are yours")
+        return await self._desk.store.views.submitter_name(person.submitter_id)
+
+    async def _form(
+        self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, object] | None
+    ) -> web.Response:
+        person = admit(request, Role.SUBMITTER)
+        submitters = await self._desk.store.people.submitters() if person.may(Role.OPERATOR) else []
+        values: dict[str, object] = {
+            "fields": fields,
+            "wrong": wrong,
+            "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
+            "forecast": forecast,
+            "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
+            "apps": sorted(app.name for app in self._desk.catalogue.apps.values() if not app.deprecated),
+            "promises": [qos.value for qos in QoS],
+            "submitters": sorted(one.name for one in submitters),
+        }
+        status = 422 if wrong is not None else 200
+        page = Page("batch_new.html", "Submit a batch", "batches", (BATCHES,), values, status=status)
+        return self._desk.show(request, page)
+
+    # ------------------------------------------------------------------ change
+
+    async def ask_abort(self, request: web.Request) -> web.Response:
+        """What would be lost, before it is."""
+        batch, _ = await self._own(request)
+        crumbs = (BATCHES, Crumb(f"batches/{batch.batch_id}", batch.name or f"Batch {batch.batch_id}"))
+        return self._desk.show(
+            request, Page("batch_abort.html", "End this batch?", "batches", crumbs, {"batch": batch})
+        )
+
+    async def abort(self, request: web.Request) -> web.Response:
+        batch, _ = await self._own(request)
+        await self._batches.abort(batch.batch_id)
+        await self._desk.door.note(request, "abort_batch", f"batch {batch.batch_id}")
+        return self._desk.go(f"batches/{batch.batch_id}", "aborted")
+
+    async def importance(self, request: web.Request) -> web.Response:
+        batch, _ = await self._own(request)
+        fields = await fields_of(request)
+        given = fields.get("user_priority", "0").strip()
+        priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
+        changed = {"user_priority": priority, "level": fields.get("level"), "queue": fields.get("queue")}
+        await set_importance(
+            self._desk.store,
+            batch.batch_id,
+            user_priority=priority,
+            level=fields.get("level"),
+            queue=fields.get("queue"),
+        )
+        await self._desk.door.note(request, "set_importance", f"batch {batch.batch_id}", **changed)
+        return self._desk.go(f"batches/{batch.batch_id}", "importance")
+
+    async def deadline(self, request: web.Request) -> web.Response:
+        batch, _ = await self._own(request)
+        at = instant_of(await fields_of(request), "deadline")
+        deadline = NewDeadline(at, self._desk.clock.now())
+        await set_importance(self._desk.store, batch.batch_id, deadline=deadline)
+        moved = {"from": batch.deadline_at, "to": at}
+        await self._desk.door.note(request, "set_deadline", f"batch {batch.batch_id}", **moved)
+        return self._desk.go(f"batches/{batch.batch_id}", "deadline")
+
+    async def _own(self, request: web.Request) -> tuple[Batch, Person]:
+        """The active batch of the address, which whoever asks may change."""
+        batch = await self._desk.store.views.batch(BatchId(id_of(request)))
+        person = admit_owner(request, batch.submitter_id)
+        if batch.state is not BatchState.ACTIVE:
+            raise MusterError(f"batch {batch.batch_id} is {batch.state}: nothing about it changes any more")
+        return batch, person
+
+
+def instant_of(fields: Fields, name: str) -> Instant:
+    """An instant as a browser's field has it, UTC. Raises InvalidInputError.
+
+    >>> instant_of({"deadline": "2027-01-15T08:00"}, "deadline")
+    1800000000.0
+    """
+    try:
+        return Instant(datetime.fromisoformat(fields.get(name, "")).replace(tzinfo=UTC).timestamp())
+    except (ValueError, OverflowError):
+        raise InvalidInputError(name, "a date and a time of day, such as 2027-01-15T08:00", fields.get(name)) from None
+
+
+def batch_of(fields: Fields, now: Instant) -> dict[str, object]:
+    """The table of a batch file that a form stands for. Raises InvalidInputError.
+
+    >>> form = {"app": "pi", "qos": "afap", "count": "3", "gflop": "2", "command_line": "--part {i}"}
+    >>> batch_of(form, Instant(0.0))["jobs"]
+    {'count': 3, 'command_line': '--part {i}', 'fpops_est': 2000000000.0}
+    """
+    numbers = {
+        "fpops_est": ("gflop", GIGA),
+        "memory_bytes": ("memory_mb", MEGA),
+        "disk_bytes": ("disk_mb", MEGA),
+        "delay_bound_s": ("delay_bound_h", 3600.0),
+    }
+    jobs: dict[str, object] = {
+        "count": whole_number(fields.get("count", ""), "count", 1, MOST_JOBS),
+        "command_line": fields.get("command_line", ""),
+    }
+    for key, (name, unit) in numbers.items():
+        value = number_of(fields, name, low=0.0)
+        if value is not None:
+            jobs[key] = value * unit
+    if fields.get("quorum", "").strip():
+        jobs["quorum"] = whole_number(fields["quorum"], "quorum", 1, 20)
+    if fields.get("output", "").strip():
+        most = number_of(fields, "output_mb", low=0.0) or 1.0
+        jobs["outputs"] = [{"name": fields["output"].strip(), "max_bytes": int(most * MEGA)}]
+    values: dict[str, object] = {
+        "app": fields.get("app", ""),
+        "name": fields.get("name", "").strip(),
+        "qos": fields.get("qos", ""),
+        "jobs": jobs,
+    }
+    if values["qos"] == QoS.SHORT_DEADLINE:
+        values["deadline_s"] = instant_of(fields, "deadline") - now
+    return values

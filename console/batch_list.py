@@ -1,0 +1,156 @@
+"""Batches: chosen, sorted, page by page. What is chosen stands in the address, so that a list can be passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from administration.cursors import cursor_of, place_of
+from administration.forecasts.shown import risk_of
+from administration.forecasts.words import not_shown
+from administration.names import checked_text
+from console.bars import Bar, bar_of
+from console.places import Standing, because, standings
+from domain.batches import Batch, BatchState, QoS
+from domain.catalogue import Catalogue
+from domain.errors import InvalidInputError
+from domain.forecasts import ForecastRecord, batch_state
+from domain.insight import Short
+from domain.listings import BatchChoice, BatchPlace, BatchSort, ListedBatch
+from domain.units import BatchId, Instant
+from web.bodies import whole_number
+from web.desk import Desk
+from web.rendering import Page
+
+PER_PAGE = 50
+LIVE_S = 5
+SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "their order", BatchSort.DEADLINE: "deadline"}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """A line of the list. `at_risk` says by how much; `not_shown` why it has no forecast; `standing` is its place."""
+
+    listed: ListedBatch
+    bar: Bar
+    at_risk: str | None
+    not_shown: str
+    standing: Standing
+
+    @property
+    def batch(self) -> Batch:
+        return self.listed.batch
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the address asks for."""
+
+    choice: BatchChoice
+    sort: BatchSort
+    after: BatchPlace | None
+    number: int  # of rows before this page
+
+
+def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> Asked:
+    """Reads the address. Raises InvalidInputError."""
+    apps = {app.name: app_id for app_id, app in catalogue.apps.items()}
+    app = query.get("app", "")
+    if app and app not in apps:
+        raise InvalidInputError("app", "the name of an app, or nothing for all", app)
+    state, qos, sort = query.get("state", ""), query.get("qos", ""), query.get("sort", "") or BatchSort.NEWEST
+    for name, value, known in (("state", state, BatchState), ("qos", qos, QoS), ("sort", sort, BatchSort)):
+        if value and value not in list(known):
+            raise InvalidInputError(name, "one of " + ", ".join(known), value)
+    choice = BatchChoice(
+        BatchState(state) if state else None,
+        QoS(qos) if qos else None,
+        apps.get(app),
+        text=checked_text(query.get("q", "").strip(), "q"),
+    )
+    after, number = where_on(query.get("after", ""))
+    return Asked(choice, BatchSort(sort), after, number)
+
+
+def where_on(text: str) -> tuple[BatchPlace | None, int]:
+    """A cursor as the address has it, with how many rows were before it. Raises InvalidInputError.
+
+    >>> where_on("")
+    (None, 0)
+    >>> where_on("50~7~0~1.5~0.0")
+    (BatchPlace(batch_id=7, order_tier=0, order_key=1.5, deadline_at=0.0), 50)
+    """
+    if not text:
+        return None, 0
+    number, _, place = text.partition("~")
+    return place_of(BatchPlace, place or text), whole_number(number, "after", 0, 2**40)
+
+
+def behind(batch: Batch, number: int) -> str:
+    """Where a list goes on behind a batch."""
+    place = BatchPlace(batch.batch_id, batch.order_tier, batch.order_key, batch.deadline_at or Instant(0.0))
+    return f"{number}~{cursor_of(place)}"
+
+
+def rows_of(
+    found: Sequence[ListedBatch],
+    last: Mapping[BatchId, ForecastRecord],
+    standing: Mapping[BatchId, Standing],
+    short: Mapping[BatchId, Short],
+) -> list[BatchRow]:
+    """Lines of the list."""
+    return [
+        BatchRow(
+            one,
+            bar_of(
+                one.batch.counts.jobs_total,
+                one.batch.counts.jobs_validated,
+                one.batch.counts.jobs_failed,
+                one.batch.counts.in_progress,
+            ),
+            risk_of(one.batch, last.get(one.batch.batch_id), short.get(one.batch.batch_id)),
+            not_shown(batch_state(one.batch, last.get(one.batch.batch_id))),
+            standing.get(one.batch.batch_id, Standing()),
+        )
+        for one in found
+    ]
+
+
+class BatchListPage:
+    """The list."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/batches", self.show, name="batches")]
+
+    async def show(self, request: web.Request) -> web.Response:
+        store, query = self._desk.store, request.query
+        asked = asked_of(query, self._desk.catalogue)
+        found = list(await store.listings.batches(asked.choice, asked.sort, after=asked.after, limit=PER_PAGE + 1))
+        more, found = len(found) > PER_PAGE, found[:PER_PAGE]
+        active = [one.batch for one in found if one.batch.ended_at is None]
+        last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
+        standing = await standings(store.ordering_rules, [one.batch_id for one in active])
+        since = Instant(self._desk.clock.now() - self._desk.catalogue.settings.ranking.active_s)
+        short = await store.insight.short([one.batch_id for one in active], active_since=since)
+        kept = {key: query[key] for key in ("q", "state", "qos", "app", "sort") if query.get(key)}
+        values: dict[str, object] = {
+            "rows": rows_of(found, last, standing, short),
+            "because": lambda row: because(row.standing.breakdown, self._desk.clock.now()),
+            "query": kept,
+            "sorts": [(sort.value, name) for sort, name in SORTS.items()],
+            "states": [state.value for state in BatchState],
+            "promises": [qos.value for qos in QoS],
+            "apps": sorted(app.name for app in self._desk.catalogue.apps.values()),
+            "first": "?" + urlencode(kept) if asked.after is not None else None,
+            "next": "?" + urlencode({**kept, "after": behind(found[-1].batch, asked.number + PER_PAGE)})
+            if more
+            else None,
+            "number": asked.number,
+        }
+        return self._desk.show(request, Page("batches.html", "Batches", "batches", values=values, every_s=LIVE_S))

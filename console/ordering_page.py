@@ -1,0 +1,274 @@
+"""Whose batch goes first, and why? What each term contributes, shares against usage, and other settings tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from administration.access.who import admit
+from administration.ordering.knobs import KEYS, Changes, weights_in_force
+from administration.ordering.priorities import Priorities
+from administration.ordering.rules import Rules
+from administration.ordering.sharing import ShareRow, Sharing
+from administration.ordering.shown import grant_as_json, limit_as_json, preview_as_json
+from console.charts import Chart, bars, colour
+from console.ordering_form import asked_of, groups_of, text_of, was_of
+from console.places import because, instant_of, rule_of, term, total, total_name, weightiest
+from domain.access import Role
+from domain.ordering import Breakdown
+from domain.units import BatchId
+from priority.policies import POLICIES
+from web.bodies import whole_number
+from web.desk import LARGEST_ID, Desk, Fields, fields_of, reason_of
+from web.moments import number, plural, relative, span_unit, stamp
+from web.rendering import Crumb, Page
+
+SHOWN = 30
+PREVIEWED = 100
+Document = Mapping[str, Any]  # Any: a JSON document
+OWN = "ordering.policy"
+
+
+def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> Chart | None:
+    """What each term gives each batch, stacked; None where no policy gives points."""
+    shown = [one for one in breakdowns if instant_of(one) is None and any(part.points for part in one.components)]
+    terms = list(dict.fromkeys(part.name for one in shown for part in one.components if part.points))
+    if not shown:
+        return None
+    labels = _labels(shown, names)
+    return Chart(
+        "contributions",
+        "What each term contributes",
+        f"The first {plural(len(shown), 'batch', 'batches')} in their order, the first on top; "
+        "points by term, more goes first.",
+        ("batch", *terms, "total"),
+        [
+            (label, *(number(_points(one, term), 1) for term in terms), number(one.total, 1))
+            for label, one in zip(labels, shown, strict=True)
+        ],
+        [
+            bars(
+                term,
+                [round(_points(one, term), 4) for one in reversed(shown)],
+                labels[::-1],
+                colour(place),
+                orientation="h",
+                hovertemplate="%{x:,.1f}",
+            )
+            for place, term in enumerate(terms)
+        ],
+        {
+            "barmode": "relative",
+            "hovermode": "y unified",
+            "xaxis": {"title": {"text": "points"}},
+            "yaxis": {"type": "category"},
+            "bargap": 0.3,
+        },
+        height=max(260, 90 + 26 * len(shown)),
+    )
+
+
+def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
+    """The time each batch is ordered by; None where the policy gives points."""
+    timed = [(one, at) for one in breakdowns if (at := instant_of(one)) is not None]
+    if not timed:
+        return None
+    shown = [one for one, _ in timed]
+    labels, what = _labels(shown, names), total_name(shown)
+    unit, unit_s = span_unit(max(abs(at - now) for _, at in timed))
+    away = [round((at - now) / unit_s, 4) for _, at in timed]
+    return Chart(
+        "contributions",
+        what,
+        f"The first {plural(len(shown), 'batch', 'batches')} in their order, the first on top; the earliest goes "
+        "first.",
+        ("batch", what.lower(), "instant"),
+        [(label, relative(at, now), stamp(at)) for label, (_, at) in zip(labels, timed, strict=True)],
+        [
+            bars(
+                what.lower(),
+                away[::-1],
+                labels[::-1],
+                colour(0),
+                orientation="h",
+                hovertemplate=f"%{{x:,.1f}} {unit} from now",
+            )
+        ],
+        {
+            "hovermode": "y unified",
+            "showlegend": False,
+            "xaxis": {"title": {"text": f"{unit} from now"}},
+            "yaxis": {"type": "category"},
+            "bargap": 0.3,
+        },
+        height=max(200, 90 + 26 * len(shown)),
+    )
+
+
+def order_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
+    """What batches are ordered by, points or times; None where no term gives any."""
+    return contributions_chart(breakdowns, names) or instants_chart(breakdowns, names, now)
+
+
+def _labels(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> list[str]:
+    return [names.get(one.batch_id, f"#{one.batch_id}") for one in breakdowns]
+
+
+def _points(one: Breakdown, term: str) -> float:
+    return sum(part.points for part in one.components if part.name == term)
+
+
+def shares_chart(rows: Sequence[ShareRow]) -> Chart | None:
+    """What each submitter is owed and used, as parts of the whole; None while nobody used anything."""
+    leaves = [row for row in rows if row.submitter is not None]
+    if not any(row.usage_fraction for row in leaves):
+        return None
+    shown = sorted(leaves, key=lambda row: (-max(row.share_fraction, row.usage_fraction), row.submitter or ""))[:20]
+    labels = [f"{row.submitter} ({row.account})" if row.submitter != row.account else row.account for row in shown]
+    return Chart(
+        "shares",
+        "Shares against usage",
+        f"Parts of the whole, of the {len(shown)} largest of {len(leaves)}; usage decays.",
+        ("submitter", "owed", "used"),
+        [
+            (label, f"{100 * row.share_fraction:.1f} %", f"{100 * row.usage_fraction:.1f} %")
+            for label, row in zip(labels, shown, strict=True)
+        ],
+        (
+            bars(
+                "owed",
+                [round(100 * row.share_fraction, 3) for row in reversed(shown)],
+                labels[::-1],
+                "--c1",
+                orientation="h",
+            ),
+            bars(
+                "used",
+                [round(100 * row.usage_fraction, 3) for row in reversed(shown)],
+                labels[::-1],
+                "--c2",
+                orientation="h",
+            ),
+        ),
+        {
+            "barmode": "group",
+            "hovermode": "y unified",
+            "xaxis": {"ticksuffix": " %", "rangemode": "tozero"},
+            "yaxis": {"type": "category"},
+        },
+        height=max(220, 90 + 34 * len(shown)),
+    )
+
+
+class OrderingPages:
+    """The order, the shares, and settings tried and saved."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._priorities = Priorities(desk.store, desk.clock)
+        self._sharing = Sharing(desk.store, desk.clock)
+        self._rules = Rules(desk.store, desk.clock)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/ordering", self.show, name="ordering"),
+            web.get("/ordering/preview", self.preview, name="ordering_preview"),
+            web.post("/ordering/preview", self.preview_of_form, name="ordering_preview_of_form"),
+            web.post("/ordering", self.save, name="ordering_save"),
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        given = request.query.get("batch")
+        batch_id = BatchId(whole_number(given, "batch", 1, LARGEST_ID)) if given else None
+        store, now = self._desk.store, self._desk.clock.now()
+        found = await self._priorities.show(batch_id, limit=SHOWN)
+        names = await self._names([one.batch_id for one in found.breakdowns])
+        tree = await self._sharing.show()
+        settings = self._desk.catalogue.settings
+        order = order_chart(found.breakdowns, names, now)
+        charts = {"order": order, "shares": shares_chart(tree)}
+        values: dict[str, object] = {
+            "found": found,
+            "one": batch_id,
+            "names": names,
+            "tree": tree,
+            "charts": charts,
+            "weights": weights_in_force(settings),
+            "rule": rule_of(settings.ordering.policy),
+            "total_name": total_name(found.breakdowns),
+            "total": lambda one: total(one, now),
+            "weightiest": weightiest,
+            "because": lambda one: because(one, now),
+            "term": term,
+            "timed": lambda one: instant_of(one) is not None,
+            "points": any(instant_of(one) is None for one in found.breakdowns),
+            **_form((await self._priorities.settings()).as_mapping(), {}),
+            "grants": [grant_as_json(name, grant, now) for name, grant in (await self._rules.grants()).items()],
+            "limits": [limit_as_json(limit) for limit in await self._rules.limits()],
+            "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
+        }
+        page = Page("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
+        return self._desk.show(request, page)
+
+    async def preview(self, request: web.Request) -> web.Response:
+        """What an address asks for, which can be passed on; one that asks for nothing leads to the order."""
+        return await self._preview(request, request.query) if request.query else self._desk.go("ordering")
+
+    async def preview_of_form(self, request: web.Request) -> web.Response:
+        """The same of a form, which may be longer than an address; it changes nothing either."""
+        return await self._preview(request, await fields_of(request))
+
+    async def _preview(self, request: web.Request, fields: Fields) -> web.Response:
+        """Where every batch would stand."""
+        present, now = (await self._priorities.settings()).as_mapping(), self._desk.clock.now()
+        changes = asked_of(fields, present)
+        found = await self._priorities.preview(changes, limit=PREVIEWED)
+        shown = preview_as_json(found)
+        places: list[Document] = shown["places"]  # type: ignore[assignment]  # a JSON document's values
+        ids = [BatchId(one["batch"]) for one in places] + [one.batch_id for one in found.reasons]
+        names = await self._names(ids)
+        before, after = (order_chart(one, names, now) for one in (found.reasons, found.would_be_reasons))
+        charts = [
+            replace(chart, key=key, title=f"{chart.title}, {when}")
+            for key, when, chart in (("after", "as it would be", after), ("before", "as it is", before))
+            if chart is not None
+        ]
+        reasons = {one.batch_id: one for one in found.would_be_reasons}
+        values: dict[str, object] = {
+            "shown": shown,
+            "names": names,
+            "charts": charts,
+            "because": lambda batch_id: because(reasons[batch_id], now) if batch_id in reasons else None,
+            "changes": [*changes.items(), *was_of(present, changes).items()],
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+            **_form(present, changes),
+        }
+        crumbs = (Crumb("ordering", "Ordering"),)
+        page = Page("ordering_preview.html", "What this would do", "ordering", crumbs, values, bool(charts))
+        return self._desk.show(request, page)
+
+    async def save(self, request: web.Request) -> web.Response:
+        person = admit(request, Role.OPERATOR)
+        fields = await fields_of(request)
+        why = reason_of(fields)
+        changes = asked_of(fields, (await self._priorities.settings()).as_mapping())
+        await self._priorities.set(changes, who=person.name, why=why)
+        await self._desk.door.note(request, "set_ordering", ", ".join(changes), why=why, values=dict(changes))
+        return self._desk.go("ordering", "order")
+
+    async def _names(self, ids: Sequence[BatchId]) -> dict[int, str]:
+        known = await self._desk.store.listings.names(ids)
+        return {int(batch_id): f"{name} #{batch_id}".lstrip() for batch_id, name in known.items()}
+
+
+def _form(present: Mapping[str, object], changes: Changes) -> dict[str, object]:
+    """What the form of a preview is filled with."""
+    return {
+        "policy": changes.get(OWN, present[OWN]),
+        "policy_was": text_of(present[OWN]),
+        "policies": sorted(POLICIES),
+        "groups": groups_of(present, changes),
+    }

@@ -1,0 +1,213 @@
+"""How is the project doing? Rates, arrays, work under way, errors, and what the background does. The rest is pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from administration.failed_requests import failed_lately
+from administration.heartbeats import FORGOTTEN_S, SILENT_S
+from console.bars import Bar, bar_of
+from console.charts import Chart, at_ms, line, time_axis
+from domain.listings import ActiveTotal, ProcessReport
+from domain.units import Instant, later
+from web.desk import Desk
+from web.moments import rate, stamp
+from web.rendering import Page
+
+Document = Mapping[str, Any]  # Any: a JSON document
+LIVE_S = 5
+STEP_S = 10.0  # of the chart
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Of all request workers together, per second over the last minute. `took_s` per request, None without any."""
+
+    workers: int
+    requests: float = 0.0
+    sent: float = 0.0
+    reports: float = 0.0
+    took_s: float | None = None
+    slots: int = 0
+    slots_most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Work of one app at one quality of service."""
+
+    total: ActiveTotal
+    bar: Bar
+
+
+@dataclass(frozen=True, slots=True)
+class Duties:
+    """One duty, as the process that does it tells it. `where` None: nobody does it."""
+
+    name: str
+    where: str | None
+    done_at: Instant | None
+    took_s: float | None
+    rounds: int
+    failures: int
+    failed_at: Instant | None
+    failure: str
+
+
+def rates_of(workers: Sequence[ProcessReport]) -> Rates:
+    """The workers' rates together."""
+    reports: list[Document] = [one.report for one in workers]
+    requests = sum(one["per_s"]["requests"] for one in reports)
+    busy_s = sum((one["took_s"] or 0.0) * one["per_s"]["requests"] for one in reports)
+    return Rates(
+        len(reports),
+        requests,
+        sum(one["per_s"]["sent"] for one in reports),
+        sum(one["per_s"]["reports"] for one in reports),
+        busy_s / requests if requests else None,
+        sum(one["slots"] for one in reports),
+        sum(one["slots_most"] for one in reports),
+    )
+
+
+def partitions_of(workers: Sequence[ProcessReport]) -> list[dict[str, object]]:
+    """Slots by app and processor type, in all arrays together."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in workers:
+        report: Document = one.report
+        for part in report["partitions"]:
+            key = (part["app"], part["processor_type"])
+            known = found.setdefault(key, {"app": key[0], "kind": key[1], "urgent": 0, "fresh": 0, "asked": 0.0})
+            for name in ("urgent", "fresh", "asked"):
+                known[name] += part[name]
+    return [found[key] for key in sorted(found)]
+
+
+def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
+    """Refusals of the last ten minutes by code, the most frequent first."""
+    found: dict[str, int] = {}
+    for one in workers:
+        report: Document = one.report
+        for code, count in report["refusals"].items():
+            found[code] = found.get(code, 0) + count
+    return sorted(found.items(), key=lambda item: (-item[1], item[0]))
+
+
+def failures_told(workers: Sequence[ProcessReport]) -> list[Document]:
+    """What workers that are there say failed; one of an older version says nothing."""
+    reports: list[Document] = [one.report for one in workers]
+    return [one["failed"] for one in reports if "failed" in one]
+
+
+def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
+    """Each duty once, as its holder tells it; failures are everybody's."""
+    found: dict[str, Duties] = {}
+    for one in processes:
+        report: Document = one.report
+        for duty in report["duties"]:
+            known = found.get(duty["name"])
+            failures = duty["failures"] + (known.failures if known else 0)
+            if known is not None and not duty["mine"]:
+                found[duty["name"]] = _with_failures(known, failures)
+                continue
+            found[duty["name"]] = Duties(
+                duty["name"],
+                one.name if duty["mine"] else None,
+                duty["done_at"],
+                duty["took_s"],
+                duty["rounds"],
+                failures,
+                duty["failed_at"],
+                duty["failure"],
+            )
+    return [found[name] for name in sorted(found)]
+
+
+def _with_failures(known: Duties, failures: int) -> Duties:
+    return Duties(
+        known.name,
+        known.where,
+        known.done_at,
+        known.took_s,
+        known.rounds,
+        failures,
+        known.failed_at,
+        known.failure,
+    )
+
+
+def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
+    """Requests and dispatches per second over the last ten minutes; None before there are two looks."""
+    requests: dict[float, float] = {}
+    sent: dict[float, float] = {}
+    for one in workers:
+        report: Document = one.report
+        for (before_at, r0, s0, _), (at, r1, s1, _) in zip(report["history"], report["history"][1:], strict=False):
+            step = at // STEP_S * STEP_S
+            past_s = max(at - before_at, 1e-9)
+            requests[step] = requests.get(step, 0.0) + (r1 - r0) / past_s
+            sent[step] = sent.get(step, 0.0) + (s1 - s0) / past_s
+    if not requests:
+        return None
+    steps = sorted(requests)
+    x = [at_ms(at) for at in steps]
+    most = max(requests.values())
+    return Chart(
+        "rates",
+        "Requests and dispatches",
+        f"Per second, over ten minutes; at most {rate(most)} requests and {rate(max(sent.values()))} dispatches.",
+        ("when", "requests/s", "dispatches/s"),
+        [(stamp(at), rate(requests[at]), rate(sent[at])) for at in reversed(steps)],
+        (
+            line("requests/s", x, [round(requests[at], 3) for at in steps], "--c1"),
+            line("dispatches/s", x, [round(sent[at], 3) for at in steps], "--c2"),
+        ),
+        {"xaxis": time_axis(), "yaxis": {"rangemode": "tozero", "title": {"text": "per second"}}},
+        height=240,
+    )
+
+
+class OverviewPage:
+    """The first page."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/", self.show, name="overview")]
+
+    async def show(self, request: web.Request) -> web.Response:
+        now, store = self._desk.clock.now(), self._desk.store
+        silent_at = later(now, -SILENT_S)
+        processes = await store.process_reports.since(silent_at)
+        gone = await store.process_reports.failures_of_gone(later(now, -FORGOTTEN_S), before=silent_at)
+        totals = await store.listings.totals()
+        runs = await store.generations.runs(1)
+        workers = [one for one in processes if one.kind == "worker"]
+        chart = rates_chart(workers)
+        values: dict[str, object] = {
+            "rates": rates_of(workers),
+            "chart": chart,
+            "partitions": partitions_of(workers),
+            "codes": codes_of(workers)[:12],
+            "failed": failed_lately([*failures_told(workers), *gone], now=now),
+            "duties": duties_of(one for one in processes if one.kind == "background"),
+            "processes": processes,
+            "work": [
+                Done(one, bar_of(one.jobs_total, one.jobs_validated, one.jobs_failed, one.in_progress))
+                for one in totals
+            ],
+            "batches": sum(one.batches for one in totals),
+            "jobs_open": sum(one.jobs_total - one.jobs_validated - one.jobs_failed for one in totals),
+            "unsent": sum(one.unsent for one in totals),
+            "in_progress": sum(one.in_progress for one in totals),
+            "ranking": runs[0] if runs else None,
+            "has_apps": bool(self._desk.catalogue.apps),
+        }
+        return self._desk.show(
+            request, Page("overview.html", "Overview", "", values=values, charts=chart is not None, every_s=LIVE_S)
+        )

@@ -1,0 +1,248 @@
+"""Who is fast and reliable? The distribution of turnaround with the thresholds in it, and moving one with a preview."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from math import exp, log
+
+from aiohttp import web
+
+from administration.access.who import admit
+from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
+from administration.thresholds.service import Thresholds
+from administration.thresholds.shown import preview_as_json
+from administration.thresholds.waiting import gates_of
+from console.charts import Chart, bars, upright
+from console.settings_pages import without_notes
+from domain.access import Role
+from domain.catalogue import Catalogue
+from domain.errors import InvalidInputError
+from domain.ranking import CutPoints, Gate
+from domain.settings import DeadlineSettings
+from web.desk import Desk, Fields, fields_of, reason_of
+from web.moments import number
+from web.rendering import Crumb, Page
+
+BINS = 40
+LEAST_SPAN = 0.5  # of the axis, as a difference of logarithms
+LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # of the quantiles: the outermost would draw all others together
+COARSE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # of each power of ten
+FINE = (1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
+FEWEST_TICKS = 4
+PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
+
+
+def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings | None = None) -> Chart | None:
+    """How many hosts take how long, relative to what is usual, and from where on a threshold lets them in.
+
+    `moved` are thresholds as they would be: where they differ both are drawn. None while nobody is ranked.
+    """
+    scores = cuts.turnaround
+    if len(scores) < 2:
+        return None
+    app = catalogue.apps[cuts.app_id].name if cuts.app_id in catalogue.apps else str(cuts.app_id)
+    low, high = (scores[min(len(scores) - 1, int(len(scores) * share))] for share in (LEAST_SHOWN, MOST_SHOWN))
+    middle, span = (low + high) / 2.0, max(high - low, LEAST_SPAN)
+    low, width = middle - span / 2.0, span / BINS
+    edges = [low + width * place for place in range(BINS + 1)]
+    hosts = _counted(scores, edges, cuts.n)
+    middles = [exp(low + width * (place + 0.5)) for place in range(BINS)]
+    lines = [
+        (threshold, names, exp(_score_at(scores, 1.0 - threshold)))
+        for threshold, names in marks(gates_of(catalogue.settings.deadline), None if moved is None else gates_of(moved))
+    ]
+    drawn = [
+        upright(
+            round(at, 4),
+            f"--c{4 + place % 4}",
+            f"{', '.join(names)} {threshold:g}",
+            level=1.0 - 0.1 * place,
+            label_x=round(log10(at), 5),
+        )
+        for place, (threshold, names, at) in enumerate(lines)
+    ]
+    return Chart(
+        f"turnaround-{cuts.app_id}-{cuts.processor_type.lower().replace(' ', '-')}",
+        f"{app}, {cuts.processor_type}",
+        f"{number(cuts.n)} hosts by their turnaround, relative to what a batch's jobs usually take. Hosts left of "
+        "a line are fast enough for its gate; they have to be reliable as well.",
+        ("gate", "threshold", "turnaround of at most", "hosts fast enough"),
+        [
+            (", ".join(names), f"{threshold:g}", f"{number(at, 2)} × the usual", number(cuts.n * (1.0 - threshold)))
+            for threshold, names, at in lines
+        ],
+        (
+            bars(
+                "hosts",
+                [round(one, 4) for one in middles],
+                [round(one, 1) for one in hosts],
+                "--c1",
+                width=[round(exp(edges[place + 1]) - exp(edges[place]), 5) for place in range(BINS)],
+                hovertemplate="%{y:.0f} hosts at %{x:.2f} × the usual<extra></extra>",
+            ),
+        ),
+        {
+            "xaxis": {"type": "log", "title": {"text": "turnaround, times the usual"}, **ticks(low, low + span)},
+            "yaxis": {
+                "range": [0, (1.2 + 0.1 * len(lines)) * max(hosts)],
+                "title": {"text": "hosts"},
+            },  # labels stand above the bars
+            "shapes": [shape for shape, _ in drawn],
+            "annotations": [label for _, label in drawn],
+            "showlegend": False,
+            "hovermode": "closest",
+            "bargap": 0.02,
+        },
+        height=280,
+    )
+
+
+def marks(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> list[tuple[float, list[str]]]:
+    """Thresholds, the least first, with the gates that have them; of one that would be moved both.
+
+    >>> marks({Gate.LATE: 0.5, Gate.TIGHT: 0.9}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7})
+    [(0.5, ['p_late']), (0.7, ['p_tight would be']), (0.9, ['p_tight is'])]
+    """
+    found: dict[float, list[str]] = {}
+    for gate, threshold in sorted(gates.items()):
+        would_be = threshold if moved is None else moved[gate]
+        found.setdefault(threshold, []).append(gate.value if would_be == threshold else f"{gate.value} is")
+        if would_be != threshold:
+            found.setdefault(would_be, []).append(f"{gate.value} would be")
+    return sorted(found.items())
+
+
+def ticks(low: float, high: float) -> dict[str, object]:
+    """Round values on a logarithmic axis between two logarithms, and a little beyond them.
+
+    >>> ticks(0.0, 2.0)["tickvals"], ticks(-0.5, 0.1)["tickvals"]
+    ([1.0, 1.5, 2.0, 3.0, 5.0, 7.0], [0.6, 0.7, 0.8, 0.9, 1.0, 1.1])
+    """
+    first, last = math.floor(low / math.log(10.0)), math.ceil(high / math.log(10.0))
+    shown: list[float] = []
+    for parts in (COARSE, FINE):
+        if len(shown) < FEWEST_TICKS:
+            every = [part * 10.0**power for power in range(first, last + 1) for part in parts]
+            shown = [round(value, 6) for value in every if math.exp(low) * 0.98 <= value <= math.exp(high) * 1.02]
+    return {"tickmode": "array", "tickvals": shown, "ticktext": [f"{value:g}" for value in shown]}
+
+
+def log10(value: float) -> float:
+    """Where a label stands on a logarithmic axis.
+
+    >>> round(log10(100.0), 6)
+    2.0
+    """
+    return log(value) / log(10.0)
+
+
+def _score_at(scores: tuple[float, ...], share: float) -> float:
+    """The quantile of the scores at a share."""
+    return scores[max(0, min(len(scores) - 1, int(share * len(scores))))]
+
+
+def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[float]:
+    """Of so many hosts, how many lie in each bin; what lies outside is left out."""
+    counts = [0] * (len(edges) - 1)
+    width = edges[1] - edges[0]
+    for score in scores:
+        place = math.floor((score - edges[0]) / width)
+        if 0 <= place < len(counts):
+            counts[place] += 1
+        elif score == edges[-1]:
+            counts[-1] += 1
+    return [hosts * count / len(scores) for count in counts]
+
+
+class PercentilePages:
+    """Thresholds: look, preview, save."""
+
+    def __init__(self, desk: Desk, thresholds: Thresholds) -> None:
+        self._desk = desk
+        self._thresholds = thresholds
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/percentiles", self.show, name="percentiles"),
+            web.get("/percentiles/preview", self.preview, name="percentiles_preview"),
+            web.post("/percentiles", self.save, name="percentiles_save"),
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        catalogue = self._desk.catalogue
+        runs = await self._desk.store.generations.runs(1)
+        thresholds = await self._thresholds.show()
+        changes = await self._desk.store.settings.setting_changes(200)
+        cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
+        charts = [chart for chart in (distribution(one, catalogue) for one in cuts) if chart is not None]
+        values: dict[str, object] = {
+            "charts": charts,
+            "run": runs[0] if runs else None,
+            "meaning": without_notes,
+            "moved": [one for one in thresholds if one["key"] in FORESEEN],
+            "others": [one for one in thresholds if one["key"] not in FORESEEN],
+            "relaxed": [(gate, catalogue.apps.get(gate.app_id)) for one in cuts for gate in one.relaxed],
+            "trail": [change for change in changes if change.key in THRESHOLDS][:20],
+            "percentiles": PERCENTILES,
+            "small": catalogue.settings.ranking.min_rows,
+        }
+        page = Page("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
+        return self._desk.show(request, page)
+
+    async def preview(self, request: web.Request) -> web.Response:
+        """GET, because nothing is changed: who would pass, how often they call, how long what waits would wait."""
+        changes = self._asked(dict(request.query))
+        shown = preview_as_json(await self._thresholds.preview(changes))
+        catalogue, settings = self._desk.catalogue, self._desk.catalogue.settings
+        for key, value in changes.items():
+            settings = settings.changed(key, value)
+        cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
+        drawn = (distribution(one, catalogue, settings.deadline) for one in cuts)
+        charts = [chart for chart in drawn if chart is not None]
+        values: dict[str, object] = {
+            "charts": charts,
+            "shown": shown,
+            "changes": [(key, before, changes[key]) for key, before in self._before(changes)],
+            "moved": list(changes.items()),
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+        }
+        crumbs = (Crumb("percentiles", "Percentiles"),)
+        page = Page("thresholds_preview.html", "What this would do", "percentiles", crumbs, values, bool(charts))
+        return self._desk.show(request, page)
+
+    async def save(self, request: web.Request) -> web.Response:
+        person = admit(request, Role.OPERATOR)
+        fields = dict(await fields_of(request))
+        why = reason_of(fields)
+        changes = self._asked(fields)
+        await self._thresholds.set(changes, who=person.name, why=why)
+        await self._desk.door.note(request, "set_thresholds", ", ".join(changes), why=why, values=dict(changes))
+        return self._desk.go("percentiles", "thresholds")
+
+    def _asked(self, fields: Fields) -> Changes:
+        """The thresholds of a form or an address that differ from what holds. Raises InvalidInputError."""
+        given = [(key, _value(key, text)) for key, text in fields.items() if key in FORESEEN and text.strip()]
+        present = self._desk.catalogue.settings.as_mapping()
+        changes = changes_of(given, FORESEEN) if given else {}
+        moved = {key: value for key, value in changes.items() if value != present[key]}
+        if not moved:
+            raise InvalidInputError("threshold", "at least one other value than the present one", "none")
+        return moved
+
+    def _before(self, changes: Changes) -> list[tuple[str, object]]:
+        present = self._desk.catalogue.settings.as_mapping()
+        return [(key, present[key]) for key in changes]
+
+
+def _value(key: str, text: str) -> object:
+    """A number as a form has it. Raises InvalidInputError.
+
+    >>> _value("ranking.min_rows", "20"), _value("deadline.p_tight", "0.85")
+    (20, 0.85)
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        raise InvalidInputError(key, "a number", text) from None
+    return int(value) if value.is_integer() and key == "ranking.min_rows" else value

@@ -1,0 +1,146 @@
+"""Where does a batch stand in the order, and why? In words, with times told from now. Pure but for reading it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from administration.ordering.ports import OrderingRules
+from administration.ordering.records import breakdown_of
+from domain.ordering import Breakdown, Contribution, PlaceInOrder
+from domain.units import BatchId, Instant
+from web.moments import length, moment, number
+
+RULES = {  # policy -> who goes first
+    "logical_time": "the batch that would end first, had each the whole pool in its turn, goes first",
+    "fifo": "the batch that was submitted first goes first",
+    "equal_access": "the batch whose submitter holds the least work goes first",
+}
+NO_UNITS = frozenset({"level", "number", "priority", "fraction"})  # that say what a term is, as its name does
+MOST_POINTS = "the batch with the most points goes first"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`at` is None of a batch that is over, `breakdown` before a batch's first ordering."""
+
+    at: PlaceInOrder | None = None
+    breakdown: Breakdown | None = None
+
+
+async def standings(rules: OrderingRules, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Standing]:
+    """Where batches stand, and why."""
+    if not batch_ids:
+        return {}
+    places, records = await rules.places(batch_ids), await rules.breakdowns(batch_ids)
+    return {one: Standing(places.get(one), breakdown_of(records[one]) if one in records else None) for one in batch_ids}
+
+
+def rule_of(policy: str) -> str:
+    """Who goes first by a policy.
+
+    >>> rule_of("multifactor")
+    'the batch with the most points goes first'
+    """
+    return RULES.get(policy, MOST_POINTS)
+
+
+def instant_of(breakdown: Breakdown) -> Instant | None:
+    """The time a batch is ordered by; None where the policy gives points.
+
+    >>> end = Contribution("logical end time", "logical end time", 7.0, "instant", 7.0, None, -1.0, -7.0)
+    >>> instant_of(Breakdown(BatchId(1), "logical_time", Instant(0.0), 0, -7.0, (end,)))
+    7.0
+    """
+    match breakdown.components:
+        case (Contribution(unit="instant", value=float() as value),):
+            return Instant(value)
+        case _:
+            return None
+
+
+def total_name(breakdowns: Sequence[Breakdown]) -> str:
+    """What the totals of batches are, as a column is headed.
+
+    >>> total_name([])
+    'Points'
+    """
+    named = {one.components[0].name for one in breakdowns if instant_of(one) is not None}
+    return _short(named.pop()).capitalize() if len(named) == 1 else "Points"
+
+
+def total(breakdown: Breakdown, now: float) -> Markup:
+    """What a batch is ordered by: a time, or points."""
+    at = instant_of(breakdown)
+    return Markup("{}").format(number(breakdown.result, 1)) if at is None else moment(at, now)
+
+
+def because(breakdown: Breakdown | None, now: float) -> Markup:
+    """What decides a batch's place, in a few words; of points the two weightiest terms.
+
+    >>> terms = [Contribution(name, name, None, "", None, None, 1.0, of) for name, of in (("age", 3.0), ("size", -5.0))]
+    >>> str(because(Breakdown(BatchId(1), "multifactor", Instant(0.0), 0, -2.0, tuple(terms)), 0.0))
+    '-2.0 points: size -5.0, age +3.0'
+    >>> str(because(None, 0.0))
+    'not ordered yet'
+    """
+    if breakdown is None:
+        return Markup("not ordered yet")
+    at = instant_of(breakdown)
+    if at is not None:
+        return Markup("{} {}").format(_short(breakdown.components[0].name), moment(at, now))
+    said = weightiest(breakdown)
+    rest = f": {said}" if said else ", no term gives any"
+    return Markup("{} points{}").format(number(breakdown.result, 1), rest)
+
+
+def weightiest(breakdown: Breakdown) -> str:
+    """The two terms that give or take the most points, "" where none does."""
+    terms = sorted((one for one in breakdown.components if one.points), key=lambda one: -abs(one.points))
+    said = ", ".join(f"{one.name} {'+' if one.points > 0 else ''}{number(one.points, 1)}" for one in terms[:2])
+    return said + (f" and {len(terms) - 2} more" if len(terms) > 2 else "")
+
+
+def sentence(standing: Standing, now: float) -> Markup:
+    """Why a batch stands where it stands, whole."""
+    found = standing.breakdown
+    if found is None:
+        return Markup("It waits for its first ordering, which comes within a minute.")
+    tier = f" Tier {found.tier}: every batch of a smaller tier goes before it." if found.tier else ""
+    words = because(found, now)
+    return Markup("{}{}; {}.{}").format(words[:1].upper(), words[1:], rule_of(found.policy), tier)
+
+
+def term(part: Contribution) -> str:
+    """How the points of a term came about.
+
+    >>> term(Contribution("wait", "wait", 7200.0, "s", 0.25, None, 1000.0, 250.0))
+    '1\\u202f000 × 0.25, made of 2 h'
+    >>> term(Contribution("held", "held", 3.0, "PE", 3.0, None, -1.0, -3.0))
+    '-1 × 3 PE'
+    """
+    if part.value is None:
+        return "no points"
+    made_of = part.value if part.raw is None else part.raw
+    unit = "" if part.unit in NO_UNITS else part.unit
+    raw = length(made_of) if unit == "s" else f"{_brief(made_of)} {unit}".rstrip()
+    if made_of == part.value:
+        return f"{_brief(part.weight)} × {raw}"
+    return f"{_brief(part.weight)} × {_brief(part.value)}, made of {raw}"
+
+
+def _brief(value: float) -> str:
+    """A number with as many digits as say something."""
+    whole = value == round(value) or abs(value) >= 1000.0
+    return number(value, 0) if whole else f"{value:.3g}"
+
+
+def _short(name: str) -> str:
+    """A term that is a time, as it stands before one.
+
+    >>> _short("logical end time"), _short("submitted at")
+    ('logical end', 'submitted')
+    """
+    return name.removesuffix(" time").removesuffix(" at")

@@ -1,0 +1,191 @@
+"""Every setting with its unit, range, default and meaning; set and reset, with who did it and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from aiohttp import web
+
+from administration.access.who import admit
+from administration.names import checked_text
+from administration.ordering.knobs import check_ordering
+from domain.access import Role
+from domain.bounds import written
+from domain.errors import InvalidInputError
+from domain.knobs import name_of_setting
+from domain.settings import Settings, meaning_of
+from domain.views import SettingChange
+from web.desk import Desk, fields_of, reason_of, typed
+from web.moments import length, quantity
+from web.rendering import Crumb, Page
+
+CHANGES = 1000  # that are looked through for each setting's last
+TRAIL = 30
+NOTES = re.compile(r" \(decisions? [\d, and]+\)")
+UNITS = {"_s": "seconds", "_bytes": "bytes", "_fraction": "a share", "_z": "z of the normal distribution"}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting as it holds."""
+
+    key: str
+    value: object
+    default: object
+    unit: str
+    span: str  # its range, "" for none
+    meaning: str
+    last: SettingChange | None
+
+    @property
+    def readable(self) -> str:
+        """A long time or many bytes in a fitting unit, "" of what reads well as it is.
+
+        >>> SettingRow("sweeper.every_s", 5400.0, 60.0, "seconds", "", "", None).readable
+        '1 h 30 min'
+        """
+        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
+            return ""
+        if self.unit == "seconds" and self.value >= 120.0:
+            return length(self.value)
+        return quantity(self.value, "B") if self.unit == "bytes" and self.value >= 1000.0 else ""
+
+    @property
+    def is_changed(self) -> bool:
+        return self.value != self.default
+
+    @property
+    def kind(self) -> str:
+        """What its field in a form is."""
+        return "bool" if isinstance(self.value, bool) else "number" if isinstance(self.value, (int, float)) else "text"
+
+
+def unit_of(key: str, value: object) -> str:
+    """In what a setting is counted, by its name.
+
+    >>> unit_of("deadline.min_slack_s", 3600.0), unit_of("project.down", False), unit_of("feeder.slots", 1000)
+    ('seconds', 'true or false', 'a whole number')
+    >>> unit_of("server.host_requests_per_s", 2.0), unit_of("server.upload_bytes_per_s", 1000)
+    ('requests a second', 'bytes a second')
+    """
+    if key.endswith("_per_s"):
+        return f"{key.removesuffix('_per_s').rpartition('_')[2]} a second"
+    for ending, unit in UNITS.items():
+        if key.endswith(ending):
+            return unit
+    if isinstance(value, bool):
+        return "true or false"
+    return "a whole number" if isinstance(value, int) else "a number" if isinstance(value, float) else "text"
+
+
+def without_notes(meaning: str) -> str:
+    """A meaning without the records of decisions it names, which are in the manual.
+
+    >>> without_notes("least percentile to hurry for AFAP batches (decisions 34, 36)")
+    'least percentile to hurry for AFAP batches'
+    """
+    return NOTES.sub("", meaning)
+
+
+def rows_of(settings: Settings, changes: list[SettingChange]) -> list[SettingRow]:
+    """Every setting; `changes` newest first."""
+    last: dict[str, SettingChange] = {}
+    for change in changes:
+        last.setdefault(change.key, change)
+    values, defaults, spans = settings.as_mapping(), Settings().as_mapping(), spans_of(settings)
+    return [
+        SettingRow(
+            key,
+            value,
+            defaults[key],
+            unit_of(key, value),
+            spans.get(key, ""),
+            without_notes(meaning_of(key)),
+            last.get(key),
+        )
+        for key, value in values.items()
+    ]
+
+
+def spans_of(settings: Settings) -> dict[str, str]:
+    """The range of each setting that has one.
+
+    >>> spans_of(Settings())["deadline.p_tight"]
+    '0 to 1'
+    """
+    found = {}
+    for section in fields(settings):
+        for one in fields(type(getattr(settings, section.name))):
+            meta: Mapping[str, Any] = one.metadata  # Any: what a knob says of itself
+            low, high = meta.get("low"), meta.get("high")
+            if low is not None and high is not None:
+                found[f"{section.name}.{one.name}"] = f"{written(low)} to {written(high)}"
+    return found
+
+
+class SettingPages:
+    """Settings: look, set, reset."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/settings", self.show, name="settings"),
+            web.get("/settings/{key}", self.one, name="setting"),
+            web.post("/settings/{key}", self.save, name="setting_save"),
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        text = checked_text(request.query.get("q", "").strip().lower(), "q")
+        rows = await self._rows()
+        chosen = [row for row in rows if text in row.key or text in row.meaning.lower()]
+        sections: dict[str, list[SettingRow]] = {}
+        for row in chosen:
+            sections.setdefault(row.key.partition(".")[0], []).append(row)
+        values: dict[str, object] = {
+            "settings": sections,
+            "text": text,
+            "trail": await self._desk.store.settings.setting_changes(TRAIL),
+            "unfit": self._desk.catalogue.unfit_settings,
+        }
+        return self._desk.show(request, Page("settings.html", "Settings", "settings", values=values))
+
+    async def one(self, request: web.Request) -> web.Response:
+        key = request.match_info["key"]
+        row = self._known(await self._rows(), key)
+        changes = await self._desk.store.settings.setting_changes(CHANGES)
+        values: dict[str, object] = {
+            "row": row,
+            "trail": [change for change in changes if change.key == key],
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+        }
+        return self._desk.show(request, Page("setting.html", key, "settings", (Crumb("settings", "Settings"),), values))
+
+    async def save(self, request: web.Request) -> web.Response:
+        """Set it, or take its default back."""
+        person = admit(request, Role.OPERATOR)
+        key, form = request.match_info["key"], await fields_of(request)
+        row = self._known(await self._rows(), key)
+        why = reason_of(form)
+        value: object = None
+        if form.get("what") != "reset":
+            changed = Settings().changed(key, typed(row.default, form.get("value", "")))
+            check_ordering(changed)
+            value = changed.as_mapping()[key]
+        await self._desk.store.settings.set_setting(key, value, now=self._desk.clock.now(), who=person.name, why=why)
+        await self._desk.door.note(request, "set_setting", key, why=why, value=value)
+        return self._desk.go(f"settings/{key}", "setting" if value is not None else "reset")
+
+    async def _rows(self) -> list[SettingRow]:
+        settings, _ = Settings.from_stored(await self._desk.store.settings.settings())
+        return rows_of(settings, list(await self._desk.store.settings.setting_changes(CHANGES)))
+
+    def _known(self, rows: list[SettingRow], key: str) -> SettingRow:
+        for row in rows:
+            if row.key == key:
+                return row
+        raise InvalidInputError("key", name_of_setting(key, [row.key for row in rows]), key)

@@ -1,0 +1,187 @@
+"""`muster demo`: a fresh project, an application, four batches, a crowd, and an end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from administration.access.passwords import one_time_password, stretched
+from administration.accounts import AccountKeys, add_volunteer
+from administration.applications import NewVersion, add_app_version
+from administration.batches import Batches
+from administration.project import Project
+from administration.signing import with_project_key
+from demo import plan
+from demo.crowd.crowd import Crowd, Member
+from demo.crowd.profile import draw_profiles
+from demo.report import Outcome, Screen, outcome_of
+from demo.stock import StockVolunteer
+from domain.access import Role
+from domain.apps import App
+from domain.clock import Clock, SystemClock
+from domain.errors import MusterError
+from domain.settings import Settings
+from domain.units import AppId, BatchId
+from runtime.database import open_database
+from runtime.install import install
+from store.postgres import PostgresStore
+from transfer.download_folder import DownloadFolder
+from transfer.keys import load_keys
+
+PRIMES = Path(__file__).parent / "primes.py"
+AT_MOST_S = 105.0  # of work; with stop and the closing table the demonstration ends within two minutes
+LOOK_S = 0.5
+START_S = 30.0
+
+
+class DemoFailedError(MusterError):
+    """The demonstration could not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A running project with everything the demonstration needs of it."""
+
+    project: Project
+    url: str
+    store: PostgresStore
+    clock: Clock
+
+    def batches(self) -> Batches:
+        folder = DownloadFolder(self.project.download_dir, max_bytes=Settings().files.max_input_bytes)
+        return Batches(self.store, folder, self.clock)
+
+
+async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str | None = None) -> Outcome:
+    """Run it in a temporary folder; what happened. Raises DemoFailedError.
+
+    `database_url` names an empty database to use instead of an embedded one.
+    """
+    clock = SystemClock()
+    folder = Path(tempfile.mkdtemp(prefix="muster-demo-"))
+    started_s = clock.monotonic()
+    try:
+        screen = Screen(quiet=quiet)
+        screen.say("creating a project …")
+        project, url = await _create(folder / "project", database_url, clock)
+        async with open_database(project, clock) as store, _server(project, url, folder / "server.log", clock):
+            demo = Demo(project, url, store, clock)
+            members, stock_key = await _people(demo, volunteers, seed)
+            await _application(demo)
+            screen.say(f"console: {url}console/ while it lasts; sign in as demo with {await _operator(demo)}")
+            ids = [await demo.batches().submit(batch, folder=None) for batch in plan.batches()]
+            screen.say(f"serving on {url}: four batches submitted, {volunteers} volunteers are coming …")
+            crowd = Crowd(members, scheduler_url=f"{url}scheduler", folder=folder / "crowd", clock=clock, seed=seed)
+            stock = StockVolunteer(folder / "stock-client", url, stock_key)
+            await _until_done(demo, ids, crowd, stock, screen, started_s)
+            outcome = await outcome_of(
+                store, project, ids, crowd, stock=stock.state(), seconds=clock.monotonic() - started_s
+            )
+            screen.final(outcome)
+            return outcome
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _create(data_dir: Path, database_url: str | None, clock: Clock) -> tuple[Project, str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}/"
+    project = await install(data_dir, database_url, {"project.url": url, **plan.SETTINGS}, who="demo", clock=clock)
+    return project, url
+
+
+@asynccontextmanager
+async def _server(project: Project, url: str, log_path: Path, clock: Clock) -> AsyncIterator[None]:
+    """`muster up` in a process of its own, as an operator would run it."""
+    port = url.rstrip("/").rpartition(":")[2]
+    with log_path.open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "cli.run", "up", "--data-dir", str(project.data_dir)),
+            *("--host", "127.0.0.1", "--port", port),
+            stdout=log,
+            stderr=log,
+            env={key: value for key, value in os.environ.items() if not key.startswith("MUSTER_")},
+        )
+    try:
+        await _listening(int(port), process, log_path, clock)
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+
+
+async def _listening(port: int, process: asyncio.subprocess.Process, log_path: Path, clock: Clock) -> None:
+    end_s = clock.monotonic() + START_S
+    while clock.monotonic() < end_s and process.returncode is None:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await clock.sleep(0.1)
+            continue
+        writer.close()
+        return
+    log = await asyncio.to_thread(log_path.read_text, errors="replace")
+    raise DemoFailedError(f"the server did not start:\n{log[-2000:]}")
+
+
+async def _people(demo: Demo, count: int, seed: int) -> tuple[list[Member], str]:
+    keys = AccountKeys(load_keys(demo.project.keys_dir).account_secret)
+
+    async def added(email: str) -> str:
+        account = await add_volunteer(
+            demo.store.volunteers, keys, email, name="", password_hash=None, now=demo.clock.now()
+        )
+        return account.authenticator
+
+    profiles = draw_profiles(count, seed=seed)
+    members = [Member(profile, await added(profile.email)) for profile in profiles]
+    return members, await added("stock-client@crowd.invalid")
+
+
+async def _operator(demo: Demo) -> str:
+    """The password of the operator demo, who has just been added."""
+    password = one_time_password()
+    kept = await asyncio.to_thread(stretched, password)
+    await demo.store.access.add_person(
+        "demo", role=Role.OPERATOR, submitter_id=None, password=kept, one_time_until=None, now=demo.clock.now()
+    )
+    return password
+
+
+async def _application(demo: Demo) -> None:
+    await demo.store.applications.add_app(App(AppId(0), plan.APP, user_friendly_name="Prime counting"))
+    new = NewVersion(plan.APP, "x86_64-pc-linux-gnu", 100, PRIMES)
+    sign = with_project_key(demo.project)
+    await add_app_version(demo.store.applications, demo.project, new, clock=demo.clock, sign=sign)
+
+
+async def _until_done(
+    demo: Demo, ids: list[BatchId], crowd: Crowd, stock: StockVolunteer, screen: Screen, started_s: float
+) -> None:
+    """Let the crowd work until every batch has ended, or the time is up."""
+    stop = asyncio.Event()
+    await stock.start()  # first: it takes some seconds to make contact
+    working = asyncio.create_task(crowd.run(stop))
+    try:
+        while demo.clock.monotonic() - started_s < AT_MOST_S and not working.done():
+            batches = [await demo.store.views.batch(batch_id) for batch_id in ids]
+            screen.show(batches, demo.clock.now(), demo.clock.monotonic() - started_s)
+            if all(batch.ended_at is not None for batch in batches):
+                break
+            await demo.clock.sleep(LOOK_S)
+    finally:
+        stop.set()
+        await stock.stop()
+        await working

@@ -1,1 +1,0 @@
-"""Where concrete things meet and people look."""

@@ -1,1 +1,0 @@
-"""The pages of docs/reference that are made from the code: `python -m operations.manual` writes them."""

@@ -1,0 +1,111 @@
+"""The attach flow: what a client asks while its user joins the project (PROTOCOL 2).
+
+Every answer has HTTP status 200, errors too: the client reads the error number in the body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+from aiohttp import web
+
+from administration.access.addresses import address_of
+from administration.access.errors import TooManyAttemptsError, WrongPasswordError
+from administration.access.sign_in import PASSWORD_HASH, SignIn
+from administration.accounts import AccountKeys, add_volunteer, checked_email
+from administration.catalogue import CatalogueCache
+from administration.ports import Volunteers
+from domain.clock import Clock
+from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnavailableError
+from wire import attach
+
+STRETCHES_AT_ONCE = 2  # new passwords take tens of ms and 16 MiB each: a flood of them waits in line
+
+log = structlog.get_logger()
+
+
+class AttachFlow:
+    """The handlers of the web RPCs."""
+
+    def __init__(
+        self, volunteers: Volunteers, signing: SignIn, keys: AccountKeys, catalogue: CatalogueCache, clock: Clock
+    ) -> None:
+        self._volunteers = volunteers
+        self._signing = signing
+        self._keys = keys
+        self._catalogue = catalogue
+        self._clock = clock
+        self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/get_project_config.php", self.project_config),
+            web.get("/lookup_account.php", self.lookup_account),
+            web.get("/create_account.php", self.create_account),
+        ]
+
+    async def project_config(self, request: web.Request) -> web.Response:
+        catalogue = self._catalogue.catalogue()
+        project = catalogue.settings.project
+        platforms = {version.platform for versions in catalogue.current.values() for version in versions}
+        config = attach.ProjectConfig(project.name, project.url, project.min_password_length, tuple(sorted(platforms)))
+        return _xml(attach.encode_project_config(config))
+
+    async def lookup_account(self, request: web.Request) -> web.Response:
+        """The account key for an e-mail and the client's hash of the password."""
+        try:
+            email = checked_email(request.query.get("email_addr", ""))
+        except InvalidInputError:
+            return _error(attach.ERROR_NO_SUCH_ACCOUNT, "No account with that email")
+        return await self._account(request, email, attach.ERROR_BAD_PASSWORD, "Wrong password")
+
+    async def create_account(self, request: web.Request) -> web.Response:
+        """A new account; for an e-mail that has one, the right password gives that one."""
+        if not self._catalogue.catalogue().settings.project.account_creation:
+            return _error(attach.ERROR_ACCOUNT_EXISTS, "This project makes no new accounts at the moment")
+        email, password = request.query.get("email_addr", ""), request.query.get("passwd_hash", "").lower()
+        if not PASSWORD_HASH.fullmatch(password):
+            return _error(attach.ERROR_BAD_PASSWORD, "passwd_hash: expected 32 hexadecimal digits")
+        name = request.query.get("user_name", "")
+        try:
+            async with self._stretching:
+                account = await add_volunteer(
+                    self._volunteers, self._keys, email, name=name, password_hash=password, now=self._clock.now()
+                )
+        except InvalidInputError as error:
+            return _error(attach.ERROR_BAD_EMAIL, str(error))
+        except AlreadyExistsError:
+            because = "An account with that email exists"
+            return await self._account(request, email.lower(), attach.ERROR_ACCOUNT_EXISTS, because)
+        except UnavailableError as error:
+            return _down(error)
+        return _xml(attach.encode_account(account.authenticator))
+
+    async def _account(self, request: web.Request, email: str, wrong: int, because: str) -> web.Response:
+        """The account key for the client's hash of the password; else the error `wrong`."""
+        hashed = request.query.get("passwd_hash", "").lower()
+        try:
+            record = await self._signing.check_client(email, hashed, address=address_of(request))
+        except NotFoundError:
+            return _error(attach.ERROR_NO_SUCH_ACCOUNT, "No account with that email")
+        except WrongPasswordError:
+            return _error(wrong, because)
+        except TooManyAttemptsError as error:
+            return _error(attach.ERROR_PROJECT_DOWN, str(error))
+        except UnavailableError as error:
+            return _down(error)
+        return _xml(attach.encode_account(self._keys.authenticator(record.credentials.authenticator_nonce)))
+
+
+def _xml(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type="text/xml", charset="utf-8")
+
+
+def _error(number: int, message: str) -> web.Response:
+    return _xml(attach.encode_error(number, message))
+
+
+def _down(error: UnavailableError) -> web.Response:
+    log.warning("attach request not answered", why=str(error))
+    return _error(attach.ERROR_PROJECT_DOWN, "The project is temporarily unavailable")

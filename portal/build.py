@@ -1,0 +1,92 @@
+"""The volunteers' pages: the front page of the project, and one application for the rest, mounted at /volunteers."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from administration.access.door import AccessDoor
+from administration.access.who import the_volunteer
+from administration.accounts import AccountKeys
+from administration.explain.service import Explain
+from domain.catalogue import CatalogueSource
+from domain.clock import Clock
+from feeder.array import JobArray
+from portal.computers import ComputerPages
+from portal.desk import LOOK, SiteDesk
+from portal.entry import SiteEntry
+from portal.ports import SiteStore
+from portal.results import ResultPages
+from portal.wishes import PreferencePages
+from web.assets import Assets, sources
+from web.guard import HEADERS, MOST_FORM_BYTES, ErrorPages, headers
+from web.queries import Questions, asked_as_known
+from web.rendering import Renderer
+
+PLACE = "/volunteers"
+QUESTIONS: Questions = {
+    "computers": ("before",),
+    "results": ("outcome", "computer", "after"),
+    "sign_in": ("next",),
+}
+OPEN = frozenset({"start", "join", "join_post", "sign_in", "sign_in_post", "sign_out", "static", "theme"})
+
+
+@web.middleware
+async def volunteers_only(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """What is somebody's own needs that somebody."""
+    if request.match_info.route.name not in OPEN:
+        the_volunteer(request)
+    return await handler(request)
+
+
+class Site:
+    """`application` is for its place below the master URL's path; `routes` are for the path itself."""
+
+    def __init__(self, desk: SiteDesk, assets: Assets) -> None:
+        self._entry = SiteEntry(desk)
+        self._root = desk.renderer.root
+        errors = ErrorPages(desk.renderer).middleware
+        self.application = web.Application(
+            middlewares=[
+                headers,
+                errors,
+                desk.door.volunteers,
+                volunteers_only,
+                asked_as_known(QUESTIONS, LOOK.said),
+            ],
+            client_max_size=MOST_FORM_BYTES,
+        )
+        for page in (self._entry, ComputerPages(desk), ResultPages(desk), PreferencePages(desk), assets):
+            self.application.add_routes(page.routes())
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/", self.front), web.get(PLACE, self.inside)]
+
+    async def front(self, request: web.Request) -> web.Response:
+        """Clients read it too: it asks the database for nothing."""
+        response = await self._entry.front(request)
+        response.headers.update(HEADERS)
+        return response
+
+    async def inside(self, request: web.Request) -> web.Response:
+        return web.Response(status=303, headers={"Location": f"{self._root}/"})
+
+
+def build_site(
+    store: SiteStore,
+    source: CatalogueSource,
+    door: AccessDoor,
+    keys: AccountKeys,
+    clock: Clock,
+    array: JobArray | None = None,
+) -> Site:
+    """All the pages. The composition root alone calls it."""
+    prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
+    assets = Assets(sources())
+    renderer = Renderer(assets, prefix + PLACE, lambda: source.catalogue().settings.project.name, clock, LOOK)
+    explain = Explain(store, clock, array)
+    desk = SiteDesk(source, clock, door, renderer, store.belongings, store.volunteers, store.views, explain, keys)
+    return Site(desk, assets)

@@ -1,0 +1,143 @@
+"""A volunteer's computers: what each does, how it stands, and why it got no job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from administration.access.errors import TooManyAttemptsError
+from administration.access.who import the_volunteer
+from domain.catalogue import Catalogue
+from domain.hosts import HostAppVersion
+from domain.ranking import percentile
+from domain.units import HostId, Instant, Seconds
+from portal.desk import SiteDesk, title_of, titles_of
+from portal.words import (
+    name_of,
+    processors_of,
+    reasons_in_words,
+    reasons_of_dry_run,
+    standing_in_words,
+    usual_turnaround_s,
+)
+from web.bodies import whole_number
+from web.desk import id_of
+from web.rate_limit import Buckets
+from web.rendering import Crumb, Page
+
+PER_PAGE = 50
+HELD = 200
+DRY_RUNS_PER_S = 0.1  # of one volunteer, after
+DRY_RUNS_AT_ONCE = 10
+AT_A_TIME = 1  # in one worker: each fills a job array of its own
+
+
+@dataclass(frozen=True, slots=True)
+class AppRecord:
+    """How a computer stands with one application."""
+
+    app: str
+    valid: int
+    failed: int
+    late: int
+    in_a_row: int
+    usual_s: Seconds | None
+    standing: str
+
+
+def records_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[AppRecord]:
+    """One for each application and present version that the computer was given work for."""
+    found = []
+    for hav in havs:
+        version = catalogue.versions.get(hav.app_version_id)
+        app = None if version is None else catalogue.apps.get(version.app_id)
+        if version is None or app is None or version not in catalogue.current.get(version.app_id, ()):
+            continue
+        cuts = catalogue.cut_points.get((version.app_id, version.processor_type))
+        standing = percentile(hav, cuts, now=now, settings=catalogue.settings.ranking)
+        found.append(
+            AppRecord(
+                title_of(app),
+                hav.n_valid,
+                hav.n_error,
+                hav.n_timeout,
+                hav.consecutive_valid,
+                usual_turnaround_s(hav),
+                standing_in_words(standing),
+            )
+        )
+    return sorted(found, key=lambda one: one.app.lower())
+
+
+class ComputerPages:
+    """All of them, one of them, and the decision for it run dry."""
+
+    def __init__(self, desk: SiteDesk) -> None:
+        self._desk = desk
+        self._asked = Buckets(desk.clock)
+        self._running = asyncio.Semaphore(AT_A_TIME)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/computers", self.computers, name="computers"),
+            web.get("/computers/{id}", self.computer, name="computer"),
+            web.get("/computers/{id}/why", self.why, name="computer_why"),
+        ]
+
+    async def computers(self, request: web.Request) -> web.Response:
+        volunteer_id = the_volunteer(request).volunteer.volunteer_id
+        text = request.query.get("before")
+        before = HostId(whole_number(text, "before", 1, 2**31)) if text else None
+        found = list(await self._desk.belongings.hosts(volunteer_id, before=before, limit=PER_PAGE + 1))
+        more, found = len(found) > PER_PAGE, found[:PER_PAGE]
+        values: dict[str, object] = {
+            "computers": [
+                (one, name_of(one.host), processors_of(one.host), reasons_in_words(one.refused[:1])) for one in found
+            ],
+            "url": self._desk.catalogue.settings.project.url,
+            "first": before is not None,
+            "next": urlencode({"before": found[-1].host.host_id}) if more else None,
+        }
+        return self._desk.show(request, Page("computers.html", "My computers", "computers", values=values))
+
+    async def computer(self, request: web.Request) -> web.Response:
+        desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
+        own = await desk.belongings.host(volunteer_id, HostId(id_of(request)))
+        host_id = own.host.host_id
+        (_, havs), held = await asyncio.gather(
+            desk.views.host(host_id), desk.belongings.held(volunteer_id, host_id=host_id, limit=HELD)
+        )
+        values: dict[str, object] = {
+            "own": own,
+            "host": own.host,
+            "processors": processors_of(own.host),
+            "records": records_of(havs, desk.catalogue, desk.clock.now()),
+            "held": held,
+            "titles": titles_of(desk.catalogue),
+            "reasons": reasons_in_words(own.refused),
+        }
+        crumbs = (Crumb("computers", "My computers"),)
+        return desk.show(request, Page("computer.html", name_of(own.host), "computers", crumbs, values))
+
+    async def why(self, request: web.Request) -> web.Response:
+        """What it would be given if it called now: the real decision, run dry, for few at a time."""
+        desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
+        own = await desk.belongings.host(volunteer_id, HostId(id_of(request)))
+        wait_s = self._asked.wait_s(volunteer_id, per_s=DRY_RUNS_PER_S, burst=DRY_RUNS_AT_ONCE)
+        if wait_s:
+            raise TooManyAttemptsError(wait_s, "that was asked")
+        async with self._running:
+            shown: Mapping[str, Any] = await desk.explain.host(own.host.host_id)  # Any: a JSON document
+        values: dict[str, object] = {
+            "host": own.host,
+            "shown": shown,
+            "titles": titles_of(desk.catalogue),
+            "reasons": reasons_of_dry_run(shown),
+        }
+        crumbs = (Crumb("computers", "My computers"), Crumb(f"computers/{own.host.host_id}", name_of(own.host)))
+        return desk.show(request, Page("computer_why.html", "If it asked for work now", "computers", crumbs, values))

@@ -1,0 +1,144 @@
+"""The way in for volunteers: the project's front page, a new account, signing in and out, the password, the colours."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+from markupsafe import Markup
+
+from administration.access.addresses import address_of, from_elsewhere, network_of
+from administration.access.errors import ForgedError, TooManyAttemptsError, WrongPasswordError
+from administration.access.passwords import checked_password
+from administration.access.who import the_volunteer, volunteer_of
+from administration.accounts import add_volunteer, checked_email
+from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
+from portal.desk import SiteDesk, apps_offered, title_of
+from portal.words import told
+from web.desk import fields_of
+from web.doorway import Doorway, SignInForm, new_password, status_of
+from web.rate_limit import Buckets
+from web.rendering import Page
+from wire.attach import password_hash, scheduler_link
+
+JOINS_PER_S = 1 / 60.0  # tries of one network to join, after
+JOINS_AT_ONCE = 60
+STRETCHES_AT_ONCE = 2
+
+
+class SiteEntry:
+    """Pages that need nobody, and those about the account itself."""
+
+    def __init__(self, desk: SiteDesk) -> None:
+        self._desk = desk
+        self._joins = Buckets(desk.clock)
+        form = SignInForm("enter.html", "email", desk.door.sign_in_volunteer, told, self._open)
+        self._doorway = Doorway(desk, form)
+        self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/", self.start, name="start"),
+            web.get("/join", self.ask_to_join, name="join"),
+            web.post("/join", self.join, name="join_post"),
+            *self._doorway.routes(),
+            web.get("/account", self.account, name="account"),
+            web.post("/account", self.change_password, name="account_post"),
+        ]
+
+    async def front(self, request: web.Request) -> web.Response:
+        """The page at the master URL: for people, and for clients, which read where the scheduler is."""
+        catalogue = self._desk.catalogue
+        project = catalogue.settings.project
+        values: dict[str, object] = {
+            "url": project.url,
+            "link": Markup(scheduler_link(f"{project.url}scheduler")),  # noqa: S704  escaped there
+            "apps": [(title_of(app), app.beta) for app in apps_offered(catalogue)],
+            "open": project.account_creation,
+        }
+        return self._desk.show(request, Page("front.html", project.name, "-", values=values))
+
+    async def start(self, request: web.Request) -> web.Response:
+        return self._desk.go(self._desk.renderer.look.first[0])
+
+    # ------------------------------------------------------------------ a new account
+
+    async def ask_to_join(self, request: web.Request) -> web.Response:
+        if volunteer_of(request) is not None:
+            return self._desk.go("account")
+        return self._join_form(request, {}, None)
+
+    async def join(self, request: web.Request) -> web.Response:
+        """A new account, signed in at once."""
+        desk, fields = self._desk, await fields_of(request)
+        project = desk.catalogue.settings.project
+        if from_elsewhere(request, project.url):
+            raise ForgedError
+        email, password = fields.get("email", "").strip(), fields.get("password", "")
+        try:
+            self._count(request)
+            if not project.account_creation:
+                raise InvalidInputError("account", "an account that an operator makes for you", "a new one")
+            checked_password(password, least=project.min_password_length, name=checked_email(email))
+            hashed = password_hash(password, email)
+            async with self._stretching:
+                await add_volunteer(
+                    desk.volunteers,
+                    desk.keys,
+                    email,
+                    name=fields.get("name", "").strip(),
+                    password_hash=hashed,
+                    now=desk.clock.now(),
+                )
+            response = desk.go("account", "joined")
+            await desk.door.sign_in_volunteer(request, email, password, response)
+        except (InvalidInputError, AlreadyExistsError, TooManyAttemptsError, WrongPasswordError) as error:
+            return self._join_form(request, fields, error)
+        return response
+
+    def _count(self, request: web.Request) -> None:
+        network = network_of(address_of(request))
+        wait_s = self._joins.wait_s(network, per_s=JOINS_PER_S, burst=JOINS_AT_ONCE)
+        if wait_s:
+            raise TooManyAttemptsError(wait_s, "joining was tried from your network")
+
+    def _join_form(self, request: web.Request, fields: object, wrong: MusterError | None) -> web.Response:
+        project = self._desk.catalogue.settings.project
+        values: dict[str, object] = {
+            "fields": fields,
+            "wrong": told(wrong),
+            "known": isinstance(wrong, AlreadyExistsError),
+            "open": project.account_creation,
+            "least": project.min_password_length,
+            "url": project.url,
+        }
+        return self._desk.show(request, Page("join.html", "Join", "-", values=values, status=status_of(wrong)))
+
+    def _open(self) -> dict[str, object]:
+        return {"open": self._desk.catalogue.settings.project.account_creation}
+
+    # ------------------------------------------------------------------ the account
+
+    async def account(self, request: web.Request) -> web.Response:
+        return self._account(request, None)
+
+    async def change_password(self, request: web.Request) -> web.Response:
+        the_volunteer(request)
+        wrong = await new_password(request, self._desk.door.change_volunteer_password)
+        return self._desk.go("account", "password") if wrong is None else self._account(request, wrong)
+
+    def _account(self, request: web.Request, wrong: MusterError | None) -> web.Response:
+        record, project = the_volunteer(request), self._desk.catalogue.settings.project
+        values: dict[str, object] = {
+            "email": record.email,
+            "name": record.volunteer.name,
+            "joined_at": record.volunteer.created_at,
+            "has_password": record.credentials.password_hash is not None,
+            "least": project.min_password_length,
+            "url": project.url,
+            "wrong": "That is neither the present password nor the account key."
+            if isinstance(wrong, WrongPasswordError)
+            else told(wrong),
+        }
+        page = Page("account.html", "Account", "account", values=values, status=status_of(wrong))
+        return self._desk.show(request, page)

@@ -1,0 +1,110 @@
+"""The page of a volunteer's preferences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from administration.access.who import the_volunteer
+from administration.preferences import MOST, choice_of, preferring
+from domain.apps import Volunteer
+from domain.errors import ConflictError, InvalidInputError, MusterError
+from domain.units import AppId, Instant
+from portal.desk import SiteDesk, apps_offered, title_of
+from portal.words import told
+from web.bodies import whole_number
+from web.desk import Fields, number_of
+from web.rendering import Page
+
+NEVER = "never"
+
+
+def wishes_of(fields: Fields, chosen: Sequence[str], offered: Collection[AppId]) -> dict[str, Any]:
+    """What a form asks for, as `preferring` takes it. Raises InvalidInputError.
+
+    >>> wishes_of({"which": "some", "cpu": "on", "gpu": "on"}, ["2"], {1, 2})["apps"]
+    (2,)
+    >>> wishes_of({"which": "all", "cpu": "on", "max_jobs": "3"}, [], {1, 2})
+    {'beta': False, 'no_cpu': False, 'no_gpu': True, 'max_jobs': 3, 'max_cpus': 0, 'apps': ()}
+    """
+    apps: tuple[AppId, ...] = ()
+    if fields.get("which") == "some":
+        apps = tuple(AppId(whole_number(one, "app", 1, 2**31)) for one in chosen)
+        if not apps:
+            raise InvalidInputError("apps", "at least one application, or all of them", "none")
+    return {
+        "beta": "beta" in fields,
+        "no_cpu": "cpu" not in fields,
+        "no_gpu": "gpu" not in fields,
+        "max_jobs": _whole(fields, "max_jobs"),
+        "max_cpus": _whole(fields, "max_cpus"),
+        "apps": choice_of(apps, offered),
+    }
+
+
+def _whole(fields: Fields, name: str) -> int:
+    """A whole number; 0 where the field is empty: no wish."""
+    value = number_of(fields, name, low=0, high=MOST) or 0.0
+    if value != int(value):
+        raise InvalidInputError(name, f"a whole number from 0 to {MOST}", fields[name])
+    return int(value)
+
+
+def known_at_of(fields: Fields) -> Instant | None:
+    """When the preferences were last changed, as far as whoever sends the form has seen."""
+    text = fields.get("known_at", NEVER)
+    try:
+        return None if text == NEVER else Instant(float(text))
+    except ValueError:
+        raise InvalidInputError("known_at", "what the form came with", text) from None
+
+
+class PreferencePages:
+    """Which work, on which processors, and how much of it."""
+
+    def __init__(self, desk: SiteDesk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/preferences", self.ask, name="preferences"),
+            web.post("/preferences", self.save, name="preferences_post"),
+        ]
+
+    async def ask(self, request: web.Request) -> web.Response:
+        return self._form(request, the_volunteer(request).volunteer, None)
+
+    async def save(self, request: web.Request) -> web.Response:
+        """Keep what the form says, unless other preferences were saved since it was loaded."""
+        desk, volunteer = self._desk, the_volunteer(request).volunteer
+        sent = await request.post()
+        fields = {name: value for name, value in sent.items() if isinstance(value, str)}
+        chosen = [value for value in sent.getall("app", []) if isinstance(value, str)]
+        try:
+            if known_at_of(fields) != volunteer.preferred_at:
+                raise ConflictError(CHANGED)
+            wishes = wishes_of(fields, chosen, {app.app_id for app in apps_offered(desk.catalogue)})
+            wanted = preferring(volunteer, now=desk.clock.now(), known=desk.catalogue.apps, **wishes)
+            if wanted is not volunteer:
+                await desk.volunteers.set_volunteer(wanted, instead_of=volunteer)
+        except (InvalidInputError, ConflictError) as error:
+            return self._form(request, volunteer, error)
+        return desk.go("preferences", "preferences")
+
+    def _form(self, request: web.Request, volunteer: Volunteer, wrong: MusterError | None) -> web.Response:
+        offered = apps_offered(self._desk.catalogue)
+        values: dict[str, object] = {
+            "volunteer": volunteer,
+            "apps": [(app, title_of(app), not volunteer.apps or app.app_id in volunteer.apps) for app in offered],
+            "known_at": NEVER if volunteer.preferred_at is None else repr(volunteer.preferred_at),
+            "most": MOST,
+            "wrong": told(wrong),
+        }
+        status = 200 if wrong is None else 409 if isinstance(wrong, ConflictError) else 422
+        page = Page("preferences.html", "Preferences", "preferences", values=values, status=status)
+        return self._desk.show(request, page)
+
+
+CHANGED = "your preferences were changed elsewhere meanwhile; below is how they stand now"

@@ -1,0 +1,1 @@
+"""Everything that runs: composition, supervisor, workers, periodic tasks, metrics, limits."""

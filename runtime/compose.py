@@ -1,0 +1,336 @@
+"""The composition root: every concrete thing that runs is made here."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+
+import batch_estimator.build
+import feeder.build
+import feeder.ports
+import hoststats.build
+import jobs.build
+import scheduler.build
+import transfer.build
+from administration.access.door import AccessDoor
+from administration.accounts import AccountKeys
+from administration.batches import Batches
+from administration.catalogue import CatalogueCache
+from administration.project import Project
+from administration.relaxing import RELAX_EVERY_S, GateRelaxer
+from administration.results import Results
+from administration.simulations.runs import SimulationRuns
+from api.files import Files
+from api.progress import ProgressHub
+from api.routes import Api
+from batch_estimator.filling import TableSnapshots
+from batch_estimator.ports import Ports as EstimatorPorts
+from batch_estimator.service import Estimator
+from console.build import build_console
+from domain.clock import Clock
+from domain.settings import RankingSettings, Settings
+from domain.units import HOUR_S, Seconds
+from feeder.service import Feeder
+from hoststats.build import HostStatisticsServices
+from hoststats.ports import Ports as HostStatisticsPorts
+from hoststats.timer import LOOK_EVERY_S
+from jobs.comparing_pool import ComparingPool
+from jobs.history import INTERVAL_S
+from portal.attach import AttachFlow
+from portal.build import PLACE, build_site
+from runtime.counters import RefillCounters, RequestCounters
+from runtime.door import LedgerDoor
+from runtime.duty import ROUND_S, Duty
+from runtime.heartbeats import BackgroundHeartbeat, HeartbeatWriter, WorkerHeartbeat
+from runtime.metrics.board import Board, OwnBoard
+from runtime.metrics.build import BackgroundStatus, WorkerStatus
+from runtime.mounting import mounted, path_of
+from runtime.overdue import DutyWatch
+from runtime.pauses import ClockCheck, NodePauses
+from runtime.rate_limits.entrance import Entrance
+from runtime.rate_limits.hosts import HostLimit
+from runtime.rate_limits.malformed import AREA as MALFORMED
+from runtime.rate_limits.malformed import MalformedRequests
+from runtime.rate_limits.newcomers import Newcomers
+from runtime.request_ids import PageCounters, RequestIds
+from scheduler.service import Ports as SchedulerPorts
+from store.duties import DutyLocks
+from store.postgres import PostgresStore, open_store
+from store.shards import PostgresShards
+from store.submissions import FINISH_ABORTS_S
+from store.waiting import MARK_AGAIN_S
+from transfer.identity import identity_of
+from transfer.keys import ServingKeys, load_keys
+from transfer.leftovers import LOOK_EVERY_S as LOOK_EVERY_FOLDER_S
+from transfer.leftovers import LeftoverCleaner
+from transfer.upload_folder import UploadFolder
+from web.rate_limit import Buckets
+
+Loop = Callable[[], Coroutine[None, None, None]]
+LONG_ROUNDS_S = {  # time limits of duties whose rounds go through a whole large project
+    "host classes": HOUR_S,
+    "host statistics": Seconds(6 * HOUR_S),
+    "estimator": HOUR_S,
+    "history": HOUR_S,
+    "marks of batches": HOUR_S,
+    "leftover files": HOUR_S,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerParts:
+    """What a request worker runs: a web application, and loops by name; and what the loops go round."""
+
+    application: web.Application
+    tasks: dict[str, Loop]
+    catalogue: CatalogueCache
+    shards: PostgresShards
+    feeder: Feeder
+    door: AccessDoor
+    progress: ProgressHub
+    status: WorkerStatus
+    heartbeat: HeartbeatWriter
+    malformed: MalformedRequests
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundParts:
+    """What the background process runs: duties, from one catalogue."""
+
+    catalogue: CatalogueCache
+    duties: tuple[Duty, ...]
+    locks: DutyLocks
+    status: BackgroundStatus
+    heartbeat: HeartbeatWriter
+
+    @property
+    def tasks(self) -> dict[str, Loop]:
+        """Loops by name."""
+        measuring = {"measuring": self.status.reporter.run, "measuring the project": self.status.cluster.run}
+        lasting = {
+            "catalogue": self.catalogue.run,
+            "heartbeat": self.heartbeat.run,
+            "duty locks": self.locks.run,
+            **measuring,
+        }
+        return {**lasting, **measuring, **{duty.name: duty.run for duty in self.duties}}
+
+
+@asynccontextmanager
+async def build_worker(
+    project: Project, clock: Clock, *, board: Board | None = None, name: str = "worker 0"
+) -> AsyncIterator[WorkerParts]:
+    """A request worker, its job array filled once. `project.database_url` must be set.
+
+    What it measures goes to the node's `board`, to one of its own without that.
+    """
+    assert project.database_url is not None
+    store = await open_store(project.database_url, clock=clock)
+    shards = store.shards()
+    try:
+        keys = await asyncio.to_thread(load_keys, project.keys_dir)
+        catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
+        clock_check = ClockCheck(store.clock, clock)
+        pauses = NodePauses(clock_check, shards)
+        counters = RequestCounters(clock)
+        await clock_check.check_once()
+        await shards.run_once()
+        fed = feeder.build.build(feeder.ports.Ports(store.waiting, shards), catalogue, clock)
+        await fed.refill_once()
+        files = _transfer(store, keys, project, catalogue, clock)
+        newcomers = Newcomers(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)
+        handler = scheduler.build.build_handler(
+            SchedulerPorts(
+                LedgerDoor(store.ledger, shards, newcomers),
+                fed.array,
+                catalogue,
+                files.urls,
+                files.signer,
+                pauses,
+                counters,
+            ),
+            clock,
+            HostLimit(Buckets(clock), lambda: catalogue.catalogue().settings.server),
+        )
+        refills, pages = RefillCounters(lambda: fed.last, clock), PageCounters()
+        status = WorkerStatus(
+            name,
+            board or OwnBoard(),
+            store=store,
+            shards=shards,
+            feeder=fed,
+            catalogue=catalogue,
+            clock_check=clock_check,
+            pauses=pauses,
+            requests=counters,
+            refills=refills,
+            pages=pages,
+            watch=DutyWatch(store.process_reports, clock),
+            clock=clock,
+        )
+        account_keys = AccountKeys(keys.account_secret)
+        door = AccessDoor(
+            store.access,
+            store.volunteers,
+            store.people,
+            lambda: catalogue.catalogue().settings,
+            clock,
+            project_token=account_keys.api_token(),
+        )
+        site = build_site(store, catalogue, door, account_keys, clock, fed.array)
+        routes = [
+            web.post("/scheduler", handler.handle),
+            *files.routes,
+            *AttachFlow(store.volunteers, door.signing, account_keys, catalogue, clock).routes(),
+            *site.routes(),
+            *status.pages.routes(),
+        ]
+        batches = Batches(store, files.downloads, clock)
+        results = Results(store.views, store.waiting, UploadFolder(project.upload_dir))
+        runs = SimulationRuns(store.simulations, clock)
+        api = Api(
+            store,
+            batches,
+            Files(store.applications, files.downloads, project, clock, max_bytes=Settings().files.max_input_bytes),
+            results,
+            runs,
+            account_keys,
+            door,
+            clock,
+            settings=lambda: catalogue.catalogue().settings,
+            array=fed.array,
+        )
+        console = build_console(store, catalogue, batches, results, runs, api.thresholds, door, clock, fed.array)
+        parts = {"/api/v1": api.application(), "/console": console, PLACE: site.application}
+        application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
+        folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
+        figures = WorkerHeartbeat(counters, pages, fed.array, fed.report, catalogue, clock, folder=folder)
+        heartbeat = HeartbeatWriter(f"{platform.node()}: {name}", figures, store.process_reports, clock)
+        prefix = path_of(catalogue.catalogue().settings.project.url)
+        RequestIds(pages, clock, prefix).join(application)
+        Entrance(
+            Buckets(clock),
+            lambda: catalogue.catalogue().settings.server,
+            prefix=prefix,
+            failed=counters.request_failed,
+        ).join(application)
+        loops: dict[str, Loop] = {
+            "catalogue": catalogue.run,
+            "clock check": clock_check.run,
+            "shards": shards.run,
+            "feeder": fed.run,
+            "counters": counters.run,
+            "refill counters": refills.run,
+            "measuring": status.reporter.run,
+            "heartbeat": heartbeat.run,
+            "deadlines of duties": status.watch.run,
+        }
+        malformed = MalformedRequests(lambda: pages.note(MALFORMED, 400, 0.0), clock)
+        yield WorkerParts(application, loops, catalogue, shards, fed, door, api.hub, status, heartbeat, malformed)
+    finally:
+        await shards.close()
+        await store.close()
+
+
+def _transfer(
+    store: PostgresStore, keys: ServingKeys, project: Project, catalogue: CatalogueCache, clock: Clock
+) -> transfer.build.Transfer:
+    return transfer.build.build(
+        store.uploads,
+        keys,
+        download_dir=project.download_dir,
+        upload_dir=project.upload_dir,
+        settings=lambda: catalogue.catalogue().settings,
+        clock=clock,
+    )
+
+
+@asynccontextmanager
+async def build_background(
+    project: Project, clock: Clock, *, board: Board | None = None
+) -> AsyncIterator[BackgroundParts]:
+    """The background duties. `project.database_url` must be set."""
+    assert project.database_url is not None
+    store = await open_store(project.database_url, clock=clock)
+    locks = store.duties()
+    try:
+        keys = await asyncio.to_thread(load_keys, project.keys_dir)
+        catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
+        files = _transfer(store, keys, project, catalogue, clock)
+
+        def lifecycle(name: str) -> Callable[[], float]:
+            return lambda: float(getattr(catalogue.catalogue().settings.lifecycle, name))
+
+        comparing = ComparingPool(files.uploaded.path, lambda: catalogue.catalogue().settings.validation)
+        ports = jobs.build.JobsPorts(
+            store.unsettled, comparing, store.overdue, store.outages, store.history, store.tails, store.notes
+        )
+        services = jobs.build.build(ports, catalogue.catalogue, clock)
+        orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
+        reserver = jobs.build.build_reserver(store.reserving, catalogue.catalogue, clock)
+        looker = jobs.build.build_class_looker(store.reserving, catalogue.catalogue, clock)
+        cleaner = LeftoverCleaner(
+            UploadFolder(project.upload_dir), store.uploads, clock, lambda: catalogue.catalogue().settings.storage
+        )
+        relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
+        ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
+        forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
+        folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
+        other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, however many share it
+        duties = tuple(
+            Duty(
+                name,
+                run_once,
+                locks=locks,
+                clock=clock,
+                interval_s=interval_s,
+                lock=other_locks.get(name, ""),
+                limit_s=LONG_ROUNDS_S.get(name, ROUND_S),
+            )
+            for name, run_once, interval_s in (
+                ("validator", services.validator.run_once, lifecycle("validate_interval_s")),
+                ("sweeper", services.sweeper.run_once, lifecycle("sweep_interval_s")),
+                ("ordering", orderer.run_once, lambda: catalogue.catalogue().settings.ordering.interval_s),
+                ("reservations", reserver.run_once, lambda: catalogue.catalogue().settings.ordering.interval_s),
+                ("host classes", looker.run_once, lambda: HOUR_S),
+                ("host statistics", ranking.timer.run_once, lambda: LOOK_EVERY_S),
+                ("estimator", forecaster.run_once, lambda: catalogue.catalogue().settings.estimator.look_s),
+                ("history", services.mover.run_once, lambda: INTERVAL_S),
+                ("gates", relaxer.run_once, lambda: RELAX_EVERY_S),
+                ("marks of batches", store.waiting.mark_again, lambda: MARK_AGAIN_S),
+                ("leftover files", cleaner.run_once, lambda: LOOK_EVERY_FOLDER_S),
+                ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),
+                ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
+                ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
+            )
+        )
+        status = BackgroundStatus(board or OwnBoard(), store=store, duties=duties, clock=clock)
+        heartbeat = HeartbeatWriter(
+            f"{platform.node()}: background", BackgroundHeartbeat(duties, clock), store.process_reports, clock
+        )
+        try:
+            yield BackgroundParts(catalogue, duties, locks, status, heartbeat)
+        finally:
+            await comparing.close()
+    finally:
+        await locks.close()
+        await store.close()
+
+
+def host_statistics(
+    store: PostgresStore, settings: Callable[[], RankingSettings], clock: Clock
+) -> HostStatisticsServices:
+    """The ranking of hosts, for a command or the background process."""
+    ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
+    return hoststats.build.build(ports, settings, clock)
+
+
+def estimator(store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> Estimator:
+    """The forecasts of completion, for a command or the background process."""
+    snapshots = TableSnapshots(store.forecasting, settings)
+    return batch_estimator.build.build(EstimatorPorts(snapshots, store.forecasts), lambda: settings().estimator, clock)

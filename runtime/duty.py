@@ -1,0 +1,154 @@
+"""A background duty: done once per cluster, or once per folder, again and again, whatever one round runs into."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import structlog
+
+from domain.clock import Clock
+from domain.errors import MusterError, UnavailableError
+from domain.units import HOUR_S, Instant, Seconds, later
+from runtime.rounds import ROUND, Round
+
+STAND_BY_S = Seconds(5.0)
+ROUND_S = Seconds(45.0)  # time limit of a round: with STAND_BY_S, another process takes over within a minute
+MOST_ROUND_S = Seconds(6 * HOUR_S)  # the limit doubles up to this while rounds exceed it
+GIVEN_UP_S = Seconds(3 * STAND_BY_S)  # so that another process gets the lock
+MOST_TOLD = 500  # characters of a failure
+
+log = structlog.get_logger()
+
+
+class OverrunError(MusterError):
+    """A round took longer than its time limit."""
+
+
+class Locks(Protocol):
+    async def mine(self, duty: str) -> bool: ...
+
+    async def give_up(self, duty: str) -> None:
+        """Let another process do the duty."""
+        ...
+
+    def fence(self, duty: str) -> AbstractContextManager[None]:
+        """Inside, no transaction begins once the duty's lock is lost: UnavailableError."""
+        ...
+
+
+class Duty:
+    """Runs `run_once` every `interval_s()` seconds while this process holds the duty's lock: its name, or `lock`.
+
+    A report with `more` set says that work is waiting: the next round follows at once. What a round
+    raises is logged and counted in `failures`, and the duty goes on. A round that takes longer than its limit is
+    cancelled and the lock given up; the next limit is twice as long, so that a long round succeeds in the end.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run_once: Callable[[], Awaitable[object]],
+        *,
+        locks: Locks,
+        clock: Clock,
+        interval_s: Callable[[], float],
+        lock: str = "",
+        limit_s: float = ROUND_S,
+    ) -> None:
+        self.name = name
+        self.failures = 0
+        self.overruns = 0  # failures that were rounds over their time limit
+        self.runs = 0
+        self.ran_at: Instant | None = None  # the end of the last round that went well, and what it took
+        self.took_s = Seconds(0.0)
+        self.is_mine = False  # whether this process held the lock when it looked last
+        self.failed_at: Instant | None = None
+        self.failure = ""  # what the last round that failed raised
+        self.deadline_at: Instant | None = None  # by when the next round is to succeed; stays when the duty is lost
+        self._run_once = run_once
+        self._locks = locks
+        self._lock = lock or name
+        self._clock = clock
+        self._interval_s = interval_s
+        self._limit_s = limit_s
+        self._longer = 1  # the limit is so many times as long
+        self._rounds: list[Round] = []
+
+    @property
+    def limit_s(self) -> Seconds:
+        """The time limit of the next round."""
+        return Seconds(max(self._limit_s, min(self._limit_s * self._longer, MOST_ROUND_S)))
+
+    def hangs(self) -> bool:
+        """Whether a round did not end in spite of being cancelled."""
+        now_s = self._clock.monotonic()
+        return any(one.hangs(now_s) for one in self._rounds)
+
+    async def step(self) -> float:
+        """One round; returns the seconds until the next."""
+        was_mine, self.is_mine = self.is_mine, False
+        try:
+            self.is_mine = await self._locks.mine(self._lock)
+            if not self.is_mine:
+                return STAND_BY_S
+            if not was_mine:
+                self.deadline_at = later(self._clock.now(), self.limit_s)
+            began_s = self._clock.monotonic()
+            report = await self._round(began_s)
+        except UnavailableError as error:
+            log.warning("duty not done", duty=self.name, why=str(error))
+            return STAND_BY_S
+        except OverrunError as error:
+            self.overruns += 1
+            self._note_failure(error)
+            log.error("duty exceeded its time limit, giving it up", duty=self.name, why=str(error))
+            return await self._give_up()
+        except Exception as error:
+            self._note_failure(error)
+            log.exception("duty failed", duty=self.name, failures=self.failures)
+            return STAND_BY_S  # the other duties go on
+        self._longer = 1
+        self.runs += 1
+        self.ran_at, self.took_s = self._clock.now(), Seconds(self._clock.monotonic() - began_s)
+        log.debug("duty done", duty=self.name, report=report)
+        pause_s = 0.0 if getattr(report, "more", False) else self._interval_s()
+        self.deadline_at = later(self.ran_at, pause_s + self.limit_s)
+        return pause_s
+
+    async def run(self) -> None:
+        while True:
+            await self._clock.sleep(await self.step())
+
+    async def _round(self, began_s: Seconds) -> object:
+        """What the round reports. Raises OverrunError."""
+        limit_s = self.limit_s
+        this = Round(Seconds(began_s + limit_s))
+        self._rounds = [one for one in self._rounds if one.is_left()] + [this]
+        token = ROUND.set(this)
+        try:
+            async with asyncio.timeout(limit_s) as limit:
+                with self._locks.fence(self._lock):
+                    return await self._run_once()
+        except TimeoutError:
+            if limit.expired():
+                self._longer *= 2
+                raise OverrunError(f"a round took longer than {limit_s:g} s") from None
+            raise
+        finally:
+            this.over = True
+            ROUND.reset(token)
+
+    async def _give_up(self) -> float:
+        self.is_mine = False
+        try:
+            await self._locks.give_up(self._lock)
+        except UnavailableError as error:
+            log.warning("duty not given up, its lock is lost", duty=self.name, why=str(error))
+        return GIVEN_UP_S
+
+    def _note_failure(self, error: Exception) -> None:
+        self.failures += 1
+        self.failed_at, self.failure = self._clock.now(), f"{type(error).__name__}: {error}"[:MOST_TOLD]

@@ -1,0 +1,176 @@
+"""Writes the heartbeat of each process of a node: a few figures every 10 s, in one row per process.
+
+`muster up` may have many workers on many machines; a page is made by one of them and shows all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+import structlog
+
+from administration.failed_requests import FailedRequests, failures_of
+from administration.heartbeats import FORGOTTEN_S, Document, partitions, taken_as_json, unrunnable_as_json
+from domain.catalogue import CatalogueSource
+from domain.clock import Clock
+from domain.errors import UnavailableError
+from domain.listings import ProcessReport
+from domain.units import Instant, Seconds, later
+from feeder.array import JobArray
+from feeder.rotation import Unrunnable
+from runtime.counters import RequestCounters
+from runtime.duty import Duty
+from runtime.request_ids import PageCounters
+
+WRITE_EVERY_S = Seconds(10.0)
+KEPT = 61  # heartbeats: ten minutes
+RATES_OVER = 6  # heartbeats: a minute
+
+log = structlog.get_logger()
+
+
+class Reports(Protocol):
+    async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None: ...
+
+    async def since(self, at: Instant) -> Sequence[ProcessReport]: ...
+
+
+class WorkerHeartbeat:
+    """Figures of a request worker."""
+
+    kind = "worker"
+
+    def __init__(
+        self,
+        counters: RequestCounters,
+        pages: PageCounters,
+        array: JobArray,
+        unrunnable: Callable[[], Sequence[Unrunnable]],
+        source: CatalogueSource,
+        clock: Clock,
+        *,
+        folder: str,
+    ) -> None:
+        """`folder` is the mark of the node's `files/`."""
+        self._counters = counters
+        self._pages = pages
+        self._folder = folder
+        self._array = array
+        self._unrunnable = unrunnable
+        self._source = source
+        self._clock = clock
+        self._started_at = clock.now()
+        self._looks: deque[tuple[Instant, Counter[str], float]] = deque(maxlen=KEPT)
+        self._refusals: deque[Counter[str]] = deque(maxlen=KEPT)
+        self._failed = FailedRequests(self._started_at)
+
+    def resume(self, earlier: Document) -> None:
+        """Continue the counts of the last heartbeat of a worker of the same name."""
+        if "failed" in earlier:
+            self._failed.resume(earlier["failed"])
+
+    def report(self) -> dict[str, object]:
+        """As JSON. Rates are per second over the last minute, refusals of the last ten minutes."""
+        now = self._clock.now()
+        totals = Counter(self._counters.totals)
+        self._looks.append((now, totals, self._counters.took_s))
+        self._refusals.append(Counter({code.value: count for code, count in self._counters.refusals.items()}))
+        self._failed.look(failures_of(totals, self._pages.replies), now)
+        before_at, before, before_took_s = self._looks[max(0, len(self._looks) - 1 - RATES_OVER)]
+        cool_off_s = self._source.catalogue().settings.feeder.cool_off_s
+        lately, past_s = totals - before, max(now - before_at, 1e-9)
+        answered = lately["requests"]
+        return {
+            "started_at": self._started_at,
+            "files": self._folder,
+            "totals": dict(sorted(totals.items())),
+            "per_s": {name: lately[name] / past_s for name in ("requests", "sent", "reports")},
+            "took_s": (self._counters.took_s - before_took_s) / answered if answered else None,
+            "failed": self._failed.as_json(),
+            "refusals": dict((self._refusals[-1] - self._refusals[0]).most_common()),
+            "history": [
+                [at, one["requests"], one["sent"], sum(count for name, count in one.items() if "status_" in name)]
+                for at, one, _ in self._looks
+            ],
+            "slots": len(self._array),
+            "slots_most": self._source.catalogue().settings.feeder.slots,
+            "partitions": partitions(self._array, self._source, self._clock.monotonic()),
+            "cool_off_s": cool_off_s,
+            "unrunnable": unrunnable_as_json(self._unrunnable()),
+            **taken_as_json(self._array.rotation.taken(), since=later(now, -cool_off_s)),
+        }
+
+
+class BackgroundHeartbeat:
+    """Figures of a background process: its duties' last rounds, and by when the next are to be done."""
+
+    kind = "background"
+
+    def __init__(self, duties: Iterable[Duty], clock: Clock) -> None:
+        self._duties = tuple(duties)
+        self._started_at = clock.now()
+
+    def resume(self, earlier: Document) -> None:
+        """Counts start at zero."""
+
+    def report(self) -> dict[str, object]:
+        """As JSON."""
+        return {
+            "started_at": self._started_at,
+            "duties": [
+                {
+                    "name": duty.name,
+                    "mine": duty.is_mine,
+                    "rounds": duty.runs,
+                    "failures": duty.failures,
+                    "done_at": duty.ran_at,
+                    "took_s": duty.took_s,
+                    "failed_at": duty.failed_at,
+                    "failure": duty.failure,
+                    "deadline_at": duty.deadline_at,
+                }
+                for duty in self._duties
+            ],
+        }
+
+
+class Heartbeat(Protocol):
+    kind: str
+
+    def resume(self, earlier: Document) -> None: ...
+
+    def report(self) -> dict[str, object]: ...
+
+
+class HeartbeatWriter:
+    """Writes the heartbeat of this process every 10 s; while the database is away it waits."""
+
+    def __init__(self, name: str, heartbeat: Heartbeat, reports: Reports, clock: Clock) -> None:
+        self.failures = 0
+        self._name = name
+        self._heartbeat = heartbeat
+        self._reports = reports
+        self._clock = clock
+        self._resumed = False
+
+    async def write_once(self) -> None:
+        """Raises UnavailableError."""
+        if not self._resumed:
+            for earlier in await self._reports.since(later(self._clock.now(), -FORGOTTEN_S)):
+                if earlier.name == self._name:
+                    self._heartbeat.resume(earlier.report)
+            self._resumed = True
+        await self._reports.note(self._name, self._heartbeat.kind, self._heartbeat.report(), now=self._clock.now())
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.write_once()
+            except UnavailableError as error:
+                log.warning("heartbeat not written", why=str(error))
+            except Exception:
+                self.failures += 1
+                log.exception("heartbeat not written", failures=self.failures)  # what it tells of goes on
+            await self._clock.sleep(WRITE_EVERY_S)

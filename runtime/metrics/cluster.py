@@ -1,0 +1,145 @@
+"""What is the same whichever node says it: work that waits, forecasts, ranking, the database. Asked every 15 s.
+
+The background process asks, so that a page that is called by anybody never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import structlog
+
+from batch_estimator.ports import Forecasts
+from domain.clock import Clock
+from domain.errors import UnavailableError
+from domain.insight import WaitingBatch
+from domain.listings import ActiveTotal
+from domain.populations import HostStatisticsRun
+from domain.units import Instant, Seconds
+from runtime.metrics import catalogue as metric
+from runtime.metrics.forecasts import of_forecasts
+from runtime.metrics.kinds import Sample
+from store.figures import DatabaseFigures
+
+ASK_EVERY_S = Seconds(15.0)
+KEPT_S = Seconds(60.0)  # an answer that could not be renewed is told for so long
+MOST_BATCHES = 20  # batches told one by one: the first in the order
+RUNS_LOOKED_AT = 50  # of the host statistics: a day's refreshes of the cut points, and the full run before them
+
+log = structlog.get_logger()
+
+
+class Waiting(Protocol):
+    async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]: ...
+
+
+class Totals(Protocol):
+    async def totals(self) -> Sequence[ActiveTotal]: ...
+
+
+class Rankings(Protocol):
+    async def runs(self, limit: int) -> Sequence[HostStatisticsRun]: ...
+
+
+class Figures(Protocol):
+    async def database(self, now: Instant) -> DatabaseFigures: ...
+
+    async def web_sessions(self, now: Instant) -> Mapping[str, int]: ...
+
+
+class Cluster:
+    """Asks, and keeps the last answers. `database_up` says whether the last round was answered."""
+
+    def __init__(
+        self, waiting: Waiting, totals: Totals, rankings: Rankings, forecasts: Forecasts, figures: Figures, clock: Clock
+    ) -> None:
+        self._asked: dict[str, Callable[[Instant], Awaitable[Iterable[Sample]]]] = {
+            "queue": lambda _: _queue(totals),
+            "batches": lambda now: _batches(waiting, now),
+            "ranking": lambda now: _ranking(rankings, now),
+            "forecasts": lambda now: _forecasts(forecasts, now),
+            "database": lambda now: _database(figures, now),
+        }
+        self._clock = clock
+        self._kept: dict[str, tuple[Instant, list[Sample]]] = {}
+        self.database_up = False
+
+    async def ask_once(self) -> None:
+        """Ask everything once; what is not answered keeps its last answer for a while."""
+        self.database_up = True
+        for name, ask in self._asked.items():
+            now = self._clock.now()
+            try:
+                self._kept[name] = (now, list(await ask(now)))
+            except UnavailableError as error:
+                self.database_up = False
+                log.warning("not measured", what=name, why=str(error))
+                return
+
+    async def run(self) -> None:
+        """Ask for ever."""
+        while True:
+            try:
+                await self.ask_once()
+            except Exception:
+                log.exception("not measured")
+            await self._clock.sleep(ASK_EVERY_S)
+
+    def samples(self) -> Iterator[Sample]:
+        """The last answers that are not too old."""
+        yield metric.DATABASE_UP.of(value=self.database_up)
+        now = self._clock.now()
+        for at, samples in self._kept.values():
+            if now - at <= KEPT_S:
+                yield from samples
+
+
+async def _queue(totals: Totals) -> Iterable[Sample]:
+    samples: list[Sample] = []
+    for total in await totals.totals():
+        labels = (total.app, total.qos.value)
+        samples += [
+            metric.QUEUED_BATCHES.of(*labels, value=total.batches),
+            metric.HELD_BATCHES.of(*labels, value=total.held),
+            metric.QUEUED.of(*labels, value=total.unsent),
+            metric.IN_PROGRESS.of(*labels, value=total.in_progress),
+        ]
+    return samples
+
+
+async def _batches(waiting: Waiting, now: Instant) -> Iterable[Sample]:
+    samples: list[Sample] = []
+    for one in await waiting.waiting_batches(MOST_BATCHES):
+        label = str(one.batch.batch_id)
+        samples += [
+            metric.BATCH_UNSENT.of(label, value=one.batch.counts.unsent),
+            metric.BATCH_RETRIES.of(label, value=one.retries_unsent),
+            metric.BATCH_AGE.of(label, value=max(0.0, now - one.batch.created_at)),
+        ]
+    return samples
+
+
+async def _ranking(rankings: Rankings, now: Instant) -> Iterable[Sample]:
+    run = next((run for run in await rankings.runs(RUNS_LOOKED_AT) if run.full), None)
+    if run is None:
+        return ()
+    return (
+        metric.RANKING_AGE.of(value=max(0.0, now - run.started_at)),
+        metric.RANKING_SECONDS.of(value=run.seconds),
+        metric.RANKED_ROWS.of(value=run.ranked),
+    )
+
+
+async def _forecasts(forecasts: Forecasts, now: Instant) -> Iterable[Sample]:
+    return of_forecasts(await forecasts.health(), now)
+
+
+async def _database(figures: Figures, now: Instant) -> Iterable[Sample]:
+    found, signed_in = await figures.database(now), await figures.web_sessions(now)
+    return (
+        metric.DATABASE_BYTES.of(value=found.size_bytes),
+        metric.OLDEST_TRANSACTION.of(value=found.oldest_s),
+        *(metric.DATABASE_SESSIONS.of(state, value=n) for state, n in sorted(found.sessions.items())),
+        *(metric.WEB_SESSIONS.of(kind, value=n) for kind, n in sorted(signed_in.items())),
+    )

@@ -1,0 +1,93 @@
+"""What the supervisor measures of its node, and its own port with the pages that tell it.
+
+It answers when no worker does: that is when a monitoring system wants to know most.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from domain.clock import Clock
+from domain.errors import MusterError
+from runtime.metrics import catalogue as metric
+from runtime.metrics.board import FolderBoard
+from runtime.metrics.build import muster_version
+from runtime.metrics.kinds import Sample
+from runtime.metrics.pages import StatusPages, node_troubles
+from runtime.metrics.reporter import Reporter
+from runtime.metrics.sources import of_process
+from runtime.supervisor import Child
+
+SUPERVISOR = "supervisor"
+
+log = structlog.get_logger()
+
+
+class MetricsPortError(MusterError):
+    """The port for metrics that was asked for is taken."""
+
+
+@contextmanager
+def run_folder() -> Iterator[Path]:
+    """A new folder in which a node's processes meet, gone in the end: in memory where a service manager gives one."""
+    parent = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    folder = Path(tempfile.mkdtemp(prefix="muster-", dir=parent or None))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class NodeStatus:
+    """The supervisor's reporter and pages."""
+
+    def __init__(self, children: Sequence[Child], folder: Path, clock: Clock) -> None:
+        self._children = children
+        self._board = FolderBoard(folder)
+        self._clock = clock
+        sources = (of_process(clock.now(), muster_version()), lambda: of_children(children))
+        self.reporter = Reporter(SUPERVISOR, self._board, sources, clock)
+        self.pages = StatusPages(self._board, self._troubles, clock)
+
+    def _troubles(self) -> dict[str, str]:
+        heard_at = {one.process: one.at for one in self._board.all()}
+        return node_troubles({child.name: child.runs() for child in self._children}, heard_at, self._clock.now())
+
+
+def of_children(children: Sequence[Child]) -> Iterator[Sample]:
+    """Which processes run, and how often each was started again."""
+    for child in children:
+        yield metric.PROCESS_UP.of(child.name, value=child.runs())
+        yield metric.RESTARTS.of(child.name, value=child.restarts)
+
+
+@asynccontextmanager
+async def telling(pages: StatusPages, host: str, port: int, *, must: bool) -> AsyncIterator[None]:
+    """Serve the pages inside, unless the port is 0. A port that is taken is an error if it `must` be that one."""
+    if port == 0:
+        yield
+        return
+    application = web.Application()
+    application.add_routes(pages.routes())
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            why = f"cannot listen on {host} port {port} for metrics: {os.strerror(error.errno or 0)}"
+            if must:
+                raise MetricsPortError(why) from None
+            log.warning("no port for metrics of the node", why=why)
+        yield
+    finally:
+        with suppress(OSError):
+            await runner.cleanup()

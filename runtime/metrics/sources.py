@@ -1,0 +1,155 @@
+"""What a process can say of itself at any moment, without asking anybody."""
+
+from __future__ import annotations
+
+import os
+import resource
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from domain.catalogue import Catalogue
+from domain.units import AppId, Instant
+from feeder.service import Feeder
+from runtime.counters import RefillCounters, RequestCounters
+from runtime.duty import Duty
+from runtime.metrics import catalogue as metric
+from runtime.metrics.kinds import Sample
+from runtime.overdue import DutyWatch
+from runtime.pauses import ClockCheck, NodePauses
+from runtime.request_ids import PageCounters
+from store.figures import PostgresFigures
+from store.shards import PostgresShards
+
+PAGE_BYTES = resource.getpagesize()
+
+
+def of_requests(counters: RequestCounters) -> Iterator[Sample]:
+    """Requests of clients since the process began."""
+    failed = {name[7:]: n for name, n in counters.totals.items() if name.startswith("status_")}
+    answered = counters.totals["requests"] - sum(failed.values())
+    for status, n in {"200": answered, **failed}.items():
+        yield metric.REQUESTS.of(status, value=n)
+    yield metric.JOBS_SENT.of(value=counters.totals["sent"])
+    yield metric.JOBS_RESENT.of(value=counters.totals["resent"])
+    yield metric.RESULTS_REPORTED.of(value=counters.totals["reports"])
+    for code, n in counters.refusals.items():
+        yield metric.REFUSALS.of(code.value, value=n)
+    for fate, n in counters.trickles.items():
+        yield metric.TRICKLES.of(fate.value, value=n)
+    yield metric.REQUEST_SECONDS.counted(buckets=counters.latency, total=counters.took_s)
+
+
+def of_pages(counters: PageCounters) -> Iterator[Sample]:
+    """Other requests."""
+    for (area, status), n in counters.replies.items():
+        yield metric.PAGES.of(area, status, value=n)
+    for area, took_s in counters.took_s.items():
+        yield metric.PAGE_SECONDS.of(area, value=took_s)
+
+
+def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[Sample]:
+    """What the job array holds: an app's slots count for each kind of processor it has a version for."""
+    slots: Counter[AppId] = Counter()
+    urgent = 0
+    for group in feeder.array.each_group():
+        slots[group.batch.app_id] += len(group)
+        urgent += len(group) if group.urgent else 0
+    yield metric.ARRAY_CAPACITY.of(value=catalogue.settings.feeder.slots)
+    yield metric.ARRAY_URGENT.of(value=urgent)
+    yield metric.UNRUNNABLE.of(value=len(feeder.report()))
+    for app_id, app in catalogue.apps.items():
+        for processor_type in sorted(catalogue.processor_types(app_id)):
+            yield metric.ARRAY_SLOTS.of(app.name, processor_type, value=slots[app_id])
+
+
+def of_refills(feeder: Feeder, refills: RefillCounters, now: Instant) -> Iterator[Sample]:
+    """How the array is kept filled."""
+    yield metric.REFILLS.of(value=sum(refills.latency))
+    yield metric.REFILL_SECONDS.counted(buckets=refills.latency, total=refills.took_s)
+    yield metric.REFILLED.of(value=refills.placed)
+    yield metric.REFILL_FAILURES.of(value=feeder.failures)
+    if feeder.last is not None:
+        yield metric.REFILL_AGE.of(value=max(0.0, now - feeder.last.started_at))
+
+
+def of_cut_points(catalogue: Catalogue, now: Instant) -> Iterator[Sample]:
+    """How old is what hosts are ranked by? Of what is left out for its age, too."""
+    computed = {key: cuts.computed_at for key, cuts in catalogue.cut_points.items()} | dict(catalogue.stale_since)
+    for (app_id, processor_type), at in sorted(computed.items()):
+        if app_id in catalogue.apps:
+            age_s = max(0.0, now - at)
+            yield metric.CUT_POINTS_AGE.of(catalogue.apps[app_id].name, processor_type, value=age_s)
+
+
+def of_store(figures: PostgresFigures) -> Iterator[Sample]:
+    """Connections, and how many requests share a round trip."""
+    pool = figures.pool()
+    yield metric.POOL.of("idle", value=pool.idle)
+    yield metric.POOL.of("busy", value=pool.connections - pool.idle)
+    yield metric.POOL_MOST.of(value=pool.most)
+    yield metric.CALLS.of(value=pool.calls)
+    for kind, groups in figures.groups().items():
+        yield metric.GROUPS.counted(kind, buckets=_by_size(groups.sizes), total=_members(groups.sizes))
+        yield metric.GROUP_WAITING.of(kind, value=groups.waiting)
+        yield metric.LANES.of(kind, value=groups.connections)
+
+
+def of_node(pauses: NodePauses, check: ClockCheck, shards: PostgresShards, now: Instant) -> Iterator[Sample]:
+    """Whether a worker may hand out work, and what it knows of the database."""
+    yield metric.SERVING.of(value=pauses.refuse_work_because(now) is None)
+    yield metric.CLOCK_OFFSET.of(value=check.drift_s)
+    yield metric.DATABASE_UP.of(value=check.answered and not shards.in_doubt())
+    yield metric.ROUND_TRIP.of(value=check.round_trip_s)
+    yield metric.SHARDS.of(value=len(shards.owned()))
+    if not shards.in_doubt():
+        yield metric.LOCKS_SILENT.of(value=shards.silent_s())
+
+
+def of_duties(duties: Sequence[Duty]) -> Iterator[Sample]:
+    """Background duties: when they were last done, and how long that took."""
+    for duty in duties:
+        yield metric.DUTY_RUNS.of(duty.name, value=duty.runs)
+        yield metric.DUTY_FAILURES.of(duty.name, value=duty.failures)
+        yield metric.DUTY_MINE.of(duty.name, value=duty.is_mine)
+        if duty.ran_at is not None:
+            yield metric.DUTY_LAST.of(duty.name, value=duty.ran_at)
+            yield metric.DUTY_SECONDS.of(duty.name, value=duty.took_s)
+
+
+def of_overdue(watch: DutyWatch) -> Iterator[Sample]:
+    """Background duties of the whole cluster that no process does in time."""
+    for duty, late_s in watch.late_s().items():
+        yield metric.DUTY_OVERDUE.of(duty, value=late_s)
+
+
+def of_process(started_at: Instant, version: str) -> Callable[[], Iterable[Sample]]:
+    """Processor time and memory of this process."""
+
+    def measure() -> Iterator[Sample]:
+        times = os.times()
+        yield metric.BUILD.of(version, value=1)
+        yield metric.STARTED.of(value=started_at)
+        yield metric.CPU.of(value=times.user + times.system)
+        statm = Path("/proc/self/statm")
+        if statm.exists():  # on Linux
+            yield metric.MEMORY.of(value=int(statm.read_text().split()[1]) * PAGE_BYTES)
+
+    return measure
+
+
+def _by_size(sizes: Mapping[int, int]) -> list[int]:
+    """Groups in the buckets of the catalogue.
+
+    >>> _by_size({1: 5, 3: 2, 4: 1, 64: 1})
+    [5, 0, 3, 0, 0, 0, 1]
+    """
+    buckets = [0] * (len(metric.GROUP_SIZES) + 1)
+    for size, n in sizes.items():
+        buckets[bisect_left(metric.GROUP_SIZES, size)] += n
+    return buckets
+
+
+def _members(sizes: Mapping[int, int]) -> int:
+    return sum(size * n for size, n in sizes.items())

@@ -1,0 +1,118 @@
+"""One process of a node: a request worker or the background process. Started by the supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import click
+import structlog
+import uvloop
+
+from administration.project import Project, open_project
+from domain.clock import SystemClock
+from runtime.background import Background
+from runtime.liveness import say, send_heartbeats
+from runtime.logs import configure_logs
+from runtime.metrics.board import Board, FolderBoard
+from runtime.worker import Worker
+
+# Requests leave hardly any garbage that goes in circles; looking for it after every 700 new objects costs more than
+# all of it is worth.
+COLLECT_AFTER = (50_000, 20, 50)  # new objects, and collections of the younger generations
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The project, and where the processes of the node leave what they measure."""
+
+    project: Project
+    board: Board | None
+
+
+@click.group()
+@click.option("--data-dir", type=click.Path(path_type=Path), required=True)
+@click.option(
+    "--database-url", required=True, envvar="MUSTER_DATABASE_URL"
+)  # in the environment: it may hold a password
+@click.option("--run-dir", type=click.Path(path_type=Path), default=None, help="Where the node's processes meet.")
+@click.option("--log-level", default="info")
+@click.pass_context
+def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Path | None, log_level: str) -> None:
+    """Run one process of a node. Use `muster up` instead."""
+    configure_logs(log_level, lasting=True)
+    context.obj = Place(open_project(data_dir, database_url), FolderBoard(run_dir) if run_dir is not None else None)
+
+
+@main.command()
+@click.option("--host", required=True)
+@click.option("--port", type=int, required=True)
+@click.option("--number", type=int, required=True)
+@click.pass_obj
+def worker(place: Place, host: str, port: int, number: int) -> None:
+    """Answer clients."""
+    made = Worker(place.project, SystemClock(), host=host, port=port, number=number, board=place.board)
+    run_service(made)
+
+
+@main.command()
+@click.pass_obj
+def background(place: Place) -> None:
+    """Run the duties that must not stall a request."""
+    run_service(Background(place.project, SystemClock(), board=place.board))
+
+
+class Service(Protocol):
+    """What a process of a node does."""
+
+    async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None: ...
+
+    def hangs(self) -> str:
+        """What hangs in it; empty while it works."""
+        ...
+
+
+def run_service(service: Service) -> None:
+    """Run a service until SIGTERM, SIGINT or the end of the supervisor; send heartbeats meanwhile."""
+    gc.set_threshold(*COLLECT_AFTER)
+    gc.freeze()  # what is loaded by now stays for ever
+
+    async def main_task() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+        loop.add_signal_handler(signal.SIGINT, stop.set)
+        beside = [
+            asyncio.create_task(_stop_with_supervisor(stop)),
+            asyncio.create_task(send_heartbeats(service.hangs, SystemClock())),
+        ]
+        try:
+            await service.run(stop, lambda: say("ready"))
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    uvloop.run(main_task())
+
+
+async def _stop_with_supervisor(stop: asyncio.Event) -> None:
+    """Set `stop` when standard input closes: the supervisor is gone."""
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await reader.read()
+    log.warning("the supervisor is gone, stopping")
+    stop.set()
+
+
+if __name__ == "__main__":
+    main()

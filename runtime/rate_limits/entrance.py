@@ -1,0 +1,148 @@
+"""The first that a request meets: where it comes from, whether that address asks too often, and what body it may have.
+
+What clients are told is a 503: to them any other status may mean that a file is gone for good (PROTOCOL 1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import math
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import structlog
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler, Middleware
+
+from administration.access.addresses import ADDRESS, ASKED_FROM, Networks, address_of, network_of
+from domain.lengths import in_words
+from domain.server_settings import ServerSettings
+from domain.units import Seconds
+from web.rate_limit import Buckets
+
+MOST_FORM_BYTES = 1024 * 1024  # of pages' forms, whole in memory; the other areas have limits of their own
+LEAST_BYTES_PER_S = 10_000  # of a body that was announced
+OWN_LIMITS = frozenset({"api", "scheduler", "upload"})
+FORM = "application/x-www-form-urlencoded"
+HOST = re.compile(r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.%]+\])(?::[0-9]{0,5})?")
+MOST_SHOWN = 100  # characters
+NOT_COUNTED = frozenset({"healthz", "readyz", "duties"})
+
+log = structlog.get_logger()
+
+
+class Entrance:
+    """The middleware of a worker's web application. `failed(status)` is told of scheduler requests turned away."""
+
+    def __init__(
+        self,
+        buckets: Buckets,
+        settings: Callable[[], ServerSettings],
+        *,
+        prefix: str = "",
+        failed: Callable[[int], None],
+    ) -> None:
+        self._buckets = buckets
+        self._settings = settings
+        self._proxies = Networks()
+        self._skip = len(prefix) + 1
+        self._failed = failed
+
+    def join(self, application: web.Application) -> None:
+        application.middlewares.append(self.middleware)
+
+    @property
+    def middleware(self) -> Middleware:
+        @web.middleware
+        async def enter(request: web.Request, handler: Handler) -> web.StreamResponse:
+            settings = self._settings()
+            self._proxies.follow(settings.trusted_proxies)
+            request[ADDRESS] = address_of(request, self._proxies)
+            ASKED_FROM.set(request[ADDRESS])
+            area = request.path[self._skip :].partition("/")[0]
+            wait_s = self._wait_s(request, area, settings)
+            if wait_s:
+                return self._turned_away(request, area, wait_s)
+            _check_host(request)
+            encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower()
+            if encoding not in ("", "identity"):
+                if area == "scheduler":
+                    self._failed(415)
+                raise web.HTTPUnsupportedMediaType(text="Content-Encoding: expected none, bodies come as they are\n")
+            is_page = area not in OWN_LIMITS
+            if request.content.is_eof():
+                if is_page:
+                    await _check_form(request)
+                return await handler(request)
+            if is_page:
+                request = request.clone(client_max_size=MOST_FORM_BYTES)
+            with _cut_off(request, None if area == "upload" else settings.body_timeout_s):
+                if is_page:
+                    await _check_form(request)
+                return await handler(request)
+
+        return enter
+
+    def _wait_s(self, request: web.Request, area: str, settings: ServerSettings) -> Seconds:
+        """A proxy that does not say for whom it asks is not counted; nor is who looks whether the node is well."""
+        if area in NOT_COUNTED or self._proxies.has(request[ADDRESS]):
+            return Seconds(0.0)
+        return self._buckets.wait_s(
+            network_of(request[ADDRESS]), per_s=settings.address_requests_per_s, burst=settings.address_burst
+        )
+
+    def _turned_away(self, request: web.Request, area: str, wait_s: float) -> web.Response:
+        log.info("too many requests", address=request[ADDRESS], area=area)
+        if area == "scheduler":
+            self._failed(503)
+        seconds = math.ceil(wait_s)
+        return web.Response(
+            status=429 if area == "api" else 503,
+            text=f"too many requests from {request[ADDRESS]}: try again in {in_words(seconds)}\n",
+            headers={hdrs.RETRY_AFTER: str(seconds)},
+        )
+
+
+def _check_host(request: web.Request) -> None:
+    host = request.headers.get(hdrs.HOST, "")
+    if not HOST.fullmatch(host):
+        shown = ascii(host[:MOST_SHOWN])
+        raise web.HTTPBadRequest(text=f"Host: expected a host name, with a port or without, got {shown}\n")
+
+
+async def _check_form(request: web.Request) -> None:
+    """Read a page's form: of the one kind that pages have, and text in its encoding. Its handler finds it read."""
+    if request.method != hdrs.METH_POST:
+        return
+    if request.content_type == "multipart/form-data":
+        raise web.HTTPUnsupportedMediaType(text=f"Content-Type: expected {FORM}, got {request.content_type}\n")
+    if request.content_type == FORM:
+        charset = request.charset or "utf-8"
+        try:
+            codecs.lookup(charset)
+            await request.post()
+        except (LookupError, ValueError):  # of text that is not in that encoding, too
+            shown = ascii(charset[:MOST_SHOWN])
+            raise web.HTTPUnsupportedMediaType(text=f"form: expected text in a known encoding, got {shown}\n") from None
+
+
+@contextmanager
+def _cut_off(request: web.Request, timeout_s: float | None) -> Iterator[None]:
+    """Hang up on a body that is not there in time. An upload has a rule of its own: None."""
+    if timeout_s is None:
+        yield
+        return
+
+    def cut_off() -> None:
+        if not request.content.is_eof() and request.transport is not None:
+            log.info("body took too long", address=request[ADDRESS], path=request.path)
+            request.transport.abort()
+
+    after_s = timeout_s + (request.content_length or 0) / LEAST_BYTES_PER_S
+    timer = asyncio.get_running_loop().call_later(after_s, cut_off)
+    try:
+        yield
+    finally:
+        timer.cancel()

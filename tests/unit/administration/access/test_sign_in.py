@@ -1,0 +1,198 @@
+"""Names and passwords: right ones, wrong ones, too many of them, and those of volunteers."""
+
+from __future__ import annotations
+
+import pytest
+
+from administration.access.addresses import network_of
+from administration.access.errors import NotAllowedError, NotSignedInError, TooManyAttemptsError, WrongPasswordError
+from administration.access.passwords import Cost, checked_password, is_of, matches, one_time_password, stretched
+from administration.access.tokens import PROJECT
+from administration.access.who import person_with
+from administration.accounts import AccountKeys, add_volunteer
+from domain.access import Right, Role
+from domain.errors import InvalidInputError, NotFoundError
+from domain.units import SubmitterId
+from tests.unit.administration.access.world import CHEAP, PASSWORD, PROJECT_TOKEN, World, a_world
+from wire.attach import password_hash
+
+
+async def sign_in(world: World, name: str = "ada", password: str = PASSWORD, address: str = "192.0.2.7") -> str:
+    return (await world.door.signing.person(name, password, address=address, agent="Browser\x07/1")).session.agent
+
+
+async def test_the_right_password_makes_a_session_and_a_line_in_the_audit_trail() -> None:
+    world = a_world()
+    await world.person()
+
+    assert await sign_in(world) == "Browser?/1"
+    [act] = await world.store.access.acts(limit=5)
+    assert (act.who, act.what, act.address) == ("ada", "sign_in", "192.0.2.7")
+
+
+@pytest.mark.parametrize(
+    ("name", "password"), [("ada", "wrong"), ("ada", ""), ("eve", PASSWORD), ("a\x00", PASSWORD), ("ada", "x" * 10_000)]
+)
+async def test_a_wrong_name_and_a_wrong_password_are_told_alike(name: str, password: str) -> None:
+    world = a_world()
+    await world.person()
+
+    with pytest.raises(WrongPasswordError, match="Name and password do not belong together"):
+        await sign_in(world, name, password)
+
+
+async def test_somebody_shut_out_and_a_one_time_password_that_is_too_old_do_not_get_in() -> None:
+    world = a_world()
+    ada, _ = await world.person(), await world.person("new", one_time=True)
+    await world.store.access.set_person(ada.person_id, role=ada.role, submitter_id=None, active=False)
+    world.clock.forward(100)
+
+    for name in ("ada", "new"):
+        with pytest.raises(WrongPasswordError):
+            await sign_in(world, name)
+
+
+async def test_guessing_is_slowed_down_and_a_success_ends_that() -> None:
+    world = a_world()
+    await world.person()
+    await world.person("bob")
+    for _ in range(6):
+        with pytest.raises(WrongPasswordError):
+            await sign_in(world, password="guess")
+
+    with pytest.raises(TooManyAttemptsError, match="try again in 1 s"):
+        await sign_in(world)  # even the right one
+    await sign_in(world, "bob")  # the same address
+    await sign_in(world, address="192.0.2.8")  # the same name
+    world.clock.forward(1)
+    await sign_in(world)
+    with pytest.raises(WrongPasswordError):
+        await sign_in(world, password="guess")
+
+
+async def test_an_own_account_does_not_reset_an_addresss_failures() -> None:
+    world = a_world()
+    await world.person()
+    await world.person("mallory")
+    for number in range(20):
+        with pytest.raises(WrongPasswordError):
+            await sign_in(world, f"victim {number}", "guess")
+        await sign_in(world, "mallory")
+
+    with pytest.raises(WrongPasswordError):
+        await sign_in(world, "victim 20", "guess")
+    with pytest.raises(TooManyAttemptsError):
+        await sign_in(world, "victim 21", "guess")
+
+
+async def test_passwords_kept_with_other_costs_are_kept_anew_when_they_are_given() -> None:
+    world = a_world()
+    ada = await world.person()
+    await world.store.access.set_password(ada.person_id, stretched(PASSWORD, Cost(4, 8, 1)), one_time_until=None)
+
+    await sign_in(world)
+
+    assert is_of((await world.store.access.person("ada")).password, CHEAP)
+
+
+async def test_a_volunteer_signs_in_with_the_password_clients_attach_with() -> None:
+    world = a_world()
+    hashed = password_hash("secret", "ada@example.org")
+    keys = AccountKeys(b"secret")
+    await add_volunteer(
+        world.store.volunteers, keys, "ada@example.org", name="", password_hash=hashed, now=world.clock.now()
+    )
+    await add_volunteer(
+        world.store.volunteers, keys, "bob@example.org", name="", password_hash=None, now=world.clock.now()
+    )
+
+    async def attempt(email: str, password: str) -> object:
+        new = await world.door.signing.volunteer(email, password, address="192.0.2.7", agent="")
+        found = await world.store.access.session_of_volunteer(new.session.session_hash, now=world.clock.now())
+        assert found is not None
+        assert found.volunteer is not None
+        return found.volunteer.email
+
+    assert await attempt("Ada@Example.org", "secret") == "ada@example.org"
+    for email, password in (
+        ("ada@example.org", "wrong"),
+        ("bob@example.org", ""),
+        ("eve@example.org", "secret"),
+        ("a\x00", ""),
+    ):
+        with pytest.raises(WrongPasswordError):
+            await attempt(email, password)
+
+
+def test_passwords_are_salted_and_checked() -> None:
+    one, other = stretched("same", CHEAP), stretched("same", CHEAP)
+
+    assert one.hash != other.hash
+    assert matches(one, "same")
+    assert not matches(one, "Same")
+    assert "hash" not in repr(one)
+    assert len({one_time_password() for _ in range(50)}) == 50
+    for bad in ("short", "aaaaaaaaaaaaaaaa", "x" * 201, "ADA"):
+        with pytest.raises(InvalidInputError, match=r"^password: expected"):
+            checked_password(bad, least=3 if bad == "ADA" else 10, name="ada")
+
+
+@pytest.mark.parametrize(("address", "network"), [("10.1.2.3", "10.1.2.3"), ("2001:db8::1", "2001:db8::/64"), ("", "")])
+def test_an_owner_of_many_addresses_counts_once(address: str, network: str) -> None:
+    assert network_of(address) == network
+
+
+async def test_people_are_invited_changed_and_shut_out() -> None:
+    world = a_world()
+    desk = world.door.people
+    invited = await desk.add("sue", role=Role.SUBMITTER, submitter="default")
+
+    assert invited.person.submitter_id == SubmitterId(1)
+    await sign_in(world, "sue", invited.password)
+    again = await desk.invite_again("sue")
+    with pytest.raises(WrongPasswordError):
+        await sign_in(world, "sue", invited.password)
+    await sign_in(world, "sue", again.password)
+    assert (await desk.set("sue", role=Role.VIEWER)).submitter_id == SubmitterId(1)
+    assert await desk.end_sessions("sue") == 0  # ended already: she may do less
+    assert not (await desk.set("sue", active=False)).active
+    with pytest.raises(InvalidInputError, match=r"^submitter: expected whose batches are this person's own"):
+        await desk.add("tom", role=Role.SUBMITTER)
+    with pytest.raises(NotFoundError, match="no submitter lab"):
+        await desk.add("tom", role=Role.SUBMITTER, submitter="lab")
+
+
+async def test_tokens_do_no_more_than_their_person_and_end() -> None:
+    world = a_world()
+    tokens = world.door.tokens
+    vic, sue = await world.person("vic", Role.VIEWER), await world.person("sue", Role.SUBMITTER)
+    made = await tokens.add("sue", "ci", rights=[Right.SUBMIT], days=1)
+
+    assert (await tokens.person_of(made.value)).rights == {Right.SUBMIT}
+    assert (await tokens.person_of(PROJECT_TOKEN)).rights == Role.OPERATOR.rights
+    await world.store.access.set_person(sue.person_id, role=Role.VIEWER, submitter_id=None, active=True)
+    assert (await tokens.person_of(made.value)).rights == frozenset()
+    [listed] = await world.store.access.tokens(limit=5)
+    assert listed.last_used_at == world.clock.now()
+    with pytest.raises(InvalidInputError, match=r"^scopes: expected some of read, got 'operate'"):
+        await tokens.add("vic", "more", rights=[Right.OPERATE])
+    with pytest.raises(NotAllowedError):
+        await tokens.revoke(made.token.token_id, by=person_with(vic))
+    world.clock.forward(86400)
+    with pytest.raises(NotSignedInError):
+        await tokens.person_of(made.value)
+    fresh = await tokens.add("vic", "look")
+    assert fresh.waits_because is None
+    await tokens.revoke(fresh.token.token_id, by=PROJECT)
+    with pytest.raises(NotSignedInError):
+        await tokens.person_of(fresh.value)
+
+
+async def test_a_token_of_somebody_with_a_one_time_password_is_said_to_wait() -> None:
+    world = a_world()
+    await world.door.people.add("sue", role=Role.VIEWER)
+
+    made = await world.door.tokens.add("sue", "ci")
+
+    assert made.waits_because == "it is refused (403) until sue has signed in at the console for the first time"
+    assert (await world.door.tokens.person_of(made.value)).must_change_password

@@ -1,0 +1,122 @@
+"""A door on a store in memory, with a clock that can be put forward."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from administration.access.door import AccessDoor
+from administration.access.passwords import Cost, stretched
+from administration.access.sign_in import SignIn
+from administration.access.who import csrf_of, person_of, require, volunteer_of
+from api.errors import problems
+from domain.access import PersonRecord, Role
+from domain.settings import Settings
+from domain.units import Instant, Seconds
+from store.memory import MemoryStore
+from tests.builders import NOW
+
+CHEAP = Cost(2, 8, 1)
+PROJECT_TOKEN = "p" * 64
+PASSWORD = "correct horse"
+Client = TestClient[web.Request, web.Application]
+
+
+class ForwardClock:
+    """Stands still until it is put forward."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def now(self) -> Instant:
+        return self.time
+
+    def monotonic(self) -> Seconds:
+        return Seconds(self.time - NOW)
+
+    async def sleep(self, duration_s: float) -> None:
+        self.forward(duration_s)
+
+    def forward(self, by_s: float) -> None:
+        self.time = Instant(self.time + by_s)
+
+
+@dataclass(slots=True)
+class World:
+    store: MemoryStore
+    clock: ForwardClock
+    door: AccessDoor
+
+    async def person(self, name: str = "ada", role: Role = Role.OPERATOR, *, one_time: bool = False) -> PersonRecord:
+        until = Instant(self.clock.now() + 100) if one_time else None
+        return await self.store.access.add_person(
+            name,
+            role=role,
+            submitter_id=None,
+            password=stretched(PASSWORD, CHEAP),
+            one_time_until=until,
+            now=self.clock.now(),
+        )
+
+
+def a_world(changes: Mapping[str, object] | None = None) -> World:
+    store, clock = MemoryStore(), ForwardClock()
+    settings = Settings.from_mapping(changes or {})
+    signing = SignIn(store.access, store.volunteers, lambda: Settings().access, clock, cost=CHEAP)
+    door = AccessDoor(
+        store.access,
+        store.volunteers,
+        store.people,
+        lambda: settings,
+        clock,
+        project_token=PROJECT_TOKEN,
+        signing=signing,
+    )
+    return World(store, clock, door)
+
+
+@asynccontextmanager
+async def served(world: World) -> AsyncIterator[Client]:
+    """Pages that sign in and out, and one for each role."""
+    door = world.door
+
+    async def sign_in(request: web.Request) -> web.StreamResponse:
+        form = await request.post()
+        response = web.Response(text="in")
+        await door.sign_in(request, str(form["name"]), str(form["password"]), response)
+        return response
+
+    async def sign_out(request: web.Request) -> web.StreamResponse:
+        response = web.Response(text="out")
+        await door.sign_out(request, response)
+        return response
+
+    async def password(request: web.Request) -> web.StreamResponse:
+        form = await request.post()
+        await door.change_password(request, str(form["old"]), str(form["new"]))
+        return web.Response(text="changed")
+
+    async def who(request: web.Request) -> web.StreamResponse:
+        person, volunteer = person_of(request), volunteer_of(request)
+        name = volunteer.email if volunteer is not None else "nobody" if person is None else person.name
+        return web.json_response({"name": name, "csrf": csrf_of(request)})
+
+    app = web.Application(middlewares=[problems, door.middleware])
+    app.add_routes(
+        [
+            web.post("/sign-in", sign_in),
+            web.post("/sign-out", sign_out),
+            web.post("/password", password),
+            web.get("/who", who),
+            web.post("/who", who),
+            web.get("/viewer", require(Role.VIEWER)(who)),
+            web.get("/operator", require(Role.OPERATOR)(who)),
+            web.post("/operator", require(Role.OPERATOR)(who)),
+        ]
+    )
+    async with TestClient(TestServer(app)) as client:
+        yield client

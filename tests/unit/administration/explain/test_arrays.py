@@ -1,0 +1,68 @@
+"""A view that records what is taken shows a request the same work, and leaves it to the next one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from administration.explain.arrays import Untouched, array_of
+from domain.batches import QoS
+from domain.units import HostId, InstanceId, JobId, Seconds, VolunteerId
+from domain.waiting import Candidate
+from feeder.array import JobArray
+from scheduler.asking import Asking
+from scheduler.dispatch import choose
+from tests.builders import a_batch, a_job_class, a_ready
+from tests.unit.jobs.projects import HandClock
+from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking
+
+
+def an_array(retries: list[int], siblings: list[int], qos: QoS = QoS.AFAP) -> JobArray:
+    """One batch's instances; `siblings` are hosts that had the job of each."""
+    candidates = [
+        Candidate(
+            a_ready(instance_id=InstanceId(i), job_id=JobId(i), retries=tried),
+            (HostId(host),) if host else (),
+            (VolunteerId(host),) if host else (),
+        )
+        for i, (tried, host) in enumerate(zip(retries, siblings, strict=True), 1)
+    ]
+    job_class = a_job_class()
+    return array_of(candidates, a_batch(qos=qos), {job_class.job_class_id: job_class}, a_catalogue(), HandClock())
+
+
+@given(
+    slots=st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0, 0, 1, 2])), max_size=12),
+    req_s=st.sampled_from([1.0, 3e4, 1e6]),
+    qos=st.sampled_from([QoS.AFAP, QoS.THROUGHPUT]),
+)
+def test_a_decision_on_a_view_is_the_decision_and_takes_nothing(
+    slots: list[tuple[int, int]], req_s: float, qos: QoS
+) -> None:
+    retries, siblings = [tried for tried, _ in slots], [host for _, host in slots]
+    asking: Asking = an_asking(wants=(a_want(req_s=Seconds(req_s)),))
+    array = an_array(retries, siblings, qos)
+    before = [list(group.slots()) for group in array.groups()]
+
+    on_views = [choose(asking, Untouched(array)) for _ in range(2)]
+
+    assert [list(group.slots()) for group in array.groups()] == before
+    taken = choose(asking, an_array(retries, siblings, qos))
+    for found in on_views:
+        assert found.chosen == taken.chosen
+        assert found.counts() == taken.counts()
+
+
+def test_what_was_taken_is_gone_from_that_view_until_it_is_given_back() -> None:
+    view = Untouched(an_array([0], [0]))
+    [slot] = view.groups()[0].slots()
+
+    view.take(slot, HostId(1), VolunteerId(1))
+    assert list(view.groups()) == []
+
+    view.give_back(slot)
+    assert list(view.groups()[0].slots()) == [slot]
+
+
+async def test_a_view_knows_of_no_more_work() -> None:
+    assert await Untouched(an_array([0], [0])).search([], 9) is False

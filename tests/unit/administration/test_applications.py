@@ -1,0 +1,136 @@
+"""An app version is signed, stored under names of its content, and known."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from administration.applications import NewVersion, add_app_version, app_file_name
+from administration.project import Project, create_project
+from administration.shares import checked_shares
+from administration.signing import with_project_key
+from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from store.memory import MemoryStore
+from tests.builders import LINUX, an_app
+from tests.unit.administration.clocks import StillClock
+from transfer import keys
+from wire.signing import parse_public_key_text, verify
+
+
+def a_version(folder: Path) -> NewVersion:
+    main = folder / "main.sh"
+    main.write_text("#!/bin/sh\ntouch boinc_finish_called\n")
+    return NewVersion("pi", LINUX, 100, main)
+
+
+def test_a_name_changes_with_content_platform_version_and_plan_class() -> None:
+    new, path = NewVersion("pi", LINUX, 100, Path("main.py")), Path("main.py")
+    names = {
+        app_file_name(new, path, "0" * 32, main=True),
+        app_file_name(new, path, "1" * 32, main=True),
+        app_file_name(new, path, "0" * 32, main=False),
+        app_file_name(replace(new, platform="arm"), path, "0" * 32, main=True),
+        app_file_name(replace(new, version_num=101), path, "0" * 32, main=True),
+        app_file_name(replace(new, plan_class="mt"), path, "0" * 32, main=True),
+    }
+
+    assert len(names) == 6
+    assert "pi_1.00_x86_64-pc-linux-gnu__mt_00000000.py" in names
+
+
+@pytest.mark.parametrize("name", ["a b.dat", "ключ.dat", "../../etc.dat", "a.very-long-ending", "$(x).s;h"])
+def test_a_name_holds_nothing_a_path_or_a_shell_could_mistake(name: str) -> None:
+    made = app_file_name(NewVersion("pi", LINUX, 100, Path("m")), Path(name), "0" * 32, main=False)
+
+    assert set(made) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+    assert "/" not in made
+
+
+@pytest.mark.parametrize("shares", [0.0, 0.5, 1e9])
+def test_shares_are_numbers_from_zero_on(shares: float) -> None:
+    assert checked_shares(shares) == shares
+
+
+@pytest.mark.parametrize("shares", [-1.0, float("nan"), float("inf")])
+def test_what_is_no_share_is_refused(shares: float) -> None:
+    with pytest.raises(InvalidInputError, match=r"^shares: expected a number from 0 to 1000000000, got "):
+        checked_shares(shares)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = create_project(tmp_path_factory.mktemp("project"), None)
+    keys.create_keys(made.keys_dir)
+    return made
+
+
+async def a_store() -> MemoryStore:
+    store = MemoryStore()
+    await store.applications.add_app(an_app())
+    return store
+
+
+async def test_a_version_is_signed_stored_and_current(project: Project, tmp_path: Path) -> None:
+    store, new = await a_store(), a_version(tmp_path)
+    (tmp_path / "table.csv").write_text("1,2\n")
+    new = replace(new, more_files=(tmp_path / "table.csv",))
+
+    version_id = await add_app_version(
+        store.applications, project, new, clock=StillClock(), sign=with_project_key(project)
+    )
+
+    catalogue = await store.applications.load_catalogue()
+    [version] = catalogue.current[catalogue.versions[version_id].app_id]
+    assert (version.platform, version.version_num) == (LINUX, 100)
+    main, table = version.files
+    assert (main.main_program, main.open_name, table.main_program, table.open_name) == (True, "", False, "table.csv")
+    public_key = parse_public_key_text(keys.CodeSigner(keys.load_keys(project.keys_dir)).public_key_text())
+    for file, source in ((main, new.main_program), (table, tmp_path / "table.csv")):
+        assert verify(public_key, source.read_bytes(), file.signature)
+        assert file.md5 == hashlib.md5(source.read_bytes(), usedforsecurity=False).hexdigest()
+        assert [path.read_bytes() for path in project.download_dir.rglob(file.name)] == [source.read_bytes()]
+
+
+async def test_the_same_version_twice_is_refused(project: Project, tmp_path: Path) -> None:
+    store, new = await a_store(), a_version(tmp_path)
+    await add_app_version(store.applications, project, new, clock=StillClock(), sign=with_project_key(project))
+
+    with pytest.raises(AlreadyExistsError):
+        await add_app_version(store.applications, project, new, clock=StillClock(), sign=with_project_key(project))
+
+
+async def test_what_is_missing_is_named(project: Project, tmp_path: Path) -> None:
+    store, new = await a_store(), a_version(tmp_path)
+
+    with pytest.raises(NotFoundError, match=r"^no app fft$"):
+        await add_app_version(
+            store.applications, project, replace(new, app="fft"), clock=StillClock(), sign=with_project_key(project)
+        )
+    with pytest.raises(NotFoundError, match=r"^no plan class 'mt': define it with "):
+        await add_app_version(
+            store.applications,
+            project,
+            replace(new, plan_class="mt"),
+            clock=StillClock(),
+            sign=with_project_key(project),
+        )
+    with pytest.raises(InvalidInputError, match=r"^main: expected a file, got '/no/such/file'$"):
+        await add_app_version(
+            store.applications,
+            project,
+            replace(new, main_program=Path("/no/such/file")),
+            clock=StillClock(),
+            sign=with_project_key(project),
+        )
+    with pytest.raises(InvalidInputError, match=r"^platform: expected a platform such as "):
+        await add_app_version(
+            store.applications,
+            project,
+            replace(new, platform="../x"),
+            clock=StillClock(),
+            sign=with_project_key(project),
+        )
+    assert (await store.applications.load_catalogue()).versions == {}

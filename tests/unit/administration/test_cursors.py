@@ -1,0 +1,41 @@
+"""A place in a list comes back from its address, and one that is made up is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from administration.cursors import cursor_of, place_of
+from domain.belongings import ResultPlace
+from domain.errors import InvalidInputError
+from domain.host_lists import HostPlace
+from domain.listings import BatchPlace, InstancePlace
+from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant
+
+
+def test_a_place_comes_back_from_its_address() -> None:
+    third = 0.1 + 0.2
+    result = ResultPlace(Instant(1.8e9 + third), InstanceId(77))
+    instance = InstancePlace(2, InstanceId(77))
+    host = HostPlace(HostId(7), third, AppVersionId(3))
+    batch = BatchPlace(BatchId(7), -1, float("-inf"), Instant(third))
+
+    assert place_of(ResultPlace, cursor_of(result)) == result
+    assert place_of(InstancePlace, cursor_of(instance)) == instance
+    assert place_of(HostPlace, cursor_of(host)) == host
+    assert place_of(BatchPlace, cursor_of(batch)) == batch
+    assert place_of(BatchPlace, "") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        (ResultPlace, ("x", "1", "1~2~3", "nan~2", "inf~2", "1~0", f"1~{2**62}")),
+        (InstancePlace, ("1.5~2", "-1~2", "32768~2", "1~0")),
+        (HostPlace, ("1~2", "0~0.0~0", "1~inf~0", "1~-0.1~0", "1~0.0~-1", "2147483648~0.0~0")),
+        (BatchPlace, ("0~0~0.0~0.0", "1~2147483648~0.0~0.0", "1~0~nan~0.0")),
+    ],
+)
+def test_a_made_up_place_is_refused_by_name(kind: type[ResultPlace], texts: tuple[str, ...]) -> None:
+    for text in texts:
+        with pytest.raises(InvalidInputError, match=r"^after: expected where a list goes on"):
+            place_of(kind, text)

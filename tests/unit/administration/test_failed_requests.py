@@ -1,0 +1,118 @@
+"""Requests that failed are counted for a day, whatever becomes of the worker that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from administration.failed_requests import Failed, FailedLately, FailedRequests, failed_lately
+from console.overview import failures_told
+from domain.catalogue import Catalogue
+from domain.listings import ProcessReport
+from domain.units import Instant, Seconds, later
+from feeder.array import JobArray
+from runtime.counters import RequestCounters
+from runtime.heartbeats import HeartbeatWriter, WorkerHeartbeat
+from runtime.request_ids import PageCounters
+from simulator.clock import VirtualClock
+from tests.builders import NOW
+
+HOUR_S = 3600.0
+
+
+def shown(*counted: FailedRequests, now: Instant) -> FailedLately:
+    return failed_lately([one.as_json() for one in counted], now=now)
+
+
+def test_failures_of_workers_add_up_with_when_the_last_one_was() -> None:
+    one, other = FailedRequests(NOW), FailedRequests(NOW)
+    one.look({"503": 2}, later(NOW, 10.0))
+    one.look({"503": 2}, later(NOW, 20.0))
+    other.look({"503": 1, "400": 1}, later(NOW, 30.0))
+
+    assert shown(one, other, now=later(NOW, 40.0)) == FailedLately(
+        (Failed("scheduler", "400", 1, later(NOW, 30.0)), Failed("scheduler", "503", 3, later(NOW, 30.0))),
+        workers=2,
+        since_at=NOW,
+    )
+
+
+def test_what_failed_a_day_ago_is_forgotten() -> None:
+    counted = FailedRequests(NOW)
+    counted.look({"503": 2}, NOW)
+    counted.look({"503": 3}, later(NOW, 20 * HOUR_S))
+
+    assert [one.requests for one in shown(counted, now=later(NOW, 20 * HOUR_S)).rows] == [3]
+    [row] = shown(counted, now=later(NOW, 25 * HOUR_S)).rows  # of a worker that is gone
+    counted.look({"503": 3}, later(NOW, 25 * HOUR_S))
+
+    assert row.requests == 1
+    assert shown(counted, now=later(NOW, 25 * HOUR_S)) == FailedLately((row,), workers=1, since_at=None)
+
+
+class Reports:
+    """What processes said last, in memory."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, ProcessReport] = {}
+
+    async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
+        self.last[name] = ProcessReport(name, kind, now, report)
+
+    async def since(self, at: Instant) -> Sequence[ProcessReport]:
+        return [one for one in self.last.values() if one.reported_at >= at]
+
+
+class NoApps:
+    """A catalogue without anything."""
+
+    def catalogue(self) -> Catalogue:
+        return Catalogue()
+
+
+async def a_worker_fails(clock: VirtualClock, reports: Reports, name: str, times: int) -> None:
+    """A worker is started, fails to answer so many requests, tells of it and dies."""
+    counters, source = RequestCounters(clock), NoApps()
+    array = JobArray(clock, lambda: source.catalogue().settings.feeder)
+    writer = HeartbeatWriter(
+        name, WorkerHeartbeat(counters, PageCounters(), array, tuple, source, clock, folder="f"), reports, clock
+    )
+    await writer.write_once()
+    for _ in range(times):
+        counters.request_failed(503)
+    await writer.write_once()
+
+
+async def test_a_worker_goes_on_counting_where_the_one_before_it_died() -> None:
+    clock, reports = VirtualClock(NOW), Reports()
+
+    await a_worker_fails(clock, reports, "a", 2)
+    await a_worker_fails(clock, reports, "a", 3)
+    await a_worker_fails(clock, reports, "b", 4)
+    await a_worker_fails(clock, reports, "a", 0)
+
+    found = failed_lately(failures_told(await reports.since(NOW)), now=later(NOW, Seconds(60.0)))
+    assert [(one.status, one.requests) for one in found.rows] == [("503", 9)]
+    assert found.since_at == NOW
+
+
+async def test_what_the_server_failed_at_is_told_by_area() -> None:
+    clock, source, pages, counters = VirtualClock(NOW), NoApps(), PageCounters(), RequestCounters(VirtualClock(NOW))
+    array = JobArray(clock, lambda: source.catalogue().settings.feeder)
+    heartbeat = WorkerHeartbeat(counters, pages, array, tuple, source, clock, folder="f")
+    for area, status in (("upload", 503), ("upload", 500), ("api", 502), ("api", 404), ("readyz", 503)):
+        pages.note(area, status, 0.1)
+    counters.request_failed(400)
+
+    found = failed_lately(failures_told([ProcessReport("a", "worker", NOW, heartbeat.report())]), now=NOW)
+
+    assert [(one.area, one.status, one.requests) for one in found.rows] == [
+        ("api", "5xx", 1),
+        ("scheduler", "400", 1),
+        ("upload", "5xx", 2),
+    ]
+
+
+def test_without_a_word_of_a_worker_it_is_not_known_whether_any_failed() -> None:
+    silent = ProcessReport("an older one", "worker", NOW, {"slots": 9})
+
+    assert failed_lately(failures_told([silent]), now=NOW).workers == 0

@@ -1,0 +1,108 @@
+"""What may be changed of a batch that waits, and until when."""
+
+from __future__ import annotations
+
+import pytest
+
+from administration.ordering.importance import NewDeadline, set_importance
+from domain.errors import InvalidInputError, NotFoundError
+from domain.ordered_work import Permission
+from domain.units import BatchId, Instant, later
+from jobs.spec import parse_batch
+from jobs.submission import SubmissionPorts, submit
+from store.memory import MemoryStore
+from tests.builders import NOW
+from tests.unit.jobs.projects import HandClock, KnownFiles
+from tests.worlds import a_registered_host, a_registered_version, a_sent_instance
+
+
+@pytest.fixture
+async def store() -> MemoryStore:
+    """Ada of the lab may submit for the institute too."""
+    store = MemoryStore()
+    await a_registered_version(store)
+    for name in ("lab", "institute", "elsewhere"):
+        await store.people.add_account(name, parent=None, shares=1.0)
+    await store.people.add_submitter("ada", account="lab", shares=1.0, now=NOW)
+    await store.people.put_membership("ada", account="institute", shares=1.0)
+    return store
+
+
+async def submitted(store: MemoryStore, **changes: object) -> BatchId:
+    table = {"app": "pi", "qos": "throughput", "submitter": "ada", "jobs": {"fpops_est": 1e12, "count": 2}, **changes}
+    ports = SubmissionPorts(store.submissions, store.people, store.applications, KnownFiles())
+    ordering = (await store.applications.load_catalogue()).settings.ordering
+    return await submit(parse_batch(table), ports=ports, ordering=ordering, clock=HandClock())
+
+
+async def account_of(store: MemoryStore, batch_id: BatchId) -> str:
+    names = {one.account_id: one.name for one in await store.people.accounts()}
+    return names[(await store.views.batch(batch_id)).account_id]
+
+
+async def test_a_batch_moves_to_another_account_of_its_submitter(store: MemoryStore) -> None:
+    batch_id = await submitted(store)
+
+    await set_importance(store, batch_id, account="institute", user_priority=-7)
+
+    assert await account_of(store, batch_id) == "institute"
+    assert (await store.views.batch(batch_id)).user_priority == -7
+    with pytest.raises(InvalidInputError, match=r"account: expected an account of submitter ada \(institute, lab\)"):
+        await set_importance(store, batch_id, account="elsewhere")
+
+
+async def test_what_was_sent_stays_with_the_account_it_was_sent_for(store: MemoryStore) -> None:
+    batch_id = await submitted(store)
+    await a_sent_instance(store, batch_id, await a_registered_host(store, last_rpc_at=NOW))
+
+    with pytest.raises(InvalidInputError, match=r"nothing was sent.*got '1 sent'"):
+        await set_importance(store, batch_id, account="institute")
+    await set_importance(store, batch_id, account="lab")  # as it is
+
+    assert await account_of(store, batch_id) == "lab"
+
+
+async def test_what_a_batch_has_needs_the_rights_of_its_new_account(store: MemoryStore) -> None:
+    await store.people.permit_account("lab", [Permission.RAISE, Permission.EXPEDITE])
+    raised = await submitted(store, user_priority=9)
+    expedited = await submitted(store, level="expedite")
+
+    for batch_id, match in ((raised, "user_priority"), (expedited, "expedite")):
+        with pytest.raises(InvalidInputError, match=match):
+            await set_importance(store, batch_id, account="institute")
+    await set_importance(store, raised, account="institute", user_priority=0)
+
+    assert await account_of(store, raised) == "institute"
+
+
+async def test_a_deadline_moves_ahead_of_now_where_there_is_one(store: MemoryStore) -> None:
+    dated, plain = await submitted(store, qos="short_deadline", deadline_s=3600.0), await submitted(store)
+
+    await set_importance(store, dated, deadline=NewDeadline(later(NOW, 7200.0), NOW))
+
+    assert (await store.views.batch(dated)).deadline_at == later(NOW, 7200.0)
+    with pytest.raises(InvalidInputError, match="expected a batch with qos short_deadline"):
+        await set_importance(store, plain, deadline=NewDeadline(later(NOW, 7200.0), NOW))
+    for at in (NOW, Instant(1e300), Instant(float("inf")), Instant(float("nan"))):
+        with pytest.raises(InvalidInputError, match="deadline_at: expected an instant ahead of now"):
+            NewDeadline(at, NOW)
+
+
+async def test_a_batch_that_is_over_changes_no_more(store: MemoryStore) -> None:
+    batch_id = await submitted(store)
+    await store.submissions.abort_batch(batch_id, now=NOW)
+
+    with pytest.raises(NotFoundError, match="active batch"):
+        await set_importance(store, batch_id, account="institute")
+    with pytest.raises(InvalidInputError, match="expected a user priority, a level, a queue, an account or a deadline"):
+        await set_importance(store, batch_id)
+
+
+async def test_nothing_is_changed_when_one_of_the_changes_is_wrong(store: MemoryStore) -> None:
+    batch_id = await submitted(store)
+
+    with pytest.raises(InvalidInputError, match="user_priority"):
+        await set_importance(store, batch_id, account="institute", queue="express", user_priority=5)
+
+    batch = await store.views.batch(batch_id)
+    assert (await account_of(store, batch_id), batch.queue) == ("lab", "normal")

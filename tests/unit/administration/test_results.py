@@ -1,0 +1,440 @@
+"""Which files are a job's result, who may fetch them, and how a folder comes to have those of a batch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tarfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from administration.access.who import Person
+from administration.archive import CutFileError, tar_of
+from administration.collecting import collect
+from administration.results import OutputState, Result, Results, sees_results
+from api.outputs import file_headers
+from cli.results import ServerResults
+from client import ApiError, Client, UnreachableError
+from domain.access import Right, Role
+from domain.dispatch import Upload
+from domain.errors import InvalidInputError, NotFoundError
+from domain.jobs import InstanceState, JobClass, JobState, Output
+from domain.units import BatchId, InstanceId, JobClassId, JobId, SubmitterId
+from domain.views import InstanceRow, JobRow
+from tests.builders import a_job_class
+from tests.unit.administration.access.world import ForwardClock
+from transfer.upload_folder import UploadFolder
+
+OUTPUTS = (Output("out", 100), Output("log", 100, optional=True), Output("plot.png", 100))
+
+
+def an_instance(instance_id: int, state: InstanceState, *positions: int) -> InstanceRow:
+    uploads = tuple(Upload(f"pi_1_7_{instance_id}_r{n}", 4, "0" * 32) for n in positions)
+    more: dict[str, Any] = dict.fromkeys(
+        ("host_id", "app_version_id", "sent_at", "due_at", "reported_at", "est_runtime_s", "elapsed_s", "exit_status")
+    )
+    more |= {"reason": "", "because": "", "stderr": ""}
+    return InstanceRow(InstanceId(instance_id), JobId(7), state, 0, tight=False, uploads=uploads, **more)
+
+
+def a_job(state: JobState, *instances: InstanceRow, canonical: int | None = None, failure: str = "") -> JobRow:
+    found = None if canonical is None else InstanceId(canonical)
+    return JobRow(JobId(7), BatchId(1), JobClassId(3), state, "", failure, found, instances)
+
+
+class Known:
+    """Jobs of one class."""
+
+    def __init__(self, *jobs: JobRow) -> None:
+        self._jobs = jobs
+        self.pages: list[int] = []
+
+    async def job(self, job_id: JobId) -> JobRow:
+        return self._jobs[0]
+
+    async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
+        self.pages.append(limit)
+        return [replace(one, instances=()) for one in self._jobs if one.job_id > (after or 0)][:limit]
+
+    async def uploads_of(
+        self, batch_id: BatchId, instances: Sequence[InstanceId]
+    ) -> Mapping[InstanceId, tuple[Upload, ...]]:
+        found = (instance for job in self._jobs for instance in job.instances)
+        return {one.instance_id: one.uploads for one in found if one.instance_id in instances}
+
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
+        return {one: a_job_class(job_class_id=one, outputs=OUTPUTS) for one in ids}
+
+
+async def result_of(job: JobRow, folder: Path) -> tuple[Results, Result]:
+    known = Known(job)
+    results = Results(known, known, UploadFolder(folder))
+    return results, await results.of(JobId(7))
+
+
+def bring(folder: Path, name: str, content: bytes = b"3.14") -> Path:
+    path = UploadFolder(folder).path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+async def test_a_result_is_what_the_canonical_instance_brought_by_the_names_of_the_batch(tmp_path: Path) -> None:
+    wrong = an_instance(11, InstanceState.INVALID, 0, 1, 2)
+    right = an_instance(12, InstanceState.VALID, 0, 2)
+    path = bring(tmp_path, "pi_1_7_12_r2")
+    bring(tmp_path, "pi_1_7_12_r0", b"cut")
+
+    results, result = await result_of(a_job(JobState.VALID, wrong, right, canonical=12), tmp_path)
+
+    assert [(one.name, one.upload and one.upload.name, one.state) for one in result.outputs] == [
+        ("out", "pi_1_7_12_r0", OutputState.GONE),
+        ("log", None, OutputState.NOT_BROUGHT),
+        ("plot.png", "pi_1_7_12_r2", OutputState.HERE),
+    ]
+    assert results.path(result, "plot.png") == path
+    for name, why in (
+        ("out", "no file pi_1_7_12_r0 of 4 bytes"),
+        ("log", "no output 'log' of job 7: it is optional"),
+        ("../out", "no output '../out' of job 7: it has out, log, plot.png"),
+        ("pi_1_7_12_r2", "no output 'pi_1_7_12_r2' of job 7"),
+    ):
+        with pytest.raises(NotFoundError) as caught:
+            results.path(result, name)
+        assert str(caught.value).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        (a_job(JobState.CANCELLED), "its batch was aborted"),
+        (a_job(JobState.FAILED, failure="too many errors"), "it failed: too many errors"),
+        (
+            a_job(JobState.OPEN, an_instance(1, InstanceState.REPORTED, 0), an_instance(2, InstanceState.UNSENT)),
+            "it is open, its instances are: 1 reported, 1 unsent",
+        ),
+    ],
+)
+async def test_a_job_without_a_result_says_why(job: JobRow, why: str, tmp_path: Path) -> None:
+    results, result = await result_of(job, tmp_path)
+
+    assert (result.because, result.outputs) == (why, ())
+    with pytest.raises(NotFoundError, match=f"^no result of job 7: {why}$"):
+        results.path(result, "out")
+
+
+@pytest.mark.parametrize(
+    ("role", "own", "sees"),
+    [
+        (Role.SUBMITTER, 1, True),
+        (Role.SUBMITTER, 2, False),
+        (Role.SUBMITTER, None, False),
+        (Role.VIEWER, None, True),
+        (Role.OPERATOR, None, True),
+    ],
+)
+def test_of_those_who_submit_only_the_submitter_sees_a_result(role: Role, own: int | None, sees: bool) -> None:
+    submitter = None if own is None else SubmitterId(own)
+    person = Person("sue", role, frozenset({Right.READ}), submitter_id=submitter)
+
+    assert sees_results(person, SubmitterId(1)) is sees
+
+
+def test_a_name_cannot_end_the_header_it_stands_in() -> None:
+    value = file_headers('a"; x=\r\n😀')["Content-Disposition"]
+
+    assert value.isascii() and value.isprintable()
+    assert value.count('"') == 2
+
+
+# ---------------------------------------------------------------- a batch in a folder
+
+
+class Shelf:
+    """Jobs with their files. `broken` are sent cut, `gone` not at all; archives break off where they are `torn`."""
+
+    def __init__(self, jobs: Mapping[int, Mapping[str, bytes] | None], *, archives: bool = False) -> None:
+        self.held = jobs
+        self.archives = archives
+        self.archived: list[tuple[int, int]] = []
+        self.torn = False
+        self.broken: set[int] = set()
+        self.gone: set[int] = set()
+        self.fetched: list[tuple[int, str]] = []
+        self.forgotten = 0
+
+    async def batch(self, batch_id: int) -> Mapping[str, Any]:
+        return {"jobs_total": len(self.held) + self.forgotten, "jobs_validated": len(self.held)}
+
+    async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Mapping[str, Any]]:
+        return [self.result(one) for one in self.page(after, limit)]
+
+    def page(self, after: int, limit: int) -> list[int]:
+        return sorted(one for one in self.held if one > after)[:limit]
+
+    def result(self, job_id: int) -> Mapping[str, Any]:
+        files = self.held[job_id]
+        return {
+            "job_id": job_id,
+            "state": "open" if files is None else "valid",
+            "because": "it is open" if files is None else None,
+            "outputs": [
+                {
+                    "name": name,
+                    "file_name": f"pi_1_{job_id}_1_r0",
+                    "nbytes": len(text),
+                    "md5": hashlib.md5(text).hexdigest(),
+                    "state": "gone" if job_id in self.gone else "here",
+                }
+                for name, text in (files or {}).items()
+            ],
+        }
+
+    async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
+        self.archived.append((after, limit))
+        with tarfile.open(to, "w") as tar:
+            for job_id in self.page(after, limit):
+                for name, text in (self.held[job_id] or {}).items():
+                    info = tarfile.TarInfo(f"{job_id}/{name}")
+                    sent = text[:-1] if job_id in self.broken else text
+                    info.size = len(sent)
+                    tar.addfile(info, BytesIO(sent))
+        return not self.torn
+
+    async def fetch(self, job_id: int, name: str, to: Path) -> None:
+        self.fetched.append((job_id, name))
+        text = (self.held[job_id] or {})[name]
+        to.write_bytes(text[:-1] if job_id in self.broken else text)
+
+
+def silent(done: int, total: int) -> None:
+    pass
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+async def test_each_valid_job_has_a_folder_and_a_second_run_fetches_what_is_new(tmp_path: Path) -> None:
+    shelf = Shelf({7: {"out": b"a", "log": b"bb"}, 8: None, 9: {"out": b"ccc"}})
+    await collect(shelf, 1, tmp_path, progress=silent)
+    shelf.held = {**shelf.held, 8: {"out": b"late"}}
+    shelf.fetched.clear()
+    (tmp_path / "9/out").write_bytes(b"cca")  # as long as it was
+
+    heard: list[tuple[int, int]] = []
+    done = await collect(shelf, 1, tmp_path, progress=lambda *told: heard.append(told))
+
+    assert files_in(tmp_path) == {"7/out": b"a", "7/log": b"bb", "8/out": b"late", "9/out": b"ccc"}
+    assert sorted(shelf.fetched) == [(8, "out"), (9, "out")]
+    assert (done.fetched, done.present, done.nbytes, done.valid) == (2, 2, 10, 3)
+    assert heard == [(3, 3)]
+
+
+async def test_more_jobs_than_a_page_are_all_collected(tmp_path: Path) -> None:
+    done = await collect(Shelf({one: {} for one in range(1, 2501)}), 1, tmp_path, progress=silent)
+
+    assert (done.valid, done.listed) == (2500, 2500)
+
+
+async def test_a_file_that_is_not_as_recorded_is_told_and_nothing_is_left_of_it(tmp_path: Path) -> None:
+    shelf = Shelf({7: {"out": b"aaaa"}, 8: {"out": b"bbbb"}, 9: None})
+    shelf.broken.add(7)
+    shelf.gone.add(8)
+    shelf.forgotten = 2
+
+    told = (await collect(shelf, 1, tmp_path, progress=silent)).as_json()
+
+    assert files_in(tmp_path) == {}
+    [broken, gone] = cast(list[Any], told["missing"])
+    assert broken["job_id"] == 7 and "has 3 bytes" in broken["because"] and "recorded were 4 bytes" in broken["because"]
+    why = (
+        "no file pi_1_8_1_r0 of 4 bytes in the upload folder: it was brought, and is not there any more, or has another"
+    )
+    assert gone == {"job_id": 8, "name": "out", "because": f"{why} size"}
+    assert shelf.fetched == [(7, "out")]
+    assert told["without_result"] == [{"job_id": 9, "state": "open", "because": "it is open"}]
+    assert (told["files"], told["jobs_forgotten"]) == (0, 2)
+
+
+# ---------------------------------------------------------------- by archives
+
+
+def many(count: int = 8) -> Shelf:
+    return Shelf({one: {"out": b"%d" % one, "long name é" * 20: b"l"} for one in range(1, count + 1)}, archives=True)
+
+
+def as_held(shelf: Shelf, *left_out: int) -> dict[str, bytes]:
+    return {
+        f"{job_id}/{name}": text
+        for job_id, files in shelf.held.items()
+        for name, text in (files or {}).items()
+        if job_id not in left_out
+    }
+
+
+async def test_many_files_come_in_one_archive_and_nothing_is_left_of_it(tmp_path: Path) -> None:
+    shelf = many()
+    done = await collect(shelf, 1, tmp_path, progress=silent)
+
+    assert files_in(tmp_path) == as_held(shelf)
+    assert (done.fetched, done.nbytes, shelf.archived, shelf.fetched) == (16, 16, [(0, 8)], [])
+
+
+async def test_what_is_there_is_not_fetched_again_and_a_few_come_one_by_one(tmp_path: Path) -> None:
+    shelf = many()
+    await collect(shelf, 1, tmp_path, progress=silent)
+    shelf.archived.clear()
+    (tmp_path / "3/out").unlink()
+    done = await collect(shelf, 1, tmp_path, progress=silent)
+
+    assert files_in(tmp_path) == as_held(shelf)
+    assert (done.fetched, done.present, shelf.archived, shelf.fetched) == (1, 15, [], [(3, "out")])
+
+
+async def test_what_an_archive_brought_wrong_is_asked_for_alone_and_told(tmp_path: Path) -> None:
+    shelf = many()
+    shelf.broken.add(2)
+    done = await collect(shelf, 1, tmp_path, progress=silent)
+
+    assert files_in(tmp_path) == as_held(shelf, 2)
+    assert [one["job_id"] for one in done.missing] == [2, 2]
+    assert {job_id for job_id, _ in shelf.fetched} == {2}
+
+
+async def test_an_archive_that_breaks_off_is_made_up_for_one_by_one(tmp_path: Path) -> None:
+    shelf = many()
+    shelf.torn = True
+    done = await collect(shelf, 1, tmp_path, progress=silent)
+
+    assert files_in(tmp_path) == as_held(shelf)
+    assert (done.fetched, done.missing, len(shelf.fetched)) == (16, [], 16)
+
+
+async def test_a_tar_of_a_batch_has_every_file_and_names_what_is_missing(tmp_path: Path) -> None:
+    jobs = [
+        a_job(JobState.VALID, an_instance(12, InstanceState.VALID, 0, 2), canonical=12),
+        replace(a_job(JobState.VALID, an_instance(13, InstanceState.VALID, 0), canonical=13), job_id=JobId(8)),
+        replace(a_job(JobState.FAILED, failure="too many errors"), job_id=JobId(9)),
+    ]
+    bring(tmp_path, "pi_1_7_12_r0")
+    bring(tmp_path, "pi_1_7_12_r2", b"plot")
+    known = Known(*jobs)
+    results = Results(known, known, UploadFolder(tmp_path))
+
+    tar = b"".join([piece async for piece in tar_of(results, BatchId(1))])
+    part = b"".join([piece async for piece in tar_of(results, BatchId(1), after=JobId(7), limit=1)])
+
+    assert members_of(tar).keys() == {"7/out", "7/plot.png", "missing.jsonl"}
+    assert (members_of(tar)["7/out"], members_of(tar)["7/plot.png"]) == (b"3.14", b"plot")
+    [gone, failed] = [json.loads(line) for line in members_of(tar)["missing.jsonl"].splitlines()]
+    assert (gone["job_id"], gone["name"], gone["because"][:27]) == (8, "out", "pi_1_7_13_r0 of 4 bytes in ")
+    assert failed == {"job_id": 9, "state": "failed", "because": "it failed: too many errors"}
+    assert members_of(part) == {"missing.jsonl": json.dumps(gone, separators=(",", ":")).encode() + b"\n"}
+    assert not len(tar) % tarfile.BLOCKSIZE
+
+
+async def test_a_tar_of_more_jobs_than_a_page_is_read_page_by_page(tmp_path: Path) -> None:
+    known = Known(*(replace(a_job(JobState.CANCELLED), job_id=JobId(one)) for one in range(1, 2502)))
+    tar = b"".join([piece async for piece in tar_of(Results(known, known, UploadFolder(tmp_path)), BatchId(1))])
+
+    assert members_of(tar)["missing.jsonl"].count(b"\n") == 2501
+    assert known.pages == [1000, 1000, 1000]
+
+
+async def test_a_file_that_is_cut_while_it_is_sent_breaks_the_tar_off(tmp_path: Path) -> None:
+    path = bring(tmp_path, "pi_1_7_12_r0")
+    known = Known(a_job(JobState.VALID, an_instance(12, InstanceState.VALID, 0), canonical=12))
+    pieces = tar_of(Results(known, known, UploadFolder(tmp_path)), BatchId(1))
+    await anext(pieces)
+    path.write_bytes(b"3.")
+
+    with pytest.raises(CutFileError, match=r"^7/out: expected 4 bytes, 2 of them are not there any more$"):
+        [piece async for piece in pieces]
+
+
+def members_of(tar: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=BytesIO(tar)) as opened:
+        return {one.name: cast(IO[bytes], opened.extractfile(one)).read() for one in opened}
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/passwd", ".bashrc", ""])
+async def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"^outputs\.name: expected a file name"):
+        await collect(Shelf({7: {name: b"x"}}), 1, tmp_path / "to", progress=silent)
+
+    assert files_in(tmp_path) == {}
+
+
+# ---------------------------------------------------------------- through a server
+
+
+@asynccontextmanager
+async def answering(*answers: web.Response) -> AsyncIterator[Client]:
+    """A client of a server that gives these answers, one after another."""
+    left = iter(answers)
+
+    async def answer(request: web.Request) -> web.Response:
+        return next(left)
+
+    application = web.Application()
+    application.router.add_get("/{tail:.*}", answer)
+    async with TestServer(application) as server, Client(str(server.make_url("/")), "t") as client:
+        yield client
+
+
+def too_often() -> web.Response:
+    return web.Response(status=429, text="too many requests", headers={"Retry-After": "7"})
+
+
+async def test_a_server_that_is_asked_too_often_is_asked_later(tmp_path: Path) -> None:
+    clock = ForwardClock()
+    whole = web.Response(body=b"3.14")
+
+    page = web.json_response({"results": [], "next_cursor": None})
+
+    async with answering(too_often(), too_often(), page, too_often(), whole) as client:
+        results = ServerResults(client, clock)
+        assert await results.results(1, after=0, limit=1000) == []
+        await results.fetch(7, "out", tmp_path / "out")
+
+    assert clock.monotonic() == 21.0
+    assert (tmp_path / "out").read_bytes() == b"3.14"
+
+
+async def test_another_refusal_is_told_at_once_and_a_file_that_is_gone_as_such(tmp_path: Path) -> None:
+    forbidden = web.json_response({"detail": "not yours"}, status=403)
+    gone = web.json_response({"detail": "no file pi_1_7_12_r0"}, status=404)
+
+    async with answering(forbidden, gone) as client:
+        results = ServerResults(client, ForwardClock())
+        with pytest.raises(ApiError, match=r"^not yours$"):
+            await results.results(1, after=0, limit=1000)
+        with pytest.raises(NotFoundError, match=r"^no file pi_1_7_12_r0$"):
+            await results.fetch(7, "out", tmp_path / "out")
+
+
+async def test_of_a_file_that_breaks_off_nothing_is_left(tmp_path: Path) -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "100"})
+        await response.prepare(request)
+        await response.write(b"3.14")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    application = web.Application()
+    application.router.add_get("/{tail:.*}", cut)
+    async with TestServer(application) as server, Client(str(server.make_url("/")), "t") as client:
+        with pytest.raises(UnreachableError):
+            await client.fetch_output(7, "out", tmp_path / "out")
+
+    assert files_in(tmp_path) == {}

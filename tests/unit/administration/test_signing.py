@@ -1,0 +1,52 @@
+"""After a change of the signing key clients can check every app file, and follow to the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from administration.applications import NewVersion, add_app_version
+from administration.project import Project, create_project
+from administration.signing import sign_app_files, with_project_key
+from store.memory import MemoryStore
+from tests.builders import LINUX, an_app
+from tests.unit.administration.clocks import StillClock
+from transfer import keys
+from wire.signing import parse_public_key_text, verify
+
+
+async def a_project_with_a_version(folder: Path, store: MemoryStore) -> tuple[Project, bytes]:
+    project = create_project(folder / "project", None)
+    keys.create_keys(project.keys_dir)
+    main = folder / "main.sh"
+    main.write_bytes(b"#!/bin/sh\ntouch boinc_finish_called\n")
+    await store.applications.add_app(an_app())
+    new, sign = NewVersion("pi", LINUX, 100, main), with_project_key(project)
+    await add_app_version(store.applications, project, new, clock=StillClock(), sign=sign)
+    return project, main.read_bytes()
+
+
+async def test_every_app_file_is_signed_with_the_new_key_and_the_old_key_vouches_for_it(tmp_path: Path) -> None:
+    store = MemoryStore()
+    project, content = await a_project_with_a_version(tmp_path, store)
+    old_text = keys.CodeSigner(keys.load_keys(project.keys_dir)).public_key_text()
+
+    assert await sign_app_files(store.applications, project, new_key=True) == 1
+
+    signer = keys.CodeSigner(keys.load_keys(project.keys_dir))
+    [file] = await store.applications.app_files()
+    vouched = signer.rotation_signature(old_text)
+    assert signer.public_key_text() != old_text
+    assert verify(parse_public_key_text(signer.public_key_text()), content, file.signature)
+    assert not verify(parse_public_key_text(old_text), content, file.signature)
+    assert vouched is not None
+    assert verify(parse_public_key_text(old_text), signer.public_key_text().strip().encode(), vouched)
+
+
+async def test_signing_again_with_the_present_key_changes_nothing(tmp_path: Path) -> None:
+    store = MemoryStore()
+    project, _ = await a_project_with_a_version(tmp_path, store)
+    before = await store.applications.app_files()
+
+    await sign_app_files(store.applications, project, new_key=False)
+
+    assert await store.applications.app_files() == before

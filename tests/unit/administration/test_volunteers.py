@@ -1,0 +1,76 @@
+"""Operators change what volunteers chose, by the rules of the volunteers' own page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from administration.show_people import volunteer_as_json
+from administration.volunteers import Wishes, change_volunteer
+from domain.errors import InvalidInputError, NotFoundError
+from store.memory import MemoryStore
+from tests.builders import NOW, an_app
+from tests.worlds import a_registered_version, a_registered_volunteer
+
+
+async def a_project() -> tuple[MemoryStore, str]:
+    """Two applications of which one has a program, and a volunteer's e-mail."""
+    store = MemoryStore()
+    await a_registered_version(store)
+    await store.applications.add_app(an_app(name="new"))
+    await a_registered_volunteer(store)
+    [record] = await store.volunteers.volunteers()
+    return store, record.email
+
+
+async def changed(store: MemoryStore, email: str, **wishes: Any) -> dict[str, object]:
+    return await change_volunteer(store.volunteers, store.applications, email, Wishes(**wishes), now=NOW)
+
+
+async def test_what_is_changed_is_kept_and_the_rest_stays() -> None:
+    store, email = await a_project()
+    await changed(store, email, cpu=False, max_cpus=4, apps=["new"])
+    shown = await changed(store, email, max_jobs=2)
+
+    assert (shown["no_cpu"], shown["no_gpu"], shown["max_cpus"], shown["max_jobs"]) == (True, False, 4, 2)
+    assert shown["apps"] == ["new"]
+    [record] = await store.volunteers.volunteers()
+    assert volunteer_as_json(record, await store.applications.apps()) == shown
+    assert record.volunteer.preferred_at is not None
+
+
+async def test_all_that_is_offered_and_none_chosen_are_every_application_those_to_come_too() -> None:
+    store, email = await a_project()
+    [offered] = [app.name for app in await store.applications.apps() if app.name != "new"]
+    for apps in ([offered], []):
+        await changed(store, email, apps=["new"])
+        assert (await changed(store, email, apps=apps))["apps"] == []
+    [record] = await store.volunteers.volunteers()
+    assert record.volunteer.apps == ()
+
+
+@pytest.mark.parametrize(
+    ("wishes", "why"),
+    [
+        ({}, "volunteer: expected a change of beta, cpu, gpu, max_jobs, max_cpus or apps, got 'none'"),
+        ({"cpu": False, "gpu": False}, "processors: expected the CPU, GPUs, or both, got 'neither'"),
+        ({"max_cpus": -1}, "max_cpus: expected a whole number from 0 to 1000000, got -1"),
+        ({"max_jobs": 1_000_001}, "max_jobs: expected a whole number from 0 to 1000000, got 1000001"),
+        ({"apps": ["xpi"]}, "apps: expected applications of this project: "),
+    ],
+)
+async def test_what_the_page_refuses_is_refused(wishes: dict[str, object], why: str) -> None:
+    store, email = await a_project()
+    before = await store.volunteers.volunteers()
+    with pytest.raises(InvalidInputError) as caught:
+        await changed(store, email, **wishes)
+
+    assert str(caught.value).startswith(why)
+    assert await store.volunteers.volunteers() == before
+
+
+async def test_a_volunteer_there_is_not_is_told() -> None:
+    store, _ = await a_project()
+    with pytest.raises(NotFoundError, match="no volunteer"):
+        await changed(store, "nobody@example.org", beta=True)

@@ -1,0 +1,59 @@
+"""Every setting that decides who gets what by when is shown with its effect, here and in the operators' handbook."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of, thresholds_as_json
+from domain.errors import InvalidInputError
+from domain.ranking import Gate
+from domain.settings import Settings
+from domain.views import SettingChange
+from tests.builders import NOW
+
+HANDBOOK = Path(__file__).parents[4] / "docs" / "operating.md"
+
+
+def test_all_deadline_settings_and_gates_are_thresholds() -> None:
+    keys = Settings().as_mapping()
+
+    assert set(THRESHOLDS) <= set(keys)
+    assert {key for key in keys if key.startswith("deadline.")} <= set(THRESHOLDS)
+    assert {key for key in keys if re.match(r"lifecycle\.tail_|lifecycle\..*grace|feeder\.tail_", key)} <= set(
+        THRESHOLDS
+    )
+    percentiles = {gate for gate in Gate if gate.value.startswith("p_")}
+    assert {f"deadline.{gate.value}" for gate in percentiles} <= set(FORESEEN)
+
+
+@pytest.mark.parametrize("key", THRESHOLDS)
+def test_the_handbook_says_what_each_does_with_its_default(key: str) -> None:
+    default = Settings().as_mapping()[key]
+    told = str(int(default)) if isinstance(default, float) and default.is_integer() else str(default)
+    rows = [line for line in HANDBOOK.read_text().splitlines() if line.startswith("|") and f"`{key}`" in line]
+
+    assert any(told in re.sub("[`)]", " ", row).split() for row in rows), (key, told)
+
+
+def test_each_is_shown_with_where_its_value_comes_from() -> None:
+    changes = [
+        SettingChange("deadline.p_tight", 0.85, 0.8, NOW, "ada", "jobs waited"),
+        SettingChange("deadline.p_tight", 0.9, 0.85, NOW, "bob", "older"),
+    ]
+    rows = {row["key"]: row for row in thresholds_as_json(Settings().changed("deadline.p_tight", 0.8), changes)}
+
+    assert tuple(rows) == THRESHOLDS
+    assert (rows["deadline.p_tight"]["source"], rows["deadline.p_tight"]["changed_by"]) == ("set", "ada")
+    assert (rows["deadline.p_late"]["source"], rows["deadline.p_late"]["changed_by"]) == ("default", None)
+    assert all(row["unit"] and row["meaning"] and row["higher"] and row["lower"] for row in rows.values())
+
+
+def test_what_no_preview_can_foresee_may_be_set_but_not_previewed() -> None:
+    assert changes_of([("gate_wait_fraction", 0.5)]) == {"deadline.gate_wait_fraction": 0.5}
+    with pytest.raises(
+        InvalidInputError, match=r"^threshold: expected one of deadline\.p_afap, .*min_samples, got 'rule'"
+    ):
+        changes_of([("rule", "fixed")], FORESEEN)

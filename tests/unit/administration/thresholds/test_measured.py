@@ -1,0 +1,127 @@
+"""From records of computers to computers of a simulation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from administration.thresholds.measured import measured_hosts
+from domain.apps import NVIDIA, AppVersion, PlanClass
+from domain.hosts import Coprocessor, DecayedSums
+from domain.insight import RecentHost
+from domain.units import AppId, AppVersionId, Flop, FlopPerSecond, Seconds
+from simulator.measured import MeasuredHost
+from tests.builders import NOW, a_hav, a_host, an_app_version
+
+PLAIN = an_app_version()
+CUDA = an_app_version(app_version_id=AppVersionId(2), plan_class=PlanClass("cuda", 0.5, NVIDIA))
+VERSIONS = {one.app_version_id: one for one in (PLAIN, CUDA)}
+SIZES = {AppId(1): Flop(3.6e12)}  # an hour at 1 Gflop/s
+
+
+def a_record(version: AppVersion = PLAIN, *, s_per_flop: float, turnaround_s: float = 7200.0, **changes: Any) -> Any:
+    """Ten valid results with this speed and turnaround."""
+    values: dict[str, Any] = {
+        "app_version_id": version.app_version_id,
+        "n_valid": 10,
+        "speed": DecayedSums(10.0, 10.0 * s_per_flop, at=NOW),
+        "log_n": 10,
+        "log_sum": 10.0 * math.log(turnaround_s),
+    }
+    return a_hav(**(values | changes))
+
+
+def measured(*hosts: RecentHost) -> tuple[MeasuredHost, ...]:
+    return measured_hosts(hosts, VERSIONS, SIZES)
+
+
+def test_jobs_take_as_much_longer_than_the_benchmark_says_as_they_did() -> None:
+    [one] = measured(RecentHost(a_host(flop_per_s=FlopPerSecond(2e9)), havs=(a_record(s_per_flop=1e-9),)))
+
+    assert one.stretch == pytest.approx(2.0)
+
+
+def test_what_turnaround_leaves_beside_running_waits_on_the_computer() -> None:
+    host = a_host(on_fraction=0.5)
+    [one] = measured(RecentHost(host, havs=(a_record(s_per_flop=1e-9, turnaround_s=50_000.0),)))
+
+    assert one.buffer_s == pytest.approx(50_000.0 - 3.6e12 * 1e-9 / 0.5)
+    assert one.on_fraction == 0.5
+
+
+def test_a_turnaround_shorter_than_a_usual_job_leaves_nothing_to_wait() -> None:
+    [one] = measured(RecentHost(a_host(), havs=(a_record(s_per_flop=1e-9, turnaround_s=60.0),)))
+
+    assert one.buffer_s == 0.0
+
+
+def test_who_has_no_record_is_like_the_median_of_those_that_have() -> None:
+    known = [
+        RecentHost(a_host(), Seconds(interval_s), (a_record(s_per_flop=speed, turnaround_s=1e5),))
+        for interval_s, speed in ((7200.0, 1e-9), (10_800.0, 2e-9), (14_400.0, 4e-9))
+    ]
+    *_, newcomer = measured(*known, RecentHost(a_host()))
+
+    assert newcomer.stretch == pytest.approx(2.0)
+    assert newcomer.buffer_s == pytest.approx(1e5 - 7200.0)
+
+
+def test_where_nobody_has_a_record_usual_values_hold() -> None:
+    [one] = measured(RecentHost(a_host()))
+
+    assert (one.stretch, one.buffer_s) == (1.0, 0.6 * 86400.0)
+    assert (one.loss_fraction, one.error_fraction) == (0.0, 0.0)
+
+
+def test_losses_and_errors_of_few_results_are_drawn_towards_those_of_all() -> None:
+    good = [RecentHost(a_host(), havs=(a_record(s_per_flop=1e-9, n_valid=90),)) for _ in range(9)]
+    bad = RecentHost(a_host(), havs=(a_record(s_per_flop=1e-9, n_valid=0, n_error=40, n_timeout=50),))
+    *others, last = measured(*good, bad)
+
+    lost_of_all, failed_of_all = 50 / 900, 40 / 850
+    assert last.loss_fraction == pytest.approx((50 + 20 * lost_of_all) / 110)
+    assert last.error_fraction == pytest.approx((40 + 20 * failed_of_all) / 60)
+    assert [one.loss_fraction for one in others] == 9 * [pytest.approx(20 * lost_of_all / 110)]
+
+
+def test_calls_buffers_and_speeds_are_kept_within_what_a_client_can_be() -> None:
+    [one] = measured(
+        RecentHost(
+            a_host(on_fraction=0.0), Seconds(1.0), havs=(a_record(s_per_flop=1.0, turnaround_s=1e9, n_timeout=990),)
+        )
+    )
+
+    assert (one.stretch, one.on_fraction) == (10.0, 0.05)
+    assert one.loss_fraction == 0.9
+
+
+def test_a_gpu_is_as_fast_as_its_jobs_were() -> None:
+    card = Coprocessor(NVIDIA, 2, FlopPerSecond(1e12), 4e9, 50_000)
+    host = a_host(coprocessors=(card,))
+    [one] = measured(RecentHost(host, havs=(a_record(CUDA, s_per_flop=1 / 2.5e10),)))
+
+    assert one.gpu is not None
+    assert (one.gpu.type, one.gpu.count) == (NVIDIA, 2)
+    assert one.gpu.efficiency == pytest.approx((2.5e10 - 0.5e9) / 1e12)
+
+
+def test_the_platform_is_one_that_there_are_versions_for() -> None:
+    one, other = measured(
+        RecentHost(a_host(platforms=("exotic", PLAIN.platform))), RecentHost(a_host(platforms=("exotic",)))
+    )
+
+    assert (one.platform, other.platform) == (PLAIN.platform, "exotic")
+
+
+def test_who_named_no_platform_is_left_out() -> None:
+    assert measured(RecentHost(a_host(platforms=()))) == ()
+
+
+def test_computers_of_one_volunteer_have_one_owner() -> None:
+    host = a_host()
+    one, other = measured(RecentHost(host), RecentHost(replace(host, ncpus=8)))
+
+    assert (one.owner, other.ncpus) == (other.owner, 8)

@@ -1,0 +1,233 @@
+"""A project that has run for a while, simulated on as it is and with other thresholds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from io import BytesIO, StringIO
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from administration.simulating import duties
+from administration.simulations.process import main
+from administration.thresholds.keys import Changes, changes_of
+from administration.thresholds.recent import RecentStore, recent_project
+from administration.thresholds.replay import Replay, replay
+from administration.thresholds.replayed import Replayed
+from administration.thresholds.shown import replayed_in_words
+from domain.batches import QoS
+from domain.errors import InvalidInputError
+from domain.insight import HostSample, RecentHost
+from domain.units import DAY_S, Instant, later
+from simulator.engine import Engine
+from simulator.loop import run_without_threads
+from simulator.measured import MeasuredPopulation
+from simulator.report import rows_of
+from simulator.run import run_case, warnings_only
+from simulator.scenario import read_scenario
+from simulator.sweep import Unwatched, run_here, unwatched
+from store.memory import MemoryStore
+from tests.builders import NOW
+from tests.worlds import a_registered_host, a_registered_version
+
+HOSTS = 8
+STORY = {
+    "population.hosts": HOSTS,
+    "days": 6,
+    "delay_bound_days": 3,
+    "settings": {"deadline.p_afap": 0.4},
+    "submitter": [{"name": "ada", "shares": 3}],
+    "batch": [
+        {"name": "survey", "submitter": "ben", "qos": "throughput", "jobs": 80, "fpops_est": 1.5e14},
+        {"name": "rush", "submitter": "ada", "qos": "afap", "at_hours": 140, "jobs": 10, "fpops_est": 6e13},
+        {
+            "name": "soon",
+            "submitter": "ada",
+            "qos": "short_deadline",
+            "deadline_hours": 48,
+            "at_hours": 141,
+            "jobs": 6,
+            "fpops_est": 3e13,
+        },
+    ],
+}
+
+
+@cache
+def a_project() -> Engine:
+    """After six days, two batches have just been submitted. Nobody changes it any more."""
+    engine = Engine(
+        read_scenario("small", STORY),
+        3,
+        store=lambda clock: MemoryStore(),
+        settings={},
+        more_duties=duties,
+        watch=unwatched,
+    )
+    with warnings_only():
+        run_without_threads(engine.run())
+    engine.clock.turn_to(engine.ended_at)
+    return engine
+
+
+def prepared(*changes: tuple[str, object], seeds: int = 1, most_hosts: int = 100) -> Replay:
+    engine = a_project()
+    wanted: Changes = changes_of(changes)
+    return run_without_threads(
+        replay(engine.store, engine.clock, wanted, seeds=range(1, seeds + 1), most_hosts=most_hosts, days=2.0)
+    )
+
+
+def replayed(of: Replay) -> Replayed:
+    return of.replayed(run_here(of.cases, duties, Unwatched()))
+
+
+def test_the_scenario_is_the_project_of_the_moment() -> None:
+    of = prepared(("p_afap", 0.6))
+    scenario = of.cases[0].scenario
+    views = a_project().record.batches.values()
+    left = {one.name: one.jobs - len(one.ended_at) for one in views}
+
+    assert (of.sample.hosts, of.sample.hosts_active) == (HOSTS, HOSTS)
+    assert scenario.settings["deadline.p_afap"] == 0.4
+    assert [(one.submitter, one.shares) for one in scenario.submitters if one.submitter in ("ada", "ben")] == [
+        ("ben", 1.0),
+        ("ada", 3.0),
+    ]
+    waiting = [plan for plan in scenario.batches if plan.name not in scenario.learning]
+    assert {(plan.submitter, plan.qos, plan.jobs, plan.fpops_est) for plan in waiting} == {
+        ("ben", QoS.THROUGHPUT, left["survey"], 1.5e14),
+        ("ada", QoS.AFAP, left["rush"], 6e13),
+        ("ada", QoS.SHORT_DEADLINE, left["soon"], 3e13),
+    }
+    [soon] = [plan for plan in waiting if plan.qos is QoS.SHORT_DEADLINE]
+    assert soon.deadline_s == pytest.approx((141 + 48) * 3600 - 6 * DAY_S)
+    [learning] = [plan for plan in scenario.batches if plan.name in scenario.learning]
+    assert (learning.at_s, learning.qos, learning.submitter) == (0.0, QoS.THROUGHPUT, "learning")
+    assert all(plan.at_s >= 7 * DAY_S for plan in waiting)
+
+
+def test_its_computers_are_those_that_were_measured() -> None:
+    population = prepared(("p_afap", 0.6)).cases[0].scenario.population
+    assert isinstance(population, MeasuredPopulation)
+    stored = run_without_threads(a_project().store.views.hosts(limit=100))
+
+    assert [(one.ncpus, one.flop_per_s) for one in population.hosts] == [(h.ncpus, h.flop_per_s) for h in stored]
+    assert len({one.stretch for one in population.hosts}) > 2
+    assert 0.0 < max(one.loss_fraction for one in population.hosts) < 0.5
+
+
+def test_a_sample_of_computers_gets_its_share_of_the_jobs() -> None:
+    whole, half = prepared(("p_afap", 0.6)).sample, prepared(("p_afap", 0.6), most_hosts=HOSTS // 2).sample
+
+    assert (half.hosts, half.hosts_active) == (HOSTS // 2, HOSTS)
+    assert half.jobs == pytest.approx(whole.jobs / 2, abs=2)
+    assert half.jobs_open == whole.jobs_open == whole.jobs
+
+
+def test_both_sides_are_simulated_with_the_same_seeds_and_compared() -> None:
+    found = replayed(prepared(("rule", "fixed"), ("p_afap", 0.9)))
+    shown = found.as_json()
+
+    assert shown["changes"] == [
+        {"key": "deadline.rule", "from": "muster", "to": "fixed"},
+        {"key": "deadline.p_afap", "from": 0.4, "to": 0.9},
+    ]
+    now, changed = shown["now"], shown["changed"]
+    assert isinstance(now, dict) and isinstance(changed, dict)
+    assert now.keys() & changed.keys() >= {"afap_makespan_s", "instances_per_job", "tight_fraction"}
+    assert now["tight_fraction"] > changed["tight_fraction"] == 0.0
+    assert now["batches"] == 3  # without what is only learnt from
+    assert replayed_in_words(found).splitlines()[:2] == [
+        "deadline.rule: muster -> fixed",
+        "deadline.p_afap: 0.4 -> 0.9",
+    ]
+    assert replayed_in_words(found).splitlines()[2].startswith(f"{HOSTS} of {HOSTS} hosts that called lately, and ")
+
+
+def test_in_a_process_of_its_own_it_comes_to_the_same() -> None:
+    of, said = prepared(("rule", "fixed")), StringIO()
+    main(BytesIO(pickle.dumps(of)), said)
+    *steps, last = [json.loads(line) for line in said.getvalue().splitlines()]
+    result = json.loads(json.dumps(last["result"], sort_keys=True))  # as a database keeps it
+    here, there = replayed(of), Replayed.read(result["replayed"])
+
+    assert [step["done_fraction"] for step in steps] == sorted(step["done_fraction"] for step in steps)
+    assert steps[-1]["done_fraction"] == 1.0
+    assert json.dumps(there.as_json()) == json.dumps(here.as_json())
+    assert replayed_in_words(there) == replayed_in_words(here)
+    assert rows_of(there.comparison) == rows_of(here.comparison)
+    assert there.comparison.ends == here.comparison.ends and here.comparison.ends
+    assert last["result"].keys() >= {"rules", "rows", "curves", "seeds"}  # what the console's page shows
+    assert of.asked["rules"] == ["as it is", "as changed"]
+
+
+def test_without_a_difference_both_sides_come_to_the_same() -> None:
+    shown = replayed(prepared(("p_afap", 0.4))).as_json()
+
+    assert json.dumps(shown["now"]) == json.dumps(shown["changed"])
+
+
+def test_another_rule_may_be_tried() -> None:
+    of = prepared(("rule", "fixed"), ("p_late", 0.3))
+
+    assert [(case.rule, dict(case.settings)) for case in of.cases] == [
+        ("muster", {}),
+        ("fixed", {"deadline.p_late": 0.3}),
+    ]
+
+
+def test_even_the_clairvoyant_bound_can_be_told_of_it() -> None:
+    case = prepared(("p_late", 0.3)).cases[0]
+    bound = run_case(type(case)(case.scenario, 1, "clairvoyant"), duties, unwatched).figures
+
+    assert bound.afap_makespan_s is not None and bound.batches == 3
+
+
+async def test_a_project_without_computers_or_without_work_is_not_simulated() -> None:
+    clock = a_project().clock
+    store = MemoryStore()
+    with pytest.raises(InvalidInputError, match="population: expected computers that called in the last 7 days, got 0"):
+        await recent_project(store, clock, most_hosts=10, days=1.0)
+    await a_registered_version(store)
+    await a_registered_host(store, last_rpc_at=max(NOW, clock.now()))
+    with pytest.raises(InvalidInputError, match="batches: expected at least one with unsent instances"):
+        await recent_project(store, clock, most_hosts=10, days=1.0)
+
+
+class Noting(tuple[RecentHost, ...]):
+    """Hosts that note which threads look through them."""
+
+    threads: set[int]
+
+    def __iter__(self) -> Iterator[RecentHost]:
+        self.threads.add(threading.get_ident())
+        return super().__iter__()
+
+
+def test_computers_are_not_worked_out_where_clients_are_served() -> None:
+    store, clock = a_project().store, a_project().clock
+    read = asyncio.run(store.insight.sampled_hosts(HOSTS, active_since=later(clock.now(), -7 * DAY_S)))
+    hosts = Noting(read.hosts)
+    hosts.threads = set()
+
+    class Insight:
+        waiting_batches, job_sizes = store.insight.waiting_batches, store.insight.job_sizes
+
+        async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
+            return replace(read, hosts=hosts)
+
+    parts = {name: getattr(store, name) for name in ("applications", "settings", "people", "hav_tables")}
+    noting = cast(RecentStore, SimpleNamespace(**parts, insight=Insight()))
+
+    recent = asyncio.run(recent_project(noting, clock, most_hosts=HOSTS, days=1.0))
+
+    assert recent.sample.hosts == HOSTS
+    assert hosts.threads and threading.get_ident() not in hosts.threads

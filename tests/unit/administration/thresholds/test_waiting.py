@@ -1,0 +1,120 @@
+"""Behind which gate a waiting job is: as an idle host of the app's median speed would meet it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from administration.thresholds.keys import changes_of, full_key
+from administration.thresholds.waiting import BehindGate, behind_gates
+from domain.acceleration import Acceleration
+from domain.apps import CPU
+from domain.batches import BatchCounts, QoS
+from domain.errors import InvalidInputError
+from domain.insight import WaitingBatch
+from domain.ranking import Gate
+from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
+from domain.units import AppId, HostId, Seconds, later
+from tests.builders import NOW, a_batch
+from tests.unit.scheduler.arrays import a_catalogue, some_cuts
+
+DAY_S = 86400.0
+OLD = DeadlineSettings()
+TABLE = DeadlineSettings(afap=AfapPolicy.TABLE)
+
+
+def waiting(*, retries: int = 0, validated: int = 0, **changes: Any) -> WaitingBatch:
+    """A batch of 10 unsent instances."""
+    batch = a_batch(counts=BatchCounts(jobs_total=10, unsent=10, jobs_validated=validated), **changes)
+    return WaitingBatch(batch, retries, Seconds(7 * DAY_S))
+
+
+def behind(one: WaitingBatch, old: DeadlineSettings = OLD, **changes: Any) -> dict[BehindGate, int]:
+    """By hosts whose median R_q is a day; a retry on a good one takes half a day."""
+    cuts = some_cuts(median_safe_runtime_s=Seconds(DAY_S), retry_turnaround_s=Seconds(DAY_S / 2))
+    return behind_gates([one], a_catalogue(cuts=[cuts]), old, replace(old, **changes), now=NOW)
+
+
+def due_in(days: float) -> WaitingBatch:
+    return waiting(qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, days * DAY_S))
+
+
+@pytest.mark.parametrize(
+    ("one", "gate", "threshold"),
+    [
+        (due_in(0.5), Gate.TIGHT, 0.9),
+        (due_in(-1.0), Gate.TIGHT, 0.9),
+        (due_in(1.2), Gate.LATE, 0.5),
+    ],
+    ids=["due before it is done", "past", "too late for a retry"],
+)
+def test_first_instances_are_behind_the_gate_of_their_row(one: WaitingBatch, gate: Gate, threshold: float) -> None:
+    assert behind(one) == {BehindGate(AppId(1), gate, ((CPU, threshold, threshold),)): 10}
+
+
+def test_afap_work_is_behind_its_gate_by_the_table() -> None:
+    assert behind(waiting(qos=QoS.AFAP), TABLE) == {BehindGate(AppId(1), Gate.AFAP, ((CPU, 0.5, 0.5),)): 10}
+
+
+def test_afap_work_that_every_host_is_sent_in_its_turn_is_behind_no_gate() -> None:
+    assert behind(waiting(qos=QoS.AFAP)) == {}
+
+
+def test_afap_work_that_only_good_hosts_may_have_is_behind_their_gate() -> None:
+    afap = BehindGate(AppId(1), Gate.AFAP, ((CPU, 0.5, 0.5),))
+    assert behind(waiting(qos=QoS.AFAP, completion_at=later(NOW, 1.2 * DAY_S), validated=5)) == {}
+    assert behind(waiting(qos=QoS.AFAP), replace(OLD, afap_turn_factor=1.5)) == {afap: 10}
+
+
+def test_retries_of_afap_work_are_behind_the_gate_of_retries_alone() -> None:
+    retries = replace(waiting(qos=QoS.AFAP), retries_unsent=10)
+
+    assert behind(retries, p_retry=0.4) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.4),)): 10}
+    assert behind(retries, p_afap=0.9) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.5),)): 10}
+    assert behind(retries, TABLE, p_afap=0.9) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.9),)): 10}
+
+
+@pytest.mark.parametrize("one", [waiting(), due_in(3.0)], ids=["throughput", "in good time"])
+def test_work_that_any_host_may_have_is_behind_no_gate(one: WaitingBatch) -> None:
+    assert behind(one) == {}
+
+
+def test_retries_are_behind_the_gate_of_their_row_alone() -> None:
+    assert behind(waiting(retries=3), p_retry=0.7) == {}
+    late = replace(due_in(0.5), retries_unsent=10)
+    assert {place.thresholds for place in behind(late, p_retry=0.7)} == {((CPU, 0.9, 0.9),)}
+
+
+def test_while_nobody_is_ranked_no_gate_is_higher_than_what_hosts_have() -> None:
+    found = behind_gates([due_in(-1.0)], a_catalogue(), OLD, replace(OLD, p_tight=0.4), now=NOW)
+
+    assert found == {BehindGate(AppId(1), Gate.TIGHT, ((CPU, 0.5, 0.4),)): 10}
+
+
+def test_the_fixed_rule_has_no_gates_and_the_proposal_none_for_retries() -> None:
+    assert behind(due_in(0.5), DeadlineSettings(rule=DeadlineRule.FIXED)) == {}
+    assert behind(waiting(retries=3), DeadlineSettings(rule=DeadlineRule.PROPOSAL)) == {}
+
+
+def test_jobs_of_an_accelerated_batch_are_behind_its_gate_and_no_others() -> None:
+    rule = DeadlineSettings(rule=DeadlineRule.ACCELERATED)
+    one = waiting(retries=3)
+    found = Acceleration(NOW, frozenset({HostId(1)}), frozenset({AppId(1)}), frozenset({one.batch.batch_id}))
+    cuts = some_cuts(median_safe_runtime_s=Seconds(DAY_S))
+    catalogue = replace(a_catalogue(cuts=[cuts]), acceleration=found)
+
+    assert behind_gates([one], catalogue, rule, rule, now=NOW) == {
+        BehindGate(AppId(1), Gate.LOW_TURNAROUND, ((CPU, 0.0, 0.0),)): 10
+    }
+    other = replace(catalogue, acceleration=replace(found, batches=frozenset()))
+    assert behind_gates([one], other, rule, rule, now=NOW) == {}
+
+
+def test_thresholds_are_named_with_or_without_their_section_and_once() -> None:
+    assert full_key("p_tight") == full_key("deadline.p_tight") == "deadline.p_tight"
+    with pytest.raises(InvalidInputError, match="p_tight: expected one value"):
+        changes_of([("p_tight", 0.8), ("deadline.p_tight", 0.7)])
+    with pytest.raises(InvalidInputError, match="threshold: expected at least one KEY=VALUE"):
+        changes_of([])

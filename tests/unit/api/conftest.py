@@ -1,0 +1,35 @@
+"""The API of a project in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from administration.accounts import AccountKeys
+from administration.batches import Batches
+from administration.project import Project
+from administration.results import Results
+from administration.simulations.runs import SimulationRuns
+from api.files import Files
+from api.routes import Api
+from domain.settings import Settings
+from store.memory import MemoryStore
+from store.postgres import PostgresStore
+from tests.unit.administration.access.world import a_world
+from transfer.download_folder import DownloadFolder
+from transfer.upload_folder import UploadFolder
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Api:
+    world = a_world()
+    store = cast(PostgresStore, world.store)  # the same ports
+    assert isinstance(world.store, MemoryStore)
+    downloads = DownloadFolder(tmp_path, max_bytes=1)
+    files = Files(store.applications, downloads, Project(tmp_path), world.clock, max_bytes=1)
+    batches = Batches(store, downloads, world.clock)
+    results = Results(store.views, store.waiting, UploadFolder(tmp_path))
+    runs = SimulationRuns(store.simulations, world.clock)
+    return Api(store, batches, files, results, runs, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)

@@ -1,0 +1,321 @@
+"""What a caller of the API meets before anything is done: the token, the body, the problem document."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.typedefs import Handler
+
+from administration.access.door import AccessDoor
+from administration.access.errors import NotAllowedError, TooManyAttemptsError
+from api.accounts import NewAccountBody, NewVolunteerBody
+from api.apps import NewAppBody
+from api.errors import problem, problems
+from api.paging import Page
+from api.reading import decoded
+from api.serving import Table
+from api.settings import SettingBody
+from api.strangers import Strangers
+from api.table import Ask, NoParams, Route
+from domain.access import Right
+from domain.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidInputError,
+    MusterError,
+    NotFoundError,
+    UnavailableError,
+)
+from domain.settings import Settings
+from domain.units import Seconds
+from store.memory import MemoryStore
+from tests.unit.administration.clocks import StillClock
+from web.bodies import whole_number
+
+TOKEN = "a" * 64
+SIGNED = {"Authorization": f"Bearer {TOKEN}"}
+BODIES: dict[str, type[msgspec.Struct]] = {
+    "account": NewAccountBody,
+    "app": NewAppBody,
+    "volunteer": NewVolunteerBody,
+    "setting": SettingBody,
+}
+Client = TestClient[web.Request, web.Application]
+
+
+class NumbersParams(Page, forbid_unknown_fields=True, kw_only=True):
+    batch_id: Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+    job_id: Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+
+
+def broken(error: Exception) -> Handler:
+    """A handler that ends in an error."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        raise error
+
+    return handle
+
+
+async def echo(ask: Ask[NoParams, Any]) -> object:
+    """Say what was understood of the body."""
+    return {"got": repr(ask.body)}
+
+
+async def numbers(ask: Ask[NumbersParams, None]) -> object:
+    return {"limit": ask.params.limit, "batch": ask.params.batch_id, "job": ask.params.job_id}
+
+
+def the_door(store: MemoryStore) -> AccessDoor:
+    return AccessDoor(store.access, store.volunteers, store.people, Settings, StillClock(), project_token=TOKEN)
+
+
+@asynccontextmanager
+async def an_api(error: Exception | None = None, store: MemoryStore | None = None) -> AsyncIterator[Client]:
+    store = store or MemoryStore()
+    door = the_door(store)
+    api = web.Application(
+        middlewares=[problems, door.middleware, Strangers({"/open"}).middleware], client_max_size=1000
+    )
+    routes = [
+        Route(
+            "POST",
+            f"/echo/{kind}",
+            f"echo_{kind}",
+            "",
+            echo,
+            "t",
+            dict,
+            NoParams,
+            body=body,
+            right=Right.OPERATE,
+            most_bytes=1000,
+        )
+        for kind, body in BODIES.items()
+    ]
+    params = NumbersParams
+    routes.append(Route("GET", "/numbers/{batch_id}/{job_id}", "numbers", "", numbers, "t", dict, params))  # type: ignore[arg-type]
+    api.add_routes(Table(routes, door, StillClock()).definitions())
+    api.router.add_get("/broken", broken(error or web.HTTPNoContent()))
+    api.router.add_get("/open", broken(web.HTTPNoContent()))
+    app = web.Application(client_max_size=1000)
+    app.add_subapp("/api/v1", api)
+    async with TestClient(TestServer(app)) as client:
+        yield client
+
+
+async def document_of(response: Any, status: int) -> dict[str, Any]:
+    assert response.status == status
+    assert response.content_type == "application/problem+json"
+    document: dict[str, Any] = await response.json(content_type=None)
+    assert document["type"] == "urn:muster:problem:" + document["title"].replace(" ", "-")
+    assert document["status"] == status
+    return document
+
+
+# ---------------------------------------------------------------- tokens
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+async def test_the_holder_of_the_token_is_let_in(scheme: str) -> None:
+    async with an_api() as client:
+        response = await client.get("/api/v1/numbers/1/2", headers={"Authorization": f"{scheme} {TOKEN}"})
+
+        assert response.status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": ""},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Bearer "},
+        {"Authorization": f"Basic {TOKEN}"},
+        {"Authorization": TOKEN},
+        {"Authorization": f"Bearer {TOKEN[:-1]}"},
+        {"Authorization": f"Bearer {TOKEN}a"},
+        {"Authorization": f"Bearer {TOKEN.upper()}"},
+        {"Authorization": "Bearer ключ"},
+    ],
+)
+async def test_anybody_else_is_told_how_to_sign_in(headers: dict[str, str]) -> None:
+    async with an_api() as client:
+        document = await document_of(await client.get("/api/v1/numbers/1/2", headers=headers), 401)
+
+        assert document["title"] == "not signed in"
+        assert "Authorization: Bearer" in document["detail"]
+        assert TOKEN not in str(document)
+
+
+async def test_a_stranger_does_not_learn_which_paths_exist() -> None:
+    async with an_api() as client:
+        known, unknown = await client.get("/api/v1/numbers/1/2"), await client.get("/api/v1/nowhere")
+
+        assert (known.status, unknown.status) == (401, 401)
+        assert await known.text() == await unknown.text()
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "title", "detail"),
+    [
+        (InvalidInputError("n", "a number", -5), 422, "invalid input", "n: expected a number, got -5"),
+        (NotFoundError("batch", 7), 404, "not found", "no batch 7"),
+        (AlreadyExistsError("app", "pi"), 409, "exists already", "app 'pi' exists already"),
+        (ConflictError("another one"), 409, "conflict", "another one"),
+        (NotAllowedError("not yours"), 403, "not allowed", "not yours"),
+        (
+            TooManyAttemptsError(Seconds(7.2)),
+            429,
+            "too many attempts",
+            "signing in was tried too often: try again in 7 s",
+        ),
+        (UnavailableError("the database is away"), 503, "unavailable", "the database is away"),
+        (MusterError("not now"), 400, "refused", "not now"),
+        (web.HTTPForbidden(text="no"), 403, "forbidden", "no"),
+    ],
+)
+async def test_an_error_is_a_problem_document(error: Exception, status: int, title: str, detail: str) -> None:
+    async with an_api(error) as client:
+        document = await document_of(await client.get("/api/v1/broken", headers=SIGNED), status)
+
+        assert (document["title"], document["detail"]) == (title, detail)
+
+
+async def test_invalid_input_names_its_field_apart() -> None:
+    async with an_api(InvalidInputError("jobs.count", "a number", -5)) as client:
+        document = await document_of(await client.get("/api/v1/broken", headers=SIGNED), 422)
+
+        assert (document["field"], document["expected"], document["got"]) == ("jobs.count", "a number", "-5")
+
+
+async def test_an_error_nobody_foresaw_shows_nothing_of_itself() -> None:
+    async with an_api(RuntimeError("password=secret")) as client:
+        document = await document_of(await client.get("/api/v1/broken", headers=SIGNED), 500)
+
+        assert "secret" not in str(document)
+        assert document["detail"] == "something went wrong on the server; it has been logged"
+
+
+async def test_an_unknown_path_and_a_wrong_method_are_problem_documents_too() -> None:
+    async with an_api() as client:
+        assert (await document_of(await client.get("/api/v1/nowhere", headers=SIGNED), 404))["title"] == "not found"
+        assert (await document_of(await client.put("/api/v1/broken", headers=SIGNED), 405))[
+            "title"
+        ] == "method not allowed"
+
+
+async def test_a_body_that_is_too_large_is_told_so() -> None:
+    async with an_api() as client:
+        response = await client.post("/api/v1/echo/account", headers=SIGNED, data=b'{"name":"' + b"x" * 2000 + b'"}')
+
+        await document_of(response, 413)
+
+
+def test_more_can_be_told_with_a_problem() -> None:
+    response = problem(409, "busy", "try later", retry_s=5)
+
+    assert response.body == (
+        b'{"type":"urn:muster:problem:busy","title":"busy","status":409,"detail":"try later","retry_s":5}'
+    )
+
+
+# ---------------------------------------------------------------- bodies
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "understood"),
+    [
+        ("account", '{"name":"physics"}', "NewAccountBody(name='physics', parent=None, shares=1.0)"),
+        ("account", '{"name":"a","parent":"b","shares":3}', "NewAccountBody(name='a', parent='b', shares=3.0)"),
+        ("volunteer", '{"email":"a@x"}', "NewVolunteerBody(email='a@x', name='', password=None)"),
+        ("setting", '{"value":null,"why":"back"}', "SettingBody(value=None, why='back', by='api')"),
+    ],
+)
+async def test_a_right_body_is_understood(kind: str, body: str, understood: str) -> None:
+    async with an_api() as client:
+        response = await client.post(f"/api/v1/echo/{kind}", headers=SIGNED, data=body)
+
+        assert await response.json() == {"got": understood}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "field", "detail"),
+    [
+        ("account", b"{}", "name", "name: expected a value, got 'nothing'"),
+        ("account", b'{"name":1}', "name", "name: expected text, got 'int'"),
+        ("account", b'{"name":"a","shares":"many"}', "shares", "shares: expected a number, got 'str'"),
+        ("account", b'{"name":"a","parent":3}', "parent", "parent: expected text, got 'int'"),
+        ("account", b'{"name":"a","sharse":2}', "sharse", "sharse: expected no field of that name, got 'sharse'"),
+        ("account", b"[]", "body", "body: expected an object, got 'array'"),
+        (
+            "app",
+            b'{"name":"a","adaptive_copies":1.5}',
+            "adaptive_copies",
+            "adaptive_copies: expected a whole number, got 'float'",
+        ),
+        ("setting", b'{"value":1e400}', "value", "value: expected a valid value, got 'Number out of range'"),
+        ("account", b"", "body", "body: expected JSON, got 'Input data was truncated'"),
+        ("account", b"\xff", "body", "body: expected JSON, got 'JSON is malformed: invalid character (byte 0)'"),
+    ],
+)
+async def test_a_wrong_body_is_refused_with_field_expectation_and_what_came(
+    kind: str, body: bytes, field: str, detail: str
+) -> None:
+    async with an_api() as client:
+        document = await document_of(await client.post(f"/api/v1/echo/{kind}", headers=SIGNED, data=body), 422)
+
+        assert (document["field"], document["detail"]) == (field, detail)
+
+
+async def test_numbers_of_paths_and_listings_are_read() -> None:
+    async with an_api() as client:
+        without, given = "/api/v1/numbers/7/41", "/api/v1/numbers/7/41?limit=5"
+
+        assert await (await client.get(without, headers=SIGNED)).json() == {"limit": 100, "batch": 7, "job": 41}
+        assert await (await client.get(given, headers=SIGNED)).json() == {"limit": 5, "batch": 7, "job": 41}
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/numbers/0/1", "batch_id"),
+        ("/numbers/x/1", "batch_id"),
+        ("/numbers/1/-1", "job_id"),
+        ("/numbers/1/99999999999999999999", "job_id"),
+        ("/numbers/1/1?limit=0", "limit"),
+        ("/numbers/1/1?limit=1001", "limit"),
+        ("/numbers/1/1?limit=", "limit"),
+        ("/numbers/1/1?colour=blue", "colour"),
+        ("/numbers/1/1?cursor=%00", "cursor"),
+        ("/numbers/1/1?batch_id=2", "batch_id"),
+        ("/numbers/1/1?limit=%D9%A3", "limit"),
+    ],
+)
+async def test_what_is_no_such_number_is_named(path: str, field: str) -> None:
+    async with an_api() as client:
+        assert (await document_of(await client.get(f"/api/v1{path}", headers=SIGNED), 422))["field"] == field
+
+
+def test_both_ends_of_a_range_belong_to_it() -> None:
+    assert [whole_number(text, "n", 3, 5) for text in ("3", "5")] == [3, 5]
+    for text in ("2", "6", "+3", " 3", "3.0"):
+        with pytest.raises(InvalidInputError, match=r"^n: expected a whole number from 3 to 5, got "):
+            whole_number(text, "n", 3, 5)
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"jobs":' * 5000 + b"1" + b"}" * 5000, b'{"a":"\\u0000","jobs":' + b"[" * 5000 + b"]" * 5000 + b"}"]
+)
+def test_values_nested_without_end_are_refused_in_words(body: bytes) -> None:
+    with pytest.raises(InvalidInputError, match="body: expected values inside values a few hundred deep at most"):
+        decoded(body, dict[str, Any])

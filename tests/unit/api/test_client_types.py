@@ -1,0 +1,68 @@
+"""What the client's calls are said to return is what the document says of the operations they ask."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+import pytest
+
+from api import shapes
+from api.routes import Api
+from api.table import File, Route
+from client import Client, SyncClient
+
+LISTS = ("batches", "jobs", "hosts", "apps", "accounts", "submitters", "volunteers", "people", "tokens")
+OPERATIONS = {
+    **{name: f"list_{name}" for name in LISTS},
+    "submit": "submit_batch",
+    "submit_and_preview": "submit_batch",
+    "abort": "abort_batch",
+    "order": "priorities",
+    "wait": "batch",
+    "setting_details": "settings",
+}
+NO_REPLY = ("watch", "explain", "fetch_output", "fetch_outputs", "set_shares", "permit", "take_grant", "lift_limit")
+
+
+def calls() -> Iterator[str]:
+    for name, _ in inspect.getmembers(Client, inspect.isfunction):
+        if not name.startswith("_") and name not in NO_REPLY:
+            yield name
+
+
+@pytest.mark.parametrize("client", [Client, SyncClient])
+@pytest.mark.parametrize("name", list(calls()))
+def test_a_call_returns_the_reply_of_its_operation_or_one_part_of_it(api: Api, client: type, name: str) -> None:
+    routes = {route.name: route for route in api.table.routes}
+    operation = "submit_batch" if name == "preview" else OPERATIONS.get(name, name)
+    reply = routes[operation].reply
+
+    returned = get_type_hints(getattr(client, name))["return"]
+
+    assert returned in whole_or_part(reply)
+
+
+def whole_or_part(reply: Any) -> list[Any]:
+    """A reply, what its keys have, and that without None: what a call returns of it."""
+    parts = list(get_type_hints(reply).values())
+    return [
+        reply,
+        *parts,
+        *(one for part in parts for one in getattr(part, "__args__", ()) if type(None) in part.__args__),
+    ]
+
+
+@pytest.mark.parametrize("client", [Client, SyncClient])
+def test_what_is_explained_is_the_reply_of_one_of_its_operations(api: Api, client: type) -> None:
+    replies = {route.reply for route in api.table.routes if route.name.startswith("explain_")}
+
+    assert set(get_type_hints(client.explain)["return"].__args__) == replies  # type: ignore[attr-defined]
+
+
+def test_every_reply_that_is_json_has_keys_that_are_known(api: Api) -> None:
+    def is_told(route: Route[Any, Any]) -> bool:
+        return route.reply is None or isinstance(route.reply, File) or bool(get_type_hints(route.reply))
+
+    assert [route.name for route in api.table.routes if not is_told(route) or route.reply is shapes.Json] == []

@@ -1,0 +1,49 @@
+"""Cursors: they go on where a page ended, and are for their own list."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.paging import MOST_KEY, Page, cursor_of, key_of, page_of, page_of_all
+from domain.errors import InvalidInputError
+
+
+@given(st.integers(0, MOST_KEY) | st.text())
+def test_a_cursor_says_where_a_page_ended(key: int | str) -> None:
+    assert key_of(cursor_of("jobs", key), "jobs", type(key)) == key
+
+
+@given(st.text())
+def test_whatever_else_is_given_for_a_cursor_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"^cursor: expected a next_cursor of jobs, got "):
+        key_of(text, "jobs", int)
+
+
+@pytest.mark.parametrize(
+    "cursor", [cursor_of("hosts", 7), cursor_of("jobs", "7"), cursor_of("jobs", -1), cursor_of("jobs", MOST_KEY + 1)]
+)
+def test_a_cursor_of_another_list_is_refused(cursor: str) -> None:
+    with pytest.raises(InvalidInputError):
+        key_of(cursor, "jobs", int)
+
+
+def test_a_page_has_a_next_one_only_where_there_is_more() -> None:
+    assert page_of([1, 2], Page(limit=2), "jobs", int) == {"jobs": [1, 2], "next_cursor": None}
+    assert page_of([1, 2, 3], Page(limit=2), "jobs", int) == {"jobs": [1, 2], "next_cursor": cursor_of("jobs", 2)}
+    assert page_of([], Page(), "jobs", int) == {"jobs": [], "next_cursor": None}
+
+
+@given(st.sets(st.text(max_size=3)), st.integers(1, 5))
+def test_the_pages_of_a_list_together_are_the_list(rows: set[str], limit: int) -> None:
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = page_of_all(list(rows), Page(limit=limit, cursor=cursor), "names", str)
+        found += page["names"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+
+    assert found == sorted(rows)

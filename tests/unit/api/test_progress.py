@@ -1,0 +1,123 @@
+"""Streams of progress: one look for all, nothing said twice, an end, and room for so many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from api.progress import ProgressHub
+from domain.batches import Batch, BatchCounts
+from domain.errors import NotFoundError, UnavailableError
+from domain.listings import ActiveTotal
+from domain.units import BatchId, Instant
+from tests.builders import a_batch
+from tests.unit.administration.clocks import HastyClock, StillClock
+from web.problems import BusyError
+
+
+class Counted:
+    """Batches as they are, and how often they were asked for."""
+
+    def __init__(self, *batches: Batch) -> None:
+        self.batches = {one.batch_id: one for one in batches}
+        self.asked: list[list[int]] = []
+        self.failing = False
+
+    async def batch(self, batch_id: BatchId) -> Batch:
+        return self.batches[batch_id]
+
+    async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
+        self.asked.append(list(ids))
+        if self.failing:
+            self.failing = False
+            raise UnavailableError
+        return [self.batches[one] for one in ids if one in self.batches]
+
+    async def totals(self) -> Sequence[ActiveTotal]:
+        return []
+
+
+def a_hub(views: Counted, clock: Any = None, most: int = 10) -> ProgressHub:
+    return ProgressHub(views, views, clock or StillClock(), lambda: most)
+
+
+def batch(number: int, **counts: int) -> Batch:
+    return a_batch(batch_id=BatchId(number), counts=BatchCounts(**counts))
+
+
+async def test_who_listens_hears_at_once_how_far_it_is() -> None:
+    hub = a_hub(Counted(batch(7, jobs_total=4, unsent=3)))
+
+    async with hub.listen(BatchId(7)) as listener:
+        assert listener.changed.is_set()
+        assert listener.latest is not None
+        assert (listener.latest["batch_id"], listener.latest["unsent"]) == (7, 3)
+        assert hub.listening == 1
+    assert hub.listening == 0
+
+
+async def test_one_look_serves_everybody_and_only_changes_are_told() -> None:
+    views = Counted(batch(7, unsent=3), batch(8, unsent=1))
+    clock = HastyClock(rounds=2)
+    hub = a_hub(views, clock)
+
+    async with hub.listen(BatchId(7)) as one, hub.listen(BatchId(8)) as two, hub.listen(BatchId(7)) as three:
+        for listener in (one, two, three):
+            listener.changed.clear()
+        views.asked.clear()
+        views.batches[BatchId(7)] = batch(7, unsent=2)
+        await clock.done.wait()
+
+        assert views.asked == [[7, 8], [7, 8]]
+        assert [listener.changed.is_set() for listener in (one, two, three)] == [True, False, True]
+
+
+async def test_a_database_that_is_away_for_a_moment_ends_no_stream() -> None:
+    views = Counted(batch(7, unsent=3))
+    clock = HastyClock(rounds=2)
+
+    async with a_hub(views, clock).listen(BatchId(7)) as listener:
+        listener.changed.clear()
+        views.failing = True
+        views.batches[BatchId(7)] = replace(batch(7), ended_at=Instant(5.0))
+        await clock.done.wait()
+
+        assert listener.latest is not None
+        assert listener.latest["ended_at"] == 5.0
+
+
+async def test_nobody_listens_to_what_there_is_not_and_there_is_room_for_so_many() -> None:
+    hub = a_hub(Counted(batch(7)), most=1)
+
+    with pytest.raises(NotFoundError, match="no batch 9"):
+        async with hub.listen(BatchId(9)):
+            raise AssertionError
+    async with hub.listen(None) as listener:
+        assert listener.latest == {
+            "active_batches": 0,
+            **dict.fromkeys(
+                ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "sent", "deadlines_missed"), 0
+            ),
+            "parts": [],
+        }
+        with pytest.raises(BusyError, match="serves 1 streams already"):
+            async with hub.listen(BatchId(7)):
+                raise AssertionError
+
+
+async def test_closing_ends_every_stream() -> None:
+    hub = a_hub(Counted(batch(7)))
+
+    async with hub.listen(BatchId(7)) as listener:
+        listener.changed.clear()
+        await hub.close()
+
+        assert listener.closed
+        await asyncio.wait_for(listener.changed.wait(), 60)
+    with pytest.raises(BusyError):
+        async with hub.listen(BatchId(7)):
+            raise AssertionError

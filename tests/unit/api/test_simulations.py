@@ -1,0 +1,131 @@
+"""Simulations over the API: where they are followed, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from administration.simulations.runs import SimulationRuns
+from api.errors import problems
+from api.serving import Table
+from api.simulations import SimulationsApi
+from api.table import Ask, Route
+from domain.simulations import SILENT_S, SimulationState
+from domain.units import later
+from store.memory import MemoryStore
+from tests.unit.administration.clocks import StillClock
+from tests.unit.api.test_api_edge import SIGNED, Client, document_of, the_door
+
+ASKED = {"scenario": "recent", "rules": ["as it is", "as changed"], "seeds": 1, "changes": {"deadline.p_tight": 0.8}}
+START = "/api/v1/thresholds/simulations"
+
+
+@asynccontextmanager
+async def an_api(store: MemoryStore) -> AsyncIterator[Client]:
+    clock, door = StillClock(), the_door(store)
+    routes = SimulationsApi(store, SimulationRuns(store.simulations, clock), clock).routes()
+    api = web.Application(middlewares=[problems, door.middleware])
+    api.add_routes(Table(routes, door, clock).definitions())
+    app = web.Application()
+    app.add_subapp("/api/v1", api)
+    async with TestClient(TestServer(app), headers=SIGNED) as client:
+        yield client
+
+
+async def a_running_one(store: MemoryStore, *, heard_s_ago: float = 0.0) -> int:
+    at = later(StillClock().now(), -heard_s_ago)
+    found = await store.simulations.add(ASKED, who="ada", now=at, heard_since=at, most=1)
+    assert found is not None
+    return found
+
+
+async def shown(client: Client, simulation_id: int) -> dict[str, Any]:
+    found: dict[str, Any] = await (await client.get(f"/api/v1/simulations/{simulation_id}")).json()
+    return found
+
+
+async def test_one_that_runs_is_told_with_what_was_asked() -> None:
+    store = MemoryStore()
+    simulation_id = await a_running_one(store)
+    await store.simulations.note(simulation_id, 0.25, now=StillClock().now())
+    async with an_api(store) as client:
+        found = await shown(client, simulation_id)
+
+    assert (found["state"], found["done_fraction"], found["asked"], found["result"]) == ("running", 0.25, ASKED, None)
+
+
+async def test_one_whose_process_is_gone_is_lost() -> None:
+    store = MemoryStore()
+    simulation_id = await a_running_one(store, heard_s_ago=SILENT_S + 1.0)
+    async with an_api(store) as client:
+        assert (await shown(client, simulation_id))["state"] == "lost"
+
+
+async def test_what_thresholds_came_to_is_the_result_and_rules_are_told_whole() -> None:
+    store, now = MemoryStore(), StillClock().now()
+    tried = await a_running_one(store)
+    await store.simulations.end(tried, SimulationState.DONE, now=now, result={"rows": [], "replayed": {"seeds": 1}})
+    rules = await a_running_one(store)
+    await store.simulations.end(rules, SimulationState.DONE, now=now, result={"rows": []})
+    async with an_api(store) as client:
+        assert (await shown(client, tried))["result"] == {"seeds": 1}
+        assert (await shown(client, rules))["result"] == {"rows": []}
+
+
+async def test_one_that_is_cancelled_is_over_and_stays_so() -> None:
+    store = MemoryStore()
+    simulation_id = await a_running_one(store)
+    async with an_api(store) as client:
+        for _ in range(2):
+            found = await (await client.post(f"/api/v1/simulations/{simulation_id}/cancel")).json()
+            assert found["state"] == "cancelled"
+        await document_of(await client.post("/api/v1/simulations/99/cancel"), 404)
+        await document_of(await client.get("/api/v1/simulations/99"), 404)
+
+
+async def test_another_is_refused_while_one_runs() -> None:
+    store = MemoryStore()
+    await a_running_one(store)
+    async with an_api(store) as client:
+        document = await document_of(await client.post(START, json={"values": {"p_tight": 0.8}}), 409)
+
+    assert document["detail"].startswith("As many simulations as may be are running")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"values": {}}, "threshold"),
+        ({"values": {"p_tigth": 0.8}}, "threshold"),
+        ({"values": {"p_tight": 2}}, "deadline.p_tight"),
+        ({"values": {"p_tight": 0.8}, "seeds": 11}, "seeds"),
+        ({"values": {"p_tight": 0.8}, "days": 0}, "days"),
+        ({"values": {"p_tight": 0.8}}, "population"),  # no host has called
+    ],
+)
+async def test_what_cannot_be_simulated_is_named(body: dict[str, object], field: str) -> None:
+    async with an_api(MemoryStore()) as client:
+        assert (await document_of(await client.post(START, json=body), 422))["field"] == field
+
+
+async def test_the_answer_says_where_to_ask_next() -> None:
+    async def started(ask: Ask[Any, Any]) -> object:
+        return {"simulation_id": 7}
+
+    store = MemoryStore()
+    [start, show, _] = SimulationsApi(store, SimulationRuns(store.simulations, StillClock()), StillClock()).routes()
+    door = the_door(store)
+    kept = Route("POST", "/start", "start", "", started, "t", dict, start.params, status=202, leads_to="simulation")
+    api = web.Application(middlewares=[problems, door.middleware])
+    api.add_routes(Table([kept, show], door, StillClock()).definitions())
+    app = web.Application()
+    app.add_subapp("/muster/api/v1", api)
+    async with TestClient(TestServer(app), headers=SIGNED) as client:
+        response = await client.post("/muster/api/v1/start")
+
+    assert (response.status, response.headers["Location"]) == (202, "/muster/api/v1/simulations/7")

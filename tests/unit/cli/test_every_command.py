@@ -1,0 +1,139 @@
+"""Every command has help and --json, and what is wrong with its input is told in words."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from cli.main import main, muster
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command below a group, with the words it is called by."""
+    for name in sorted(group.commands):
+        found = group.commands[name]
+        if isinstance(found, click.Group):
+            yield from commands(found, *path, name)
+        else:
+            yield (*path, name), found
+
+
+COMMANDS = dict(commands(muster))
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = 0
+    try:
+        main(words)
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def option_names(command: click.Command) -> set[str]:
+    return {name for parameter in command.params if isinstance(parameter, click.Option) for name in parameter.opts}
+
+
+def something_for(parameter: click.Parameter, folder: Path) -> list[str]:
+    """A value its type takes."""
+    match parameter.type:
+        case click.Choice() as choice:
+            return [str(choice.choices[0])]
+        case click.IntRange() | click.types.IntParamType() | click.FloatRange() | click.types.FloatParamType():
+            return ["1"]
+        case click.Path() as path:
+            return [str(folder / "nothing.toml" if path.file_okay else folder)]
+        case _:
+            return ["2026-01"]
+
+
+def call_of(words: tuple[str, ...], folder: Path) -> list[str]:
+    """The command with all it must be given."""
+    call = [*words]
+    for parameter in COMMANDS[words].params:
+        if parameter.required:
+            name = [parameter.opts[0]] if isinstance(parameter, click.Option) else []
+            call += name + something_for(parameter, folder)
+    return call
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_has_help_and_can_speak_json(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, *words, "--help")
+
+    assert (code, err) == (0, "")
+    assert out.startswith(f"Usage: muster {' '.join(words)} ")
+    assert len(COMMANDS[words].get_short_help_str(200)) > 10
+    assert "--json" in option_names(COMMANDS[words])
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_an_option_with_a_slip_is_told_in_words(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, *words, "--jsom")
+
+    assert (code, out) == (2, "")
+    assert "No such option" in err and "--json" in err
+    assert "Traceback" not in err
+
+
+WITH_PROJECT = [words for words in COMMANDS if "--data-dir" in option_names(COMMANDS[words]) and words != ("init",)]
+
+
+@pytest.mark.parametrize("words", WITH_PROJECT, ids=" ".join)
+def test_without_a_project_a_command_says_how_to_make_one(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, out, err = run(capsys, *call_of(words, tmp_path), "--data-dir", str(tmp_path / "none"))
+
+    assert code in {1, 2}
+    assert out == ""
+    assert err.count("\n") == 1 or "Usage:" in err
+    assert "Traceback" not in err
+
+
+def test_a_command_with_a_slip_is_answered_with_the_one_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Did you mean 'batch'" in run(capsys, "bacth")[2]
+    assert "Did you mean 'submit'" in run(capsys, "batch", "sub-mit")[2]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, script, _ = run(capsys, "completion", shell)
+
+    assert code == 0
+    assert "_MUSTER_COMPLETE" in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n", "-c", script], check=True, timeout=30)
+    assert json.loads(run(capsys, "completion", shell, "--json")[1])["shell"] == shell
+
+
+def test_a_shell_that_asks_gets_names_and_what_they_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_MUSTER_COMPLETE", "fish_complete")
+    monkeypatch.setenv("COMP_WORDS", "muster ba")
+    monkeypatch.setenv("COMP_CWORD", "ba")
+
+    _, out, _ = run(capsys)
+
+    assert "batch" in out and "Batches of jobs." in out and "demo" not in out
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_errors_in_a_pipe_have_no_colours(
+    no_color: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+
+    _, _, err = run(capsys, "batch", "list", "--data-dir", str(tmp_path))
+
+    assert err.startswith("muster: no project in ")
+    assert "\x1b" not in err

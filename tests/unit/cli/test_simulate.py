@@ -1,0 +1,257 @@
+"""`muster simulate` as people type it: what it prints, what it refuses, and that it repeats itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.main import main
+from cli.simulate import axis_of
+
+TINY = """
+name = "tiny"
+days = 8
+
+[population]
+hosts = 10
+
+[[batch]]
+name = "bulk"
+qos = "throughput"
+jobs = 10
+fpops_est = 1e13
+
+[[batch]]
+name = "rush"
+qos = "afap"
+at_hours = 12
+jobs = 5
+fpops_est = 1e13
+"""
+LOG = """\
+; MaxProcs: 4
+1 10 0 3600 2 -1 -1 2 7200 -1 1 8 1 1 1 1 -1 -1
+2 70 0 7200 3 -1 -1 3 7200 -1 1 9 1 1 1 1 -1 -1
+"""
+KEYS = {  # those that every comparison of rules must have
+    "afap_makespan_s",
+    "other_makespan_s",
+    "instances_per_job",
+    "tight_fraction",
+    "deadline_mode_fraction",
+    "deadline_miss_fraction",
+    "preempted_s_per_job",
+    "validation_delay_s",
+}
+
+Run = tuple[str, str, int]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> Run:
+    """Standard output, standard error and exit code of `muster simulate` with these arguments, in this process."""
+    code = 0
+    try:
+        main(["simulate", *(str(argument) for argument in arguments), "--processes", "1"])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    printed = capsys.readouterr()
+    return printed.out, printed.err, code
+
+
+def last_object(out: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return found
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY, encoding="utf-8")
+    return file
+
+
+def test_the_last_line_is_one_object_after_a_table_and_charts(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, err, code = run(capsys, tiny, "--rule", "fixed", "--rule", "clairvoyant", "--seeds", 2)
+    found = last_object(out)
+
+    assert (code, err) == (0, "")
+    assert (found["scenario"], found["seeds"], list(found["rules"])) == ("tiny", 2, ["fixed", "clairvoyant"])
+    assert found["rules"]["fixed"].keys() >= KEYS
+    assert 0 < found["rules"]["clairvoyant"]["afap_makespan_s"] < found["rules"]["fixed"]["afap_makespan_s"]
+    assert "tiny: medians over 2 seeds" in out
+    assert "AFAP makespan over the bound" in out
+    assert "AFAP jobs that are over, from submission to" in out
+
+
+def test_the_same_command_prints_the_same_bytes_and_json_is_all_of_it(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = (tiny, "--first-seed", 5, "--json")
+    once, again = run(capsys, *command), run(capsys, *command)
+
+    assert once == again
+    assert len(once[0].splitlines()) == 1
+    assert list(last_object(once[0])["rules"]) == ["muster"]
+
+
+def test_settings_and_values_of_the_scenario_can_be_changed(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain, _, _ = run(capsys, tiny, "--json")
+    patient, _, _ = run(capsys, tiny, "--json", "--set", "deadline.min_slack_s=36000")
+    hopeless, _, code = run(capsys, tiny, "--json", "--with", "population.loss_fraction=1", "--with", "name=other")
+
+    assert last_object(patient) != last_object(plain)
+    assert (code, last_object(hopeless)["scenario"]) == (0, "other")
+    assert last_object(hopeless)["rules"]["muster"]["batches_unfinished"] == 2
+
+
+def test_a_sweep_tells_every_combination_and_ends_in_one_object(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    command = (tiny, "--sweep", "lifecycle.tail_overhead_fraction=0,0.5", "--set", "deadline.p_afap=0.3")
+    out, err, code = run(capsys, *command, "--charts", tmp_path)
+    found = last_object(out)
+    again, _, _ = run(capsys, *command, "--json")
+
+    assert (code, err) == (0, f"charts: {tmp_path / 'tiny-frontier.png'}\n")
+    assert again.splitlines() == out.splitlines()[-1:]
+    assert set(found) == {"scenario", "seeds", "sweep"}
+    assert [one["settings"] for one in found["sweep"]] == [
+        {"lifecycle.tail_overhead_fraction": 0.0},
+        {"lifecycle.tail_overhead_fraction": 0.5},
+    ]
+    plain, copied = (one["rules"]["muster"] for one in found["sweep"])
+    assert plain.keys() >= KEYS
+    assert plain["instances_per_job"] < copied["instances_per_job"]
+    assert found["sweep"][0]["frontier"] is True
+    assert "tiny, muster: 2 combinations, medians over 1 seed" in out
+
+
+def test_values_of_a_sweep_are_read_as_those_of_set() -> None:
+    assert axis_of("deadline.afap=prompt,table") == ("deadline.afap", ["prompt", "table"])
+    assert axis_of("feeder.slots=1, 2") == ("feeder.slots", [1, 2])
+
+
+def test_without_a_rule_the_scenarios_own_is_simulated(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _, _ = run(capsys, tiny, "--with", "settings.deadline.rule=fixed", "--json")
+
+    assert list(last_object(out)["rules"]) == ["fixed"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_workload_log_stands_in_for_the_batches(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], packed: bool
+) -> None:
+    log = tmp_path / ("log.swf.gz" if packed else "log.swf")
+    log.write_bytes(gzip.compress(LOG.encode()) if packed else LOG.encode())
+
+    whole, _, code = run(capsys, tiny, "--trace", log, "--rule", "clairvoyant", "--json")
+    first, told, _ = run(capsys, tiny, "--trace", log, "--trace-jobs", 1, "--rule", "clairvoyant", "--json")
+
+    assert told == f"{log}: batches: 1, jobs: 2; left out: 1 more than were asked for\n"
+    assert code == 0
+    assert [last_object(out)["rules"]["clairvoyant"]["batches"] for out in (whole, first)] == [2, 1]
+    assert set(last_object(whole)["rules"]["clairvoyant"]["makespan_s"]) == {"afap", "long_deadline"}
+
+
+def test_jobs_of_a_log_are_run(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text(LOG)
+    out, _, code = run(capsys, tiny, "--trace", log, "--trace-speed-up", 2, "--json")
+    figures = last_object(out)["rules"]["muster"]
+
+    assert (code, figures["batches"], figures["batches_unfinished"], figures["jobs_failed"]) == (0, 2, 0, 0)
+
+
+def test_charts_are_written_where_they_are_asked_for(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "charts"
+    out, err, code = run(capsys, tiny, "--rule", "fixed", "--charts", folder, "--json")
+
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert sorted(path.name for path in folder.iterdir()) == ["tiny-end.png", "tiny-makespan.png", "tiny-price.png"]
+    assert err.startswith("charts: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--rule", "luck"), "'luck' is not one of 'muster', 'proposal', 'fixed', 'accelerated', 'fixed+copies'"),
+        (("--set", "deadline.p_thigh=1"), "deadline.p_thigh: expected the name of a setting"),
+        (("--set", "deadline.p_tight=2"), "deadline.p_tight: expected a number from 0 to 1, got 2"),
+        (("--set", "deadline.rule=fixed"), "--set: expected settings other than deadline.rule: --rule is for that"),
+        (("--set", "deadline.p_tight"), "--set: expected KEY=VALUE, got 'deadline.p_tight'"),
+        (("--sweep", "deadline.p_afap"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap'"),
+        (("--sweep", "deadline.p_afap=0.1,,0.2"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap=0.1,,0"),
+        (("--sweep", "deadline.p_thigh=1,2"), "deadline.p_thigh: expected the name of a setting"),
+        (("--sweep", "deadline.p_tight=0.5,2"), "deadline.p_tight: expected a number from 0 to 1, got 2"),
+        (("--with", "population.host=3"), "population.host: expected one of"),
+        (("--with", "days=0"), "days: expected a number above 0, got 0"),
+        (("--seeds", "0"), "0 is not in the range x>=1"),
+        (("--trace", "missing.swf"), "File 'missing.swf' does not exist"),
+        (("--trace-jobs", "0"), "0 is not in the range x>=1"),
+    ],
+)
+def test_what_is_wrong_with_a_command_is_named(
+    tiny: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str
+) -> None:
+    out, err, code = run(capsys, tiny, *arguments)
+
+    assert code in (1, 2)
+    assert out == ""
+    assert says in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("days = = 3", "expected a readable TOML file, got 'Invalid value (at line 1, column 8)'"),
+        ("days = 3\n[population]\nhosts = -1", "population.hosts: expected a whole number from 1 to 1000000, got -1"),
+        ("days = 3\ncolour = 1\n[population]\nhosts = 1", "colour: expected one of"),
+        (TINY.replace('"afap"', '"soon"'), "batch[1].qos: expected one of"),
+        (TINY.replace("jobs = 5", "jobs = 1.5"), "batch[1].jobs: expected a whole number"),
+    ],
+)
+def test_what_is_wrong_with_a_scenario_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
+) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text(text, encoding="utf-8")
+    out, err, code = run(capsys, file)
+
+    assert (out, code) == ("", 1)
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_a_scenario_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    _, err, code = run(capsys, "nowhere.toml")
+
+    assert code == 1
+    assert "scenario: expected a TOML file, or one of big_jobs, department" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("1 10 0 3600 2", "log.swf line 1: expected 18 columns, got '5 columns'"),
+        ("1 ten 0 3600 2 -1 -1 2 7200 -1 1 8 1 1 1 1 -1 -1", "log.swf line 1, submit: expected a number"),
+        ("; nothing", "trace: expected a log with a job that ran and came in the first 8 days"),
+    ],
+)
+def test_what_is_wrong_with_a_log_is_named(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, says: str
+) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text(line)
+    out, err, code = run(capsys, tiny, "--trace", log)
+
+    assert (out, code) == ("", 1)
+    assert says in err

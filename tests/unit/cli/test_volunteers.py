@@ -1,0 +1,32 @@
+"""A volunteer's password may come from a file, where no list of processes shows it."""
+
+from __future__ import annotations
+
+import io
+
+import click
+import pytest
+
+from cli.main import muster
+from cli.manual.commands import commands_of
+from cli.volunteers import password_in
+from domain.errors import InvalidInputError
+
+
+def test_the_first_line_of_a_file_is_the_password() -> None:
+    assert password_in(io.StringIO(" two words \r\nmore\n"), given=None) == " two words "
+
+
+@pytest.mark.parametrize(("text", "given", "came"), [("", None, "an empty line"), ("a\n", "b", "both")])
+def test_a_password_that_is_none_or_two_is_refused(text: str, given: str | None, came: str) -> None:
+    with pytest.raises(InvalidInputError, match=came):
+        password_in(io.StringIO(text), given=given)
+
+
+def test_every_secret_that_a_command_takes_may_come_from_a_file_or_the_environment() -> None:
+    secrets = ("password", "token", "secret", "passphrase")
+    for path, command in commands_of(muster, ("muster",)):
+        options = {one.name: one for one in command.params if isinstance(one, click.Option)}
+        for name, option in options.items():
+            if name in secrets:
+                assert option.envvar or f"{name}_file" in options, (path, name)

@@ -1,0 +1,199 @@
+"""The typed client against a server that speaks the API."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+import muster
+from api.errors import problem
+from api.replies import reply
+from client import ApiError, Client, SyncClient, UnreachableError
+from domain.errors import MusterError
+
+
+class Recorder:
+    """Answers every request alike, and remembers what was asked."""
+
+    def __init__(self, answer: Callable[[], web.Response]) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, str, str, bytes]] = []
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        token = request.headers.get("Authorization", "")
+        self.asked.append((request.method, request.path_qs, token, await request.read()))
+        return self.answer()
+
+
+@asynccontextmanager
+async def connected(recorder: Recorder) -> AsyncIterator[Client]:
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", recorder.handle)
+    async with TestServer(app) as server, Client(str(server.make_url("/")), "the-token") as client:
+        yield client
+
+
+async def test_submitting_posts_the_batch_with_the_token_and_returns_its_id() -> None:
+    recorder = Recorder(lambda: reply({"batch_id": 7}, status=201))
+
+    async with connected(recorder) as client:
+        assert await client.submit({"app": "double", "jobs": {"count": 10}}) == 7
+
+    assert recorder.asked == [("POST", "/api/v1/batches", "Bearer the-token", b'{"app":"double","jobs":{"count":10}}')]
+
+
+async def test_each_call_asks_its_own_path() -> None:
+    recorder = Recorder(lambda: reply({"batches": [], "next_cursor": None, "batch_id": 7, "job_id": 41}))
+
+    async with connected(recorder) as client:
+        assert (await client.batch(7))["batch_id"] == 7
+        assert (await client.job(41))["job_id"] == 41
+        assert await client.batches() == []
+        assert await client.batches(limit=5) == []
+        await client.abort(7)
+
+    assert [(method, path) for method, path, _, _ in recorder.asked] == [
+        ("GET", "/api/v1/batches/7"),
+        ("GET", "/api/v1/jobs/41"),
+        ("GET", "/api/v1/batches?limit=100"),
+        ("GET", "/api/v1/batches?limit=5"),
+        ("POST", "/api/v1/batches/7/abort"),
+    ]
+
+
+async def test_explanations_and_thresholds_have_calls_of_their_own() -> None:
+    recorder = Recorder(lambda: reply({"groups_total": 3, "thresholds": [{"key": "deadline.p_tight"}], "changed": []}))
+
+    async with connected(recorder) as client:
+        assert (await client.explain("host", 3))["groups_total"] == 3
+        await client.explain("instance", 41)
+        assert [one["key"] for one in await client.thresholds()] == ["deadline.p_tight"]
+        await client.preview_thresholds({"p_tight": 0.85, "min_rows": 10})
+        assert await client.set_thresholds({"p_tight": 0.85}, why="jobs waited", by="ada") == []
+
+    assert [(method, path) for method, path, _, _ in recorder.asked] == [
+        ("GET", "/api/v1/explain/host/3"),
+        ("GET", "/api/v1/explain/instance/41"),
+        ("GET", "/api/v1/thresholds"),
+        ("GET", "/api/v1/thresholds/preview?p_tight=0.85&min_rows=10"),
+        ("PUT", "/api/v1/thresholds"),
+    ]
+    assert recorder.asked[-1][-1] == b'{"values":{"p_tight":0.85},"why":"jobs waited","by":"ada"}'
+
+
+async def test_a_refusal_is_an_error_with_status_and_sentence() -> None:
+    async with connected(
+        Recorder(lambda: problem(422, "invalid input", "qos: expected text, got 3", field="qos"))
+    ) as client:
+        with pytest.raises(ApiError, match=r"^qos: expected text, got 3$") as caught:
+            await client.submit({"qos": 3})
+
+    assert (caught.value.status, caught.value.problem["field"]) == (422, "qos")
+    assert isinstance(caught.value, MusterError)
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [(b"<html>bad gateway</html>", "<html>bad gateway</html>"), (b"", "HTTP status 502"), (b"[]", r"\[\]")],
+)
+async def test_an_answer_that_is_no_problem_document_is_shown_as_it_came(body: bytes, sentence: str) -> None:
+    async with connected(Recorder(lambda: web.Response(status=502, body=body))) as client:
+        with pytest.raises(ApiError, match=f"^{sentence}$"):
+            await client.batch(1)
+
+
+def test_users_import_the_client_from_muster() -> None:
+    assert muster.Client is Client
+
+
+async def test_a_list_is_read_page_by_page_until_it_is_long_enough() -> None:
+    pages = iter([{"hosts": [1, 2], "next_cursor": "b"}, {"hosts": [3], "next_cursor": "c"}])
+    recorder = Recorder(lambda: reply(next(pages)))
+
+    async with connected(recorder) as client:
+        found: list[object] = [*await client.hosts(limit=3)]
+
+    assert found == [1, 2, 3]
+
+    assert [path for _, path, _, _ in recorder.asked] == ["/api/v1/hosts?limit=3", "/api/v1/hosts?limit=1&cursor=b"]
+
+
+async def test_a_submission_whose_answer_was_lost_is_sent_again_with_the_same_key() -> None:
+    keys: list[str] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        keys.append(request.headers["Idempotency-Key"])
+        if len(keys) == 1:
+            assert request.transport is not None
+            request.transport.close()
+        return reply({"batch_id": 7, "forecast": None}, status=201)
+
+    app = web.Application()
+    app.router.add_post("/api/v1/batches", handle)
+    async with TestServer(app) as server, Client(str(server.make_url("/")), "t") as client:
+        assert await client.submit({"app": "pi"}) == 7
+
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
+
+
+async def test_a_batch_is_watched_until_it_ends() -> None:
+    stream = (
+        b'retry: 1\n\nevent: progress\ndata: {"unsent":1}\n\n: still here\n\nevent: progress\ndata: {"unsent":0}\n\n'
+    )
+    body = stream + b'event: end\ndata: {"batch_id":7}\n\n'
+
+    async with connected(Recorder(lambda: web.Response(body=body, content_type="text/event-stream"))) as client:
+        assert [event["unsent"] async for event in client.watch(7)] == [1, 0]
+
+
+async def test_a_server_that_is_not_there_is_told_in_a_sentence() -> None:
+    async with Client("http://127.0.0.1:1/", "t") as client:
+        with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1/api/v1 does not answer"):
+            await client.batch(1)
+
+
+def test_the_client_that_waits_has_the_same_methods() -> None:
+    def methods(kind: type) -> dict[str, tuple[object, ...]]:
+        found = inspect.getmembers(kind, inspect.isfunction)
+        return {
+            name: tuple((one.name, one.kind, one.default) for one in inspect.signature(method).parameters.values())
+            for name, method in found
+            if not name.startswith("_")
+        }
+
+    assert methods(SyncClient) == methods(Client)
+
+
+async def test_the_client_that_waits_asks_the_same() -> None:
+    recorder = Recorder(lambda: reply({"batch_id": 7}))
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", recorder.handle)
+
+    def ask(url: str) -> object:
+        with SyncClient(url, "the-token") as client:
+            return client.batch(7)["batch_id"]
+
+    async with TestServer(app) as server:
+        assert await asyncio.to_thread(ask, str(server.make_url("/"))) == 7
+
+
+async def test_a_preview_and_forecasts_ask_their_own_paths() -> None:
+    recorder = Recorder(lambda: reply({"forecast": {"q50_at": 5.0}, "forecasts": [], "apps": [{"app": "pi"}]}))
+
+    async with connected(recorder) as client:
+        assert (await client.preview({"app": "pi"}))["q50_at"] == 5.0
+        assert (await client.forecasts(7, limit=5))["forecasts"] == []
+        assert [one["app"] for one in await client.forecast_health()] == ["pi"]
+
+    assert [(method, path, body) for method, path, _, body in recorder.asked] == [
+        ("POST", "/api/v1/batches?preview=true", b'{"app":"pi"}'),
+        ("GET", "/api/v1/batches/7/forecasts?limit=5", b""),
+        ("GET", "/api/v1/forecasts", b""),
+    ]

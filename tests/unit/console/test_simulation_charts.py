@@ -1,0 +1,84 @@
+"""What a simulation came to, drawn: makespans and tails by kind of batch, how the urgent ones end, and the price."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from console.charts import Chart
+from console.simulation_charts import charts_of, delays_chart, ends_chart, makespan_chart, price_chart, tail_chart
+
+RESULT: dict[str, Any] = {
+    "rules": {
+        "muster": {
+            "makespan_s": {"afap": 3600.0},
+            "tail_s": {"afap": 600.0},
+            "instances_per_job": 1.25,
+            "never_returned_fraction": 0.05,
+            "tight_fraction": 0.125,
+            "preempted_s_per_job": 90.0,
+            "validation_delay_s": 30.0,
+            "validation_delay_p90_s": 120.0,
+        },
+        "fixed": {"makespan_s": {"afap": 9000.0}, "cut_short": ["afap"], "instances_per_job": 1.0},
+        "clairvoyant": {"makespan_s": {"afap": 1800.0}},
+    },
+    "curves": {"muster": [(0.0, 0.0), (1.0, 1.0)], "fixed": [(0.0, 0.0), (1.0, 0.9), (2.5, 1.0)]},
+}
+
+
+def drawn(chart: Chart | None) -> dict[str, Any]:
+    assert chart is not None
+    found: dict[str, Any] = json.loads(chart.document)
+    return found
+
+
+def test_every_figure_that_volunteers_and_submitters_notice_is_drawn() -> None:
+    assert [chart.key for chart in charts_of(RESULT)] == ["makespan", "tail", "ends", "price", "delays"]
+
+
+def test_rules_are_compared_in_charts_with_their_numbers() -> None:
+    makespan, tail, ends = makespan_chart(RESULT), tail_chart(RESULT), ends_chart(RESULT)
+
+    assert makespan is not None
+    assert makespan.rows == [("afap", "1 h", "> 2 h 30 min", "30 min")]
+    assert tail is not None
+    assert tail.rows == [("afap", "10 min", "–", "–")]
+    assert ends is not None
+    assert [row[2:] for row in ends.rows] == [("1 h", "1 h"), ("1 h", "2 h 30 min")]
+
+
+def test_what_was_not_over_is_hatched_and_said() -> None:
+    chart = makespan_chart(RESULT)
+    traces = drawn(chart)["traces"]
+
+    assert [trace["marker"]["pattern"]["shape"] for trace in traces] == [[""], ["/"], [""]]
+    assert chart is not None
+    assert "Hatched: not over when the simulation ended" in chart.summary
+    whole = makespan_chart({"rules": {"muster": RESULT["rules"]["muster"]}})
+    assert whole is not None
+    assert "Hatched" not in whole.summary
+
+
+def test_the_price_is_in_instances_due_dates_and_what_never_returns() -> None:
+    chart = price_chart(RESULT)
+
+    assert chart is not None
+    assert chart.columns == ("rule", "extra instances", "never returned", "tight due dates")
+    assert chart.rows == [
+        ("muster", "25.0 %", "5.0 %", "12.5 %"),
+        ("fixed", "0.0 %", "–", "–"),
+        ("clairvoyant", "–", "–", "–"),
+    ]
+
+
+def test_whom_a_rule_keeps_waiting_is_told_in_minutes() -> None:
+    chart = delays_chart(RESULT)
+
+    assert chart is not None
+    assert chart.rows[0] == ("muster", "1.5 min", "0.5 min", "2.0 min")
+    assert drawn(chart)["traces"][0]["y"] == [1.5, 0.5, 2.0]
+
+
+def test_without_figures_there_is_nothing_to_draw() -> None:
+    assert charts_of({"rules": {"muster": {}}, "curves": {}}) == []

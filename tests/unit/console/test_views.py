@@ -1,0 +1,232 @@
+"""What pages show, as values: bars, rates, charts and rows, each with its numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from console.bars import bar_of
+from console.batch_forms import batch_of
+from console.batch_list import asked_of, behind, where_on
+from console.ordering_page import contributions_chart, instants_chart
+from console.overview import codes_of, duties_of, partitions_of, rates_chart, rates_of
+from console.percentiles import distribution
+from console.places import Standing, sentence, total_name
+from console.settings_pages import rows_of
+from console.simulate import asked_of as simulation_of
+from console.simulate import in_order
+from domain.apps import CPU
+from domain.catalogue import Catalogue
+from domain.errors import InvalidInputError
+from domain.listings import BatchPlace, BatchSort, ProcessReport
+from domain.ordering import Breakdown, Contribution, PlaceInOrder
+from domain.ranking import CutPoints
+from domain.settings import Settings
+from domain.units import AppId, BatchId, Instant
+from tests.builders import NOW, a_batch, an_app
+
+
+def a_worker(name: str = "a", **changes: Any) -> ProcessReport:
+    """A worker's report: two requests a second of 10 ms each, 300 of 1000 slots filled."""
+    report: dict[str, object] = {
+        "started_at": NOW,
+        "totals": {"requests": 100},
+        "per_s": {"requests": 2.0, "sent": 1.0, "reports": 0.5},
+        "took_s": 0.01,
+        "refusals": {"disk": 3},
+        "history": [[NOW, 0, 0, 0], [NOW + 10.0, 20, 10, 0]],
+        "slots": 300,
+        "slots_most": 1000,
+        "partitions": [{"app": "pi", "processor_type": "cpu", "urgent": 1, "fresh": 299, "asked": 2.0}],
+        "unrunnable": [],
+    }
+    return ProcessReport(name, "worker", NOW, report | changes)
+
+
+def a_duty(**changes: Any) -> dict[str, object]:
+    duty = {"name": "sweeper", "mine": True, "rounds": 3, "failures": 0, "done_at": NOW, "took_s": 0.1}
+    return {**duty, "failed_at": None, "failure": "", **changes}
+
+
+def test_rates_of_workers_add_up_and_their_time_is_weighed() -> None:
+    slow = a_worker("b", per_s={"requests": 6.0, "sent": 3.0, "reports": 0.0}, took_s=0.03)
+
+    found = rates_of([a_worker(), slow])
+
+    assert (found.workers, found.requests, found.sent, found.slots, found.slots_most) == (2, 8.0, 4.0, 600, 2000)
+    assert found.took_s == pytest.approx((2 * 0.01 + 6 * 0.03) / 8)
+    assert rates_of([]).took_s is None
+
+
+def test_partitions_and_refusals_of_workers_add_up() -> None:
+    workers = [a_worker(), a_worker("b", refusals={"disk": 1, "cpus": 9})]
+
+    assert partitions_of(workers) == [{"app": "pi", "kind": "cpu", "urgent": 2, "fresh": 598, "asked": 4.0}]
+    assert codes_of(workers) == [("cpus", 9), ("disk", 4)]
+
+
+def test_a_duty_is_told_by_the_process_that_does_it() -> None:
+    idle = ProcessReport("b", "background", NOW, {"duties": [a_duty(mine=False, done_at=None, failures=2)]})
+    doing = ProcessReport("a", "background", NOW, {"duties": [a_duty()]})
+
+    for processes in ([idle, doing], [doing, idle]):
+        [found] = duties_of(processes)
+        assert (found.where, found.done_at, found.failures) == ("a", NOW, 2)
+
+
+def test_the_chart_of_rates_needs_two_looks() -> None:
+    assert rates_chart([a_worker(history=[[NOW, 5, 5, 0]])]) is None
+    chart = rates_chart([a_worker(), a_worker("b")])
+    assert chart is not None
+    assert [row[1:] for row in chart.rows] == [("4.00", "2.00")]
+    assert json.loads(chart.document)["traces"][0]["y"] == [4.0]
+
+
+def test_a_bar_says_the_end_only_when_it_is_reached() -> None:
+    assert bar_of(1000, 999, 0, 1).percent == "99 %"
+    assert bar_of(1000, 990, 10, 0).percent == "100 %"
+    assert bar_of(0, 0, 0, 0).percent == "0 %"
+
+
+def test_a_place_in_a_list_comes_back_from_its_address() -> None:
+    batch = a_batch(order_tier=-1, order_key=0.1 + 0.2, deadline_at=Instant(7.25))
+
+    place, number = where_on(behind(batch, 50))
+
+    assert place == BatchPlace(batch.batch_id, -1, 0.1 + 0.2, Instant(7.25))
+    assert number == 50
+
+
+@pytest.mark.parametrize("text", ["x", "1~2~3", "1~0~0~0~0", "1~2~99999999999~0~0", "-1~2~0~0~0"])
+def test_a_made_up_place_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"^after: "):
+        where_on(text)
+
+
+def test_a_list_is_chosen_by_its_address() -> None:
+    app = an_app()
+    catalogue = Catalogue(apps={app.app_id: app})
+
+    asked = asked_of({"app": app.name, "state": "active", "sort": "queue", "q": " Rush "}, catalogue)
+
+    assert (asked.choice.app_id, asked.choice.state, asked.choice.text) == (app.app_id, "active", "Rush")
+    assert asked.sort is BatchSort.QUEUE
+    for wrong in ({"app": "none"}, {"state": "asleep"}, {"qos": "soon"}, {"sort": "size"}):
+        with pytest.raises(InvalidInputError, match=f"^{next(iter(wrong))}: "):
+            asked_of(wrong, catalogue)
+
+
+def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
+    app = an_app()
+    catalogue = Catalogue(apps={app.app_id: app})
+    scores = tuple((place - 500) / 500 for place in range(1000))  # ln of the turnaround over the usual
+
+    chart = distribution(CutPoints(app.app_id, CPU, NOW, 2000, scores, (0,) * 11), catalogue)
+
+    assert chart is not None
+    rows = {str(row[0]): row[1:] for row in chart.rows}
+    assert rows["p_tight"] == ("0.9", "0.45 × the usual", "200")  # e^-0.8
+    assert rows["p_afap, p_late, p_retry"] == ("0.5", "1.00 × the usual", "1\u202f000")
+    drawn = json.loads(chart.document)
+    assert sum(drawn["traces"][0]["y"]) == pytest.approx(2000 * 0.96, rel=0.01)  # the outermost are left out
+    assert distribution(CutPoints(AppId(9), CPU, NOW, 0, (), ()), catalogue) is None
+
+
+def points(name: str, of: float) -> Contribution:
+    return Contribution(name, "own", of, "", of, None, 1.0, of)
+
+
+def ordered(batch: int, policy: str, *components: Contribution, tier: int = 0) -> Breakdown:
+    total = sum(one.points for one in components)
+    return Breakdown(BatchId(batch), policy, NOW, tier, total, components)
+
+
+def ending(batch: int, after_s: float, tier: int = 0) -> Breakdown:
+    """A batch that logically ends so many seconds from now."""
+    at = NOW + after_s
+    end = Contribution("logical end time", "logical end time", at, "instant", at, None, -1.0, -at)
+    return ordered(batch, "logical_time", end, tier=tier)
+
+
+def test_points_are_stacked_by_term() -> None:
+    found = [ordered(1, "mixed", points("age", 5.0), points("size", -1.0)), ordered(2, "mixed", points("age", 2.0))]
+
+    chart = contributions_chart(found, {1: "rush"})
+
+    assert chart is not None
+    assert chart.columns == ("batch", "age", "size", "total")
+    assert chart.rows == [("rush", "5.0", "-1.0", "4.0"), ("#2", "2.0", "0.0", "2.0")]
+    assert instants_chart(found, {}, NOW) is None
+
+
+def test_times_that_batches_are_ordered_by_are_told_from_now() -> None:
+    found = [ending(1, -3600.0), ending(2, 3 * 3600.0)]
+
+    chart = instants_chart(found, {1: "rush"}, NOW)
+
+    assert chart is not None
+    assert [row[:2] for row in chart.rows] == [("rush", "1 h ago"), ("#2", "in 3 h")]
+    drawn = json.loads(chart.document)
+    assert (drawn["traces"][0]["x"], drawn["layout"]["xaxis"]["title"]["text"]) == ([3.0, -1.0], "hours from now")
+    assert contributions_chart(found, {}) is None
+    assert total_name(found) == "Logical end"
+
+
+def test_a_place_is_told_with_its_reason_and_the_tiers_before_it() -> None:
+    told = {
+        ending(1, 7200.0, tier=2): "Logical end in 2 h; the batch that would end first, had each the whole pool in its "
+        "turn, goes first. Tier 2: every batch of a smaller tier goes before it.",
+        ordered(
+            1, "components", *(points(name, of) for name, of in (("a", 1.0), ("b", -9.0), ("c", 3.0)))
+        ): "-5.0 points: b -9.0, c +3.0 and 1 more; the batch with the most points goes first.",
+        ordered(
+            1, "equal_access"
+        ): "0.0 points, no term gives any; the batch whose submitter holds the least work goes first.",
+        None: "It waits for its first ordering, which comes within a minute.",
+    }
+
+    for breakdown, words in told.items():
+        assert sentence(Standing(PlaceInOrder(1, 2), breakdown), NOW).striptags() == words
+
+
+def test_every_setting_has_a_meaning_and_a_unit() -> None:
+    rows = rows_of(Settings().changed("deadline.p_tight", 0.8), [])
+
+    assert [row.key for row in rows if row.is_changed] == ["deadline.p_tight"]
+    assert all(row.meaning and row.unit for row in rows)
+    [p_tight] = [row for row in rows if row.key == "deadline.p_tight"]
+    assert (p_tight.span, p_tight.kind, p_tight.default) == ("0 to 1", "number", 0.9)
+
+
+def test_a_form_of_a_batch_is_checked_field_by_field() -> None:
+    form = {"app": "pi", "qos": "short_deadline", "count": "2", "deadline": "2027-01-15T08:00", "output": "out"}
+
+    values: Any = batch_of(form, Instant(1_800_000_000.0 - 60.0))
+
+    assert values["deadline_s"] == 60.0
+    assert values["jobs"]["outputs"] == [{"name": "out", "max_bytes": 1_000_000}]
+    for field, wrong in (("count", "none"), ("gflop", "much"), ("deadline", "soon"), ("quorum", "0")):
+        with pytest.raises(InvalidInputError, match=f"^{field}: "):
+            batch_of(form | {field: wrong}, NOW)
+
+
+def test_a_population_of_ones_own_stays_within_bounds() -> None:
+    asked = simulation_of({"scenario": "small", "seeds": "1", "hosts": "80", "computers": "lhc"}, ["muster"])
+
+    assert asked.changes == {"population.hosts": 80, "population.computers": "lhc"}
+    with pytest.raises(InvalidInputError, match=r"^loss_fraction: "):
+        simulation_of({"scenario": "small", "seeds": "1", "loss_fraction": "2"}, ["muster"])
+
+
+def test_rules_stand_in_the_order_they_were_asked_for() -> None:
+    kept = {
+        "rules": {"fixed": {"a": 1}, "muster": {"a": 2}},
+        "curves": {"fixed": [], "muster": []},
+        "rows": [["a", ["2", "1"]]],
+    }
+
+    shown = in_order(kept, {"rules": ["muster", "fixed"]})
+
+    assert list(shown["rules"]) == list(shown["curves"]) == ["muster", "fixed"]

@@ -1,0 +1,133 @@
+"""What a request meets first: limits by address, proxies that are believed, bodies that are taken."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
+
+from administration.access.addresses import ASKED_FROM, Networks, address_of
+from domain.errors import InvalidInputError
+from domain.settings import Settings
+from runtime.rate_limits.entrance import Entrance
+from tests.unit.administration.access.world import ForwardClock
+from web.rate_limit import Buckets
+
+Client = TestClient[web.Request, web.Application]
+
+
+class Failures(list[int]):
+    """Statuses the scheduler's counters are told of."""
+
+
+@asynccontextmanager
+async def entered(failures: Failures | None = None, **settings: object) -> AsyncIterator[Client]:
+    """Pages that say where the request came from and how much it brought, behind an entrance."""
+    values = {f"server.{name}": value for name, value in settings.items()}
+    made = Settings.from_mapping(values).server
+
+    async def say(request: web.Request) -> web.Response:
+        body = await request.read() if request.path == "/console/form" else await request.content.read()
+        assert ASKED_FROM.get() == address_of(request)
+        return web.Response(text=f"{address_of(request)} {len(body)}")
+
+    application = web.Application(client_max_size=100 * 1024 * 1024)
+    Entrance(
+        Buckets(ForwardClock()), lambda: made, failed=(failures if failures is not None else Failures()).append
+    ).join(application)
+    application.router.add_route("*", "/{path:.*}", say)
+    server = TestServer(application)
+    async with TestClient(server) as client:
+        yield client
+
+
+async def statuses(client: Client, path: str, times: int, **headers: str) -> list[int]:
+    return [(await client.get(path, headers=headers)).status for _ in range(times)]
+
+
+async def test_an_address_that_asks_too_often_is_told_when_to_come_back() -> None:
+    failures = Failures()
+    async with entered(failures, trusted_proxies="", address_requests_per_s=0.1, address_burst=2) as client:
+        assert await statuses(client, "/scheduler", 3) == [200, 200, 503]
+        response = await client.get("/scheduler")
+        assert response.headers["Retry-After"] == "10"
+        assert await response.text() == "too many requests from 127.0.0.1: try again in 10 s\n"
+        assert (await client.get("/api/v1/batches")).status == 429
+        assert (await client.get("/healthz")).status == 200  # who looks after the node is never turned away
+    assert failures == [503, 503]
+
+
+async def test_behind_a_proxy_that_is_believed_each_client_counts_for_itself() -> None:
+    async with entered(address_requests_per_s=1.0, address_burst=1) as client:
+        first = await statuses(client, "/scheduler", 2, **{"X-Forwarded-For": "192.0.2.7"})
+        made_up = await statuses(client, "/scheduler", 2, **{"X-Forwarded-For": "203.0.113.9, 192.0.2.7"})
+        other = await statuses(client, "/scheduler", 1, **{"X-Forwarded-For": "192.0.2.8"})
+        whole_network = await statuses(client, "/scheduler", 1, **{"X-Forwarded-For": "2001:db8::1"})
+        neighbour = await statuses(client, "/scheduler", 1, **{"X-Forwarded-For": "2001:db8::2"})
+    assert (first, made_up, other, whole_network, neighbour) == ([200, 503], [503, 503], [200], [200], [503])
+
+
+async def test_nobody_else_is_believed_about_where_a_request_comes_from() -> None:
+    async with entered(trusted_proxies="10.0.0.0/8", address_requests_per_s=1.0, address_burst=1) as client:
+        found = [
+            (await client.get("/scheduler", headers={"X-Forwarded-For": f"192.0.2.{number}"})).status
+            for number in range(3)
+        ]
+    assert found == [200, 503, 503]
+
+
+@pytest.mark.parametrize(
+    ("listed", "forwarded", "address"),
+    [
+        ("127.0.0.0/8", "192.0.2.7", "192.0.2.7"),
+        ("127.0.0.0/8, 10.0.0.0/8", "203.0.113.1, 192.0.2.7, 10.0.0.3", "192.0.2.7"),
+        ("127.0.0.0/8", "203.0.113.1, 192.0.2.7, 10.0.0.3", "10.0.0.3"),
+        ("127.0.0.0/8", "", "127.0.0.1"),
+        ("127.0.0.0/8", "192.0.2.7,", "127.0.0.1"),
+        ("", "192.0.2.7", "127.0.0.1"),
+        ("127.0.0.0/8", "x" * 1000, "x" * 100),
+    ],
+)
+def test_the_last_address_that_is_no_proxy_is_the_callers(listed: str, forwarded: str, address: str) -> None:
+    headers = {"X-Forwarded-For": forwarded} if forwarded else {}
+    request: Any = make_mocked_request("GET", "/", headers=headers)
+    request = request.clone(remote="127.0.0.1")
+
+    assert address_of(request, Networks(listed)) == address
+
+
+@pytest.mark.parametrize("listed", ["proxy", "127.0.0.1;::1", "300.1.1.1", "10.0.0.0/33", "127.0.0.1,"])
+def test_what_is_no_list_of_networks_is_refused(listed: str) -> None:
+    with pytest.raises(InvalidInputError, match="trusted_proxies: expected addresses or networks"):
+        Settings().changed("server.trusted_proxies", listed)
+
+
+@pytest.mark.parametrize("path", ["/scheduler", "/upload", "/api/v1/batches", "/console/form", "/lookup_account.php"])
+async def test_a_packed_body_is_refused_everywhere(path: str) -> None:
+    bomb = gzip.compress(bytes(10_000_000))
+    async with entered() as client:
+        response = await client.post(path, data=bomb, headers={"Content-Encoding": "gzip"})
+        assert response.status == 415
+
+
+async def test_a_form_of_a_stranger_is_not_read_into_memory_whatever_its_size() -> None:
+    """The limit of the application below a path does not hold: the outermost one's does, and that is the API's."""
+    async with entered() as client:
+        assert (await client.post("/console/form", data=io.BytesIO(bytes(1_000_000)))).status == 200
+        assert (await client.post("/console/form", data=io.BytesIO(bytes(2_000_000)))).status == 413
+        assert (await client.post("/api/v1/batches", data=io.BytesIO(bytes(2_000_000)))).status == 200
+
+
+async def test_a_body_that_does_not_come_is_waited_for_no_longer_than_set() -> None:
+    async with entered(body_timeout_s=1.0) as client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
+        writer.write(b"POST /scheduler HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n<")
+        assert await asyncio.wait_for(reader.read(), 30) == b""
+        writer.close()

@@ -1,0 +1,107 @@
+"""A request never waits long for the database, and not at all while it is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Never
+
+import pytest
+
+from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, WriteOutcome
+from domain.errors import UnavailableError
+from domain.hosts import Host
+from domain.jobs import JobClass
+from domain.quotas import QuotaGrant, QuotaRequest
+from domain.trickles import Trickle
+from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
+from runtime.door import AWAY_S, LedgerDoor
+from scheduler.ports import Ledger
+
+
+class Locks:
+    """The lock connection as a test wants it."""
+
+    def __init__(self, *, lost: bool = False, silent_s: float = 0.0) -> None:
+        self._lost = lost
+        self._silent_s = silent_s
+
+    def in_doubt(self) -> bool:
+        return self._lost
+
+    def silent_s(self) -> float:
+        return self._silent_s
+
+
+class SilentLedger:
+    """Answers one question; everything else waits for ever. `given_up` counts those who left."""
+
+    def __init__(self) -> None:
+        self.given_up = 0
+
+    async def read(self, key: RequestKey) -> RequestView:
+        return RequestView(None)
+
+    async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
+        return await self._never()
+
+    async def write(self, writes: RequestWrites) -> WriteOutcome:
+        return await self._never()
+
+    async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
+        return await self._never()
+
+    async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
+        return await self._never()
+
+    async def release_quota(self, request: QuotaRequest, unused: int) -> None:
+        await self._never()
+
+    async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
+        return await self._never()
+
+    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
+        return await self._never()
+
+    async def _never(self) -> Never:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.given_up += 1
+        raise AssertionError("nobody sets this event")
+
+
+KEY = RequestKey(b"hash", HostId(1))
+
+
+async def test_what_the_database_answers_is_passed_on() -> None:
+    ledger: Ledger = LedgerDoor(SilentLedger(), Locks())
+    assert await ledger.read(KEY) == RequestView(None)
+
+
+async def test_a_step_that_takes_too_long_is_given_up() -> None:
+    silent = SilentLedger()
+    door = LedgerDoor(silent, Locks(), answer_s=0.001)
+    for step in (door.sent_jobs([InstanceId(1)]), door.job_classes([JobClassId(1)])):
+        with pytest.raises(UnavailableError, match=r"has not answered for 1 ms"):
+            await step
+    assert silent.given_up == 2
+
+
+async def test_while_the_database_is_away_nothing_is_asked() -> None:
+    door = LedgerDoor(SilentLedger(), Locks(lost=True, silent_s=AWAY_S + 0.1))
+    with pytest.raises(UnavailableError, match="the database is away"):
+        await door.read(KEY)
+
+
+async def test_a_lock_connection_that_was_lost_just_now_closes_no_door() -> None:
+    door = LedgerDoor(SilentLedger(), Locks(lost=True, silent_s=AWAY_S))
+    assert await door.read(KEY) == RequestView(None)
+
+
+async def test_a_charge_that_cannot_be_released_keeps_no_job_from_its_host() -> None:
+    door = LedgerDoor(SilentLedger(), Locks(), answer_s=0.001)
+    request = QuotaRequest(HostId(1), VolunteerId(1), 20000, wanted=8, idle=8)
+    await door.release_quota(request, 3)
+    with pytest.raises(UnavailableError):
+        await door.reserve_quota(request)

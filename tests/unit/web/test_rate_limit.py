@@ -1,0 +1,57 @@
+"""Who asks too often waits, as long as it takes until there is room again; others do not notice."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.settings import Settings
+from runtime.rate_limits.hosts import HostLimit
+from tests.unit.administration.access.world import ForwardClock
+from web.rate_limit import Buckets
+
+
+def test_a_burst_is_granted_and_then_the_rate() -> None:
+    clock = ForwardClock()
+    buckets = Buckets(clock)
+
+    granted = [buckets.wait_s("a", per_s=2.0, burst=3) for _ in range(4)]
+
+    assert granted == [0.0, 0.0, 0.0, 0.5]
+    clock.forward(0.5)
+    assert buckets.wait_s("a", per_s=2.0, burst=3) == 0.0
+    assert buckets.wait_s("a", per_s=2.0, burst=3) == pytest.approx(0.5)
+
+
+def test_asking_in_vain_does_not_make_the_wait_longer() -> None:
+    buckets = Buckets(ForwardClock())
+    buckets.wait_s("a", per_s=1.0, burst=1)
+
+    assert [buckets.wait_s("a", per_s=1.0, burst=1) for _ in range(1000)] == [1.0] * 1000
+
+
+def test_callers_have_buckets_of_their_own_and_no_rate_is_no_limit() -> None:
+    buckets = Buckets(ForwardClock())
+
+    assert [buckets.wait_s(key, per_s=1.0, burst=1) for key in ("a", "b", "a")] == [0.0, 0.0, 1.0]
+    assert [buckets.wait_s("c", per_s=0, burst=1) for _ in range(3)] == [0.0, 0.0, 0.0]
+
+
+def test_a_million_callers_take_bounded_memory_and_the_longest_away_are_forgotten() -> None:
+    buckets = Buckets(ForwardClock(), most_keys=10)
+
+    for key in range(100):
+        buckets.wait_s(key, per_s=1.0, burst=1)
+
+    assert len(buckets) == 10
+    assert buckets.wait_s(99, per_s=1.0, burst=1) == 1.0
+    assert buckets.wait_s(0, per_s=1.0, burst=1) == 0.0
+
+
+def test_nobody_without_its_key_uses_up_what_a_host_may_ask() -> None:
+    settings = Settings().changed("server.host_burst", 2).changed("server.host_requests_per_s", 0.1)
+    limit = HostLimit(Buckets(ForwardClock()), lambda: settings.server)
+
+    stranger = [limit.wait_s("f" * 32, 7) for _ in range(5)]
+
+    assert stranger == [0.0, 0.0, 10.0, 10.0, 10.0]
+    assert limit.wait_s("0" * 32, 7) == 0.0

@@ -1,0 +1,1 @@
+"""Parts that the console, the API and the volunteers' pages share."""

@@ -1,0 +1,125 @@
+"""What every page of the console works with, and how its forms are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from administration.access.door import AccessDoor
+from administration.names import checked_text
+from domain.catalogue import Catalogue, CatalogueSource
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from feeder.array import JobArray
+from store.postgres import PostgresStore
+from web.bodies import whole_number
+from web.rendering import Page, Renderer
+
+LARGEST_ID = 2**62
+FEW_HOSTS, MANY_HOSTS = 20, 100
+
+
+@dataclass(frozen=True, slots=True)
+class PageDesk:
+    """What all pages work with: the catalogue of the moment, the clock, the door, and what makes pages."""
+
+    source: CatalogueSource
+    clock: Clock
+    door: AccessDoor
+    renderer: Renderer
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.source.catalogue()
+
+    def show(self, request: web.Request, page: Page) -> web.Response:
+        return self.renderer.response(request, page)
+
+    def go(self, address: str, said: str = "") -> web.Response:
+        """On to another page after a form: a reader who loads it again sends nothing twice."""
+        joined = f"{'&' if '?' in address else '?'}said={said}" if said else ""
+        return web.Response(status=303, headers={"Location": f"{self.renderer.root}/{address}{joined}"})
+
+
+@dataclass(frozen=True, slots=True)
+class Desk(PageDesk):
+    """What the console's pages work with: the whole store and the job array of the worker that answers."""
+
+    store: PostgresStore
+    array: JobArray | None = None
+
+
+Fields = Mapping[str, str]
+
+
+async def fields_of(request: web.Request) -> Fields:
+    """The fields of a form; files are no fields."""
+    return {key: value for key, value in (await request.post()).items() if isinstance(value, str)}
+
+
+def reason_of(fields: Fields) -> str:
+    """Why something is changed, which has to be said. Raises InvalidInputError."""
+    why = fields.get("why", "").strip()
+    if not why:
+        raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
+    return checked_text(why, "why")
+
+
+def id_of(request: web.Request, name: str = "id") -> int:
+    """A number in the address. Raises InvalidInputError."""
+    return whole_number(request.match_info[name], name, 1, LARGEST_ID)
+
+
+def hosts_asked(query: Mapping[str, str]) -> int:
+    """How many hosts a dry run asks: a few, so that the page is there at once, or many; the command line asks more.
+
+    Raises InvalidInputError.
+
+    >>> hosts_asked({}), hosts_asked({"hosts": "all"})
+    (20, 100)
+    """
+    asked = query.get("hosts", "")
+    if asked not in ("", "all"):
+        raise InvalidInputError("hosts", "all, or nothing for a few", asked)
+    return MANY_HOSTS if asked else FEW_HOSTS
+
+
+def number_of(fields: Fields, name: str, *, low: float | None = None, high: float | None = None) -> float | None:
+    """A number of a form; None where the field is empty. Raises InvalidInputError.
+
+    >>> number_of({"hosts": "60"}, "hosts"), number_of({"hosts": " "}, "hosts")
+    (60.0, None)
+    """
+    text = fields.get(name, "").strip()
+    if not text:
+        return None
+    least, most = -float("inf") if low is None else low, float("inf") if high is None else high
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most or value in (float("inf"), -float("inf")):
+        expected = "a number" if low is None or high is None else f"a number from {low:g} to {high:g}"
+        raise InvalidInputError(name, expected, text)
+    return value
+
+
+def typed(present: object, text: str) -> object:
+    """A form's text as the kind of value a setting has; what does not read so stays text, and is refused by name.
+
+    >>> typed(0.5, "0.75"), typed(True, "false"), typed("fifo", "fifo"), typed(1, "many")
+    (0.75, False, 'fifo', 'many')
+    """
+    match present:
+        case bool():
+            return {"true": True, "false": False}.get(text.strip().lower(), text)
+        case int() | float():
+            try:
+                value = float(text)
+            except ValueError:
+                return text
+            return int(value) if isinstance(present, int) and value.is_integer() else value
+        case _:
+            return text

@@ -1,0 +1,126 @@
+"""Signing in and out, a new password, and the switch of light and dark: alike for people and for volunteers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from administration.access.errors import ForgedError, NotSignedInError, TooManyAttemptsError, WrongPasswordError
+from administration.access.who import FORGED
+from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
+from web.desk import PageDesk, fields_of
+from web.rendering import THEME_COOKIE, THEMES, Page
+
+YEAR_S = 365 * 86400
+REFUSED = (WrongPasswordError, TooManyAttemptsError, InvalidInputError)  # what a form is shown again for
+
+
+@dataclass(frozen=True, slots=True)
+class SignInForm:
+    """How somebody is asked who they are: a template, the field that says it, and who checks it.
+
+    `told` says what was wrong, `values` what else the template is filled with.
+    """
+
+    template: str
+    field: str
+    sign_in: Callable[[web.Request, str, str, web.StreamResponse], Awaitable[object]]
+    told: Callable[[MusterError | None], str | None]
+    values: Callable[[], Mapping[str, object]]
+
+
+class Doorway:
+    """The ways in and out of some pages."""
+
+    def __init__(self, desk: PageDesk, form: SignInForm) -> None:
+        self._desk = desk
+        self._renderer = desk.renderer
+        self._form = form
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/sign-in", self.ask, name="sign_in"),
+            web.post("/sign-in", self.sign_in, name="sign_in_post"),
+            web.post("/sign-out", self.sign_out, name="sign_out"),
+            web.post("/theme", self.theme, name="theme"),
+        ]
+
+    async def ask(self, request: web.Request) -> web.Response:
+        look = self._renderer.look
+        if look.who(request) is not None:
+            return self._desk.go(look.first[0])
+        return self._asked(request, "", self._renderer.inside(request.query.get("next", "")), None)
+
+    async def sign_in(self, request: web.Request) -> web.Response:
+        fields = await fields_of(request)
+        who, where = fields.get(self._form.field, "").strip(), self._renderer.inside(fields.get("next", ""))
+        response = web.Response(status=303, headers={"Location": where})
+        try:
+            await self._form.sign_in(request, who, fields.get("password", ""), response)
+        except REFUSED as error:
+            return self._asked(request, who, where, error)
+        return response
+
+    async def sign_out(self, request: web.Request) -> web.Response:
+        """What another site had sent signs nobody out."""
+        if self._renderer.look.who(request) is None:
+            raise ForgedError if request.get(FORGED) else NotSignedInError
+        response = self._desk.go("sign-in")
+        await self._desk.door.sign_out(request, response)
+        return response
+
+    async def theme(self, request: web.Request) -> web.Response:
+        """Kept by the browser for a year."""
+        fields = await fields_of(request)
+        theme = fields.get("theme", "")
+        where = self._renderer.inside(fields.get("back", ""))
+        response = web.Response(status=303, headers={"Location": where})
+        response.set_cookie(
+            THEME_COOKIE,
+            theme if theme in THEMES else THEMES[0],
+            max_age=YEAR_S,
+            path=self._renderer.home,
+            samesite="Lax",
+            httponly=True,
+        )
+        return response
+
+    def _asked(self, request: web.Request, who: str, where: str, wrong: MusterError | None) -> web.Response:
+        values = {self._form.field: who, "next": where, "wrong": self._form.told(wrong), **self._form.values()}
+        page = Page(self._form.template, "Sign in", "-", values=values, status=status_of(wrong))
+        return self._desk.show(request, page)
+
+
+async def new_password(
+    request: web.Request, change: Callable[[web.Request, str, str], Awaitable[None]]
+) -> MusterError | None:
+    """Change a password by its form; what was wrong, None when it is changed."""
+    fields = await fields_of(request)
+    try:
+        if fields.get("new") != fields.get("again"):
+            raise InvalidInputError("password", "the new one twice alike", "two different ones")
+        await change(request, fields.get("old", ""), fields.get("new", ""))
+    except REFUSED as error:
+        return error
+    return None
+
+
+def status_of(wrong: MusterError | None) -> int:
+    """The status of a form's page that is shown again.
+
+    >>> status_of(None), status_of(InvalidInputError("password", "the new one twice alike", "two different ones"))
+    (200, 422)
+    """
+    match wrong:
+        case None:
+            return 200
+        case TooManyAttemptsError():
+            return 429
+        case WrongPasswordError():
+            return 401
+        case AlreadyExistsError():
+            return 409
+        case _:
+            return 422

@@ -1,0 +1,95 @@
+"""What went wrong, as an object others can read (RFC 9457): the same in the API's answers and under --json. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from administration.access.errors import NotAllowedError, NotSignedInError, TooManyAttemptsError, WrongPasswordError
+from domain.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidInputError,
+    MusterError,
+    NotFoundError,
+    UnavailableError,
+)
+
+TYPES = "urn:muster:problem:"
+GOT_CHARS = 200
+BUSY_S = 5
+
+PLAIN: tuple[tuple[type[MusterError], int, str], ...] = (  # the first that fits
+    (NotSignedInError, 401, "not signed in"),
+    (NotFoundError, 404, "not found"),
+    (AlreadyExistsError, 409, "exists already"),
+    (ConflictError, 409, "conflict"),
+    (WrongPasswordError, 403, "wrong password"),
+    (NotAllowedError, 403, "not allowed"),
+    (MusterError, 400, "refused"),
+)
+
+
+class BusyError(MusterError):
+    """Too much of that is going on: try again in a few seconds."""
+
+
+class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What is wrong (RFC 9457). `field`, `expected` and `got` where input was wrong."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    expected: str | None = None
+    got: str | None = None
+    retry_s: float | None = None
+
+
+def problem(status: int, title: str, detail: str) -> Problem:
+    """A problem of a kind that its title names.
+
+    >>> problem(404, "not found", "no batch 7").type
+    'urn:muster:problem:not-found'
+    """
+    return Problem(type=TYPES + title.replace(" ", "-"), title=title, status=status, detail=detail)
+
+
+def problem_of(error: MusterError) -> Problem:
+    """An error of the project as a problem.
+
+    >>> found = problem_of(InvalidInputError("limit", "a whole number", "x"))
+    >>> found.status, found.field, found.got
+    (422, 'limit', 'x')
+    """
+    match error:
+        case InvalidInputError():
+            made = problem(422, "invalid input", str(error))
+            shown = error.got if isinstance(error.got, str) else repr(error.got)
+            made.field, made.expected, made.got = error.field, error.expected, shown[:GOT_CHARS]
+        case TooManyAttemptsError():
+            made = problem(429, "too many attempts", str(error))
+            made.retry_s = error.wait_s
+        case BusyError() | UnavailableError():
+            made = problem(503, "busy" if isinstance(error, BusyError) else "unavailable", str(error))
+            made.retry_s = BUSY_S
+        case _:
+            status, title = next((status, title) for kind, status, title in PLAIN if isinstance(error, kind))
+            made = problem(status, title, str(error))
+    return made
+
+
+def problem_from(status: int, document: Mapping[str, object]) -> Problem:
+    """A problem that a server told, whatever it left out.
+
+    >>> problem_from(502, {"title": "bad gateway"}).detail
+    'bad gateway'
+    """
+    title = str(document.get("title") or "refused")
+    made = problem(status, title, str(document.get("detail") or title))
+    for name in ("field", "expected", "got"):
+        if isinstance(said := document.get(name), str):
+            setattr(made, name, said)
+    return made
