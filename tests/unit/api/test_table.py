@@ -9,7 +9,7 @@ from typing import Any
 from api.routes import Api
 from api.table import Route
 
-PAGE = Path(__file__).parents[4] / "docs" / "api.md"
+PAGE = Path(__file__).parents[3] / "docs" / "api.md"
 
 
 def line(route: Route[Any, Any]) -> str:

@@ -29,7 +29,7 @@ from tests.builders import LINUX, an_app_version
 from tests.unit.administration.clocks import StillClock
 from wire.attach import password_hash
 
-CAPTURES = Path(__file__).parents[3] / "captures"
+CAPTURES = Path(__file__).parents[2] / "captures"
 KEYS = AccountKeys(b"the project's secret")
 KEY = re.compile(r"[0-9a-f]{32}")
 EMAIL, PASSWORD = "me@example.com", "secret"

@@ -40,7 +40,7 @@ from tests.worlds import (
 )
 from wire.attach import password_hash
 
-CAPTURES = Path(__file__).parents[3] / "captures"
+CAPTURES = Path(__file__).parents[2] / "captures"
 KEYS = AccountKeys(b"the project's secret")
 ADA, PASSWORD = "ada@example.org", "correct horse"
 Client = TestClient[web.Request, web.Application]
