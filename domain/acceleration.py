@@ -77,7 +77,7 @@ def medians(returned: Iterable[Returned]) -> dict[BatchId, Seconds]:
 def low_turnaround(returned: Sequence[Returned]) -> LowTurnaround:
     """The low-turnaround hosts, the accelerable apps and the medians. A host's mean is over batches with a median.
 
-    The database does the same in one statement (store/sql/low_turnaround.sql); a contract test keeps both equal.
+    The query low_turnaround does the same in the database; a contract test keeps both equal.
 
     >>> slow = [Returned(BatchId(1), AppId(1), HostId(1), Seconds(30.0)) for _ in range(60)]
     >>> quick = [Returned(BatchId(1), AppId(1), HostId(2), Seconds(10.0)) for _ in range(61)]

@@ -64,7 +64,7 @@ class CountChanges:
             await connection.execute(load("add_counts"), *map(list, columns))
 
     def _line(self, batch_id: BatchId) -> tuple[object, ...]:
-        """One entry for each array argument of sql/add_counts.sql."""
+        """One entry for each array argument of sql/settling.sql (add_counts)."""
         sums = (self._sum(batch_id, field) for field in FIELDS)
         return (batch_id, *sums, self._first_dispatch_at.get(batch_id))
 

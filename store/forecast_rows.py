@@ -68,7 +68,7 @@ def record(row: Row) -> ForecastRecord:
 
 
 def record_columns(made: ForecastRecord) -> tuple[object, ...]:
-    """The arguments of sql/insert_forecast.sql."""
+    """The arguments of sql/forecasts.sql (insert_forecast)."""
     return (
         made.batch_id,
         made.made_at,

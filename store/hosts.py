@@ -18,7 +18,7 @@ OVERTAKEN_S = 60.0  # a request that another of its host overtakes is no older t
 
 
 def said(host: Host) -> tuple[object, ...]:
-    """What a request tells about its host each time, in the order of sql/update_hosts.sql and sql/insert_host.sql."""
+    """What a request tells about its host each time, in the order of the queries update_hosts and insert_host."""
     return (host.rpc_seqno, host.last_rpc_at)
 
 
@@ -91,7 +91,7 @@ def is_overtaken(at: Instant, last_at: Instant) -> bool:
 
 
 def host_columns(writes: Sequence[RequestWrites]) -> list[list[object]]:
-    """The array arguments of sql/update_hosts.sql, one entry per host: of several requests the latest one's."""
+    """The array arguments of the query update_hosts, one entry per host: of several requests the latest one's."""
     latest: dict[HostId, RequestWrites] = {}
     for write in writes:
         before = latest.get(write.host.host_id)

@@ -40,7 +40,7 @@ from store.pool import Connection, Database, lost_means_unavailable
 from store.queries import load
 
 MOST_S = 60.0  # of one look at whole tables
-ACTIVE_FIELDS = (("host_id", "i4"), ("equipment", "i8"), ("calls_per_hour", "f8"))  # sql/active_hosts.sql
+ACTIVE_FIELDS = (("host_id", "i4"), ("equipment", "i8"), ("calls_per_hour", "f8"))  # sql/insight.sql (active_hosts)
 
 
 @dataclass(frozen=True, slots=True)

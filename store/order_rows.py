@@ -54,7 +54,7 @@ def _notes(row: Row) -> OrderNotes:
 
 
 def notes_columns(batch_id: BatchId, notes: OrderNotes) -> tuple[object, ...]:
-    """One entry for each array argument of sql/write_batch_orders.sql."""
+    """One entry for each array argument of sql/ordering.sql (write_batch_orders)."""
     return (
         batch_id,
         notes.clock.accrued_s,
@@ -82,7 +82,7 @@ def leaf_usage(row: Row) -> LeafUsage:
 
 
 def usage_columns(one: LeafUsage) -> tuple[object, ...]:
-    """One entry for each array argument of sql/write_usage.sql."""
+    """One entry for each array argument of sql/ordering.sql (write_usage)."""
     amounts = one.usage.amounts
     resources = (amounts.flop, amounts.cpu_s, amounts.memory_byte_s, amounts.gpu_s)
     return (*one.leaf, *resources, one.usage.at, rows.encoded(one.accuracies))
@@ -94,7 +94,7 @@ def window_usage(row: Row) -> WindowUsage:
 
 
 def window_columns(one: WindowUsage) -> tuple[object, ...]:
-    """One entry for each array argument of sql/add_usage_windows.sql."""
+    """One entry for each array argument of sql/ordering.sql (add_usage_windows)."""
     return (*one.leaf, one.level, one.starts_at, one.length_s, one.flop)
 
 

@@ -170,7 +170,7 @@ class PostgresGenerations:
 
 
 def _columns(generation: int, cut: CutPoints) -> tuple[object, ...]:
-    """The arguments of sql/insert_cut_points.sql."""
+    """The arguments of sql/percentiles.sql (insert_cut_points)."""
     return (
         generation,
         cut.app_id,

@@ -1,17 +1,52 @@
-"""What SQL does a name stand for? One file per query, in sql/."""
+"""Loads SQL by name: a file per store module in sql/, with a block for each query.
+
+A block begins with `-- name: lock_unsent`, then a comment says what the query is for, its arguments and its result.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
+from domain.errors import NotFoundError
+
+NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\n", re.MULTILINE)
+
 
 @cache
+def queries() -> Mapping[str, str]:
+    """The text of every query by name. Raises ValueError for a duplicate name, or for text before the first name."""
+    found: dict[str, str] = {}
+    for file in sorted(files("store").joinpath("sql").iterdir(), key=lambda one: one.name):
+        for name, text in blocks(file.read_text(encoding="utf-8"), file.name):
+            if name in found:
+                raise ValueError(f"{file.name}: query {name} stands twice")
+            found[name] = text
+    return found
+
+
+def blocks(text: str, file: str) -> list[tuple[str, str]]:
+    """The queries of a file, in order.
+
+    >>> blocks("-- name: one\\nSELECT 1;\\n\\n-- name: two\\nSELECT 2;\\n", "some.sql")
+    [('one', 'SELECT 1;\\n'), ('two', 'SELECT 2;\\n')]
+    """
+    before, *parts = NAME.split(text)
+    if before.strip():
+        raise ValueError(f"{file}: text before the first `-- name:`")
+    return [(name, f"{query.strip()}\n") for name, query in zip(parts[::2], parts[1::2], strict=True)]
+
+
 def load(name: str) -> str:
-    """The text of sql/<name>.sql. Raises FileNotFoundError for a name that has no file."""
-    return files("store").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+    """The text of the query. Raises NotFoundError for a name that no file has."""
+    try:
+        return queries()[name]
+    except KeyError:
+        raise NotFoundError("query", name) from None
 
 
 def names() -> list[str]:
     """The name of every query, sorted."""
-    return sorted(entry.name.removesuffix(".sql") for entry in files("store").joinpath("sql").iterdir())
+    return sorted(queries())

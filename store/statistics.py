@@ -45,7 +45,7 @@ class StatisticsChanges:
             await _change(connection, "count_sent", [list(column) for column in zip(*lines, strict=True)], ())
 
     def _columns(self, quota_most: int) -> list[list[object]]:
-        """The array arguments of sql/change_statistics.sql, keys in order."""
+        """The array arguments of sql/hav_tables.sql (change_statistics), keys in order."""
         deltas = {
             (delta.host_id, delta.app_version_id): delta for delta in combine(self._events, quota_most=quota_most)
         }

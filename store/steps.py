@@ -22,7 +22,7 @@ def distinct_steps(steps: Sequence[InstanceStep]) -> dict[InstanceId, InstanceSt
 
 
 def step_columns(steps: Mapping[InstanceId, InstanceStep]) -> tuple[list[object], ...]:
-    """The array arguments of sql/step_instances.sql and sql/time_out_instances.sql."""
+    """The array arguments of sql/settling.sql (step_instances) and sql/sweeping.sql (time_out_instances)."""
     return (
         list(steps),
         [step.from_state for step in steps.values()],

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import store
-from store.queries import load, names
+from domain.errors import NotFoundError
+from store.queries import blocks, load, names
 
 SOURCE = "".join(path.read_text() for path in sorted(Path(store.__file__).parent.glob("*.py")))
 
@@ -42,11 +43,16 @@ def test_a_queries_arguments_are_all_described(name: str) -> None:
     assert used == described
 
 
-def test_every_query_that_is_named_has_a_file() -> None:
+def test_every_query_that_is_named_exists() -> None:
     named = set(re.findall(r'load\("([a-z_]+)"\)|fetch(?:_one)?\(\s*"([a-z_]+)"', SOURCE))
     assert {one or other for one, other in named} <= set(names())
 
 
-def test_a_query_without_a_file_is_an_error() -> None:
-    with pytest.raises(FileNotFoundError):
+def test_an_unknown_query_is_an_error() -> None:
+    with pytest.raises(NotFoundError):
         load("no_such_query")
+
+
+def test_text_before_the_first_name_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"some\.sql"):
+        blocks("SELECT 1;\n-- name: one\nSELECT 1;\n", "some.sql")

@@ -1,0 +1,82 @@
+-- name: bulk_session
+-- Purpose: let this session read and write whole tables: the settings of the others are for rows found by key.
+-- Arguments: none.
+-- Result: none.
+SET enable_seqscan = on;
+SET enable_hashjoin = on;
+SET enable_mergejoin = on;
+SET work_mem = '128MB';
+SET maintenance_work_mem = '256MB';
+
+
+-- name: connection_alive
+-- Purpose: whether the connection is alive; whoever gets no answer knows.
+-- Arguments: none.
+-- Result: alive, true.
+SELECT true AS alive;
+
+
+-- name: database_now
+-- Purpose: the database's clock, to compare a node's with; the one query that asks the database what time it is.
+-- Arguments: none.
+-- Result: database_now, seconds since the epoch.
+SELECT extract(epoch FROM clock_timestamp())::double precision AS database_now;
+
+
+-- name: enter_duty
+-- Purpose: whether a session still holds the lock of a background duty; until the end of the transaction nobody else
+-- can take it then (try_duty_lock.sql). The shared lock is taken before the holders are read.
+-- Arguments: $1 name of the duty; $2 process id of the session.
+-- Result: held.
+SELECT entered.is_free AND EXISTS (
+    SELECT FROM pg_locks
+    WHERE entered.is_free
+        AND locktype = 'advisory'
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND classid = 1297437780
+        AND objid::bigint = hashtext($1)::bigint & 4294967295
+        AND objsubid = 2
+        AND granted
+        AND pid = $2
+) AS held
+FROM (SELECT pg_try_advisory_xact_lock_shared(1297437781, hashtext($1)) AS is_free OFFSET 0) AS entered;
+
+
+-- name: give_up_duty
+-- Purpose: give the session lock of a background duty up.
+-- Arguments: $1 name of the duty.
+-- Result: given_up, false where this session did not hold it.
+SELECT pg_advisory_unlock(1297437780, hashtext($1)) AS given_up;
+
+
+-- name: release_claim
+-- Purpose: release a claimed batch.
+-- Arguments: $1 batch_id.
+-- Result: released.
+SELECT pg_advisory_unlock(1297437781, ($1::bigint % 2147483647)::int) AS released;
+
+
+-- name: session_pid
+-- Purpose: the server's process of this session; a connection pooler tells its clients another one.
+-- Arguments: none.
+-- Result: pid.
+SELECT pg_backend_pid() AS pid;
+
+
+-- name: try_claim
+-- Purpose: claim a batch for a forecast, unless another connection has; held until released or the connection ends.
+-- Arguments: $1 batch_id.
+-- Result: claimed.
+SELECT pg_try_advisory_lock(1297437781, ($1::bigint % 2147483647)::int) AS claimed;
+
+
+-- name: try_duty_lock
+-- Purpose: take the session lock of a background duty, so that it runs once per cluster; not while a transaction of
+-- the process that had it before is under way (enter_duty.sql).
+-- Arguments: $1 name of the duty.
+-- Result: locked.
+SELECT CASE
+    WHEN NOT pg_try_advisory_lock(1297437780, hashtext($1)) THEN false
+    WHEN pg_try_advisory_xact_lock(1297437781, hashtext($1)) THEN true
+    ELSE NOT pg_advisory_unlock(1297437780, hashtext($1))
+END AS locked;

@@ -1,0 +1,303 @@
+-- name: active_hosts
+-- Purpose: hosts that called lately: what they have (sql/equipment_of_hosts.sql), and how often they call. In any order.
+-- Arguments: $1 since when a host has called, $2 the present instant.
+-- Result: host_id, equipment, calls_per_hour, none of them null.
+SELECT
+    host_id, hashtextextended(platforms::text || jsonb_path_query_array(coprocessors, '$[*].type')::text, 0) AS equipment,
+    CASE
+        WHEN rpc_interval_s IS NULL THEN 0
+        ELSE 3600 / greatest(rpc_interval_s, ($2::double precision - last_rpc_at) / 3, 1)
+    END AS calls_per_hour
+FROM host
+WHERE last_rpc_at >= $1::double precision
+
+
+-- name: caller_of_host
+-- Purpose: a host by what its next request would be looked up.
+-- Arguments: $1 host_id.
+-- Result: a caller; no row when there is no such host.
+SELECT host.host_id, host.host_cpid, host.last_rpc_at, host.rpc_interval_s, volunteer.authenticator_hash
+FROM host
+JOIN volunteer USING (volunteer_id)
+WHERE host.host_id = $1::bigint;
+
+
+-- name: count_web_sessions
+-- Purpose: how many people are signed in.
+-- Arguments: $1 now.
+-- Result: one row: sessions of the project's people, and of volunteers.
+SELECT count(person_id) AS people, count(volunteer_id) AS volunteers
+FROM web_session
+WHERE expires_at > $1;
+
+
+-- name: database_figures
+-- Purpose: how large the database is, how long its oldest transaction is open, and its clients' sessions by state.
+-- Arguments: $1 now.
+-- Result: one row; states and sessions are arrays of the same length, the age is null while no transaction is open.
+SELECT
+    pg_database_size(current_database()) AS size_bytes,
+    (
+        SELECT greatest($1 - extract(epoch FROM min(activity.xact_start))::double precision, 0)
+        FROM pg_stat_activity AS activity
+        WHERE activity.datname = current_database() AND activity.backend_type = 'client backend'
+            AND activity.pid <> pg_backend_pid()
+    ) AS oldest_s,
+    by_state.states,
+    by_state.sessions
+FROM (
+    SELECT coalesce(array_agg(state ORDER BY state), '{}') AS states, coalesce(array_agg(n ORDER BY state), '{}') AS sessions
+    FROM (
+        SELECT coalesce(state, 'unknown') AS state, count(*) AS n
+        FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_type = 'client backend'
+        GROUP BY 1
+    ) AS counted
+) AS by_state;
+
+
+-- name: equipment_of_hosts
+-- Purpose: what hosts that called lately have that decides which app versions they could run.
+-- Arguments: $1 since when a host has called.
+-- Result: equipment (sql/active_hosts.sql), platforms, coprocessors (JSON, the types of the present ones).
+SELECT
+    hashtextextended(platforms::text || types::text, 0) AS equipment, platforms, types AS coprocessors
+FROM (
+    SELECT DISTINCT platforms, jsonb_path_query_array(coprocessors, '$[*].type') AS types
+    FROM host
+    WHERE last_rpc_at >= $1::double precision
+) AS found
+ORDER BY platforms, types;
+
+
+-- name: finished_instance_terms
+-- Purpose: what the history keeps of an instance beside what people look at.
+-- Arguments: $1 instance_id.
+-- Result: the instance; no row when it is unknown.
+SELECT instance_id, job_id, batch_id, volunteer_id, app_version_id, timeout_at, turnaround_sample, copied_because
+FROM finished_instance
+WHERE instance_id = $1;
+
+
+-- name: hav_standings
+-- Purpose: how hosts that called lately stand with some app versions, and how often they call. In any order.
+-- Arguments: $1 app_version_ids with commas between them, $2 since when a host has called, $3 the present instant.
+-- Result: the fields of domain/insight.py STANDING_FIELDS, none of them null.
+SELECT
+    hav.host_id, host.volunteer_id, hav.app_version_id, hav.consecutive_valid,
+    hav.consecutive_valid = 0 AND (hav.clean_since_at IS NOT NULL OR hav.n_error + hav.n_timeout > 0) AS failed,
+    hav.stats_at, hav.relaxed_n, hav.relaxed_sum, hav.tight_n, hav.tight_missed_n,
+    coalesce(hav.clean_since_at, 'NaN') AS clean_since_at,
+    CASE
+        WHEN host.rpc_interval_s IS NULL THEN 0
+        ELSE 3600 / greatest(host.rpc_interval_s, ($3::double precision - host.last_rpc_at) / 3, 1)
+    END AS calls_per_hour
+FROM host_app_version AS hav
+JOIN host USING (host_id)
+WHERE hav.app_version_id = ANY(string_to_array($1::text, ',')::int[]) AND host.last_rpc_at >= $2::double precision
+
+
+-- name: instance_terms
+-- Purpose: what is stored of an instance beside what people look at.
+-- Arguments: $1 instance_id.
+-- Result: the instance; no row when it is in the history, or unknown.
+SELECT instance_id, job_id, batch_id, volunteer_id, app_version_id, timeout_at, turnaround_sample, copied_because
+FROM instance
+WHERE instance_id = $1;
+
+
+-- name: recent_callers
+-- Purpose: the hosts that called last, by what their next requests would be looked up.
+-- Arguments: $1 limit.
+-- Result: callers, the latest first.
+SELECT host.host_id, host.host_cpid, host.last_rpc_at, host.rpc_interval_s, volunteer.authenticator_hash
+FROM host
+JOIN volunteer USING (volunteer_id)
+ORDER BY host.last_rpc_at DESC, host.host_id DESC
+LIMIT $1;
+
+
+-- name: sampled_hosts
+-- Purpose: some of the hosts that called lately, drawn by their ids alone, and how many there are.
+-- Arguments: $1 since when a host has called, $2 how many hosts at most.
+-- Result: hosts by id, each with active, the number of hosts that called since.
+SELECT host.*, sampled.active
+FROM (
+    SELECT host_id, count(*) OVER () AS active
+    FROM host
+    WHERE last_rpc_at >= $1::double precision
+    ORDER BY md5(host_id::text) COLLATE "C", host_id
+    LIMIT $2::int
+) AS sampled
+JOIN host ON host.host_id = sampled.host_id
+ORDER BY host.host_id;
+
+
+-- name: short_batches
+-- Purpose: active batches that no host that called lately can finish, because a volunteer or a host gets one instance of a job
+--   at most: fewer of them than results that must agree, or all of them have had a job that waits.
+-- Arguments: $1 batch_ids, $2 instant since which a call counts, $3 hosts of an app that are looked at (an app with so many is
+--   left out), $4 urgent instances of a batch that are looked at.
+-- Result: by batch_id: batch_id, one_per ('volunteer' or 'host'), agreeing, jobs, hosts, volunteers.
+WITH wanted AS MATERIALIZED (
+    SELECT
+        batch.batch_id, batch.app_id, app.adaptive_copies, app.one_per_volunteer, app.one_per_host, class.agreeing
+    FROM batch
+    JOIN app ON app.app_id = batch.app_id
+    CROSS JOIN LATERAL (
+        SELECT greatest(max(job_class.quorum), app.adaptive_copies) AS agreeing
+        FROM job_class
+        WHERE job_class.batch_id = batch.batch_id
+    ) AS class
+    WHERE batch.batch_id = ANY($1::bigint[])
+        AND batch.state = 'active'
+        AND (
+            class.agreeing > 1
+            OR EXISTS (  -- of all others nothing can be short: no host is read for them
+                SELECT
+                FROM instance
+                WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND instance.urgent
+            )
+        )
+),
+callers AS MATERIALIZED (
+    SELECT of_app.app_id, host.host_id, host.volunteer_id
+    FROM (SELECT DISTINCT app_id FROM wanted) AS of_app
+    CROSS JOIN LATERAL (
+        SELECT host.host_id, host.volunteer_id
+        FROM host
+        WHERE host.last_rpc_at >= $2
+            AND host.platforms && ARRAY(
+                SELECT version.platform
+                FROM app_version AS version
+                WHERE version.app_id = of_app.app_id AND NOT version.deprecated
+            )
+        LIMIT $3
+    ) AS host
+),
+counted AS (
+    SELECT app_id, count(*)::int AS hosts, count(DISTINCT volunteer_id)::int AS volunteers
+    FROM callers
+    GROUP BY app_id
+    HAVING count(*) < $3
+),
+judged AS (
+    SELECT
+        wanted.batch_id, counted.hosts, counted.volunteers, wanted.agreeing,
+        CASE
+            WHEN wanted.one_per_volunteer = 'always' OR (wanted.one_per_volunteer = 'quorum' AND wanted.agreeing > 1)
+            THEN 'volunteer'
+            WHEN wanted.one_per_host THEN 'host'
+        END AS one_per,
+        (
+            SELECT count(DISTINCT waiting.job_id)::int
+            FROM (
+                SELECT instance.job_id
+                FROM instance
+                WHERE instance.batch_id = wanted.batch_id AND instance.state = 'unsent' AND instance.urgent
+                ORDER BY instance.retries DESC, instance.instance_id
+                LIMIT $4
+            ) AS waiting
+            JOIN job ON job.job_id = waiting.job_id
+            JOIN job_class ON job_class.job_class_id = job.job_class_id
+            CROSS JOIN LATERAL (
+                SELECT
+                    count(*) FILTER (
+                        WHERE sibling.state IN ('in_progress', 'reported', 'inconclusive', 'valid')
+                    ) AS of_use,
+                    array_agg(sibling.host_id) FILTER (WHERE sibling.host_id IS NOT NULL) AS hosts,
+                    array_agg(sibling.volunteer_id) FILTER (WHERE sibling.host_id IS NOT NULL) AS volunteers
+                FROM instance AS sibling
+                WHERE sibling.job_id = waiting.job_id
+            ) AS siblings
+            CROSS JOIN LATERAL (
+                SELECT greatest(job_class.quorum, wanted.adaptive_copies, job.copies) AS agreeing
+            ) AS of_job
+            WHERE siblings.of_use < of_job.agreeing
+                AND NOT EXISTS (
+                    SELECT
+                    FROM callers
+                    WHERE callers.app_id = wanted.app_id
+                        AND CASE
+                            WHEN wanted.one_per_volunteer = 'always'
+                                OR (wanted.one_per_volunteer = 'quorum' AND of_job.agreeing > 1)
+                            THEN callers.volunteer_id <> ALL(coalesce(siblings.volunteers, '{}'))
+                            WHEN wanted.one_per_host
+                            THEN callers.host_id <> ALL(coalesce(siblings.hosts, '{}'))
+                            ELSE true
+                        END
+                )
+        ) AS jobs
+    FROM wanted
+    JOIN counted ON counted.app_id = wanted.app_id
+)
+SELECT batch_id, one_per, agreeing, jobs, hosts, volunteers
+FROM judged
+WHERE one_per IS NOT NULL AND (jobs > 0 OR agreeing > CASE one_per WHEN 'volunteer' THEN volunteers ELSE hosts END)
+ORDER BY batch_id;
+
+
+-- name: sizes_of_batches
+-- Purpose: how large the jobs of some batches are, and what they ask for.
+-- Arguments: $1 batch_ids.
+-- Result: batch_id, flop of a job on average, and the most its classes ask for: memory_bytes, ncpus, quorum.
+SELECT
+    batch.batch_id, batch.batch_flop / (batch.jobs_total * class.quorum) AS flop, class.memory_bytes, class.ncpus,
+    class.quorum
+FROM batch
+CROSS JOIN LATERAL (
+    SELECT max(memory_bytes) AS memory_bytes, max(ncpus) AS ncpus, max(quorum) AS quorum
+    FROM job_class
+    WHERE job_class.batch_id = batch.batch_id
+) AS class
+WHERE batch.batch_id = ANY($1::bigint[])
+ORDER BY batch.batch_id;
+
+
+-- name: waiting_batches
+-- Purpose: the first active batches that no limit holds and that have unsent instances, with how many of those are retries.
+-- Arguments: $1 limit.
+-- Result: rows of batch_with_counts by (order_tier, order_key, batch_id), with retries_unsent, the least delay_bound_s, most_quorum and most_retries of its jobs.
+SELECT
+    batch_with_counts.*, retry.retries_unsent, class.delay_bound_s, class.most_quorum, retry.most_retries
+FROM (
+    SELECT batch_id
+    FROM batch
+    WHERE state = 'active'
+        AND waiting
+        AND hold IS NULL
+        AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+    ORDER BY order_tier, order_key, batch_id
+    LIMIT $1
+) AS first
+JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
+CROSS JOIN LATERAL (
+    SELECT count(*) AS retries_unsent, coalesce(max(instance.retries), 0) AS most_retries
+    FROM instance
+    WHERE instance.batch_id = first.batch_id AND instance.state = 'unsent' AND instance.urgent AND instance.retries > 0
+) AS retry
+CROSS JOIN LATERAL (
+    SELECT min(job_class.delay_bound_s) AS delay_bound_s, max(job_class.quorum) AS most_quorum
+    FROM job_class
+    WHERE job_class.batch_id = first.batch_id
+) AS class
+ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_counts.batch_id;
+
+
+-- name: work_ahead
+-- Purpose: what stands before a batch in the order.
+-- Arguments: $1 batch_id.
+-- Result: one row: active batches with unsent instances before it that no limit holds, and how many instances those are.
+SELECT count(*) AS batches, coalesce(sum(ahead.unsent), 0)::bigint AS unsent
+FROM batch AS this
+CROSS JOIN LATERAL (
+    SELECT (
+        SELECT coalesce(sum(batch_count.unsent), 0) FROM batch_count WHERE batch_count.batch_id = batch.batch_id
+    ) AS unsent
+    FROM batch
+    WHERE batch.state = 'active'
+        AND batch.waiting
+        AND batch.hold IS NULL
+        AND (batch.order_tier, batch.order_key, batch.batch_id) < (this.order_tier, this.order_key, this.batch_id)
+) AS ahead
+WHERE this.batch_id = $1 AND ahead.unsent > 0;

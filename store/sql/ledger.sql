@@ -1,0 +1,438 @@
+-- name: abort_instances
+-- Purpose: end as aborted what detached hosts lost; the instances are locked and in progress.
+-- Arguments: $1 instance_ids.
+-- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, host_id,
+--   app_version_id.
+UPDATE instance SET state = 'aborted', reason = 'the host lost everything it held'
+WHERE instance_id = ANY($1::bigint[])
+RETURNING instance_id, job_id, batch_id, shard, sent_at, due_at, host_id, app_version_id;
+
+
+-- name: forget_trickles
+-- Purpose: delete trickle messages whose time is over, some at a time.
+-- Arguments: $1 before when, $2 limit.
+-- Result: none.
+DELETE FROM trickle WHERE (instance_id, trickle_id) IN (
+    SELECT instance_id, trickle_id FROM trickle WHERE received_at < $1 ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED
+);
+
+
+-- name: insert_host
+-- Purpose: a new host.
+-- Arguments: $1 volunteer_id, $2 created_at, $3 rpc_seqno, $4 last_rpc_at, $5 host_cpid, $6 domain_name, $7 ncpus,
+--   $8 flop_per_s, $9 ram_bytes, $10 disk_free_bytes, $11 on_fraction, $12 active_fraction, $13 gpu_active_fraction,
+--   $14 platforms, $15 os_name, $16 os_version, $17 cpu_vendor, $18 cpu_model, $19 client_version,
+--   $20 coprocessors (JSON), $21 clock_skew_s.
+-- Result: host_id.
+INSERT INTO host (
+    volunteer_id, created_at, rpc_seqno, last_rpc_at, host_cpid, domain_name, ncpus, flop_per_s, ram_bytes,
+    disk_free_bytes, on_fraction, active_fraction, gpu_active_fraction, platforms, os_name, os_version, cpu_vendor,
+    cpu_model, client_version, coprocessors, clock_skew_s
+)
+VALUES (
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20::jsonb, $21
+)
+RETURNING host_id;
+
+
+-- name: instances_on_hosts
+-- Purpose: what hosts have in progress, with what it takes to judge a report about it, uploads included (JSON).
+-- Arguments: $1 host_ids.
+-- Result: instances by host and id.
+SELECT
+    instance.instance_id, instance.job_id, instance.batch_id, instance.job_class_id, instance.app_version_id,
+    instance.host_id, instance.volunteer_id, instance.sent_at, instance.due_at, instance.est_runtime_s, instance.tight,
+    instance.gated,
+    app.name AS app_name, job.state <> 'open' AS no_longer_needed,
+    coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop) AS median_turnaround_s,
+    instance.state, instance.turnaround_sample, instance.timeout_at, instance.reported_at, job_class.fpops_est_flop,
+    job_class.outputs,
+    (
+        SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
+        FROM upload
+        WHERE upload.instance_id = instance.instance_id
+    ) AS uploads
+FROM instance
+JOIN job ON job.job_id = instance.job_id
+JOIN job_class ON job_class.job_class_id = instance.job_class_id
+JOIN batch ON batch.batch_id = instance.batch_id
+JOIN app ON app.app_id = batch.app_id
+WHERE instance.host_id = ANY($1::int[]) AND instance.state = 'in_progress'
+ORDER BY instance.host_id, instance.instance_id;
+
+
+-- name: instances_reported
+-- Purpose: instances that hosts report about, with their uploads (JSON) and their computers.
+-- Arguments: $1 instance_ids.
+-- Result: sent instances by id.
+SELECT
+    instance.instance_id, instance.job_id, instance.batch_id, instance.job_class_id, instance.app_version_id,
+    instance.host_id, instance.volunteer_id, instance.sent_at, instance.due_at, instance.est_runtime_s, instance.tight,
+    instance.gated,
+    app.name AS app_name, job.state <> 'open' AS no_longer_needed,
+    coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop) AS median_turnaround_s,
+    instance.state, instance.turnaround_sample, instance.timeout_at, instance.reported_at, job_class.fpops_est_flop, job_class.outputs,
+    (
+        SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
+        FROM upload
+        WHERE upload.instance_id = instance.instance_id
+    ) AS uploads,
+    host.host_cpid, host.domain_name
+FROM instance
+JOIN host ON host.host_id = instance.host_id
+JOIN job ON job.job_id = instance.job_id
+JOIN job_class ON job_class.job_class_id = instance.job_class_id
+JOIN batch ON batch.batch_id = instance.batch_id
+JOIN app ON app.app_id = batch.app_id
+WHERE instance.instance_id = ANY($1::bigint[]) AND instance.host_id IS NOT NULL
+ORDER BY instance.instance_id;
+
+
+-- name: keep_trickles
+-- Purpose: store trickle messages, so many of each instance at most; one that is stored already is left as it is.
+-- Arguments: $1 instance_ids, $2 sent_ats, $3 digests, $4 varieties, $5 texts (arrays, one entry per message, in order),
+--   $6 received_at, $7 most of an instance.
+-- Result: too_many, the number of messages that there was no room for.
+WITH said AS (
+    SELECT DISTINCT ON (instance_id, sent_at, said) *
+    FROM unnest($1::bigint[], $2::double precision[], $3::bytea[], $4::text[], $5::text[])
+        WITH ORDINALITY AS listed (instance_id, sent_at, said, variety, text, place)
+    ORDER BY instance_id, sent_at, said, place
+),
+fresh AS (
+    SELECT
+        said.*,
+        (SELECT count(*) FROM trickle WHERE trickle.instance_id = said.instance_id)
+            + row_number() OVER (PARTITION BY said.instance_id ORDER BY said.place) AS number
+    FROM said
+    WHERE NOT EXISTS (
+        SELECT FROM trickle
+        WHERE trickle.instance_id = said.instance_id AND trickle.sent_at = said.sent_at AND trickle.said = said.said
+    )
+),
+kept AS (
+    INSERT INTO trickle (instance_id, sent_at, said, received_at, variety, text)
+    SELECT instance_id, sent_at, said, $6, variety, text FROM fresh WHERE number <= $7 ORDER BY place
+    ON CONFLICT (instance_id, sent_at, said) DO NOTHING
+)
+SELECT count(*) AS too_many FROM fresh WHERE number > $7;
+
+
+-- name: lock_ended
+-- Purpose: lock the instances that hosts report, with those that detached hosts lost: in one order, as whoever settles
+--   their jobs locks them.
+-- Arguments: $1 instance_ids, $2 host_ids (arrays).
+-- Result: instance_id, host_id, state and reported_at, ascending.
+SELECT instance_id, host_id, state, reported_at
+FROM instance
+WHERE instance_id = ANY(ARRAY(
+    SELECT unnest($1::bigint[])
+    UNION ALL
+    SELECT instance_id FROM instance WHERE host_id = ANY($2::int[]) AND state = 'in_progress'
+))
+ORDER BY instance_id
+FOR UPDATE;
+
+
+-- name: lock_unsent
+-- Purpose: lock those of some instances that are still unsent and nobody else is sending, with what deciding about them takes.
+-- Arguments: $1 instance_ids.
+-- Result: by id: the instance, its job, whether job and batch still want it, how the app spreads instances, how many results
+--   must agree at present, the volunteers of sent instances with their places (nths), the hosts that had the job
+--   (that have it in progress, where the app allows a host several), and how many instances of the job may still be of use.
+WITH locked AS (
+    SELECT instance_id, job_id, batch_id, job_class_id, shard
+    FROM instance
+    WHERE instance_id = ANY($1::bigint[]) AND state = 'unsent'
+    ORDER BY instance_id
+    FOR UPDATE SKIP LOCKED
+)
+SELECT
+    locked.instance_id, locked.job_id, locked.batch_id, locked.shard,
+    job.state = 'open' AND batch.state = 'active' AS wanted,
+    job.hr_class, job.copies,
+    CASE WHEN job.template_id IS NULL THEN job.command_line ELSE (
+        SELECT replace(template.command_line, '{i}', job.number::text)
+        FROM job_template AS template WHERE template.template_id = job.template_id
+    ) END AS command_line,
+    CASE WHEN job.template_id IS NULL THEN job.inputs ELSE (
+        SELECT template.inputs FROM job_template AS template WHERE template.template_id = job.template_id
+    ) END AS inputs,
+    app.one_per_host, app.one_per_volunteer, greatest(job_class.quorum, app.adaptive_copies, job.copies) AS agreeing,
+    siblings.hosts, siblings.volunteers, siblings.nths, siblings.of_use
+FROM locked
+JOIN job ON job.job_id = locked.job_id
+JOIN batch ON batch.batch_id = locked.batch_id
+JOIN job_class ON job_class.job_class_id = locked.job_class_id
+JOIN app ON app.app_id = batch.app_id
+CROSS JOIN LATERAL (
+    SELECT
+        array_agg(sibling.host_id) FILTER (
+            WHERE sibling.host_id IS NOT NULL AND (app.one_per_host OR sibling.state = 'in_progress')
+        ) AS hosts,
+        array_agg(sibling.volunteer_id) FILTER (WHERE sibling.volunteer_id IS NOT NULL) AS volunteers,
+        array_agg(sibling.nth) FILTER (WHERE sibling.volunteer_id IS NOT NULL) AS nths,
+        count(*) FILTER (
+            WHERE sibling.state IN ('unsent', 'in_progress', 'reported', 'inconclusive', 'valid')
+        ) AS of_use
+    FROM instance AS sibling
+    WHERE sibling.job_id = locked.job_id
+) AS siblings
+ORDER BY locked.instance_id;
+
+
+-- name: move_instances
+-- Purpose: move instances to a host from other records of the same computer and volunteer; they are locked. Only what a late
+--   success could still complete, and never to a host that has had an instance of the job. The sample of a time-out stays
+--   with the old host.
+-- Arguments: $1 instance_ids, $2 from_host_ids, $3 to_host_ids, $4 whether only from a record that no client has
+--   called as yet (arrays, the instance_ids distinct, one per job and host).
+-- Result: instance_id and app_version_id of each that moved.
+UPDATE instance SET
+    host_id = claim.to_host_id,
+    turnaround_sample = NULL,
+    nth = (  -- so that a concurrent dispatch of the job to this volunteer violates the key and looks again
+        SELECT max(sibling.nth) + 1
+        FROM instance AS sibling
+        WHERE sibling.job_id = instance.job_id AND sibling.volunteer_id = instance.volunteer_id
+    )
+FROM unnest($1::bigint[], $2::int[], $3::int[], $4::boolean[])
+    AS claim (instance_id, from_host_id, to_host_id, unused_only)
+JOIN host AS old ON old.host_id = claim.from_host_id
+JOIN host AS new ON
+    new.host_id = claim.to_host_id
+    AND new.volunteer_id = old.volunteer_id
+    AND new.host_cpid = old.host_cpid
+    AND new.domain_name = old.domain_name
+WHERE instance.instance_id = claim.instance_id
+    AND instance.host_id = claim.from_host_id
+    AND (old.rpc_seqno = 0 OR NOT claim.unused_only)
+    AND instance.state IN ('in_progress', 'timed_out', 'aborted', 'failed')
+    AND (
+        SELECT count(*)  -- not EXISTS, which may be planned as a hash of all instances
+        FROM instance AS sibling
+        WHERE sibling.job_id = instance.job_id AND sibling.host_id = claim.to_host_id
+    ) = 0
+RETURNING instance.instance_id, instance.app_version_id;
+
+
+-- name: note_dispatches
+-- Purpose: what a dispatch fixes for its job: the homogeneous-redundancy class, the copies wanted. In key order.
+-- Arguments: $1 job_ids, $2 hr_classes, $3 copies (arrays, the job_ids distinct).
+-- Result: job_id of each; left out when another transaction fixed another class.
+UPDATE job SET
+    hr_class = sent.hr_class,
+    copies = greatest(job.copies, sent.copies)
+FROM (
+    SELECT *
+    FROM unnest($1::bigint[], $2::int[], $3::int[]) AS sent (job_id, hr_class, copies)
+    ORDER BY sent.job_id
+) AS sent
+WHERE job.job_id = sent.job_id AND job.hr_class IN (0, sent.hr_class)
+RETURNING job.job_id;
+
+
+-- name: record_reports
+-- Purpose: end instances as their hosts report them, each only from the state it is thought to be in; in key order.
+-- Arguments: $1 instance_ids, $2 host_ids, $3 from_states, $4 to_states, $5 reported_at, $6 elapsed_s, $7 cpu_s, $8 exit_statuses,
+--   $9 reasons, $10 turnaround_samples or nulls (arrays, the instance_ids distinct).
+-- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at.
+UPDATE instance SET
+    state = report.to_state,
+    reported_at = report.reported_at,
+    elapsed_s = report.elapsed_s,
+    cpu_s = report.cpu_s,
+    exit_status = report.exit_status,
+    reason = nullif(report.reason, ''),
+    turnaround_sample = coalesce(report.turnaround_sample, instance.turnaround_sample)
+FROM (
+    SELECT *
+    FROM unnest(
+        $1::bigint[], $2::int[], $3::text[], $4::text[], $5::double precision[], $6::double precision[],
+        $7::double precision[], $8::int[], $9::text[], $10::double precision[]
+    ) AS report (
+        instance_id, host_id, from_state, to_state, reported_at, elapsed_s, cpu_s, exit_status, reason, turnaround_sample
+    )
+    ORDER BY report.instance_id
+) AS report
+WHERE instance.instance_id = report.instance_id
+    AND instance.host_id = report.host_id
+    AND instance.state = report.from_state
+RETURNING instance.instance_id, instance.job_id, instance.batch_id, instance.shard, instance.sent_at, instance.due_at;
+
+
+-- name: record_stderr
+-- Purpose: keep the standard error of instances.
+-- Arguments: $1 instance_ids, $2 texts (arrays, the instance_ids distinct).
+-- Result: none.
+INSERT INTO instance_stderr (instance_id, stderr)
+SELECT * FROM unnest($1::bigint[], $2::text[]) AS new (instance_id, stderr) ORDER BY new.instance_id
+ON CONFLICT (instance_id) DO UPDATE SET stderr = excluded.stderr;
+
+
+-- name: send_instances
+-- Purpose: give instances to hosts; they were locked by lock_unsent. In the order of the unique key (job, volunteer,
+--   nth), so that no two transactions wait for each other's.
+-- Arguments: $1 instance_ids, $2 host_ids, $3 volunteer_ids, $4 app_version_ids, $5 sent_at, $6 due_at, $7 timeout_at,
+--   $8 est_runtime_s, $9 tight, $10 because, $11 job_ids, $12 gated, $13 nths (arrays, the
+--   instance_ids distinct).
+-- Result: none.
+UPDATE instance SET
+    state = 'in_progress',
+    host_id = assigned.host_id,
+    volunteer_id = assigned.volunteer_id,
+    app_version_id = assigned.app_version_id,
+    sent_at = assigned.sent_at,
+    due_at = assigned.due_at,
+    timeout_at = assigned.timeout_at,
+    est_runtime_s = assigned.est_runtime_s,
+    tight = assigned.tight,
+    because = assigned.because,
+    gated = assigned.gated,
+    nth = assigned.nth
+FROM (
+    SELECT *
+    FROM unnest(
+        $1::bigint[], $2::int[], $3::int[], $4::int[], $5::double precision[], $6::double precision[],
+        $7::double precision[], $8::double precision[], $9::boolean[], $10::text[], $11::bigint[],
+        $12::boolean[], $13::smallint[]
+    ) AS assigned (
+        instance_id, host_id, volunteer_id, app_version_id, sent_at, due_at, timeout_at, est_runtime_s, tight, because,
+        job_id, gated, nth
+    )
+    ORDER BY assigned.job_id, assigned.volunteer_id, assigned.nth
+) AS assigned
+WHERE instance.instance_id = assigned.instance_id AND instance.state = 'unsent';
+
+
+-- name: sent_jobs
+-- Purpose: what a reply needs to send instances once more.
+-- Arguments: $1 instance_ids.
+-- Result: instance_id, command_line, inputs (JSON or null), by id.
+SELECT
+    instance.instance_id,
+    coalesce(replace(template.command_line, '{i}', job.number::text), job.command_line) AS command_line,
+    coalesce(template.inputs, job.inputs) AS inputs
+FROM instance
+JOIN job ON job.job_id = instance.job_id
+LEFT JOIN job_template AS template ON template.template_id = job.template_id
+WHERE instance.instance_id = ANY($1::bigint[])
+ORDER BY instance.instance_id;
+
+
+-- name: trickles_of_instance
+-- Purpose: the trickle messages of an instance, in the order they came.
+-- Arguments: $1 instance_id, $2 after which trickle_id, $3 limit.
+-- Result: trickle_id, instance_id, sent_at, received_at, variety, text.
+SELECT trickle_id, instance_id, sent_at, received_at, variety, text
+FROM trickle
+WHERE instance_id = $1 AND trickle_id > $2
+ORDER BY trickle_id
+LIMIT $3;
+
+
+-- name: update_hosts
+-- Purpose: what hosts said of themselves, in key order. rpc_interval_s moves a tenth of the way to the time since the last
+--   request. What was said shortly before the last request that is written changes nothing: two requests of one host may
+--   be written in the other order. A last request that lies further ahead was noted while a clock was wrong.
+-- Arguments: $1 host_ids, $2 rpc_seqnos, $3 last_rpc_at, then the description, all null when it is as before: $4 host_cpids,
+--   $5 domain_names, $6 ncpus, $7 flop_per_s, $8 ram_bytes, $9 disk_free_bytes, $10 on_fractions, $11 active_fractions,
+--   $12 gpu_active_fractions, $13 platforms (JSON arrays), $14 os_names, $15 os_versions, $16 cpu_vendors, $17 cpu_models,
+--   $18 client_versions, $19 coprocessors (JSON), $20 clock_skew_s, then $21 why they were given no job (JSON), null where
+--   they were or wanted none (arrays, the host_ids distinct), $22 by how much a request may be overtaken, s.
+-- Result: none.
+UPDATE host SET
+    rpc_seqno = said.rpc_seqno,
+    rpc_interval_s = CASE
+        WHEN said.last_rpc_at > host.last_rpc_at
+        THEN coalesce(0.9 * host.rpc_interval_s + 0.1 * (said.last_rpc_at - host.last_rpc_at),
+                      said.last_rpc_at - host.last_rpc_at)
+        ELSE host.rpc_interval_s
+    END,
+    last_rpc_at = said.last_rpc_at,
+    host_cpid = coalesce(said.host_cpid, host.host_cpid),
+    domain_name = coalesce(said.domain_name, host.domain_name),
+    ncpus = coalesce(said.ncpus, host.ncpus),
+    flop_per_s = coalesce(said.flop_per_s, host.flop_per_s),
+    ram_bytes = coalesce(said.ram_bytes, host.ram_bytes),
+    disk_free_bytes = coalesce(said.disk_free_bytes, host.disk_free_bytes),
+    on_fraction = coalesce(said.on_fraction, host.on_fraction),
+    active_fraction = coalesce(said.active_fraction, host.active_fraction),
+    gpu_active_fraction = coalesce(said.gpu_active_fraction, host.gpu_active_fraction),
+    platforms = CASE
+        WHEN said.platforms IS NULL THEN host.platforms ELSE ARRAY(SELECT jsonb_array_elements_text(said.platforms))
+    END,
+    os_name = coalesce(said.os_name, host.os_name),
+    os_version = coalesce(said.os_version, host.os_version),
+    cpu_vendor = coalesce(said.cpu_vendor, host.cpu_vendor),
+    cpu_model = coalesce(said.cpu_model, host.cpu_model),
+    client_version = coalesce(said.client_version, host.client_version),
+    coprocessors = coalesce(said.coprocessors, host.coprocessors),
+    clock_skew_s = coalesce(said.clock_skew_s, host.clock_skew_s),
+    refused_at = CASE WHEN said.refused IS NULL THEN host.refused_at ELSE said.last_rpc_at END,
+    refused = coalesce(said.refused, host.refused)
+FROM (
+    SELECT *
+    FROM unnest(
+        $1::int[], $2::int[], $3::double precision[], $4::text[], $5::text[], $6::int[], $7::double precision[],
+        $8::double precision[], $9::double precision[], $10::double precision[], $11::double precision[],
+        $12::double precision[], $13::jsonb[], $14::text[], $15::text[], $16::text[], $17::text[], $18::int[], $19::jsonb[],
+        $20::double precision[], $21::jsonb[]
+    ) AS said (
+        host_id, rpc_seqno, last_rpc_at, host_cpid, domain_name, ncpus, flop_per_s, ram_bytes, disk_free_bytes, on_fraction,
+        active_fraction, gpu_active_fraction, platforms, os_name, os_version, cpu_vendor, cpu_model, client_version,
+        coprocessors, clock_skew_s, refused
+    )
+    ORDER BY said.host_id
+) AS said
+WHERE host.host_id = said.host_id
+    AND (host.last_rpc_at <= said.last_rpc_at OR host.last_rpc_at > said.last_rpc_at + $22::double precision);
+
+
+-- name: who_asks
+-- Purpose: the volunteers and hosts that requests come from, with what is known of the hosts' app versions.
+-- Arguments: $1 authenticator_hashes, $2 host_ids (0 = the volunteer's newest host of the host_cpid), $3 host_cpids, $4 networks they come from
+--   (null = where the host last drew on its shared quotas; arrays).
+-- Result: one row per known account key with its position from 1: the volunteer (v_ columns) and the host; host_id null when
+--   there is no such host or it is somebody else's;
+--   the host's rows of host_app_version (versions); the network (asked_network), and the quotas of account and network.
+SELECT
+    asked.position, volunteer.volunteer_id AS v_volunteer_id, volunteer.name AS v_name, volunteer.email AS v_email,
+    volunteer.created_at AS v_created_at, volunteer.cross_project_id AS v_cross_project_id, volunteer.beta AS v_beta,
+    volunteer.no_gpu AS v_no_gpu, volunteer.max_jobs AS v_max_jobs, volunteer.app_ids AS v_app_ids,
+    volunteer.no_cpu AS v_no_cpu, volunteer.max_cpus AS v_max_cpus, volunteer.preferred_at AS v_preferred_at, host.*,
+    ARRAY(
+        SELECT hav FROM host_app_version AS hav WHERE hav.host_id = host.host_id ORDER BY hav.app_version_id
+    ) AS versions,
+    coalesce(asked.network, host.network, '') AS asked_network,
+    ARRAY(
+        SELECT quota
+        FROM shared_quota AS quota
+        WHERE quota.name IN (
+            'volunteer ' || volunteer.volunteer_id, 'address ' || coalesce(asked.network, host.network, '')
+        )
+    ) AS quotas
+FROM unnest($1::bytea[], $2::bigint[], $3::text[], $4::text[]) WITH ORDINALITY AS asked (
+    authenticator_hash, host_id, host_cpid, network, position
+)
+JOIN volunteer ON volunteer.authenticator_hash = asked.authenticator_hash
+LEFT JOIN LATERAL (
+    (
+        SELECT *
+        FROM host
+        -- + 0: by the host's id, however many hosts the volunteer has
+        WHERE host.host_id = asked.host_id AND host.volunteer_id + 0 = volunteer.volunteer_id
+    )
+    UNION ALL
+    (
+        SELECT *
+        FROM host
+        WHERE asked.host_id = 0
+            AND asked.host_cpid <> ''
+            AND host.volunteer_id = volunteer.volunteer_id
+            AND host.host_cpid = asked.host_cpid
+        ORDER BY host.host_id DESC
+        LIMIT 1
+    )
+) AS host ON true
+ORDER BY asked.position;

@@ -1,0 +1,274 @@
+-- name: add_usage_windows
+-- Purpose: add to what submitters used in windows of time.
+-- Arguments: $1 submitter_ids, $2 account_ids, $3 levels, $4 starts_at, $5 length_s, $6 flop (arrays).
+-- Result: none.
+INSERT INTO usage_window AS old (submitter_id, account_id, level, starts_at, length_s, flop)
+SELECT *
+FROM unnest(
+    $1::int[], $2::int[], $3::text[], $4::double precision[], $5::double precision[], $6::double precision[]
+) AS used (submitter_id, account_id, level, starts_at, length_s, flop)
+ORDER BY submitter_id, account_id, level, starts_at, length_s
+ON CONFLICT (submitter_id, account_id, level, starts_at, length_s) DO UPDATE SET flop = old.flop + excluded.flop;
+
+
+-- name: batches_to_order
+-- Purpose: every active batch, and every other one that something is still to be charged for.
+-- Arguments: none.
+-- Result: rows of batch_with_counts by batch_id with refunded_s, with what the ordering noted of each (columns noted_*, null where it noted
+--   nothing yet), whether it is explained, and what its jobs ask for: the most of its classes, and the mean estimate.
+SELECT
+    batch_with_counts.*,
+    (SELECT refunded_s FROM batch WHERE batch.batch_id = wanted.batch_id) AS refunded_s,
+    noted.waited_s AS noted_waited_s,
+    noted.waiting_since AS noted_waiting_since,
+    noted.bypassed AS noted_bypassed,
+    noted.sent AS noted_sent,
+    noted.charged AS noted_charged,
+    noted.used AS noted_used,
+    noted.charged_at AS noted_charged_at,
+    noted.used_fraction AS noted_used_fraction,
+    noted.sampled AS noted_sampled,
+    noted.rate AS noted_rate,
+    EXISTS (SELECT FROM batch_breakdown WHERE batch_breakdown.batch_id = wanted.batch_id) AS explained,
+    class.cores, class.memory_bytes, class.disk_bytes, class.job_flop, class.max_errors
+FROM (
+    SELECT batch_id FROM batch WHERE state = 'active'
+    UNION
+    SELECT batch_id FROM batch_order
+) AS wanted
+JOIN batch_with_counts ON batch_with_counts.batch_id = wanted.batch_id
+LEFT JOIN LATERAL (
+    SELECT * FROM batch_order WHERE batch_order.batch_id = wanted.batch_id LIMIT 1  -- by its key, one after the other
+) AS noted ON true
+CROSS JOIN LATERAL (
+    SELECT
+        max(ncpus) AS cores, max(memory_bytes) AS memory_bytes, max(disk_bytes) AS disk_bytes,
+        avg(fpops_est_flop) AS job_flop, min(max_errors) AS max_errors
+    FROM job_class
+    WHERE job_class.batch_id = wanted.batch_id
+) AS class
+ORDER BY wanted.batch_id;
+
+
+-- name: correct_logical_times
+-- Purpose: charge submitters' logical times for what batches that are over used. Whoever submits just now is left for the next
+--   time, and so is a batch that was charged otherwise meanwhile.
+-- Arguments: $1 batch_ids, $2 submitter_ids, $3 what each is charged, refunds taken off, $4 what is due, in
+--   seconds (arrays).
+-- Result: batch_id, of those that were charged.
+WITH wanted AS (
+    SELECT *
+    FROM unnest($1::bigint[], $2::int[], $3::double precision[], $4::double precision[])
+        AS wanted (batch_id, submitter_id, charged_s, due_s)
+),
+locked AS (
+    SELECT submitter_id
+    FROM submitter
+    WHERE submitter_id = ANY($2::int[])
+    ORDER BY submitter_id
+    FOR NO KEY UPDATE SKIP LOCKED
+),
+changed AS (
+    UPDATE batch SET refunded_s = batch.charged_s - wanted.due_s
+    FROM wanted
+    JOIN locked ON locked.submitter_id = wanted.submitter_id
+    WHERE batch.batch_id = wanted.batch_id AND batch.charged_s - batch.refunded_s = wanted.charged_s
+    RETURNING wanted.batch_id, wanted.submitter_id, wanted.due_s - wanted.charged_s AS moved_s
+),
+moved AS (
+    UPDATE submitter SET logical_at = logical_at + whole.moved_s
+    FROM (SELECT submitter_id, sum(moved_s) AS moved_s FROM changed GROUP BY submitter_id) AS whole
+    WHERE submitter.submitter_id = whole.submitter_id
+)
+SELECT batch_id FROM changed ORDER BY batch_id;
+
+
+-- name: count_ordering
+-- Purpose: begin to write an ordering, unless another has been written since the one it goes by.
+-- Arguments: $1 serial it goes by, $2 now, $3 reference.
+-- Result: the new serial; no row when it is too late.
+UPDATE ordering SET serial = serial + 1, computed_at = $2, reference = $3::jsonb WHERE serial = $1
+RETURNING serial;
+
+
+-- name: drop_batch_orders
+-- Purpose: forget batches that have ended and of which nothing is under way any more.
+-- Arguments: $1 batch_ids.
+-- Result: none.
+DELETE FROM batch_order WHERE batch_id = ANY($1::bigint[]);
+
+
+-- name: drop_breakdowns
+-- Purpose: forget why batches stood where they stood: they have ended.
+-- Arguments: $1 batch_ids.
+-- Result: none.
+DELETE FROM batch_breakdown WHERE batch_id = ANY($1::bigint[]);
+
+
+-- name: drop_usage_windows
+-- Purpose: forget windows that no setting looks back to.
+-- Arguments: $1 instant before which they ended.
+-- Result: none.
+DELETE FROM usage_window WHERE starts_at + length_s < $1;
+
+
+-- name: last_ordering
+-- Purpose: the last ordering.
+-- Arguments: none.
+-- Result: one row of ordering.
+SELECT serial, computed_at, reference FROM ordering;
+
+
+-- name: lock_places
+-- Purpose: lock batches to move them in the order; one that ended or that somebody else is changing is left out.
+-- Arguments: $1 batch_ids.
+-- Result: batch_id, ascending.
+SELECT batch_id
+FROM batch
+WHERE batch_id = ANY($1::bigint[]) AND ended_at IS NULL
+ORDER BY batch_id
+FOR NO KEY UPDATE SKIP LOCKED;
+
+
+-- name: move_batches
+-- Purpose: give batches their places in the order, and what holds them. Their rows are locked.
+-- Arguments: $1 batch_ids, $2 order_tier, $3 order_key, $4 hold or nulls, $5 sent_most or nulls, $6 unpaid,
+--   $7 job_pe (arrays).
+-- Result: none.
+UPDATE batch SET
+    order_tier = moved.order_tier, order_key = moved.order_key, hold = moved.hold, sent_most = moved.sent_most,
+    unpaid = moved.unpaid, job_pe = moved.job_pe
+FROM unnest(
+    $1::bigint[], $2::int[], $3::double precision[], $4::text[], $5::bigint[], $6::boolean[], $7::double precision[]
+) AS moved (batch_id, order_tier, order_key, hold, sent_most, unpaid, job_pe)
+WHERE batch.batch_id = moved.batch_id;
+
+
+-- name: ordering_members
+-- Purpose: every submitter in each of its accounts, its own account first.
+-- Arguments: none.
+-- Result: submitter_id, name, account_id, shares, permissions, by submitter_id.
+SELECT submitter_id, name, account_id, shares, permissions
+FROM (
+    SELECT submitter_id, name, account_id, shares, permissions, 0 AS place FROM submitter
+    UNION ALL
+    SELECT membership.submitter_id, submitter.name, membership.account_id, membership.shares, submitter.permissions, 1
+    FROM membership
+    JOIN submitter USING (submitter_id)
+) AS member
+ORDER BY submitter_id, place, account_id;
+
+
+-- name: reference_host
+-- Purpose: what a host is like, resource by resource, and what the largest has.
+-- Arguments: $1 instant since which a call counts.
+-- Result: one row: hosts, medians of ncpus, ram_bytes, disk_free_bytes and flop_per_s, the most of ncpus, ram_bytes and
+--   disk_free_bytes, and the speed of all together, availability included; nulls without hosts.
+SELECT
+    count(*) AS hosts,
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY ncpus) AS cores,
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY ram_bytes) AS memory_bytes,
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY disk_free_bytes) AS disk_bytes,
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY flop_per_s) AS flop_per_s,
+    max(ncpus)::double precision AS most_cores,
+    max(ram_bytes) AS most_memory_bytes,
+    max(disk_free_bytes) AS most_disk_bytes,
+    coalesce(sum(ncpus * flop_per_s * on_fraction * active_fraction), 0) AS pool_flop_per_s
+FROM host
+WHERE last_rpc_at >= $1;
+
+
+-- name: used_of_estimates
+-- Purpose: what jobs took of their estimates, from the first 100 jobs of each batch: elapsed time * cores * speed of the host
+--   / estimate. Results of GPU versions are left out: a host's speed is its CPUs'.
+-- Arguments: $1 batch_ids.
+-- Result: batch_id, used_fraction, by batch and the instance that came back last first.
+SELECT wanted.batch_id, instance.elapsed_s * class.ncpus * host.flop_per_s / class.fpops_est_flop AS used_fraction
+FROM unnest($1::bigint[]) AS wanted (batch_id)
+CROSS JOIN LATERAL (
+    SELECT job.job_id, job.job_class_id
+    FROM job
+    WHERE job.batch_id = wanted.batch_id
+    ORDER BY job.job_id
+    LIMIT 100
+) AS first
+JOIN job_class AS class ON class.job_class_id = first.job_class_id
+JOIN instance ON instance.job_id = first.job_id AND instance.state = 'valid' AND instance.elapsed_s > 0
+JOIN host ON host.host_id = instance.host_id
+JOIN app_version USING (app_version_id)
+JOIN plan_class ON plan_class.name = app_version.plan_class AND plan_class.gpu_type IS NULL
+ORDER BY wanted.batch_id, instance.reported_at DESC, instance.instance_id;
+
+
+-- name: write_batch_orders
+-- Purpose: note what the ordering remembers of batches.
+-- Arguments: $1 batch_ids (ascending), $2 waited_s, $3 waiting_since or nulls, $4 bypassed, $5 sent, $6 charged, $7 used,
+--   $8 charged_at, $9 used_fraction, $10 sampled, $11 rate (arrays).
+-- Result: none.
+INSERT INTO batch_order (
+    batch_id, waited_s, waiting_since, bypassed, sent, charged, used, charged_at, used_fraction, sampled, rate
+)
+SELECT *
+FROM unnest(
+    $1::bigint[], $2::double precision[], $3::double precision[], $4::int[], $5::bigint[], $6::bigint[], $7::bigint[],
+    $8::double precision[], $9::double precision[], $10::bigint[], $11::double precision[]
+) AS noted (batch_id, waited_s, waiting_since, bypassed, sent, charged, used, charged_at, used_fraction, sampled, rate)
+ORDER BY batch_id
+ON CONFLICT (batch_id) DO UPDATE SET
+    waited_s = excluded.waited_s, waiting_since = excluded.waiting_since, bypassed = excluded.bypassed,
+    sent = excluded.sent, charged = excluded.charged, used = excluded.used, charged_at = excluded.charged_at,
+    used_fraction = excluded.used_fraction, sampled = excluded.sampled, rate = excluded.rate;
+
+
+-- name: write_breakdowns
+-- Purpose: why batches stand where they stand.
+-- Arguments: $1 batch_ids, $2 computed_at, $3 records as JSON (arrays).
+-- Result: none.
+INSERT INTO batch_breakdown (batch_id, computed_at, record)
+SELECT *
+FROM unnest($1::bigint[], $2::double precision[], $3::jsonb[]) AS made (batch_id, computed_at, record)
+ORDER BY batch_id
+ON CONFLICT (batch_id) DO UPDATE SET computed_at = excluded.computed_at, record = excluded.record;
+
+
+-- name: write_grants
+-- Purpose: what is used and reserved of grants, in the periods they are in.
+-- Arguments: $1 account_ids, $2 period_start_at, $3 used_su, $4 reserved_su (arrays).
+-- Result: none.
+UPDATE account_grant SET
+    period_start_at = charged.period_start_at, used_su = charged.used_su, reserved_su = charged.reserved_su
+FROM unnest($1::int[], $2::double precision[], $3::double precision[], $4::double precision[]) AS charged (
+    account_id, period_start_at, used_su, reserved_su
+)
+WHERE account_grant.account_id = charged.account_id;
+
+
+-- name: write_standings
+-- Purpose: how submitters stand, for who submits next.
+-- Arguments: $1 submitter_ids, $2 account_ids, $3 now, $4 standings as JSON (arrays but for now).
+-- Result: none.
+INSERT INTO usage (submitter_id, account_id, flop, cpu_s, memory_byte_s, gpu_s, at, standing)
+SELECT submitter_id, account_id, 0, 0, 0, 0, $3::double precision, standing
+FROM unnest($1::int[], $2::int[], $4::jsonb[]) AS stands (submitter_id, account_id, standing)
+ORDER BY submitter_id, account_id
+ON CONFLICT (submitter_id, account_id) DO UPDATE SET standing = excluded.standing
+WHERE usage.standing IS DISTINCT FROM excluded.standing;
+
+
+-- name: write_usage
+-- Purpose: what submitters used.
+-- Arguments: $1 submitter_ids, $2 account_ids, $3 flop, $4 cpu_s, $5 memory_byte_s, $6 gpu_s, $7 at (arrays),
+--   $8 accuracies as JSON arrays.
+-- Result: none.
+INSERT INTO usage (submitter_id, account_id, flop, cpu_s, memory_byte_s, gpu_s, at, accuracies)
+SELECT
+    submitter_id, account_id, flop, cpu_s, memory_byte_s, gpu_s, at,
+    ARRAY(SELECT value::double precision FROM jsonb_array_elements_text(used.accuracies) WITH ORDINALITY ORDER BY ordinality)
+FROM unnest(
+    $1::int[], $2::int[], $3::double precision[], $4::double precision[], $5::double precision[],
+    $6::double precision[], $7::double precision[], $8::jsonb[]
+) AS used (submitter_id, account_id, flop, cpu_s, memory_byte_s, gpu_s, at, accuracies)
+ORDER BY submitter_id, account_id
+ON CONFLICT (submitter_id, account_id) DO UPDATE SET
+    flop = excluded.flop, cpu_s = excluded.cpu_s, memory_byte_s = excluded.memory_byte_s, gpu_s = excluded.gpu_s,
+    at = excluded.at, accuracies = excluded.accuracies;

@@ -1,4 +1,0 @@
--- Purpose: who signs in.
--- Arguments: $1 name.
--- Result: the person, or none.
-SELECT * FROM person WHERE name = $1;

@@ -1,7 +1,0 @@
--- Purpose: whose session is it?
--- Arguments: $1 session_hash, $2 now.
--- Result: the session with its volunteer; no row when it has ended.
-SELECT
-    s.session_hash, s.created_at AS session_created_at, s.seen_at, s.expires_at, s.address, s.agent, s.person_id, v.*
-FROM web_session AS s JOIN volunteer AS v ON v.volunteer_id = s.volunteer_id
-WHERE s.session_hash = $1 AND s.expires_at > $2;

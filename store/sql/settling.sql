@@ -1,0 +1,219 @@
+-- name: add_counts
+-- Purpose: add to the counters of batches, in rows that no other transaction is adding to, in key order.
+-- Arguments: $1 batch_ids, $2 jobs_validated, $3 jobs_failed, $4 unsent, $5 in_progress, $6 retries, $7 sent, $8 reported,
+--   $9 deadlines_missed, $10 last_first_dispatch_at or nulls (arrays, the batch_ids distinct).
+-- Result: none.
+WITH mine AS MATERIALIZED (
+    -- The first stripe that nobody has, until this transaction ends; the subquery tries them one after the other. When
+    -- all 16 are taken, two share one: the later waits for the earlier, in the order of batches.
+    SELECT coalesce(
+        (SELECT stripe FROM generate_series(0, 15) AS stripe WHERE pg_try_advisory_xact_lock(1297437782, stripe) LIMIT 1),
+        pg_backend_pid() % 16
+    )::smallint AS stripe
+)
+INSERT INTO batch_count AS old (
+    batch_id, stripe, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported, deadlines_missed,
+    last_first_dispatch_at
+)
+SELECT
+    change.batch_id, mine.stripe, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported,
+    deadlines_missed, last_first_dispatch_at
+FROM mine
+CROSS JOIN unnest(
+    $1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+    $9::bigint[], $10::double precision[]
+) AS change (
+    batch_id, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported, deadlines_missed,
+    last_first_dispatch_at
+)
+ORDER BY change.batch_id
+ON CONFLICT (batch_id, stripe) DO UPDATE SET
+    jobs_validated = old.jobs_validated + excluded.jobs_validated,
+    jobs_failed = old.jobs_failed + excluded.jobs_failed,
+    unsent = old.unsent + excluded.unsent,
+    in_progress = old.in_progress + excluded.in_progress,
+    retries = old.retries + excluded.retries,
+    sent = old.sent + excluded.sent,
+    reported = old.reported + excluded.reported,
+    deadlines_missed = old.deadlines_missed + excluded.deadlines_missed,
+    last_first_dispatch_at = greatest(old.last_first_dispatch_at, excluded.last_first_dispatch_at);
+
+
+-- name: begin_comparisons
+-- Purpose: count an attempt to compare jobs' outputs before it is made. Until it ends no other process takes the jobs; when the
+--   attempt ends with its process, they are taken again a minute later, then 4, 16, ... minutes, at most a day.
+-- Arguments: $1 job_ids, sorted, $2 now.
+-- Result: job_id, attempts with this one.
+UPDATE job_todo SET
+    attempts = attempts + 1,
+    not_before = $2 + least(86400, 60 * power(4::double precision, least(attempts, 10)))
+WHERE job_id = ANY($1::bigint[])
+RETURNING job_id, attempts;
+
+
+-- name: complete_batches
+-- Purpose: end those of some locked batches whose jobs are all valid or failed.
+-- Arguments: $1 batch_ids, $2 ended_at (arrays).
+-- Result: none.
+UPDATE batch SET state = 'complete', ended_at = settled.ended_at
+FROM unnest($1::bigint[], $2::double precision[]) AS settled (batch_id, ended_at)
+WHERE batch.batch_id = settled.batch_id
+    AND batch.state = 'active'
+    AND batch.jobs_total = (
+        SELECT sum(jobs_validated + jobs_failed) FROM batch_count WHERE batch_count.batch_id = settled.batch_id
+    );
+
+
+-- name: hasten_instances
+-- Purpose: make the unsent instances of jobs urgent: a sibling is back.
+-- Arguments: $1 job_ids.
+-- Result: none.
+UPDATE instance SET urgent = true
+WHERE job_id = ANY($1::bigint[]) AND state = 'unsent' AND urgent IS NOT TRUE;  -- not "NOT urgent": by job, not by way of instance_fresh
+
+
+-- name: insert_instances
+-- Purpose: new unsent instances of jobs; urgent for a retry, or when a sibling is back.
+-- Arguments: $1 job_ids, $2 batch_ids, $3 job_class_ids, $4 shards, $5 how many, $6 retries, $7 created_at (arrays, one entry per
+--   job).
+-- Result: none.
+INSERT INTO instance (job_id, batch_id, job_class_id, shard, retries, urgent, created_at)
+SELECT
+    new.job_id, new.batch_id, new.job_class_id, new.shard, least(new.retries, 32767),
+    new.retries > 0 OR (
+        SELECT count(*)  -- not EXISTS, which may be planned as a hash of all instances
+        FROM instance AS sibling
+        WHERE sibling.job_id = new.job_id AND sibling.state IN ('reported', 'inconclusive')
+    ) > 0,
+    new.created_at
+FROM unnest(
+    $1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::int[], $6::int[], $7::double precision[]
+) WITH ORDINALITY AS new (job_id, batch_id, job_class_id, shard, count, retries, created_at, position)
+CROSS JOIN LATERAL generate_series(1, new.count)
+ORDER BY new.position;
+
+
+-- name: instances_of_jobs
+-- Purpose: the instances of jobs as the validator looks at them, with their uploads (JSON).
+-- Arguments: $1 job_ids.
+-- Result: instances by job and id.
+SELECT
+    instance.instance_id, instance.job_id, instance.batch_id, instance.state, instance.host_id, instance.app_version_id,
+    instance.sent_at, instance.due_at, instance.reported_at, instance.est_runtime_s, instance.elapsed_s, instance.tight,
+    instance.turnaround_sample, instance.timeout_at,
+    coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop) AS median_turnaround_s,
+    (
+        SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
+        FROM upload
+        WHERE upload.instance_id = instance.instance_id
+    ) AS uploads
+FROM instance
+JOIN job_class ON job_class.job_class_id = instance.job_class_id
+JOIN batch ON batch.batch_id = instance.batch_id
+JOIN app ON app.app_id = batch.app_id
+WHERE instance.job_id = ANY($1::bigint[])
+ORDER BY instance.job_id, instance.instance_id;
+
+
+-- name: job_classes
+-- Purpose: job classes by id.
+-- Arguments: $1 job_class_ids.
+-- Result: job classes by id.
+SELECT job_class_id, batch_id, fpops_est_flop, fpops_bound_flop, memory_bytes, disk_bytes, delay_bound_s, ncpus, quorum,
+       max_errors, max_instances, hr_type, validator, tolerance, inputs, outputs
+FROM job_class
+WHERE job_class_id = ANY($1::bigint[])
+ORDER BY job_class_id;
+
+
+-- name: lock_batches
+-- Purpose: lock batches until the transaction ends.
+-- Arguments: $1 batch_ids.
+-- Result: batch_id, ascending.
+SELECT batch_id FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY batch_id FOR NO KEY UPDATE;
+
+
+-- name: lock_instances_of_jobs
+-- Purpose: lock every instance of jobs until the transaction ends.
+-- Arguments: $1 job_ids.
+-- Result: instance_id, ascending.
+SELECT instance_id FROM instance WHERE job_id = ANY($1::bigint[]) ORDER BY instance_id FOR UPDATE;
+
+
+-- name: lock_jobs
+-- Purpose: lock jobs until the transaction ends.
+-- Arguments: $1 job_ids.
+-- Result: job_id, batch_id, job_class_id and state, by id.
+SELECT job_id, batch_id, job_class_id, state
+FROM job
+WHERE job_id = ANY($1::bigint[])
+ORDER BY job_id
+FOR NO KEY UPDATE;
+
+
+-- name: lock_marks
+-- Purpose: lock the marks of jobs until the transaction ends.
+-- Arguments: $1 job_ids.
+-- Result: job_id and serial, by id.
+SELECT job_id, serial FROM job_todo WHERE job_id = ANY($1::bigint[]) ORDER BY job_id FOR UPDATE;
+
+
+-- name: settle_jobs
+-- Purpose: write what was settled about locked jobs. A job that has ended keeps how and when it ended.
+-- Arguments: $1 job_ids, $2 states, $3 settled_at, $4 canonical_instance_ids or nulls, $5 failures or nulls (arrays, the job_ids
+--   distinct).
+-- Result: none.
+UPDATE job SET
+    state = settled.state,
+    canonical_instance_id = coalesce(job.canonical_instance_id, settled.canonical_instance_id),
+    failure = coalesce(job.failure, settled.failure),
+    ended_at = CASE WHEN settled.state = 'open' THEN NULL ELSE coalesce(job.ended_at, settled.settled_at) END
+FROM unnest($1::bigint[], $2::text[], $3::double precision[], $4::bigint[], $5::text[])
+    AS settled (job_id, state, settled_at, canonical_instance_id, failure)
+WHERE job.job_id = settled.job_id;
+
+
+-- name: step_instances
+-- Purpose: take locked instances a step further, each only from the state it is thought to be in.
+-- Arguments: $1 instance_ids, $2 from_states, $3 to_states, $4 turnaround_samples or nulls, $5 reasons or nulls
+--   (arrays, the instance_ids distinct).
+-- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at.
+UPDATE instance SET
+    state = step.to_state,
+    turnaround_sample = coalesce(step.turnaround_sample, instance.turnaround_sample),
+    reason = coalesce(step.reason, instance.reason)
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::double precision[], $5::text[])
+    AS step (instance_id, from_state, to_state, turnaround_sample, reason)
+WHERE instance.instance_id = step.instance_id AND instance.state = step.from_state
+RETURNING
+    instance.instance_id, instance.job_id, instance.batch_id, instance.shard, instance.sent_at, instance.due_at,
+    instance.reported_at;
+
+
+-- name: unmark_jobs
+-- Purpose: take the marks off jobs that were settled; they are locked.
+-- Arguments: $1 job_ids.
+-- Result: none.
+DELETE FROM job_todo WHERE job_id = ANY($1::bigint[]);
+
+
+-- name: unsettled_jobs
+-- Purpose: the jobs something happened to first, but those whose outputs are being compared.
+-- Arguments: $1 limit, $2 now.
+-- Result: the job's serial, state, class, copies and canonical instance, whether its batch was aborted, and its app's name; by
+--   serial.
+SELECT
+    todo.serial, job.job_id, job.batch_id, job.job_class_id, job.state, job.copies, job.tail_copies,
+    job.more_instances, job.canonical_instance_id,
+    batch.state = 'aborted' AS batch_aborted, app.name AS app_name
+FROM (
+    SELECT job_id, serial
+    FROM job_todo
+    WHERE not_before <= $2
+    ORDER BY serial
+    LIMIT $1
+) AS todo
+JOIN job ON job.job_id = todo.job_id
+JOIN batch ON batch.batch_id = job.batch_id
+JOIN app ON app.app_id = batch.app_id
+ORDER BY todo.serial;

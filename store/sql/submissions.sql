@@ -1,0 +1,285 @@
+-- name: active_shares
+-- Purpose: the shares of other submitters who have submitted lately.
+-- Arguments: $1 submitter_id to leave out, $2 instant since which a batch counts.
+-- Result: shares, their sum.
+SELECT coalesce(sum(shares), 0) AS shares
+FROM submitter
+WHERE submitter_id <> $1
+    AND EXISTS (SELECT FROM batch WHERE batch.submitter_id = submitter.submitter_id AND batch.created_at >= $2);
+
+
+-- name: add_batch_order
+-- Purpose: let the ordering know of a new batch, whose queue clock runs from now on.
+-- Arguments: $1 batch_id, $2 now.
+-- Result: none.
+INSERT INTO batch_order (batch_id, waiting_since) VALUES ($1, $2);
+
+
+-- name: advance_submitter
+-- Purpose: move a submitter's logical time.
+-- Arguments: $1 submitter_id, $2 logical_at.
+-- Result: none.
+UPDATE submitter SET logical_at = $2 WHERE submitter_id = $1;
+
+
+-- name: batch_created_at
+-- Purpose: when a batch was submitted.
+-- Arguments: $1 batch_id.
+-- Result: created_at.
+SELECT created_at FROM batch WHERE batch_id = $1;
+
+
+-- name: cancel_open_jobs_of_batch
+-- Purpose: cancel some open jobs of a batch.
+-- Arguments: $1 batch_id, $2 ended_at, $3 job_id after which to look, $4 how many.
+-- Result: job_id of each.
+WITH locked AS (
+    SELECT job_id
+    FROM job
+    WHERE batch_id = $1 AND job_id > $3 AND state = 'open'
+    ORDER BY job_id
+    LIMIT $4
+    FOR NO KEY UPDATE
+)
+UPDATE job SET state = 'cancelled', ended_at = $2
+FROM locked
+WHERE job.job_id = locked.job_id AND job.state = 'open'
+RETURNING job.job_id;
+
+
+-- name: cancel_unsent_of_batch
+-- Purpose: cancel some unsent instances of a batch, found by the indexes of those that wait, wherever its instances lie.
+-- Arguments: $1 batch_id, $2 how many of each kind.
+-- Result: instance_id, shard of each; none is left when there is no row.
+WITH fresh AS (
+    SELECT instance_id FROM instance
+    WHERE batch_id = $1 AND state = 'unsent' AND NOT urgent
+    LIMIT $2
+),
+urgent AS (
+    SELECT instance_id FROM instance
+    WHERE batch_id = $1 AND state = 'unsent' AND urgent
+    LIMIT $2
+),
+locked AS (
+    SELECT instance.instance_id
+    FROM (SELECT instance_id FROM fresh UNION ALL SELECT instance_id FROM urgent) AS found
+    JOIN instance ON instance.instance_id = found.instance_id
+    WHERE instance.state = 'unsent'
+    ORDER BY instance.instance_id
+    FOR UPDATE OF instance
+)
+UPDATE instance SET state = 'cancelled'
+FROM locked
+WHERE instance.instance_id = locked.instance_id AND instance.state = 'unsent'
+RETURNING instance.instance_id, instance.shard;
+
+
+-- name: count_active
+-- Purpose: how many active batches there are of a submitter, an account, an app and a queue.
+-- Arguments: $1 submitter_id, $2 account_id, $3 app_id, $4 queue.
+-- Result: one row: submitter, account, app, queue.
+SELECT
+    count(*) FILTER (WHERE submitter_id = $1) AS submitter,
+    count(*) FILTER (WHERE account_id = $2) AS account,
+    count(*) FILTER (WHERE app_id = $3) AS app,
+    count(*) FILTER (WHERE queue = $4) AS queue
+FROM batch
+WHERE state = 'active';
+
+
+-- name: end_batch_as_aborted
+-- Purpose: end an active batch; nothing of it is given out from here on.
+-- Arguments: $1 batch_id, $2 ended_at.
+-- Result: batch_id; no row where it was not active.
+UPDATE batch SET state = 'aborted', ended_at = $2 WHERE batch_id = $1 AND state = 'active'
+RETURNING batch_id;
+
+
+-- name: ended_batch_to_correct
+-- Purpose: what an ended batch's correction in logical time is made of.
+-- Arguments: $1 batch_id.
+-- Result: the row of batch_with_counts with refunded_s, what the ordering noted of it (columns noted_*, null where it noted
+--   nothing), and what its jobs ask for: the most of its classes, and the mean estimate.
+SELECT
+    batch_with_counts.*,
+    batch.refunded_s,
+    true AS explained,
+    noted.waited_s AS noted_waited_s,
+    noted.waiting_since AS noted_waiting_since,
+    noted.bypassed AS noted_bypassed,
+    noted.sent AS noted_sent,
+    noted.charged AS noted_charged,
+    noted.used AS noted_used,
+    noted.charged_at AS noted_charged_at,
+    noted.used_fraction AS noted_used_fraction,
+    noted.sampled AS noted_sampled,
+    noted.rate AS noted_rate,
+    class.cores, class.memory_bytes, class.disk_bytes, class.job_flop, class.max_errors
+FROM batch
+JOIN batch_with_counts USING (batch_id)
+LEFT JOIN batch_order AS noted USING (batch_id)
+CROSS JOIN LATERAL (
+    SELECT
+        max(ncpus) AS cores, max(memory_bytes) AS memory_bytes, max(disk_bytes) AS disk_bytes,
+        avg(fpops_est_flop) AS job_flop, min(max_errors) AS max_errors
+    FROM job_class
+    WHERE job_class.batch_id = $1
+) AS class
+WHERE batch.batch_id = $1;
+
+
+-- name: forget_abort
+-- Purpose: an abort is finished, unless somebody else's part of it is not committed yet.
+-- Arguments: $1 batch_id.
+-- Result: batch_id when it is finished.
+DELETE FROM abort_todo
+WHERE batch_id = $1
+    AND NOT EXISTS (SELECT FROM job WHERE job.batch_id = $1 AND job.state = 'open')
+    AND NOT EXISTS (SELECT FROM instance WHERE instance.batch_id = $1 AND instance.state = 'unsent' AND NOT instance.urgent)
+    AND NOT EXISTS (SELECT FROM instance WHERE instance.batch_id = $1 AND instance.state = 'unsent' AND instance.urgent)
+RETURNING batch_id;
+
+
+-- name: forget_submission_key
+-- Purpose: a key may be used anew when its time is over.
+-- Arguments: $1 owner, $2 key, $3 before when.
+-- Result: none.
+DELETE FROM submission_key WHERE owner = $1 AND key = $2 AND created_at < $3;
+
+
+-- name: forget_submission_keys
+-- Purpose: keys whose time is over, some at a time.
+-- Arguments: $1 before when, $2 limit.
+-- Result: none.
+DELETE FROM submission_key WHERE (owner, key) IN (
+    SELECT owner, key FROM submission_key WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
+);
+
+
+-- name: insert_batch
+-- Purpose: a new batch.
+-- Arguments: $1 submitter_id, $2 account_id, $3 app_id, $4 name, $5 qos, $6 state, $7 jobs_total, $8 created_at,
+--   $9 order_tier, $10 order_key, $11 logical_start_at, $12 logical_end_at, $13 charged_s, $14 batch_flop,
+--   $15 deadline_at, $16 user_priority, $17 queue, $18 level, $19 unpaid, $20 job_pe.
+-- Result: batch_id.
+INSERT INTO batch (
+    submitter_id, account_id, app_id, name, qos, state, jobs_total, created_at, order_tier, order_key, logical_start_at,
+    logical_end_at, charged_s, batch_flop, deadline_at, user_priority, queue, level,
+    unpaid, job_pe
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+RETURNING batch_id;
+
+
+-- name: insert_job_template
+-- Purpose: what many jobs of a batch have in common.
+-- Arguments: $1 batch_id, $2 command_line, $3 inputs (JSON or null).
+-- Result: template_id.
+INSERT INTO job_template (batch_id, command_line, inputs) VALUES ($1, $2, $3) RETURNING template_id;
+
+
+-- name: insert_submission_key
+-- Purpose: what a submission is known by. Whoever has inserted the same and not yet committed is waited for.
+-- Arguments: $1 owner, $2 key, $3 said, $4 batch_id, $5 created_at.
+-- Result: batch_id; no row when the key is known.
+INSERT INTO submission_key (owner, key, said, batch_id, created_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (owner, key) DO NOTHING
+RETURNING batch_id;
+
+
+-- name: lock_submitter
+-- Purpose: a submitter's standing; the row is locked until the transaction ends.
+-- Arguments: $1 submitter_id.
+-- Result: submitter_id, account_id, shares, logical_at; no row when there is none.
+SELECT submitter_id, account_id, shares, logical_at FROM submitter WHERE submitter_id = $1 FOR NO KEY UPDATE;
+
+
+-- name: note_abort
+-- Purpose: remember that jobs of a batch have yet to be cancelled.
+-- Arguments: $1 batch_id.
+-- Result: none.
+INSERT INTO abort_todo VALUES ($1) ON CONFLICT (batch_id) DO NOTHING;
+
+
+-- name: note_answer
+-- Purpose: what was answered to a submission.
+-- Arguments: $1 owner, $2 key, $3 answer (JSON).
+-- Result: none.
+UPDATE submission_key SET answer = $3::jsonb WHERE owner = $1 AND key = $2;
+
+
+-- name: pool_speed
+-- Purpose: what all hosts that called lately can compute together, availability included.
+-- Arguments: $1 instant since which a call counts.
+-- Result: flop_per_s.
+SELECT coalesce(sum(ncpus * flop_per_s * on_fraction * active_fraction), 0) AS flop_per_s
+FROM host
+WHERE last_rpc_at >= $1;
+
+
+-- name: standing_of_leaf
+-- Purpose: how a submitter in an account stood at the last ordering, with the reference host of then and the grant that
+--   the account spends: its own, or that of the next account above it that has one.
+-- Arguments: $1 submitter_id, $2 account_id.
+-- Result: one row: standing and reference (JSON or null), account_id (that of the grant), granted_su, period_start_at,
+--   period_s, used_su, reserved_su (null without a grant).
+WITH RECURSIVE above AS (
+    SELECT account_id, parent_id, 0 AS steps FROM account WHERE account_id = $2
+    UNION ALL
+    SELECT account.account_id, account.parent_id, above.steps + 1
+    FROM above
+    JOIN account ON account.account_id = above.parent_id
+    WHERE above.steps < 1000
+)
+
+SELECT
+    usage.standing, ordering.reference, payer.account_id, payer.granted_su, payer.period_start_at, payer.period_s,
+    payer.used_su, payer.reserved_su
+FROM ordering
+LEFT JOIN usage ON usage.submitter_id = $1 AND usage.account_id = $2
+LEFT JOIN (
+    SELECT account_grant.*
+    FROM above
+    JOIN account_grant ON account_grant.account_id = above.account_id
+    ORDER BY above.steps
+    LIMIT 1
+) AS payer ON true;
+
+
+-- name: submitted_before
+-- Purpose: was something submitted with this key?
+-- Arguments: $1 owner, $2 key, $3 since when.
+-- Result: what was said, which batch that is, and the answer; or none.
+SELECT said, batch_id, answer FROM submission_key WHERE owner = $1 AND key = $2 AND created_at >= $3;
+
+
+-- name: take_job_class_ids
+-- Purpose: ids for new job classes.
+-- Arguments: $1 how many.
+-- Result: job_class_id, ascending.
+SELECT nextval('job_class_job_class_id_seq') AS job_class_id FROM generate_series(1, $1::int) ORDER BY job_class_id;
+
+
+-- name: take_job_ids
+-- Purpose: ids for new jobs.
+-- Arguments: $1 how many.
+-- Result: job_id, ascending.
+SELECT nextval('job_job_id_seq') AS job_id FROM generate_series(1, $1::int) ORDER BY job_id;
+
+
+-- name: templates_read
+-- Purpose: does every node read job templates? Migration 0104 is run when all of them have the code that does.
+-- Arguments: none.
+-- Result: read.
+SELECT EXISTS (SELECT FROM schema_version WHERE version = 104) AS read;
+
+
+-- name: unfinished_aborts
+-- Purpose: aborted batches of which jobs may have yet to be cancelled.
+-- Arguments: none.
+-- Result: batch_id, ended_at; by batch_id.
+SELECT batch_id, batch.ended_at
+FROM abort_todo
+JOIN batch USING (batch_id)
+ORDER BY batch_id;

@@ -1,0 +1,190 @@
+-- name: count_due
+-- Purpose: add to n_due of hosts' app versions the instances that fell due, or take off what a clock that was ahead had counted.
+-- Arguments: $1 since (excluded), $2 until (included), $3 1 to add them, -1 to take them off: not below 0.
+-- Result: counted, the number of instances.
+WITH due AS (
+    SELECT host_id, app_version_id, count(*) AS count
+    FROM instance
+    WHERE due_at > $1 AND due_at <= $2
+    GROUP BY host_id, app_version_id
+),
+locked AS (
+    SELECT hav.host_id, hav.app_version_id, due.count
+    FROM host_app_version AS hav
+    JOIN due USING (host_id, app_version_id)
+    ORDER BY hav.host_id, hav.app_version_id
+    FOR NO KEY UPDATE OF hav
+),
+changed AS (
+    UPDATE host_app_version SET n_due = greatest(0, host_app_version.n_due + $3::int * locked.count)
+    FROM locked
+    WHERE host_app_version.host_id = locked.host_id AND host_app_version.app_version_id = locked.app_version_id
+)
+SELECT coalesce(sum(count), 0)::bigint AS counted FROM due;
+
+
+-- name: insert_outage
+-- Purpose: remember an outage, whose due dates are moved afterwards.
+-- Arguments: $1 alive_until, $2 ended_at.
+-- Result: none.
+INSERT INTO outage (alive_until, ended_at) VALUES ($1, $2);
+
+
+-- name: lock_duty
+-- Purpose: when a duty was done last; the row is locked until the transaction ends.
+-- Arguments: $1 name.
+-- Result: done_at; no row before the first time.
+SELECT done_at FROM duty WHERE name = $1 FOR UPDATE;
+
+
+-- name: mark_jobs
+-- Purpose: say that something happened to jobs; in key order so that no two transactions wait for each other.
+-- Arguments: $1 job_ids, distinct.
+-- Result: none.
+INSERT INTO job_todo (job_id, serial)
+SELECT marked.job_id, nextval('job_todo_serial')
+FROM (SELECT unnest($1::bigint[]) AS job_id ORDER BY 1) AS marked
+ORDER BY marked.job_id
+ON CONFLICT (job_id) DO UPDATE SET serial = excluded.serial, not_before = 0;
+
+
+-- name: move_open_deadlines
+-- Purpose: move the next due dates that an outage made unfair: of instances in progress that were sent before it and not
+--   overdue when it began. They are taken by timeout_at descending: what was moved lies behind, and is not met again. One
+--   whose due date was counted and now lies ahead again is taken off its n_due.
+-- Arguments: $1 by_s, $2 alive_until, $3 until when due dates were counted, $4 timeout_at and $5 instance_id of the last one
+--   looked at, $6 limit.
+-- Result: moved, looked_at (how many), timeout_at and instance_id of the last one looked at (null when there was none).
+WITH looked_at AS (
+    SELECT instance_id, timeout_at
+    FROM instance
+    WHERE state = 'in_progress' AND timeout_at > $2 AND (timeout_at, instance_id) < ($4, $5::bigint) AND sent_at <= $2
+    ORDER BY timeout_at DESC, instance_id DESC
+    LIMIT $6
+),
+locked AS (
+    SELECT instance.instance_id, instance.state, instance.due_at
+    FROM looked_at
+    JOIN instance ON instance.instance_id = looked_at.instance_id
+    ORDER BY instance.instance_id
+    FOR UPDATE OF instance
+),
+moved AS (
+    UPDATE instance SET due_at = instance.due_at + $1, timeout_at = instance.timeout_at + $1
+    FROM locked
+    WHERE instance.instance_id = locked.instance_id AND locked.state = 'in_progress'
+    RETURNING instance.host_id, instance.app_version_id, locked.due_at AS before_at, instance.due_at
+),
+ahead AS (
+    SELECT host_id, app_version_id, count(*) AS count
+    FROM moved
+    WHERE before_at <= $3 AND due_at > $3
+    GROUP BY host_id, app_version_id
+),
+locked_statistics AS (
+    SELECT hav.host_id, hav.app_version_id, ahead.count
+    FROM host_app_version AS hav
+    JOIN ahead USING (host_id, app_version_id)
+    ORDER BY hav.host_id, hav.app_version_id
+    FOR NO KEY UPDATE OF hav
+),
+lowered AS (
+    UPDATE host_app_version SET n_due = greatest(0, host_app_version.n_due - locked.count)
+    FROM locked_statistics AS locked
+    WHERE host_app_version.host_id = locked.host_id AND host_app_version.app_version_id = locked.app_version_id
+)
+SELECT
+    (SELECT count(*) FROM moved) AS moved,
+    (SELECT count(*) FROM looked_at) AS looked_at,
+    last.timeout_at,
+    last.instance_id
+FROM (SELECT) AS always
+LEFT JOIN (SELECT timeout_at, instance_id FROM looked_at ORDER BY timeout_at, instance_id LIMIT 1) AS last ON true;
+
+
+-- name: note_duty
+-- Purpose: note that a duty was done.
+-- Arguments: $1 name, $2 done_at.
+-- Result: none.
+INSERT INTO duty (name, done_at) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET done_at = greatest(duty.done_at, excluded.done_at);
+
+
+-- name: note_outage
+-- Purpose: how far an outage is made up for.
+-- Arguments: $1 outage_id, $2 moved (added), $3 moved_down_to or null (leave), $4 moved_down_to_id or null (leave), $5 over.
+-- Result: none.
+UPDATE outage SET
+    moved = moved + $2::bigint,
+    moved_down_to = coalesce($3, moved_down_to),
+    moved_down_to_id = coalesce($4, moved_down_to_id),
+    over = $5
+WHERE outage_id = $1;
+
+
+-- name: open_outages
+-- Purpose: the first two outages that are not made up for; locked until the transaction ends.
+-- Arguments: none.
+-- Result: outages by outage_id.
+SELECT outage_id, alive_until, ended_at, moved_down_to, moved_down_to_id
+FROM outage
+WHERE NOT over
+ORDER BY outage_id
+LIMIT 2
+FOR UPDATE;
+
+
+-- name: overdue_instances
+-- Purpose: instances whose due date and grace have passed in silence.
+-- Arguments: $1 now, $2 limit.
+-- Result: held instances with fpops_est_flop, earliest timeout_at first.
+SELECT
+    instance.instance_id, instance.job_id, instance.batch_id, instance.job_class_id, instance.app_version_id,
+    instance.host_id, instance.volunteer_id, instance.sent_at, instance.due_at, instance.est_runtime_s, instance.tight,
+    instance.gated,
+    app.name AS app_name, job.state <> 'open' AS no_longer_needed,
+    coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop) AS median_turnaround_s,
+    job_class.fpops_est_flop
+FROM (
+    SELECT *
+    FROM instance
+    WHERE state = 'in_progress' AND timeout_at <= $1
+    ORDER BY timeout_at, instance_id
+    LIMIT $2
+) AS instance
+JOIN job ON job.job_id = instance.job_id
+JOIN job_class ON job_class.job_class_id = instance.job_class_id
+JOIN batch ON batch.batch_id = instance.batch_id
+JOIN app ON app.app_id = batch.app_id
+ORDER BY instance.timeout_at, instance.instance_id;
+
+
+-- name: set_duty_back
+-- Purpose: a duty was done at an instant before the one that was noted while a clock was ahead.
+-- Arguments: $1 name, $2 done_at.
+-- Result: none.
+UPDATE duty SET done_at = $2 WHERE name = $1;
+
+
+-- name: time_out_instances
+-- Purpose: end instances that are still overdue.
+-- Arguments: $1 instance_ids, $2 from_states, $3 to_states, $4 turnaround_samples or nulls (arrays, the instance_ids distinct),
+--   $5 now.
+-- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at.
+WITH locked AS (
+    SELECT step.*
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::double precision[])
+        AS step (instance_id, from_state, to_state, turnaround_sample)
+    JOIN instance ON instance.instance_id = step.instance_id
+    WHERE instance.timeout_at <= $5
+    ORDER BY instance.instance_id
+    FOR UPDATE OF instance
+)
+UPDATE instance SET
+    state = step.to_state,
+    turnaround_sample = coalesce(step.turnaround_sample, instance.turnaround_sample)
+FROM locked AS step
+WHERE instance.instance_id = step.instance_id AND instance.state = step.from_state AND instance.timeout_at <= $5
+RETURNING
+    instance.instance_id, instance.job_id, instance.batch_id, instance.shard, instance.sent_at, instance.due_at,
+    instance.reported_at;

@@ -1,0 +1,169 @@
+-- name: count_arrival
+-- Purpose: count one more new host of a day.
+-- Arguments: $1 day, $2 who brings it, $3 how many it may bring in a day.
+-- Result: hosts, this one included; no row where it has brought them all.
+INSERT INTO host_arrival (day, who, hosts)
+VALUES ($1, $2, 1)
+ON CONFLICT (day, who) DO UPDATE SET hosts = host_arrival.hosts + 1
+WHERE host_arrival.hosts < $3
+RETURNING hosts;
+
+
+-- name: forget_arrivals
+-- Purpose: forget the new hosts of days that are over.
+-- Arguments: $1 day before which.
+-- Result: none.
+DELETE FROM host_arrival WHERE day < $1;
+
+
+-- name: fresh_instances
+-- Purpose: the next fresh instances of several (batch, shard) ranges, each behind its cursor.
+-- Arguments: $1 batch_ids, $2 shards, $3 instance_ids behind which to look, $4 limits (arrays, one entry per range).
+-- Result: candidates in the order of the ranges, ascending id within one; siblings only where a job has several copies.
+SELECT
+    waiting.instance_id, waiting.job_id, waiting.batch_id, waiting.job_class_id, waiting.retries, job.hr_class,
+    false AS sibling_returned, siblings.hosts AS sibling_hosts, siblings.volunteers AS sibling_volunteers
+FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::int[]) WITH ORDINALITY
+    AS wanted (batch_id, shard, after_instance_id, most, position)
+CROSS JOIN LATERAL (
+    SELECT instance_id, job_id, batch_id, job_class_id, retries
+    FROM instance
+    WHERE instance.batch_id = wanted.batch_id
+        AND instance.shard = wanted.shard
+        AND instance.instance_id > wanted.after_instance_id
+        AND instance.state = 'unsent'
+        AND NOT instance.urgent
+    ORDER BY instance.instance_id
+    LIMIT wanted.most
+) AS waiting
+JOIN job ON job.job_id = waiting.job_id
+JOIN job_class ON job_class.job_class_id = waiting.job_class_id
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(array_agg(sibling.host_id ORDER BY sibling.host_id), '{}') AS hosts,
+        coalesce(array_agg(sibling.volunteer_id ORDER BY sibling.volunteer_id), '{}') AS volunteers
+    FROM instance AS sibling
+    WHERE sibling.job_id = waiting.job_id AND sibling.host_id IS NOT NULL
+        AND (job_class.quorum > 1 OR job.copies > 1)
+) AS siblings
+ORDER BY wanted.position, waiting.instance_id;
+
+
+-- name: lock_drained
+-- Purpose: lock batches that seem to have nothing unsent against whoever adds something; those that are locked are left out.
+-- Arguments: $1 batch_ids.
+-- Result: batch_id, ascending.
+SELECT batch_id FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY batch_id FOR UPDATE SKIP LOCKED;
+
+
+-- name: mark_again
+-- Purpose: mark the active batches that wait without a mark; locked in key order, as by whoever adds to them.
+-- Arguments: none.
+-- Result: batch_id, in no order.
+WITH lost AS MATERIALIZED (
+    SELECT batch_id
+    FROM batch
+    WHERE state = 'active'
+        AND NOT waiting
+        AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+    ORDER BY batch_id
+    FOR NO KEY UPDATE
+)
+UPDATE batch SET waiting = true
+FROM lost
+WHERE batch.batch_id = lost.batch_id
+RETURNING batch.batch_id;
+
+
+-- name: ready_batches
+-- Purpose: the first active batches that may have unsent instances and that no limit holds.
+-- Arguments: $1 limit.
+-- Result: rows of batch_with_counts by (order_tier, order_key, batch_id); some may have nothing unsent any more.
+-- As many batches are looked at as are asked for, however many are active.
+SELECT batch_with_counts.*
+FROM (
+    SELECT batch_id
+    FROM batch
+    WHERE state = 'active' AND waiting AND hold IS NULL
+    ORDER BY order_tier, order_key, batch_id
+    LIMIT $1
+) AS first
+JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
+ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_counts.batch_id;
+
+
+-- name: still_unsent
+-- Purpose: which of some instances are still unsent.
+-- Arguments: $1 instance_ids.
+-- Result: instance_id, ascending.
+SELECT instance_id
+FROM instance
+WHERE instance_id = ANY($1::bigint[]) AND state = 'unsent'
+ORDER BY instance_id;
+
+
+-- name: tail_instances
+-- Purpose: the first fresh instances of several batches over all shards.
+-- Arguments: $1 batch_ids, $2 how many of each.
+-- Result: candidates in the order of the batches, by shard and ascending id within one; siblings only where a job has
+--   several copies.
+SELECT
+    waiting.instance_id, waiting.job_id, waiting.batch_id, waiting.job_class_id, waiting.retries, job.hr_class,
+    false AS sibling_returned, siblings.hosts AS sibling_hosts, siblings.volunteers AS sibling_volunteers
+FROM unnest($1::bigint[]) WITH ORDINALITY AS wanted (batch_id, position)
+CROSS JOIN LATERAL (
+    SELECT instance_id, job_id, batch_id, job_class_id, retries, shard
+    FROM instance
+    WHERE instance.batch_id = wanted.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+    ORDER BY instance.shard, instance.instance_id
+    LIMIT $2
+) AS waiting
+JOIN job ON job.job_id = waiting.job_id
+JOIN job_class ON job_class.job_class_id = waiting.job_class_id
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(array_agg(sibling.host_id ORDER BY sibling.host_id), '{}') AS hosts,
+        coalesce(array_agg(sibling.volunteer_id ORDER BY sibling.volunteer_id), '{}') AS volunteers
+    FROM instance AS sibling
+    WHERE sibling.job_id = waiting.job_id AND sibling.host_id IS NOT NULL
+        AND (job_class.quorum > 1 OR job.copies > 1)
+) AS siblings
+ORDER BY wanted.position, waiting.shard, waiting.instance_id;
+
+
+-- name: unmark_drained
+-- Purpose: take the mark off those of some locked batches that have nothing unsent. A statement of its own behind the lock:
+--   it sees what was added before.
+-- Arguments: $1 batch_ids.
+-- Result: none.
+UPDATE batch SET waiting = false
+WHERE batch_id = ANY($1::bigint[])
+    AND waiting
+    AND (SELECT coalesce(sum(batch_count.unsent), 0) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) <= 0;
+
+
+-- name: urgent_instances
+-- Purpose: the first urgent instances of several batches.
+-- Arguments: $1 batch_ids, $2 how many of each.
+-- Result: candidates in the order of the batches, retries descending and ascending id within one.
+SELECT
+    waiting.instance_id, waiting.job_id, waiting.batch_id, waiting.job_class_id, waiting.retries, job.hr_class,
+    siblings.returned AS sibling_returned, siblings.hosts AS sibling_hosts, siblings.volunteers AS sibling_volunteers
+FROM unnest($1::bigint[]) WITH ORDINALITY AS wanted (batch_id, position)
+CROSS JOIN LATERAL (
+    SELECT instance_id, job_id, batch_id, job_class_id, retries
+    FROM instance
+    WHERE instance.batch_id = wanted.batch_id AND instance.state = 'unsent' AND instance.urgent
+    ORDER BY instance.retries DESC, instance.instance_id
+    LIMIT $2
+) AS waiting
+JOIN job ON job.job_id = waiting.job_id
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(array_agg(sibling.host_id ORDER BY sibling.host_id), '{}') AS hosts,
+        coalesce(array_agg(sibling.volunteer_id ORDER BY sibling.volunteer_id), '{}') AS volunteers,
+        coalesce(bool_or(sibling.state IN ('reported', 'inconclusive')), false) AS returned
+    FROM instance AS sibling
+    WHERE sibling.job_id = waiting.job_id AND sibling.host_id IS NOT NULL
+) AS siblings
+ORDER BY wanted.position, waiting.retries DESC, waiting.instance_id;
