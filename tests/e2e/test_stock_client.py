@@ -306,12 +306,12 @@ def test_a_top_host_gets_the_tight_deadline_and_a_newcomer_the_relaxed_one(
 
 
 def test_newcomers_get_waiting_work_at_their_first_call(server: Server, client: MakeClient, app_binary: Path) -> None:
-    """Two new computers beside ranked hosts; they may call again after 10 min only."""
+    """Two new computers beside ranked hosts may call again after 10 min only; more jobs wait than either asks for."""
     server.init(ranking__min_samples=0.5, scheduler__no_work_delay_s=600)
     server.add_app("testapp", app_binary)
     asyncio.run(with_slow_hosts(server.data_dir, 20))
     assert json.loads(server.muster("hoststats", "run", "--json"))["ranked"] == 20
-    waiting = server.submit(jobs(count=20, command="30"))
+    waiting = server.submit(jobs(count=200, command="30"))
     server.start()
 
     newcomers = [client(), client()]
