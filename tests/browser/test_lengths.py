@@ -16,6 +16,6 @@ LENGTHS += [edge + by for edge in EDGES for by in (-30.0, -0.6, -0.5, 0.0, 0.4, 
 async def test_lengths_of_time_read_alike_in_the_script_and_on_the_page_it_came_with(chromium: Browser) -> None:
     page = await chromium.new_page()
     await page.set_content('<!doctype html><html data-now="0"><body></body></html>')
-    await page.add_script_tag(content=files("console").joinpath("static/console.js").read_text("utf-8"))
+    await page.add_script_tag(content=files("web").joinpath("static/console.js").read_text("utf-8"))
 
     assert await page.evaluate("(lengths) => lengths.map(lengthOf)", LENGTHS) == [in_words(one) for one in LENGTHS]

@@ -21,7 +21,7 @@ def table(rows: int) -> str:
 async def shown(chromium: Browser, body: str) -> Page:
     page = await chromium.new_page()
     await page.set_content(f'<!doctype html><html data-now="0"><body>{body}</body></html>')
-    await page.add_script_tag(content=files("console").joinpath("static/console.js").read_text("utf-8"))
+    await page.add_script_tag(content=files("web").joinpath("static/console.js").read_text("utf-8"))
     return page
 
 

@@ -23,7 +23,7 @@ TABLE = f"<table data-sortable><thead><tr>{HEADS}</tr></thead><tbody>{ROWS}</tbo
 async def test_tables_sort_by_numbers_with_thousands_and_by_cells_that_span_columns(chromium: Browser) -> None:
     page = await chromium.new_page()
     await page.set_content(f'<!doctype html><html data-now="0"><body>{TABLE}</body></html>')
-    await page.add_script_tag(content=files("console").joinpath("static/console.js").read_text("utf-8"))
+    await page.add_script_tag(content=files("web").joinpath("static/console.js").read_text("utf-8"))
 
     async def names_by(head: str) -> list[str]:
         await page.get_by_role("button", name=head).click()
