@@ -32,9 +32,9 @@ class App:
     one_per_host: bool = True  # a host gets one instance of a job at most
     one_per_volunteer: OnePerVolunteer = OnePerVolunteer.QUORUM
 
-    def spread(self, quorum: int) -> Spread:
-        """The limits of jobs with this quorum, as far as no dispatch has asked for more copies."""
-        agreeing = max(quorum, self.adaptive_copies)
+    def spread(self, quorum: int, copies: int = 0) -> Spread:
+        """The limits of jobs with this quorum, for which a dispatch has asked for so many copies (0 = for none)."""
+        agreeing = max(quorum, self.adaptive_copies, copies)
         return spread_of(self.one_per_volunteer, one_per_host=self.one_per_host, agreeing=agreeing)
 
 

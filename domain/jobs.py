@@ -105,6 +105,7 @@ class Ready:
     retries: int = 0
     sibling_returned: bool = False  # another instance of the job is back: this one completes a quorum
     hr_class: int = 0
+    copies: int = 0  # how many results an earlier dispatch asked to agree; 0 = the quorum
 
     @property
     def urgent(self) -> bool:

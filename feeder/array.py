@@ -168,7 +168,7 @@ class JobArray:
         ready = candidate.ready
         held = self._held.get(ready.instance_id)
         new = held is None and ready.instance_id not in self.in_flight
-        if held is not None and held != ready and _no_less_urgent(ready, held):
+        if held is not None and held != ready and _is_no_older(ready, held):
             self._siblings.hold(ready.job_id)  # so that what is known of the job outlives the move
             self.drop(ready.instance_id)
             self._add(ready, batch, job_class)
@@ -290,6 +290,7 @@ class JobArray:
         return group
 
 
-def _no_less_urgent(ready: Ready, held: Ready) -> bool:
-    """An unsent instance only ever becomes more urgent: what says less was read earlier."""
-    return (ready.retries, ready.sibling_returned) >= (held.retries, held.sibling_returned)
+def _is_no_older(ready: Ready, held: Ready) -> bool:
+    """Whether `ready` was read no earlier: an instance only becomes more urgent, and its job only needs more copies."""
+    is_urgent = (ready.retries, ready.sibling_returned) >= (held.retries, held.sibling_returned)
+    return is_urgent and ready.copies >= held.copies

@@ -47,7 +47,7 @@ def job_refusal(
 
 def _spread_refusal(known: RefusalCode, slot: Ready, group: SlotGroup, asking: Asking) -> Refusal | None:
     """Why the job is not for a host that has had an instance (SAME_HOST), or whose volunteer has (SAME_VOLUNTEER)."""
-    spread = asking.catalogue.apps[group.batch.app_id].spread(group.job_class.quorum)
+    spread = asking.catalogue.apps[group.batch.app_id].spread(group.job_class.quorum, slot.copies)
     if spread.per_volunteer:
         return Refusal(
             RefusalCode.SAME_VOLUNTEER,

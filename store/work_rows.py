@@ -97,6 +97,7 @@ def candidate(row: Row) -> Candidate:
         row["retries"],
         row["sibling_returned"],
         row["hr_class"],
+        row["copies"],
     )
     return Candidate(ready, tuple(row["sibling_hosts"]), tuple(row["sibling_volunteers"]))
 

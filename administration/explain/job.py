@@ -99,7 +99,7 @@ class JobExplainer:
         classes = await self._store.waiting.job_classes([candidate.ready.job_class_id])
         array = array_of([candidate], batch, classes, catalogue, self._clock)
         quorum = classes[candidate.ready.job_class_id].quorum
-        one_per = catalogue.apps[batch.app_id].spread(quorum).one_per
+        one_per = catalogue.apps[batch.app_id].spread(quorum, candidate.ready.copies).one_per
         return candidate, await sample_of(self._store, array, catalogue, self._clock, most=hosts), one_per
 
     async def _candidate(self, row: InstanceRow, batch: Batch) -> Candidate | None:

@@ -103,5 +103,6 @@ def _candidate_of(row: StoredInstance) -> Candidate:
         row.retries,
         sibling_returned=returned,
         hr_class=job.hr_class,
+        copies=job.copies,
     )
     return Candidate(ready, tuple(sorted(hosts)), tuple(sorted(volunteers)))

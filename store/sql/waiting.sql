@@ -21,7 +21,7 @@ DELETE FROM host_arrival WHERE day < $1;
 -- Arguments: $1 batch_ids, $2 shards, $3 instance_ids behind which to look, $4 limits (arrays, one entry per range).
 -- Result: candidates in the order of the ranges, ascending id within one; siblings only where a job has several copies.
 SELECT
-    waiting.instance_id, waiting.job_id, waiting.batch_id, waiting.job_class_id, waiting.retries, job.hr_class,
+    waiting.instance_id, waiting.job_id, waiting.batch_id, waiting.job_class_id, waiting.retries, job.hr_class, job.copies,
     false AS sibling_returned, siblings.hosts AS sibling_hosts, siblings.volunteers AS sibling_volunteers
 FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::int[]) WITH ORDINALITY
     AS wanted (batch_id, shard, after_instance_id, most, position)
@@ -108,7 +108,7 @@ ORDER BY instance_id;
 -- Result: candidates in the order of the batches, by shard and ascending id within one; siblings only where a job has
 --   several copies.
 SELECT
-    waiting.instance_id, waiting.job_id, waiting.batch_id, waiting.job_class_id, waiting.retries, job.hr_class,
+    waiting.instance_id, waiting.job_id, waiting.batch_id, waiting.job_class_id, waiting.retries, job.hr_class, job.copies,
     false AS sibling_returned, siblings.hosts AS sibling_hosts, siblings.volunteers AS sibling_volunteers
 FROM unnest($1::bigint[]) WITH ORDINALITY AS wanted (batch_id, position)
 CROSS JOIN LATERAL (
@@ -147,7 +147,7 @@ WHERE batch_id = ANY($1::bigint[])
 -- Arguments: $1 batch_ids, $2 how many of each.
 -- Result: candidates in the order of the batches, retries descending and ascending id within one.
 SELECT
-    waiting.instance_id, waiting.job_id, waiting.batch_id, waiting.job_class_id, waiting.retries, job.hr_class,
+    waiting.instance_id, waiting.job_id, waiting.batch_id, waiting.job_class_id, waiting.retries, job.hr_class, job.copies,
     siblings.returned AS sibling_returned, siblings.hosts AS sibling_hosts, siblings.volunteers AS sibling_volunteers
 FROM unnest($1::bigint[]) WITH ORDINALITY AS wanted (batch_id, position)
 CROSS JOIN LATERAL (

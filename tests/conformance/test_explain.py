@@ -52,9 +52,9 @@ async def a_calling_host(store: Store, **changes: Any) -> RegisteredHost:
     return RegisteredHost(said, host.account_key)
 
 
-async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> JobId:
-    """The batch's first job fails on the host and is given another instance."""
-    sent = await a_sent_instance(store, batch_id, host)
+async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId, *, copies: int = 0) -> JobId:
+    """The batch's first job fails on the host and is given another instance; `copies`: asked for when it was sent."""
+    sent = await a_sent_instance(store, batch_id, host, copies=copies)
     await report(store, host, a_report(sent, to_state=InstanceState.FAILED, reason="exit status 1"))
     [facts] = await store.unsettled.unsettled(99, now=NOW)
     again = JobSettlement(facts.job_id, facts.serial, facts.state, NOW, new_instances=1, retries=1)
@@ -308,6 +308,24 @@ async def test_explained_retry_names_the_limit(store: Store, app: dict[str, Any]
     [waiting] = listed(shown, "waiting")
     assert [one["code"] for one in waiting["sample"]["held_back"]] == codes
     assert words in job_in_words(shown)
+
+
+async def test_copies_asked_for_keep_the_volunteer_away(store: Store) -> None:
+    """The app replicates no longer; a reply with this job would be refused by the store each time."""
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    host = await a_calling_host(store)
+    other = await a_calling_host(store, volunteer_id=host.volunteer_id)
+    job_id = await a_retry(store, host, batch.batch_id, copies=2)
+
+    shown = await explain(store).job(job_id)
+    refused = await explain(store).host(other.host_id)
+
+    [waiting] = listed(shown, "waiting")
+    assert [(one["code"], one["hosts"]) for one in waiting["sample"]["held_back"]] == [("same_volunteer", 2)]
+    assert waiting["sample"]["would_take"]["hosts"] == 0
+    assert "one instance per volunteer" in job_in_words(shown)
+    assert "job 1 needs another volunteer" in host_in_words(refused)
 
 
 async def test_a_first_instance_waits_for_whoever_comes(store: Store) -> None:

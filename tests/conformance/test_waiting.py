@@ -185,6 +185,20 @@ async def test_a_fresh_instance_names_the_host_of_its_sent_sibling(store: Store)
     assert not candidate.ready.sibling_returned
 
 
+async def test_instances_name_the_copies_a_dispatch_asked_for(store: Store) -> None:
+    """The app itself replicates nothing: what was asked for while it did stays."""
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1, quorum=1, copies=2)
+    sent = await a_sent_instance(store, batch.batch_id, host, copies=2)
+    [fresh], [tail] = await fresh_of(store, batch.batch_id), await store.waiting.tail([batch.batch_id], 9)
+    await report(store, host, a_report(sent, to_state=InstanceState.FAILED))
+    await make_new_instances(store, batch, count=1, retries=1)
+    [urgent] = await store.waiting.urgent([batch.batch_id], 9)
+
+    assert [one.ready.copies for one in (fresh, tail, urgent)] == [2, 2, 2]
+    assert fresh.sibling_volunteers == (host.volunteer_id,)
+
+
 async def test_a_replica_whose_sibling_is_back_is_hastened_without_being_a_retry(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1, quorum=2)

@@ -226,6 +226,14 @@ def test_a_slot_that_becomes_urgent_moves_to_the_urgent_group() -> None:
     assert order_of(array) == [2, 1]
 
 
+def test_a_slot_takes_over_the_copies_its_job_needs() -> None:
+    array = an_array()
+    put(array, 1)
+    for copies in (2, 0):  # the second row was read earlier
+        put(array, 1, copies=copies)
+        assert [slot.copies for group in array.groups() for slot in group.slots()] == [2]
+
+
 def test_a_new_order_of_the_batches_holds_at_once() -> None:
     array = an_array()
     put(array, 1, batch=1, key=1.0)

@@ -402,6 +402,14 @@ def test_app_limits_instances_per_host_and_volunteer(app: dict[str, Any], quorum
     assert ids(choose(asking, ready)) == chosen
 
 
+def test_copies_asked_for_limit_instances_per_volunteer() -> None:
+    """Job 8 was sent while the app replicated; job 7 never asked for a second result."""
+    ready = array(a_group(1, ready=[a_ready(instance_id=1, job_id=7), a_ready(instance_id=2, job_id=8, copies=2)]))
+    ready.volunteers_of = {JobId(7): {VolunteerId(1)}, JobId(8): {VolunteerId(1)}}
+
+    assert ids(choose(an_asking(wants=MANY), ready)) == [1]
+
+
 def test_refusal_names_another_host_or_volunteer() -> None:
     for quorum, code in ((1, RefusalCode.SAME_HOST), (2, RefusalCode.SAME_VOLUNTEER)):
         ready = array(a_group(1, 1, quorum=quorum))
