@@ -1,0 +1,1 @@
+"""Measures the shape of the code: `python -m tests.house [--json]`."""
