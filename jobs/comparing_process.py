@@ -4,15 +4,23 @@
 
 A line of JSON comes in for each job and lines go out: a step that begins (`{"step": "parse", "instance": 7}`), and at
 last the groups. The parent knows from the last step which output was read when the process ended without an answer.
+
+The process ends with its parent, also in the middle of a job: the kernel then closes the other end of standard input
+and sends SIGIO, which ends the process whatever it does. A thread that waits for the end of the input would not run
+while a large output is parsed, and a signal at the parent's death is Linux's alone.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import resource
+import select
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +85,21 @@ def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
     return {"groups": list(found.groups.items()), "because": list(found.because.items())}
 
 
+@contextmanager
+def _ends_with_parent() -> Iterator[None]:
+    """Inside, this process ends when its parent does. The parent sends nothing before it has the answer."""
+    number = sys.stdin.fileno()
+    flags = fcntl.fcntl(number, fcntl.F_GETFL)
+    fcntl.fcntl(number, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(number, fcntl.F_SETFL, flags | os.O_ASYNC)
+    try:
+        if select.select([number], [], [], 0)[0]:  # the parent ended before the signal was asked for
+            signal.raise_signal(signal.SIGIO)
+        yield
+    finally:
+        fcntl.fcntl(number, fcntl.F_SETFL, flags)
+
+
 def _say(message: Mapping[str, object]) -> None:
     sys.stdout.buffer.write(_line(message))
     sys.stdout.buffer.flush()
@@ -92,9 +115,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent ends this process
     resource.setrlimit(resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
     for line in sys.stdin.buffer:
         try:
-            answer = _answer(json.loads(line), max_read_s)
+            with _ends_with_parent():
+                answer = _answer(json.loads(line), max_read_s)
         except MemoryError:
             _say({"no_memory": True})
             return

@@ -89,6 +89,14 @@ class Validator:
         broken = len(self._resting) - resting
         return _report(written, current, looked_at=len(jobs), broken=broken, more=len(jobs) == self._limit)
 
+    def drop_comparisons(self) -> None:
+        """End the comparisons that run or wait: another process settles their jobs, and compares again."""
+        for task in self._running:
+            if not task.cancel() and not task.cancelled():
+                task.exception()  # retrieved, so that asyncio does not log it
+        self._running.clear()
+        self._waiting.clear()
+
     async def _found(self, now: Instant) -> Sequence[JobFacts]:
         compared = self._waiting.keys() | {job.job_id for job in self._running.values()}
         found = await self._unsettled.unsettled(self._limit + len(self._resting) + len(compared), now=now)

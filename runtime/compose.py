@@ -282,6 +282,7 @@ async def build_background(
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
         other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, however many share it
+        on_lost = {"validator": services.validator.drop_comparisons}
         duties = tuple(
             Duty(
                 name,
@@ -291,6 +292,7 @@ async def build_background(
                 interval_s=interval_s,
                 lock=other_locks.get(name, ""),
                 limit_s=LONG_ROUNDS_S.get(name, ROUND_S),
+                on_lost=on_lost.get(name, lambda: None),
             )
             for name, run_once, interval_s in (
                 ("validator", services.validator.run_once, lifecycle("validate_interval_s")),

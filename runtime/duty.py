@@ -45,6 +45,7 @@ class Duty:
     A report with `more` set says that work is waiting: the next round follows at once. What a round
     raises is logged and counted in `failures`, and the duty goes on. A round that takes longer than its limit is
     cancelled and the lock given up; the next limit is twice as long, so that a long round succeeds in the end.
+    `on_lost` is called when the lock is lost or given up: it ends work that the rounds left running.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Duty:
         interval_s: Callable[[], float],
         lock: str = "",
         limit_s: float = ROUND_S,
+        on_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
         self.failures = 0
@@ -73,6 +75,8 @@ class Duty:
         self._lock = lock or name
         self._clock = clock
         self._interval_s = interval_s
+        self._on_lost = on_lost
+        self._may_have_left_work = False
         self._limit_s = limit_s
         self._longer = 1  # the limit is so many times as long
         self._rounds: list[Round] = []
@@ -89,11 +93,20 @@ class Duty:
 
     async def step(self) -> float:
         """One round; returns the seconds until the next."""
+        try:
+            return await self._step()
+        finally:
+            if self._may_have_left_work and not self.is_mine:
+                self._may_have_left_work = False
+                self._on_lost()
+
+    async def _step(self) -> float:
         was_mine, self.is_mine = self.is_mine, False
         try:
             self.is_mine = await self._locks.mine(self._lock)
             if not self.is_mine:
                 return STAND_BY_S
+            self._may_have_left_work = True
             if not was_mine:
                 self.deadline_at = later(self._clock.now(), self.limit_s)
             began_s = self._clock.monotonic()

@@ -140,6 +140,52 @@ def wakes(made: Cluster, node: int) -> bool:
     return log.count("background duties run") > 1 or "locks of duties lost" in log or "duty not done" in log
 
 
+async def outputs_that_hang(made: Cluster) -> tuple[BatchId, list[Host], list[Path]]:
+    """A batch of one job, the hosts that computed it and are to report it, and its outputs: reading them never ends."""
+    await made.server.add_app()
+    compared = {"quorum": 2, "validator": {"kind": "tolerance", "tolerance": 0.1}, "count": 1}
+    batch_id = await made.server.submit(jobs=compared)
+    hosts = [await made.server.add_host(f"volunteer{number}") for number in range(2)]
+    for host in hosts:
+
+        async def has_work(host: Host = host) -> bool:
+            return bool(host.held) or bool(await host.ask())
+
+        await until(has_work, 30, "a job")
+        [task] = host.held.values()
+        await host.compute(task, b"3.14")
+    paths = [path for path in made.project.upload_dir.rglob("*") if path.is_file()]
+    for path in paths:
+        path.unlink()
+        os.mkfifo(path)
+    return batch_id, hosts, paths
+
+
+def comparing(background: psutil.Process) -> list[psutil.Process]:
+    """Its processes that compare outputs."""
+    return [one for one in background.children() if "jobs.comparing_process" in one.cmdline()]
+
+
+@pytest.mark.faults
+async def test_comparison_ends_with_its_process(tmp_path: Path, keys_dir: Path, dsn: str) -> None:
+    """The background process is killed in the middle of a comparison; its child does not go on without it."""
+    async with cluster(tmp_path, keys_dir, dsn, nodes=1) as made:
+        _, hosts, paths = await outputs_that_hang(made)
+        background = background_of(made, 0)
+        for host in hosts:
+            await host.call()
+        await until(lambda: bool(comparing(background)), 30, "a comparison runs")
+        [child] = comparing(background)
+        await until(lambda: child.status() == psutil.STATUS_SLEEPING, 10, "it waits for a file")
+
+        background.kill()
+
+        await within(lambda: not child.is_running(), 10, "the process that compares is gone")
+        for path in paths:
+            path.unlink()
+            path.write_bytes(b"3.14")
+
+
 @pytest.mark.faults
 async def test_hung_read_of_an_output_delays_no_other_job(tmp_path: Path, keys_dir: Path, dsn: str) -> None:
     """Outputs are pipes that nobody writes to: reading one never ends, as of a file server that does not answer.
@@ -147,22 +193,7 @@ async def test_hung_read_of_an_output_delays_no_other_job(tmp_path: Path, keys_d
     No host is to blame, and once the files can be read the job is settled.
     """
     async with cluster(tmp_path, keys_dir, dsn, nodes=1) as made:
-        await made.server.add_app()
-        compared = {"quorum": 2, "validator": {"kind": "tolerance", "tolerance": 0.1}, "count": 1}
-        batch_id = await made.server.submit(jobs=compared)
-        hosts = [await made.server.add_host(f"volunteer{number}") for number in range(2)]
-        for host in hosts:
-
-            async def has_work(host: Host = host) -> bool:
-                return bool(host.held) or bool(await host.ask())
-
-            await until(has_work, 30, "a job")
-            [task] = host.held.values()
-            await host.compute(task, b"3.14")
-        paths = [path for path in made.project.upload_dir.rglob("*") if path.is_file()]
-        for path in paths:
-            path.unlink()
-            os.mkfifo(path)
+        batch_id, hosts, paths = await outputs_that_hang(made)
         before = background_of(made, 0)
         for host in hosts:
             await host.call()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,8 +18,10 @@ from domain.errors import UnavailableError
 from domain.jobs import ValidatorKind
 from domain.settings import Settings, ValidationSettings
 from domain.units import InstanceId, Seconds
-from jobs.comparing_pool import ComparingPool
+from jobs.comparing_pool import PROGRAM, ComparingPool
+from jobs.comparing_process import encode_task
 from jobs.comparisons import Comparison, OutputFile, TooSlowError
+from lifecycle.leaves import ReadingLimits
 from lifecycle.settle import UNREADABLE
 
 GOOD = b'{"pi": [3.14159, "ok"]}'
@@ -135,6 +139,25 @@ async def test_a_child_is_used_again_and_replaced_when_it_ends(tmp_path: Path) -
         found = await pool.compare(comparison)
     assert found.groups == {1: 0, 2: 0}
     assert children() == []
+
+
+@pytest.mark.parametrize("hangs", [True, False], ids=["reads", "parses"])
+async def test_a_child_ends_with_its_parent(tmp_path: Path, hangs: bool) -> None:
+    """The parent's end of the input closes while the child waits for a file, or parses one for many seconds."""
+    content = None if hangs else b"[" + b"1.5," * 4_000_000 + b"1]"
+    comparison = a_comparison(tmp_path, content)
+    if hangs:
+        os.mkfifo(tmp_path / "pi_1_1_1_r0")
+    limits = ReadingLimits(max_bytes=100_000_000, max_values=100_000_000, max_depth=100)
+    with subprocess.Popen([*PROGRAM, "4000000000", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None and child.stdout is not None
+        child.stdin.write(encode_task(comparison, {"pi_1_1_1_r0": tmp_path / "pi_1_1_1_r0"}, limits))
+        child.stdin.flush()
+        last = b"read" if hangs else b"parse"
+        while last not in child.stdout.readline():
+            pass
+        child.stdin.close()
+        assert child.wait(5.0) == -signal.SIGIO
 
 
 async def test_other_limits_need_another_child(tmp_path: Path) -> None:

@@ -463,6 +463,26 @@ async def test_a_slow_comparison_delays_no_other_job(slow: tuple[Project, Slow])
     assert await project.job_state(first) is JobState.VALID
 
 
+async def test_dropped_comparisons_end_and_are_made_again(slow: tuple[Project, Slow]) -> None:
+    """Those that run are cancelled; their jobs rest as after any attempt, and are compared again."""
+    project, comparisons = slow
+    jobs = await some_work(project, 3)
+    await round_of(project)
+    begun = [end for _, end in comparisons.begun]
+
+    project.validator.drop_comparisons()
+    await round_of(project)
+
+    assert [end.cancelled() for end in begun] == [True] * comparisons.at_once
+    comparisons.end(2)
+    await project.clock.sleep(61.0)
+    await round_of(project)
+    for number in (3, 4):
+        comparisons.end(number)
+    await round_of(project)
+    assert [await project.job_state(job) for job in jobs] == [JobState.VALID] * 3
+
+
 async def test_an_output_that_cannot_be_read_says_why(slow: tuple[Project, Slow]) -> None:
     project, comparisons = slow
     [sent] = await some_work(project, 1)

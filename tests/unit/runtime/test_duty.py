@@ -184,6 +184,45 @@ async def test_round_over_its_limit_is_cancelled_and_given_up() -> None:
     assert not duty.hangs()
 
 
+async def test_lost_duty_ends_work_it_left_running() -> None:
+    """Once per loss: of the lock, of the database, and of a round over its limit; not while another process has it."""
+    locks, lost = OneLock("sweep"), list[int]()
+    duty = Duty(
+        "sweep",
+        Round(),
+        locks=locks,
+        clock=StillClock(),
+        interval_s=lambda: 10.0,
+        on_lost=lambda: lost.append(duty.runs),
+    )
+    await duty.step()
+    assert lost == []
+    locks.held.clear()
+    for _ in range(2):
+        await duty.step()
+    assert lost == [1]
+    locks.held.add("sweep")
+    await duty.step()
+    locks.away = True
+    await duty.step()
+    assert lost == [1, 2]
+
+
+async def test_round_over_its_limit_ends_work_it_left_running() -> None:
+    lost = list[str]()
+    duty = Duty(
+        "sweep",
+        StuckRound(),
+        locks=OneLock("sweep"),
+        clock=HastyClock(rounds=1),
+        interval_s=lambda: 10.0,
+        limit_s=0.05,
+        on_lost=lambda: lost.append("sweep"),
+    )
+    await duty.step()
+    assert lost == ["sweep"]
+
+
 async def test_limit_doubles_until_a_round_succeeds() -> None:
     """A round that takes long, and does not hang, is not cancelled for ever."""
     locks = OneLock("sweep")
