@@ -117,7 +117,7 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
     """One more copy of a job once all that is under way of it is late; None before, or where it has no place.
 
     `is_last`: the job is one of its batch's last, or of an AFAP batch. All are late after `tail_late_factor` times what
-    they usually take. A last job whose slow hosts need another median turnaround or more need not be late. Both are
+    they usually take. A last job whose slow hosts need more than another median turnaround need not be late. Both are
     capped. What is out beyond the job's patience is replaced beyond the cap, last or not. While nothing but R says what
     is usual, a last job gets a capped copy then, any other none. Never beyond the job's most instances.
     """
@@ -126,7 +126,7 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
         return None
     late, left_s = lateness(under_way, median_s, now), rest_s(under_way, median_s, now)
     is_lost = late >= patience(job, is_last=is_last)
-    is_slow = is_last and median_s is not None and (late >= settings.tail_late_factor or left_s >= median_s)
+    is_slow = is_last and median_s is not None and (late >= settings.tail_late_factor or left_s > median_s)
     if not (is_lost or is_slow):
         return None
     because = f"all {len(under_way)} are out for {late:.1f} times what they usually take"

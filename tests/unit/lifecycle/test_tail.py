@@ -122,6 +122,10 @@ def test_a_slow_host_is_no_reason_while_a_faster_one_has_the_job_too() -> None:
     assert late_copy(a_job(SLOW, fast, tail_copies=1, median_s=HOUR_S)) is None
 
 
+def test_a_usual_host_is_not_slow_at_the_moment_it_gets_the_job() -> None:
+    assert late_copy(out_for(0.0)) is None
+
+
 @pytest.mark.parametrize(("timed_out", "hours"), [(0, 3.0), (1, 1.5), (2, 1.0), (5, 0.5)])
 def test_a_job_that_was_lost_before_counts_as_lost_sooner(timed_out: int, hours: float) -> None:
     over = tuple(an_instance(S.TIMED_OUT, sent_s=99 * HOUR_S) for _ in range(timed_out))
