@@ -192,7 +192,8 @@ async def test_hung_read_of_an_output_delays_no_other_job(tmp_path: Path, keys_d
 
     No host is to blame, and once the files can be read the job is settled.
     """
-    async with cluster(tmp_path, keys_dir, dsn, nodes=1) as made:
+    quick = {"validation.max_read_s": 1.0}  # a silent child is given up after 9 s, not after 125 s
+    async with cluster(tmp_path, keys_dir, dsn, nodes=1, settings=quick) as made:
         batch_id, hosts, paths = await outputs_that_hang(made)
         before = background_of(made, 0)
         for host in hosts:
