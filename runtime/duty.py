@@ -11,11 +11,13 @@ import structlog
 
 from domain.clock import Clock
 from domain.errors import MusterError, UnavailableError
+from domain.progress import PROGRESS
 from domain.units import HOUR_S, Instant, Seconds, later
 from runtime.rounds import ROUND, Round
 
 STAND_BY_S = Seconds(5.0)
 ROUND_S = Seconds(45.0)  # time limit of a round: with STAND_BY_S, another process takes over within a minute
+SILENCE_S = Seconds(900.0)  # without progress of a round; a single statement or call over a large project takes minutes
 MOST_ROUND_S = Seconds(6 * HOUR_S)  # the limit doubles up to this while rounds exceed it
 GIVEN_UP_S = Seconds(3 * STAND_BY_S)  # so that another process gets the lock
 MOST_TOLD = 500  # characters of a failure
@@ -24,7 +26,7 @@ log = structlog.get_logger()
 
 
 class OverrunError(MusterError):
-    """A round took longer than its time limit."""
+    """A round took longer than its time limit, or reported no progress for too long."""
 
 
 class Locks(Protocol):
@@ -44,7 +46,8 @@ class Duty:
 
     A report with `more` set says that work is waiting: the next round follows at once. What a round
     raises is logged and counted in `failures`, and the duty goes on. A round that takes longer than its limit is
-    cancelled and the lock given up; the next limit is twice as long, so that a long round succeeds in the end.
+    cancelled and the lock given up; the next limit is twice as long, so that a long round succeeds in the end. So is a
+    round that reports no progress (domain/progress.py) for `silence_s`: a single call of it hangs.
     `on_lost` is called when the lock is lost or given up: it ends work that the rounds left running.
     """
 
@@ -58,6 +61,7 @@ class Duty:
         interval_s: Callable[[], float],
         lock: str = "",
         limit_s: float = ROUND_S,
+        silence_s: float = SILENCE_S,
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
@@ -78,6 +82,7 @@ class Duty:
         self._on_lost = on_lost
         self._may_have_left_work = False
         self._limit_s = limit_s
+        self._silence_s = silence_s
         self._longer = 1  # the limit is so many times as long
         self._rounds: list[Round] = []
 
@@ -137,22 +142,34 @@ class Duty:
 
     async def _round(self, began_s: Seconds) -> object:
         """What the round reports. Raises OverrunError."""
-        limit_s = self.limit_s
-        this = Round(Seconds(began_s + limit_s))
+        limit_s, silence_s = self.limit_s, min(self.limit_s, self._silence_s * self._longer)
+        this = Round(Seconds(began_s + silence_s))
         self._rounds = [one for one in self._rounds if one.is_left()] + [this]
-        token = ROUND.set(this)
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + limit_s
+        limit = asyncio.timeout_at(end_s - limit_s + silence_s)
+
+        def note_progress() -> None:
+            if not this.over and not limit.expired():
+                limit.reschedule(min(end_s, loop.time() + silence_s))
+                this.until_s = Seconds(min(began_s + limit_s, self._clock.monotonic() + silence_s))
+
+        tokens = ROUND.set(this), PROGRESS.set(note_progress)
         try:
-            async with asyncio.timeout(limit_s) as limit:
+            async with limit:
                 with self._locks.fence(self._lock):
                     return await self._run_once()
         except TimeoutError:
             if limit.expired():
                 self._longer *= 2
+                if (limit.when() or end_s) < end_s:
+                    raise OverrunError(f"a round made no progress for {silence_s:g} s") from None
                 raise OverrunError(f"a round took longer than {limit_s:g} s") from None
             raise
         finally:
             this.over = True
-            ROUND.reset(token)
+            ROUND.reset(tokens[0])
+            PROGRESS.reset(tokens[1])
 
     async def _give_up(self) -> float:
         self.is_mine = False

@@ -32,6 +32,7 @@ from domain.forecasting import (
     BatchTerms,
     send_rank,
 )
+from domain.progress import note_progress
 from domain.units import AppId, BatchId, Instant
 from store.binary_copy import Fields, Table, TableReader, native_dtype
 from store.forecast_places import Ahead, Places, places
@@ -241,6 +242,7 @@ class _Look:
 
         async def take(data: bytes) -> None:
             reader.feed(data)
+            note_progress()
 
         with lost_means_unavailable():
             await self._connection.copy_from_query(load(name), *arguments, output=take, format="binary", timeout=MOST_S)

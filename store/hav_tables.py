@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from domain.apps import AppVersion
 from domain.populations import HAV_FIELDS, AppFacts, Since
+from domain.progress import note_progress
 from domain.units import AppId, AppVersionId, Instant
 from store.binary_copy import Fields, GrowingTable, RowReader, Table, TableReader
 from store.percentiles import COPY_TIMEOUT_S, bulk_connection
@@ -67,6 +68,7 @@ class PostgresHavTables:
     async def _copied(self, query: str, arguments: Sequence[object], feed: Callable[[bytes], None]) -> None:
         async def take(data: bytes) -> None:
             feed(data)
+            note_progress()
 
         async with bulk_connection(self._database.dsn) as connection:
             await connection.copy_from_query(

@@ -32,6 +32,7 @@ from domain.insight import (
     WaitingBatch,
     WorkAhead,
 )
+from domain.progress import note_progress
 from domain.units import BatchId, HostId, InstanceId, Instant
 from store import rows
 from store.binary_copy import Fields, Table, TableReader
@@ -163,6 +164,7 @@ async def _copied(connection: Connection, fields: Fields, name: str, *arguments:
 
     async def take(data: bytes) -> None:
         reader.feed(data)
+        note_progress()
 
     with lost_means_unavailable():
         await connection.copy_from_query(load(name), *arguments, output=take, format="binary", timeout=MOST_S)

@@ -18,6 +18,7 @@ from domain.populations import (
     RankedPart,
     StoredPercentile,
 )
+from domain.progress import note_progress
 from domain.ranking import CutPoints
 from domain.units import HostId, Instant
 from store.binary_copy import HEADER, TRAILER, Table, encoded
@@ -86,6 +87,7 @@ class PostgresNewGeneration:
         for chosen, nulls in ((~unknown, frozenset[str]()), (unknown, frozenset(("x", "y")))):
             table = percentiles.take(np.flatnonzero(chosen))
             for block in encoded(table, GENERATION_FIELDS, nulls=nulls, fixed={"generation": self.number}):
+                note_progress()
                 yield block
         yield TRAILER
 

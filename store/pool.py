@@ -13,6 +13,7 @@ from weakref import WeakSet
 import asyncpg
 
 from domain.errors import UnavailableError
+from domain.progress import note_progress
 from store.failures import UNAVAILABLE, failure_of
 from store.queries import load
 from store.sessions import Session, ShortSession, open_session
@@ -158,15 +159,19 @@ class Database:
         """Of the pool: idle ones, all, and the most there may be."""
         return self._pool.get_idle_size(), self._pool.get_size(), self._pool.get_max_size()
 
+    def _count(self) -> None:
+        self.calls += 1
+        note_progress()
+
     async def fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
         """Every row of sql/<query>.sql."""
-        self.calls += 1
+        self._count()
         with lost_means_unavailable():
             return await self._pool.fetch(load(query), *arguments)
 
     async def fetch_one(self, query: str, *arguments: object) -> asyncpg.Record | None:
         """The first row of sql/<query>.sql; None when there is none."""
-        self.calls += 1
+        self._count()
         with lost_means_unavailable():
             return await self._pool.fetchrow(load(query), *arguments)
 
@@ -177,7 +182,7 @@ class Database:
         An OSError of the caller's own, who may be reading files inside, stays what it is; a connection that is lost
         and a command that takes too long are UnavailableError.
         """
-        self.calls += 1
+        self._count()
         with lost_means_unavailable():
             connection = await self._pool.acquire()
         try:

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import pytest
+
 from domain.errors import MusterError, UnavailableError
 from domain.units import later
 from runtime.duty import GIVEN_UP_S, STAND_BY_S, Duty
@@ -238,6 +240,78 @@ async def test_limit_doubles_until_a_round_succeeds() -> None:
         await duty.step()
 
     assert (limits, duty.limit_s) == ([0.05, 0.1, 0.2], 0.05)
+
+
+async def test_round_without_progress_is_given_up_before_its_limit() -> None:
+    locks = OneLock("sweep")
+    duty = Duty(
+        "sweep",
+        StuckRound(),
+        locks=locks,
+        clock=HastyClock(rounds=1),
+        interval_s=lambda: 10.0,
+        limit_s=3600.0,
+        silence_s=0.05,
+    )
+
+    assert await duty.step() == GIVEN_UP_S
+    assert (duty.failure, locks.held) == ("OverrunError: a round made no progress for 0.05 s", set())
+
+
+@pytest.mark.parametrize("limit_s", [3600.0, 150.0], ids=["limit far away", "limit near"])
+async def test_progress_keeps_a_round_until_its_limit(limit_s: float) -> None:
+    """Statements and calls in threads are progress. After 100 s without any, or at its limit, the round is overdue."""
+    clock, hung = HastyClock(rounds=9), list[bool]()
+    asyncio.get_running_loop().set_default_executor(RoundThreads(1))
+
+    async def run_once() -> None:
+        await clock.sleep(90.0)
+        await asyncio.to_thread(hung.append, duty.hangs())
+        await clock.sleep(59.0 + GRACE_S)  # 149 s and the grace after the beginning
+        hung.append(duty.hangs())
+        await clock.sleep(2.0)
+        hung.append(duty.hangs())
+        await clock.sleep(40.0)
+        hung.append(duty.hangs())
+
+    duty = Duty(
+        "sweep",
+        run_once,
+        locks=OneLock("sweep"),
+        clock=clock,
+        interval_s=lambda: 10.0,
+        limit_s=limit_s,
+        silence_s=100.0,
+    )
+    await duty.step()
+
+    assert hung == [False, False, limit_s == 150.0, True]
+
+
+async def test_progress_moves_the_instant_of_cancelling() -> None:
+    """The round would be cancelled after 0.3 s; each call in a thread moves that."""
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(RoundThreads(1))
+    waits = threading.Event()
+
+    async def run_once() -> str:
+        began_s = loop.time()
+        while loop.time() < began_s + 0.4:
+            await asyncio.to_thread(waits.wait, 0.01)
+        return "report"
+
+    duty = Duty(
+        "sweep",
+        run_once,
+        locks=OneLock("sweep"),
+        clock=HastyClock(rounds=1),
+        interval_s=lambda: 10.0,
+        limit_s=60.0,
+        silence_s=0.3,
+    )
+    await duty.step()
+
+    assert (duty.runs, duty.failures) == (1, 0)
 
 
 async def test_call_left_in_thread_hangs_after_grace() -> None:
