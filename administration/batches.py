@@ -15,7 +15,7 @@ from administration.forecasts.shown import preview_as_json, risk_of
 from administration.inputs import InputFolder
 from administration.ordering.importance import NewDeadline, set_importance
 from administration.show import batch_as_json
-from batch_estimator.build import build_previewer
+from batch_estimator.service import build_previewer
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError

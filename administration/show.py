@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from administration.ports import InstanceRow, JobRow
-from batch_estimator.forecast import Forecast
+from batch_estimator.publish import Forecast
 from domain.apps import App
 from domain.batches import Account, Batch, BatchCounts, Submitter
 from domain.catalogue import Catalogue

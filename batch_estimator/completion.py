@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from batch_estimator.chain import Chain, FreshLaw, RetryRules, retry_chain
-from batch_estimator.copies import Copies, helped_by, tail_begins_s
+from batch_estimator.chain import Chain, Copies, FreshLaw, RetryRules, helped_by, retry_chain, tail_begins_s
 from batch_estimator.outstanding import Outstanding, late_by, served_by
-from batch_estimator.replies import logit_moved
-from batch_estimator.sending import Sending
+from batch_estimator.sending import SendingRate
 from batch_estimator.snapshot import Floats, Tail
+from batch_estimator.survival import logit_moved
 
 NODES = (-1.7320508, 0.0, 1.7320508)  # three-point Gauss-Hermite rule: standard deviations,
 NODE_WEIGHTS = (1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0)  # and their probabilities
@@ -23,7 +22,7 @@ COPIES_LN_MEAN, COPIES_LN_SD = -0.1, 0.45  # mean and sd of ln(remaining time wi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Waiting:
+class WaitingSlots:
     """All that is open: classes of slots with an instance out, alone or helped, and what is to be sent.
 
     `ended` matrices are of hosts heard of by the times of the grid. `helped` slots are served by `main`
@@ -73,13 +72,13 @@ class Model:
     fresh: FreshLaw
     rules: RetryRules
     unsure: Unsure
-    sending: Sending
+    sending: SendingRate
     x: Floats
     usual_s: float
     tail: Tail | None = None
 
 
-def completion(waiting: Waiting, model: Model) -> tuple[Floats, list[LogServed]]:
+def completion(waiting: WaitingSlots, model: Model) -> tuple[Floats, list[LogServed]]:
     """P(x) on the grid, and its parts at each node of the shared uncertainty.
 
     P(x) = mean over nodes of exp(sum over classes weight ln H(x)). The nodes move the shift, the log-odds of loss and
@@ -119,7 +118,7 @@ def loosened(share: Floats, x: Floats) -> Floats:
     return found
 
 
-def open_jobs(waiting: Waiting, part: LogServed) -> Floats:
+def open_jobs(waiting: WaitingSlots, part: LogServed) -> Floats:
     """How many slots are expected to be open at each time, at the middle sending rate."""
     found = np.zeros(len(part.retries))
     helped_count = np.ones(len(waiting.helped_weight))
@@ -133,7 +132,7 @@ def open_jobs(waiting: Waiting, part: LogServed) -> Floats:
     return found + part.first_open
 
 
-def expected_copies(waiting: Waiting, model: Model, tail: Tail, still_open: Floats) -> Copies:
+def expected_copies(waiting: WaitingSlots, model: Model, tail: Tail, still_open: Floats) -> Copies:
     """When the tail begins if no copy is made before."""
     unsent_by_s = np.inf
     if tail.unsent is not None:
@@ -142,7 +141,7 @@ def expected_copies(waiting: Waiting, model: Model, tail: Tail, still_open: Floa
     return Copies(starts_s, tail.late_factor, model.usual_s)
 
 
-def at_node(waiting: Waiting, model: Model, node: float, copies: Copies | None) -> LogServed:
+def at_node(waiting: WaitingSlots, model: Model, node: float, copies: Copies | None) -> LogServed:
     """The parts of ln P(x) with the shared quantities `node` standard deviations above their means."""
     rules, fresh, unsure, x = model.rules, model.fresh, model.unsure, model.x
     moved_rules = RetryRules(

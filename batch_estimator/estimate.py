@@ -1,28 +1,166 @@
-"""When will this batch be complete? A snapshot in, a forecast with its reasons out. Pure.
+"""Estimates when a batch will be complete: a snapshot in, a forecast with its reasons out. Pure.
 
-ESTIMATOR section 5, the lognormal model with the retry chain. Every way through (nothing known, a new
-app, hosts with a record) is the same calculation with other laws of turnaround.
+ESTIMATOR section 5, the lognormal model with the retry chain. A batch of a new app, one with its own record, and one
+about which nothing is known go through the same calculation with different laws of turnaround.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from batch_estimator.bounds import bound_of
 from batch_estimator.chain import RetryRules
-from batch_estimator.completion import LogServed, Model, Unsure, completion, time_grid
-from batch_estimator.explain import OutDoubts, holds_of
-from batch_estimator.fit import Fit, fitted
-from batch_estimator.forecast import CompletionLaw, Forecast, stretched_s
-from batch_estimator.outstanding import answered_by, prospects
-from batch_estimator.sending import Sending, sending_of
-from batch_estimator.slots import Open, open_slots
-from batch_estimator.snapshot import Floats, Snapshot, Tail
+from batch_estimator.completion import LogServed, Model, Unsure, WaitingSlots, completion, time_grid
+from batch_estimator.fit import Fit, fitted, outstanding_of
+from batch_estimator.loss import Silence, bound_of
+from batch_estimator.outstanding import InstanceClasses, Open, Outstanding, answered_by, merged, open_slots, prospects
+from batch_estimator.publish import CompletionLaw, Forecast, stretched_s
+from batch_estimator.sending import SendingRate, sending_of
+from batch_estimator.snapshot import Bools, Floats, Ints, Snapshot, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
-from batch_estimator.waiting import Board, board_of
 from domain.errors import MusterError
-from domain.forecasts import Hold, Method, Terms
-from domain.units import Instant, Seconds
+from domain.forecasts import Hold, HoldKind, Method, Terms
+from domain.units import HostId, Instant, Seconds
+
+MOST_HOSTS = 5
+STATES = {
+    HoldKind.OVERDUE: "overdue",
+    HoldKind.QUORUM: "to agree with a result that is there",
+    HoldKind.IN_PROGRESS: "in progress",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutDoubts:
+    """Of each slot with an instance out: its doubt (-ln H), host, age, whether it is overdue, and `agreeing`: whether
+    its job has a result that waits for another.
+    """
+
+    doubt: Floats
+    host_id: Ints
+    age_s: Floats
+    overdue: Bools
+    agreeing: Bools
+
+
+def holds_of(out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: int, first_doubt: float) -> list[Hold]:
+    """The kinds that hold any slot, the one with most doubt first.
+
+    >>> overdue, agreeing = np.array([True, False]), np.array([False, False])
+    >>> out = OutDoubts(np.array([0.3, 0.1]), np.array([7, 8]), np.array([86400.0, 60.0]), overdue, agreeing)
+    >>> for hold in holds_of(out, retries=0, retry_doubt=0.0, first_unsent=4, first_doubt=0.6):
+    ...     print(hold.kind, hold.doubt_fraction, hold.host_ids, hold.because)
+    not_sent 0.6 () 4 first instances are not sent yet
+    overdue 0.3 (7,) 1 instance on 1 host, out for up to 1.0 days, is overdue; mostly host 7
+    in_progress 0.1 (8,) 1 instance on 1 host, out for up to 0.0 days, is in progress; mostly host 8
+    """
+    total = float(out.doubt.sum()) + retry_doubt + first_doubt
+    holds = []
+    if first_unsent:
+        because = f"{first_unsent} first {_plural('instance', first_unsent)} not sent yet"
+        holds.append(Hold(HoldKind.NOT_SENT, first_unsent, _part(first_doubt, total), (), because))
+    if retries:
+        because = f"{retries} {_plural('retry', retries)} not sent yet"
+        holds.append(Hold(HoldKind.RETRIES, retries, _part(retry_doubt, total), (), because))
+    for kind, chosen in (
+        (HoldKind.OVERDUE, out.overdue),
+        (HoldKind.QUORUM, ~out.overdue & out.agreeing),
+        (HoldKind.IN_PROGRESS, ~out.overdue & ~out.agreeing),
+    ):
+        if chosen.any():
+            holds.append(_of_hosts(kind, out, chosen, total))
+    return sorted(holds, key=lambda hold: (-hold.doubt_fraction, hold.kind))
+
+
+def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> Hold:
+    slots = int(chosen.sum())
+    hosts, of = np.unique(out.host_id[chosen], return_inverse=True)
+    per_host = np.bincount(of, weights=out.doubt[chosen])
+    first = np.lexsort((hosts, -per_host))[:MOST_HOSTS]
+    ids = tuple(HostId(int(host)) for host in hosts[first])
+    because = (
+        f"{slots} instance{'s' * (slots > 1)} on {len(hosts)} host{'s' * (len(hosts) > 1)}, out for up to "
+        f"{float(out.age_s[chosen].max()) / 86400.0:.1f} days, {'are' if slots > 1 else 'is'} {STATES[kind]}; "
+        f"mostly host{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
+    )
+    return Hold(kind, slots, _part(float(out.doubt[chosen].sum()), total), ids, because)
+
+
+def _part(doubt: float, total: float) -> float:
+    return round(doubt / total, 4) if total > 0 else 0.0
+
+
+def _plural(noun: str, count: int) -> str:
+    if count == 1:
+        return f"{noun} is"
+    return f"{noun[:-1]}ies are" if noun.endswith("y") else f"{noun}s are"
+
+
+OVERDUE_SD = 0.5  # an instance out for longer than mu + 0.5 sd, in ln seconds, is overdue
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenWork:
+    """`waiting` for the law; the slots behind its classes, in the order of `open_.in_progress`."""
+
+    waiting: WaitingSlots
+    out: Outstanding
+    weight: Floats
+    overdue: Bools
+    alone: Bools
+    classes: InstanceClasses
+
+
+def open_work_of(snapshot: Snapshot, fit: Fit, open_: Open, x: Floats) -> OpenWork:
+    """Merge the slots served by one instance; keep those with a helper, and helped retries, one by one."""
+    out = outstanding_of(snapshot, fit, open_.in_progress)
+    overdue = np.log(out.age_s) > out.mu + OVERDUE_SD * out.sd
+    weight = host_weights(fit.roster.of_instance[open_.in_progress], overdue)
+    alone = open_.helper < 0
+    classes = merged(out.take(np.flatnonzero(alone)), weight[alone], snapshot.delay_bound_s)
+    helped = np.flatnonzero(~alone)
+    main = out.take(helped)
+    helper = outstanding_of(snapshot, fit, open_.helper[helped])
+    has_helper = open_.retry_helper[open_.retry_helper >= 0]
+    retry_helper = merged(outstanding_of(snapshot, fit, has_helper), np.ones(len(has_helper)), snapshot.delay_bound_s)
+    waiting = WaitingSlots(
+        alone=classes.mean,
+        alone_weight=classes.weight,
+        alone_count=np.bincount(classes.of, minlength=len(classes.weight)).astype(np.float64),
+        alone_ended=ended_by(fit.silence, classes.mean, x),
+        helped=main,
+        helper=helper,
+        helped_weight=weight[helped],
+        helped_ended=ended_by(fit.silence, main, x),
+        helper_ended=ended_by(fit.silence, helper, x),
+        retry_helper=retry_helper.mean,
+        retry_weight=retry_helper.weight,
+        retry_ended=ended_by(fit.silence, retry_helper.mean, x),
+        retries=float(open_.retries_unsent - len(has_helper)),
+        first_unsent=float(open_.first_unsent),
+    )
+    return OpenWork(waiting, out, weight, overdue, alone, classes)
+
+
+def host_weights(entry: Ints, overdue: Bools) -> Floats:
+    """Overdue slots of one (host, app version) share its fate: k of them count as sqrt(k).
+
+    >>> host_weights(np.array([3, 3, 3, 3, 5]), np.array([True, True, True, True, False])).tolist()
+    [0.5, 0.5, 0.5, 0.5, 1.0]
+    """
+    weight = np.ones(len(entry))
+    if overdue.any():
+        weight[overdue] = np.bincount(entry[overdue])[entry[overdue]] ** -0.5
+    return weight
+
+
+def ended_by(silence: Silence | None, out: Outstanding, x: Floats) -> Floats:
+    """Share of hosts as silent as each instance's that are heard of within x; all, if nothing is known of silences."""
+    if silence is None:
+        return np.ones((len(out.age_s), len(x)))
+    return silence.ended(out.silent_s[:, None], x[None, :])
+
 
 SHARES = (0.1, 0.5, 0.9)
 BECAUSE = {
@@ -48,11 +186,11 @@ def estimate(snapshot: Snapshot, *, spread: float = 1.0) -> Forecast:
     bound_s = bound_of(snapshot)
     sending = sending_of(snapshot, open_.first_unsent, _turnaround_s(fit), fit.fresh.lasts_s(bound_s))
     x = time_grid(snapshot.delay_bound_s, _sending_s(sending, open_))
-    board = board_of(snapshot, fit, open_, x)
+    work = open_work_of(snapshot, fit, open_, x)
     rules = RetryRules(bound_s, sending.retry_wait_s, fit.failures.fraction, fit.failures.turnaround_s)
     unsure = Unsure(fit.shift.sd, fit.loss.logit_sd, fit.failures.logit_sd)
     model = Model(fit.fresh, rules, unsure, sending, x, _turnaround_s(fit), snapshot.tail)
-    share, parts = completion(board.waiting, model)
+    share, parts = completion(work.waiting, model)
     q10_at, q50_at, q90_at = _quantiles(now, CompletionLaw(x, share), spread)
     method = _method(fit)
     return Forecast(
@@ -62,8 +200,8 @@ def estimate(snapshot: Snapshot, *, spread: float = 1.0) -> Forecast:
         q90_at,
         method,
         BECAUSE[method],
-        _terms(snapshot, fit, open_, sending=sending, board=board, rules=rules),
-        tuple(_holds(snapshot, open_, board, parts, int(np.searchsorted(x, q90_at - now)))),
+        _terms(snapshot, fit, open_, sending=sending, work=work, rules=rules),
+        tuple(_holds(snapshot, open_, work, parts, int(np.searchsorted(x, q90_at - now)))),
         copied=snapshot.tail is not None and _in_tail(snapshot.tail, open_),
     )
 
@@ -81,7 +219,7 @@ def _quantiles(now: Instant, law: CompletionLaw, spread: float) -> tuple[Instant
     return Instant(now + low), Instant(now + median), Instant(now + high)
 
 
-def _sending_s(sending: Sending, open_: Open) -> float:
+def _sending_s(sending: SendingRate, open_: Open) -> float:
     """Until the last first instance is sent."""
     return float(sending.after_s(np.array([float(open_.first_unsent)]))[0])
 
@@ -97,38 +235,40 @@ def _method(fit: Fit) -> Method:
     return Method.COLD if fit.law.n >= LEAST_COLD_SUCCESSES else Method.APRIORI
 
 
-def _terms(snapshot: Snapshot, fit: Fit, open_: Open, *, sending: Sending, board: Board, rules: RetryRules) -> Terms:
+def _terms(
+    snapshot: Snapshot, fit: Fit, open_: Open, *, sending: SendingRate, work: OpenWork, rules: RetryRules
+) -> Terms:
     return Terms(
         jobs_open=open_.jobs,
         jobs_with_success=open_.jobs_with_success,
         sending_s=Seconds(_sending_s(sending, open_)),
         loss_fraction=fit.loss.fraction,
         error_fraction=fit.failures.fraction,
-        retries_expected=_retries_expected(board, rules),
+        retries_expected=_retries_expected(work, rules),
         median_turnaround_s=Seconds(_turnaround_s(fit)),
         shift=fit.shift.mean if np.isfinite(snapshot.mean_ln_fpops) else 0.0,
     )
 
 
-def _retries_expected(board: Board, rules: RetryRules) -> float:
+def _retries_expected(work: OpenWork, rules: RetryRules) -> float:
     """How many of the instances out now will not have succeeded by their time-outs."""
-    mean = board.classes.mean
+    mean = work.classes.mean
     if len(mean.age_s) == 0:
         return 0.0
     each = np.ones((len(mean.age_s), 1))
     in_time = answered_by(mean, np.maximum(mean.left_s, 0.0)[:, None], each)[:, 0]
-    return float(np.bincount(board.classes.of) @ (1.0 - prospects(mean, rules).success * in_time))
+    return float(np.bincount(work.classes.of) @ (1.0 - prospects(mean, rules).success * in_time))
 
 
-def _holds(snapshot: Snapshot, open_: Open, board: Board, parts: list[LogServed], at: int) -> list[Hold]:
+def _holds(snapshot: Snapshot, open_: Open, work: OpenWork, parts: list[LogServed], at: int) -> list[Hold]:
     """The doubts at the grid's point `at`, at the middle node of the shared uncertainty."""
     middle = parts[1]
     at = min(at, middle.retries.shape[0] - 1)
-    doubt = np.zeros(len(board.weight))
-    doubt[board.alone] = _per_slot(middle.alone[:, at], board)
-    doubt[~board.alone] = -middle.helped[:, at]
+    doubt = np.zeros(len(work.weight))
+    doubt[work.alone] = _per_slot(middle.alone[:, at], work)
+    doubt[~work.alone] = -middle.helped[:, at]
     rows = snapshot.instances
-    out = OutDoubts(doubt, rows.host_id[open_.in_progress], board.out.age_s, board.overdue, open_.agreeing)
+    out = OutDoubts(doubt, rows.host_id[open_.in_progress], work.out.age_s, work.overdue, open_.agreeing)
     return holds_of(
         out,
         retries=open_.retries_unsent,
@@ -138,8 +278,8 @@ def _holds(snapshot: Snapshot, open_: Open, board: Board, parts: list[LogServed]
     )
 
 
-def _per_slot(log_served: Floats, board: Board) -> Floats:
+def _per_slot(log_served: Floats, work: OpenWork) -> Floats:
     """A class's -ln H shared out over its slots by weight."""
-    of = board.classes.of
-    shared: Floats = -log_served[of] * board.weight[board.alone] / board.classes.weight[of]
+    of = work.classes.of
+    shared: Floats = -log_served[of] * work.weight[work.alone] / work.classes.weight[of]
     return shared

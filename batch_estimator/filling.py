@@ -10,18 +10,18 @@ import numpy as np
 
 from batch_estimator.ports import Fill, ForecastTables, Table
 from batch_estimator.snapshot import (
+    AppQueue,
     Bools,
     Floats,
     HavRows,
     InstanceRows,
     Ints,
     JobRows,
-    Queue,
     SentRows,
     Snapshot,
     Tail,
+    tail_of,
 )
-from batch_estimator.tailing import tail_of
 from domain.forecasting import BatchTables, CountedAs
 from domain.settings import DeadlineRule, Settings
 from domain.units import BatchId, Instant, Seconds
@@ -65,7 +65,7 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
         float(np.mean(np.log(sent["fpops_est_flop"]))) if sent.size else float("nan"),
         terms.active_hosts,
         terms.median_flop_per_s,
-        Queue(terms.ahead, terms.ahead_of_others, terms.held),
+        AppQueue(terms.ahead, terms.ahead_of_others, terms.held),
         tables.sent_weight * float(sent["found"][0]) / sent.size if sent.size else tables.sent_weight,
         terms.active_processors,
         _tail(tables, settings),

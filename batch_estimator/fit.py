@@ -7,16 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.chain import FreshLaw
-from batch_estimator.contact import Silence, silence_law
-from batch_estimator.failures import Failures, failures_of
-from batch_estimator.history import whole_levels
-from batch_estimator.loss import Loss, host_loss, loss_fraction
+from batch_estimator.loss import Failures, Loss, Silence, failures_of, host_loss, loss_fraction, silence_law
 from batch_estimator.outstanding import Outstanding
-from batch_estimator.roster import Roster, roster_of
-from batch_estimator.shift import Shift, batch_shift
 from batch_estimator.snapshot import Floats, Ints, Snapshot
-from batch_estimator.turnaround import TurnaroundLaw, turnaround_law
-from batch_estimator.watched import Watched, sampled_of, watched_of
+from batch_estimator.survival import SurvivalData, sampled_of, watched_of
+from batch_estimator.turnaround import (
+    Roster,
+    Shift,
+    TurnaroundLaw,
+    batch_shift,
+    roster_of,
+    turnaround_law,
+    whole_levels,
+)
 
 LOCATION_WIDTH = 0.4  # of ln T, within which fresh instances are alike
 LEAST_SILENCES = 20
@@ -69,7 +72,7 @@ def outstanding_of(snapshot: Snapshot, fit: Fit, positions: Ints) -> Outstanding
     return Outstanding(age, left, fit.mu[entry], fit.sd[entry], fit.lost[entry], silence)
 
 
-def _with_own_results(law: TurnaroundLaw, roster: Roster, watched: Watched, shift: Shift) -> tuple[Floats, Floats]:
+def _with_own_results(law: TurnaroundLaw, roster: Roster, watched: SurvivalData, shift: Shift) -> tuple[Floats, Floats]:
     """Levels again, with this batch's results, less the shift, among each (host, app version)'s."""
     came = watched.entry[~watched.silent]
     entries = len(roster.n_success)
@@ -78,8 +81,8 @@ def _with_own_results(law: TurnaroundLaw, roster: Roster, watched: Watched, shif
     return law.level(roster.n_success + own_n, roster.sum_ln + own_sum)
 
 
-def _loss(watched: Watched, sampled: Watched, shift: Shift, *, mu: Floats, sd: Floats) -> Loss:
-    def silent_z(rows: Watched, by: float) -> Floats:
+def _loss(watched: SurvivalData, sampled: SurvivalData, shift: Shift, *, mu: Floats, sd: Floats) -> Loss:
+    def silent_z(rows: SurvivalData, by: float) -> Floats:
         entry = rows.entry[rows.silent]
         z: Floats = (rows.ln_s[rows.silent] - mu[entry] - by) / sd[entry]
         return z

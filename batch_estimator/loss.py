@@ -1,4 +1,7 @@
-"""How often does an instance never come back? Pure. ESTIMATOR 5.4: a mixture-cure rate from censored data."""
+"""Estimates losses, errors, how long silent hosts stay silent, and time-outs. Pure. ESTIMATOR 5.1, 5.4.
+
+Losses are a mixture-cure rate from censored data: the share of instances that never come back.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from batch_estimator.replies import silent
-from batch_estimator.snapshot import Floats
+from batch_estimator.sending import URGENT_AFTER_S
+from batch_estimator.snapshot import Floats, InstanceStanding, Snapshot
+from batch_estimator.survival import silent_share
 
-USUAL_FRACTION = 0.03
-USUAL_WEIGHT = 120.0  # instances of one host are not independent: a third of them counts
+USUAL_LOSS = 0.03
+LOSS_WEIGHT = 120.0  # instances of one host are not independent: a third of them counts
 ROUNDS = 30
 HOST_WEIGHT = 12.0  # instances past their time-out that a host's own record must outweigh
 COMMON_PART = 0.4  # of the rate that no record of a host changes
@@ -43,11 +47,11 @@ def loss_fraction(z_silent: Floats, rows: int) -> Loss:
     >>> round(loss.fraction, 3), round(loss.n_lost, 1)
     (0.061, 9.8)
     """
-    tail = silent(z_silent)
-    q, lost = USUAL_FRACTION, 0.0
+    tail = silent_share(z_silent)
+    q, lost = USUAL_LOSS, 0.0
     for _ in range(ROUNDS):
         lost = float(np.sum(q / (q + (1.0 - q) * tail)))
-        q = (lost + USUAL_WEIGHT * USUAL_FRACTION) / (rows + USUAL_WEIGHT)
+        q = (lost + LOSS_WEIGHT * USUAL_LOSS) / (rows + LOSS_WEIGHT)
     return Loss(q, lost)
 
 
@@ -61,3 +65,145 @@ def host_loss(q: float, n_lost: Floats, n_due: Floats) -> Floats:
     """
     own = (SILENT_FOR_EVER * n_lost + HOST_WEIGHT * q) / (n_due + HOST_WEIGHT)
     return np.clip(COMMON_PART * q + (1.0 - COMMON_PART) * own, LEAST_FRACTION, MOST_FRACTION)
+
+
+USUAL_ERRORS = 0.03
+ERRORS_WEIGHT = 20.0
+LEAST_ERRORS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Share of replies that are errors, their mean turnaround, and how many were seen."""
+
+    fraction: float
+    turnaround_s: float
+    n: float
+
+    @property
+    def logit_sd(self) -> float:
+        """How unsure the log-odds of the share are: sqrt(0.2^2 + 1 / (n + 1.5))."""
+        return float(np.sqrt(0.04 + 1.0 / (self.n + 1.5)))
+
+
+def error_fraction(n_error: float, n_success: float) -> float:
+    """Errors among replies, drawn to 3 % by 20 replies: (errors + 0.6) / (errors + successes + 20).
+
+    Silence is left out: an instance that never replies is the loss law's business.
+
+    >>> error_fraction(0, 0), error_fraction(9.4, 70.6)
+    (0.03, 0.1)
+    """
+    return (n_error + ERRORS_WEIGHT * USUAL_ERRORS) / (n_error + n_success + ERRORS_WEIGHT)
+
+
+def failures_of(snapshot: Snapshot) -> Failures:
+    """Over the batch and the app's other work."""
+    rows, havs = snapshot.instances, snapshot.havs
+    failed = (rows.standing == InstanceStanding.ERROR) | (rows.standing == InstanceStanding.INVALID)
+    n_error = float(failed.sum()) + float(np.sum(havs.weight * havs.n_error))
+    n_success = float((rows.standing == InstanceStanding.SUCCESS).sum()) + float(np.sum(havs.weight * havs.n_success))
+    took = np.concatenate([(rows.reported_at - rows.sent_at)[failed], _sampled_errors(snapshot)])
+    took = took[np.isfinite(took)]
+    bound = snapshot.delay_bound_s
+    turnaround_s = float(np.mean(took)) if len(took) >= LEAST_ERRORS else 0.1 * bound
+    turnaround_s = min(max(turnaround_s, 0.02 * bound), 0.5 * bound)
+    return Failures(error_fraction(n_error, n_success), turnaround_s, n_error)
+
+
+def _sampled_errors(snapshot: Snapshot) -> Floats:
+    sent = snapshot.sent
+    failed = (sent.standing == InstanceStanding.ERROR) | (sent.standing == InstanceStanding.INVALID)
+    took: Floats = (sent.reported_at - sent.sent_at)[failed]
+    return took
+
+
+# ---- silent hosts
+# At a random instant, hosts have been silent for s with a density u(s) proportional to the share of gaps between
+# contacts longer than s (renewal theory), so the hosts' present silences are all the data needed:
+# P(still silent at s + x | silent for s) = u(s + x) / u(s). Gaps have long tails and some hosts have left: u is Lomax
+# (Pareto II), under which a host that has been silent longer is expected to stay silent longer.
+
+SHORTEST_S, LONGEST_S = 60.0, 40 * 86400.0
+SCALES_S = tuple(float(scale) for scale in np.geomspace(900.0, 4 * 86400.0, 17))
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """u(s) ~ (1 + s / scale)^-(shape + 1) for silences s."""
+
+    shape: float
+    scale_s: float
+
+    def ended(self, silent_s: Floats, after_s: Floats) -> Floats:
+        """Probability that a host silent for `silent_s` is heard of within `after_s` more; broadcasts.
+
+        1 - u(s + x) / u(s) = 1 - ((s + c) / (s + x + c))^(k + 1).
+
+        >>> law = Silence(shape=1.0, scale_s=100.0)
+        >>> law.ended(np.array([0.0, 300.0]), np.array([100.0, 400.0])).round(4).tolist()
+        [0.75, 0.75]
+        """
+        start = silent_s + self.scale_s
+        ended: Floats = 1.0 - np.exp((self.shape + 1.0) * (np.log(start) - np.log(start + after_s)))
+        return ended
+
+
+def silence_law(silences_s: Floats, weights: Floats) -> Silence:
+    """The greatest likelihood over a row of scales c; for each, k = W / sum w ln(1 + s / c).
+
+    Silences over 40 days are of hosts that nobody counts on, and left out.
+
+    >>> law = silence_law(np.array([0.0, 3600.0, 7200.0, 86400.0, 864000.0]), np.ones(5))
+    >>> round(law.shape, 2), round(law.scale_s)
+    (0.33, 900)
+    """
+    known = np.isfinite(silences_s) & (silences_s <= LONGEST_S)
+    s, w = np.maximum(silences_s[known], SHORTEST_S), weights[known]
+    scales = np.array(SCALES_S)
+    logs = np.log1p(s[:, None] / scales[None, :])
+    total = float(np.sum(w))
+    per_scale = w @ logs
+    shapes = total / per_scale
+    likelihood = total * np.log(shapes / scales) - (shapes + 1.0) * per_scale
+    best = int(np.argmax(likelihood))
+    return Silence(float(shapes[best]), float(scales[best]))
+
+
+# ---- time-outs of instances not sent yet
+# Taken from what this batch's instances were given lately, which shows the deadline rule at work; the delay bound is
+# only the most it gives. Never from C(B): a forecast made of deadlines made of the forecast runs away
+# (docs/decisions/0034).
+
+LEAST_GIVEN = 5
+LATELY = 50  # instances that were sent last
+
+
+def bound_of(snapshot: Snapshot) -> float:
+    """Seconds from a sending to the time-out: the median of the batch's retries, else of its instances sent last.
+
+    Below 5 of either it is what an instance is given at most, D and its grace.
+    """
+    rows = snapshot.instances
+    given = rows.timeout_at - rows.sent_at
+    sent = (rows.standing != InstanceStanding.UNSENT) & np.isfinite(given) & (given > 0.0)
+    urgent = rows.created_at > snapshot.submitted_at + URGENT_AFTER_S
+    retries = given[sent & urgent]
+    if len(retries) >= LEAST_GIVEN:
+        return float(np.median(retries))
+    lately = sent_last(given[sent], rows.sent_at[sent])
+    if len(lately) < LEAST_GIVEN:
+        return float(snapshot.delay_bound_s)
+    return min(float(np.median(lately)), float(snapshot.delay_bound_s))
+
+
+def sent_last(given_s: Floats, sent_at: Floats) -> Floats:
+    """The bounds of the 50 that were sent last, and of all that were sent in the same moment as the first of them.
+
+    >>> float(sent_last(np.arange(60.0), np.arange(60.0)).min())
+    10.0
+    """
+    if len(given_s) <= LATELY:
+        return given_s
+    last: Floats = given_s[sent_at >= np.partition(sent_at, -LATELY)[-LATELY]]
+    return last

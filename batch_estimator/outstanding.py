@@ -1,4 +1,9 @@
-"""Will an outstanding instance be answered, by when, and what follows if not? Pure. ESTIMATOR 5.6."""
+"""Follows what is under way: which successes the batch lacks, and what is expected to bring each. Pure. ESTIMATOR 5.6.
+
+An open job lacks the successes it needs minus those it has; each lack is a slot. A slot is served by an instance in
+progress, waits for an unsent one, or for one that has yet to be created. Instances beyond that, and timed-out ones that
+may still reply, help. Instances that are alike share one calculation.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,97 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from batch_estimator.chain import Chain, RetryRules
-from batch_estimator.replies import silent
-from batch_estimator.snapshot import Floats, Ints
+from batch_estimator.sending import URGENT_AFTER_S
+from batch_estimator.snapshot import Bools, Floats, InstanceRows, InstanceStanding, Ints, Snapshot
+from batch_estimator.survival import silent_share
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Open:
+    """What is open. Positions are rows of the instance columns.
+
+    `agreeing`, per position of `in_progress`: its job has a success already, and lacks another. `helper` is, per
+    position of `in_progress`, the position of another outstanding instance of the same job that is not needed but would
+    do, or -1; `retry_helper` likewise per retry to be sent.
+    """
+
+    in_progress: Ints
+    agreeing: Bools
+    helper: Ints
+    first_unsent: int
+    retries_unsent: int
+    retry_helper: Ints
+    jobs: int
+    jobs_with_success: int
+
+
+def open_slots(snapshot: Snapshot) -> Open:
+    """Count what is lacking and match it with what is out."""
+    rows, jobs = snapshot.instances, snapshot.jobs
+    n_jobs = len(jobs.is_open)
+    of_open = jobs.is_open[rows.job] if n_jobs else np.zeros(0, dtype=bool)
+    successes = _per_job(rows.job, of_open & (rows.standing == InstanceStanding.SUCCESS), n_jobs)
+    need = np.where(jobs.is_open, np.maximum(jobs.needed - successes, 1), 0)
+
+    running = np.flatnonzero(of_open & (rows.standing == InstanceStanding.IN_PROGRESS))
+    running = running[np.lexsort((rows.host_id[running], rows.sent_at[running], rows.job[running]))]
+    rank = _rank_in_group(rows.job[running])
+    serving = rank < need[rows.job[running]]
+    need = need - _per_job(rows.job, _mask(running[serving], len(rows.job)), n_jobs)
+
+    unsent = of_open & (rows.standing == InstanceStanding.UNSENT)
+    urgent = unsent & (rows.created_at > snapshot.submitted_at + URGENT_AFTER_S)
+    urgent_per_job = np.minimum(_per_job(rows.job, urgent, n_jobs), need)
+    first_per_job = np.minimum(_per_job(rows.job, unsent & ~urgent, n_jobs), need - urgent_per_job)
+    to_make = need - urgent_per_job - first_per_job
+    never_sent = _per_job(rows.job, of_open & (rows.standing != InstanceStanding.UNSENT), n_jobs) == 0
+    retries = urgent_per_job + np.where(never_sent, 0, to_make)
+    first = first_per_job + np.where(never_sent, to_make, 0)
+
+    spare = np.concatenate([running[~serving], np.flatnonzero(of_open & (rows.standing == InstanceStanding.TIMED_OUT))])
+    helper = _helpers(rows, spare, n_jobs)
+    retry_jobs = np.repeat(np.arange(n_jobs), retries)
+    return Open(
+        running[serving],
+        successes[rows.job[running[serving]]] > 0,
+        helper[rows.job[running[serving]]],
+        int(first.sum()),
+        len(retry_jobs),
+        helper[retry_jobs],
+        int(jobs.is_open.sum()),
+        int(((successes > 0) & jobs.is_open).sum()),
+    )
+
+
+def _per_job(job: Ints, chosen: Bools, n_jobs: int) -> Ints:
+    return np.bincount(job[chosen], minlength=n_jobs)
+
+
+def _mask(positions: Ints, length: int) -> Bools:
+    mask = np.zeros(length, dtype=bool)
+    mask[positions] = True
+    return mask
+
+
+def _rank_in_group(group: Ints) -> Ints:
+    """0, 1, 2, ... within each run of equal values.
+
+    >>> _rank_in_group(np.array([4, 4, 7, 9, 9, 9])).tolist()
+    [0, 1, 0, 0, 1, 2]
+    """
+    if len(group) == 0:
+        return np.zeros(0, dtype=np.int64)
+    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    return np.arange(len(group)) - np.repeat(starts, np.diff(np.append(starts, len(group))))
+
+
+def _helpers(rows: InstanceRows, spare: Ints, n_jobs: int) -> Ints:
+    """Per job its spare instance that was sent last, of those sent at once the greatest host's; -1 if there is none."""
+    helper = np.full(n_jobs, -1, dtype=np.int64)
+    by_sending = spare[np.lexsort((rows.host_id[spare], rows.sent_at[spare]))]
+    helper[rows.job[by_sending]] = by_sending
+    return helper
+
 
 LEAST_LEFT_S = 60.0  # a time-out that is due is noticed within the minute
 ERROR_SOON = 0.3  # an error that is still to come does so within this part of its mean turnaround
@@ -57,7 +151,7 @@ def prospects(out: Outstanding, rules: RetryRules) -> Prospects:
     [0.095, 0.621]
     """
     z = (np.log(np.maximum(out.age_s, 1.0)) - out.mu) / out.sd
-    success = (1.0 - rules.error_fraction) * (1.0 - out.lost) * silent(z)
+    success = (1.0 - rules.error_fraction) * (1.0 - out.lost) * silent_share(z)
     error = rules.error_fraction * np.exp(-out.age_s / rules.error_s)
     total = success + error + out.lost
     return Prospects(success / total, error / total, out.lost / total)
@@ -77,7 +171,7 @@ def answered_by(out: Outstanding, x: Floats, ended: Floats) -> Floats:
     age = np.maximum(out.age_s, 1.0)[:, None]
     z_now = (np.log(age) - out.mu[:, None]) / out.sd[:, None]
     z_then = (np.log(age + np.maximum(x, 0.0)) - out.mu[:, None]) / out.sd[:, None]
-    share: Floats = np.minimum(1.0 - silent(z_then) / silent(z_now), ended)
+    share: Floats = np.minimum(1.0 - silent_share(z_then) / silent_share(z_now), ended)
     return share
 
 
@@ -116,3 +210,58 @@ def _columns_at(values: Floats, x: Floats, at: Floats) -> Floats:
     share = np.clip((at[:, 0] - x[right - 1]) / (x[right] - x[right - 1]), 0.0, 1.0)
     read: Floats = values[rows, right - 1] * (1.0 - share) + values[rows, right] * share
     return read[:, None]
+
+
+MOST_CLASSES = 240
+COARSER = 1.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstanceClasses:
+    """Merged instances: their mean, the number (weight) in each, and the class of every instance."""
+
+    mean: Outstanding
+    weight: Floats
+    of: Ints
+
+
+def merged(out: Outstanding, weight: Floats, bound_s: float, most: int = MOST_CLASSES) -> InstanceClasses:
+    """InstanceClasses of like ln age, level, spread, loss share, time left and silence; wider ones until few enough."""
+    n = len(weight)
+    if n <= most // 2:
+        return InstanceClasses(out, weight, np.arange(n))
+    scaled = _scaled(out, bound_s)
+    width = 1.0
+    while True:
+        _, of = np.unique(_codes(scaled, width), return_inverse=True)
+        count = int(of.max()) + 1
+        if count <= most:
+            break
+        width *= COARSER
+    total = np.bincount(of, weights=weight, minlength=count).astype(np.float64)
+    means = [np.bincount(of, weights=weight * getattr(out, column.name)) / total for column in fields(out)]
+    return InstanceClasses(Outstanding(*means), total, of)
+
+
+def _scaled(out: Outstanding, bound_s: float) -> Floats:
+    """Coordinates in which instances that differ by less than 1 are alike."""
+    return np.stack(
+        [
+            np.log(np.maximum(out.age_s, 60.0)) / 0.2,
+            out.mu / 0.4,
+            out.sd / 0.4,
+            np.log(out.lost / (1.0 - out.lost)) / 0.7,
+            out.left_s / (0.04 * bound_s),
+            np.log(np.maximum(out.silent_s, 3600.0)) / 0.7,
+        ]
+    )
+
+
+def _codes(scaled: Floats, width: float) -> Ints:
+    """One number per combination of cells."""
+    cells = np.floor(scaled / width).astype(np.int64)
+    cells -= cells.min(axis=1, keepdims=True)
+    codes = np.zeros(cells.shape[1], dtype=np.int64)
+    for row in cells:
+        codes = codes * (int(row.max()) + 1) + row
+    return codes

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,15 @@ class Forecasts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class EstimatorPorts:
     snapshots: Snapshots
     forecasts: Forecasts
+
+
+Result = TypeVar("Result")
+
+
+class RunFit(Protocol):
+    """Where the arithmetic is done."""
+
+    def __call__(self, fit: Callable[[], Result], /) -> Awaitable[Result]: ...

@@ -10,10 +10,8 @@ import structlog
 
 from batch_estimator.estimate import NoForecastError, estimate
 from batch_estimator.filling import snapshot_of
-from batch_estimator.forecast import Forecast, fallback
-from batch_estimator.ports import Forecasts, ForecastTables, Table
-from batch_estimator.publish import at_risk, publication
-from batch_estimator.service import RunFit
+from batch_estimator.ports import Forecasts, ForecastTables, RunFit, Table
+from batch_estimator.publish import Forecast, at_risk, fallback, publication
 from batch_estimator.snapshot import Snapshot
 from domain.batches import QoS
 from domain.clock import Clock
@@ -29,7 +27,7 @@ log = structlog.get_logger("batch_estimator")
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class BatchPreview:
     """What would be published of a batch that was submitted now: C(B), and why its deadline would be at risk."""
 
     forecast: Forecast
@@ -51,7 +49,7 @@ class Previewer:
         self._clock = clock
         self._run_fit = run_fit
 
-    async def preview(self, planned: PlannedBatch) -> Preview:
+    async def preview(self, planned: PlannedBatch) -> BatchPreview:
         """The first forecast of the batch if it was submitted now. Raises NotFoundError for an unknown app."""
         now = self._clock.now()
         tables = await self._tables.of_app(planned.app_id, now=now)
@@ -76,7 +74,7 @@ def _fit(
     return fit
 
 
-def preview_of(planned: PlannedBatch, forecast: Forecast) -> Preview:
+def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
     """What becomes of a first forecast. Pure.
 
     >>> from domain.forecasts import Method
@@ -96,7 +94,7 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> Preview:
     state = forecast_state(forecast.method, forecast.q90_at - forecast.now, planned.delay_bound_s)
     unknown = state in (ForecastState.FIRST_RESULTS, ForecastState.FAILED)
     risk = None if planned.deadline_at is None or unknown else at_risk(forecast, planned.deadline_at)
-    return Preview(forecast, published.completion_at, published.because, state, risk)
+    return BatchPreview(forecast, published.completion_at, published.because, state, risk)
 
 
 def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, settings: Settings) -> Snapshot:

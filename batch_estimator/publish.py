@@ -1,7 +1,7 @@
-"""Which completion time is published, and why did it change? Pure. ESTIMATOR 5.9.
+"""Makes the published forecast: completion time, confidence, why it changed, what is recorded. Pure. ESTIMATOR 5.9.
 
-People are shown q50 ("about") and q90 ("at latest") of the latest forecast. What schedules is C(B): q90
-with a floor, held still until it is wrong by enough.
+People see q50 ("about") and q90 ("at latest") of the latest forecast. Scheduling uses C(B): q90 with a floor, kept
+until it is wrong by enough.
 """
 
 from __future__ import annotations
@@ -9,9 +9,78 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from batch_estimator.forecast import Forecast
-from domain.forecasts import FAR_BOUNDS, Change
+import numpy as np
+
+from batch_estimator.selfcheck import checkpoint_passed
+from batch_estimator.snapshot import Floats, Snapshot
+from domain.batches import QoS
+from domain.forecasts import FAR_BOUNDS, Change, ForecastRecord, ForecastStanding, Hold, Method, Terms, Trigger
 from domain.units import DAY_S, Instant, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """P(complete by q10_at) = 10 %, and so on; ascending, never before the snapshot's `now`.
+
+    `copied`: the tail of the batch has begun, its last jobs are copied.
+    """
+
+    now: Instant
+    q10_at: Instant
+    q50_at: Instant
+    q90_at: Instant
+    method: Method
+    because: str
+    terms: Terms | None = None
+    holds: tuple[Hold, ...] = ()
+    copied: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompletionLaw:
+    """P(complete within x seconds from now), on a grid."""
+
+    x_s: Floats
+    share: Floats
+
+    def within_s(self, share: float) -> float:
+        """Seconds until P reaches `share`, linear between grid points; the last of them if it never does.
+
+        >>> CompletionLaw(np.array([0.0, 10.0, 20.0]), np.array([0.0, 0.4, 0.8])).within_s(0.5)
+        12.5
+        """
+        position = int(np.searchsorted(self.share, share))
+        if position == 0:
+            return 0.0
+        if position == len(self.share):
+            return float(self.x_s[-1])
+        low, high = self.share[position - 1], self.share[position]
+        step = self.x_s[position] - self.x_s[position - 1]
+        return float(self.x_s[position - 1] + (share - low) / (high - low) * step)
+
+
+def stretched_s(remaining_s: float, median_s: float, spread: float, *, most_s: float = math.inf) -> float:
+    """A quantile of the remaining time with its ln stretched about the median's: m (r / m)^spread, `most_s` at most.
+
+    >>> stretched_s(400.0, 100.0, 1.5), stretched_s(25.0, 100.0, 0.5)
+    (800.0, 50.0)
+    >>> stretched_s(500.0, 100.0, 4.0, most_s=1600.0)  # else 625 times the median
+    1600.0
+    """
+    if remaining_s <= 0.0 or median_s <= 0.0:
+        return remaining_s
+    return min(most_s, float(median_s * (remaining_s / median_s) ** spread))
+
+
+def fallback(*, now: Instant, delay_bound_s: Seconds, previous_at: Instant | None, because: str) -> Forecast:
+    """What stands in when the model gives no answer: max(previous q90, now + D) for every quantile.
+
+    >>> fallback(now=Instant(100.0), delay_bound_s=Seconds(50.0), previous_at=Instant(170.0), because="no fit").q90_at
+    170.0
+    """
+    at = Instant(max(now + delay_bound_s, previous_at if previous_at is not None else now))
+    return Forecast(now, at, at, at, Method.FALLBACK, because)
+
 
 HELD_REMAINING_FRACTION = 0.15  # of the time that was left
 HELD_BOUND_FRACTION = 0.05  # of the delay bound
@@ -135,3 +204,74 @@ def at_risk(forecast: Forecast, deadline_at: Instant) -> str | None:
         if at > deadline_at:
             return f"complete {shown} {(at - deadline_at) / DAY_S:.1f} days after the deadline"
     return None
+
+
+WITHOUT_EVIDENCE = (Method.FALLBACK, Method.APRIORI)
+
+
+def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_spent: int) -> ForecastRecord:
+    """The forecast with what becomes of the published C(B), its warnings, and whether it will be scored.
+
+    `most_spent` is of the open job that has had the most instances beyond what it needs. The floor is for long
+    deadlines, risk for short ones.
+    """
+    batch, counts = standing.batch, standing.batch.counts
+    published = publication(
+        forecast,
+        previous_at=batch.completion_at,
+        long_deadline=batch.qos is QoS.LONG_DEADLINE,
+        delay_bound_s=standing.delay_bound_s,
+        last_first_dispatch_at=batch.last_first_dispatch_at,
+    )
+    return ForecastRecord(
+        batch.batch_id,
+        forecast.now,
+        trigger,
+        forecast.q10_at,
+        forecast.q50_at,
+        forecast.q90_at,
+        forecast.method,
+        forecast.because,
+        standing.spread,
+        published.completion_at,
+        published.change,
+        published.because,
+        counts.jobs_total,
+        counts.jobs_validated,
+        counts.jobs_failed,
+        checkpoint_fraction=_checkpoint(forecast, standing),
+        at_risk=_risk(forecast, batch.deadline_at),
+        flag=_flag(forecast, standing, most_spent),
+        terms=forecast.terms,
+        holds=forecast.holds,
+    )
+
+
+def most_spent_of(snapshot: Snapshot) -> int:
+    """Instances beyond the successes it needs of the open job that has the most; 0 when none is open.
+
+    Cancelled ones do not count: they are not in the snapshot.
+    """
+    jobs = snapshot.jobs
+    spent = np.bincount(snapshot.instances.job, minlength=len(jobs.is_open)) - jobs.needed
+    return int(spent[jobs.is_open].max(initial=0))
+
+
+def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
+    """What stands in for a forecast is not scored: the checkpoint is left for the model's next one."""
+    if forecast.method is Method.FALLBACK:
+        return None
+    jobs_total = standing.batch.counts.jobs_total
+    return checkpoint_passed(standing.checkpoint_fraction, standing.age.jobs_over, jobs_total=jobs_total)
+
+
+def _risk(forecast: Forecast, deadline_at: Instant | None) -> str | None:
+    """Without evidence nothing is said of a deadline."""
+    return None if deadline_at is None or forecast.method in WITHOUT_EVIDENCE else at_risk(forecast, deadline_at)
+
+
+def _flag(forecast: Forecast, standing: ForecastStanding, most_spent: int) -> str | None:
+    if forecast.method is Method.FALLBACK:
+        return f"no forecast: {forecast.because}"
+    spent_fraction = most_spent / max(1, standing.least_spare_instances)
+    return operator_flag(forecast, delay_bound_s=standing.delay_bound_s, most_spent_fraction=spent_fraction)

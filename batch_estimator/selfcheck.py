@@ -1,7 +1,7 @@
-"""How good were the forecasts, and must they be wider or narrower? Pure. ESTIMATOR 5.8.
+"""Scores forecasts when their batch ends, and widens or narrows the app's next ones. ESTIMATOR 5.8.
 
-A batch's forecasts are kept as they were when 10, 50 and 90 % of its jobs were done. When it ends each
-is scored; an app's scores say whether `spread` must change.
+A batch's forecasts are kept as they were when 10, 50 and 90 % of its jobs were done; an app's scores say whether
+`spread` must change.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import structlog
 
+from batch_estimator.back_off import TRY_AGAIN_S, BackOff
+from batch_estimator.ports import Forecasts
 from domain.batches import BatchState
-from domain.forecasts import Accuracy, EndedBatch, KeptForecast, Score
+from domain.clock import Clock
+from domain.errors import UnavailableError
+from domain.forecasts import Accuracy, AppAccuracy, EndedBatch, KeptForecast, Score
 from domain.units import Instant, Seconds
 
 CHECKPOINTS = (0.1, 0.5, 0.9)
@@ -134,3 +139,67 @@ def _recent(scores: Sequence[Score]) -> list[Score]:
     ends = {each.batch_id: each.ended_at for each in scores}
     last = set(sorted(ends, key=lambda batch_id: (-ends[batch_id], batch_id))[:MOST_BATCHES])
     return [each for each in scores if each.batch_id in last]
+
+
+LIMIT = 100  # batches in one step
+
+log = structlog.get_logger("batch_estimator")
+
+
+class SelfCheck:
+    """Scores what ended since it was forecast; which it finds again when it is broken off."""
+
+    def __init__(self, forecasts: Forecasts, clock: Clock) -> None:
+        self._forecasts = forecasts
+        self._clock = clock
+        self._back_off = BackOff(forecasts, clock)
+
+    async def run_once(self) -> int:
+        """Score up to 100 batches; returns how many ended."""
+        found = await self._forecasts.ended(LIMIT + len(self._back_off))
+        ended = [one for one in found if not self._back_off.has(one.batch.batch_id)][:LIMIT]
+        for one in ended:
+            try:
+                await self._finished(one)
+            except Exception as error:
+                await self._back_off.failed(one.batch.batch_id, error)
+                log.exception("batch not let go of", batch_id=one.batch.batch_id, try_again_in_s=TRY_AGAIN_S)
+            else:
+                self._back_off.passed(one.batch.batch_id)
+        return len(ended)
+
+    async def _finished(self, one: EndedBatch) -> None:
+        """Scored, or at least not met again."""
+        try:
+            await self._finish(one)
+        except UnavailableError:
+            raise
+        except Exception:
+            log.exception("batch not scored", batch_id=one.batch.batch_id)
+            await self._forecasts.finish(one, [], None)
+
+    async def _finish(self, ended: EndedBatch) -> None:
+        scores = scores_of(ended)
+        noted = await self._noted(ended, scores) if scores else None
+        if await self._forecasts.finish(ended, scores, noted) and noted is not None:
+            log.info(
+                "forecasts scored",
+                batch_id=ended.batch.batch_id,
+                errors={one.progress_fraction: round(one.error_fraction, 3) for one in scores},
+                app_id=noted.app_id,
+                coverage_q90=round(noted.accuracy.coverage_q90, 3),
+                spread=noted.spread,
+                because=noted.spread_because,
+            )
+
+    async def _noted(self, ended: EndedBatch, scores: list[Score]) -> AppAccuracy | None:
+        """The app's accuracy with these scores, and the spread that follows from them."""
+        app_id = ended.batch.app_id
+        before = await self._forecasts.scores(app_id, MOST_BATCHES * len(CHECKPOINTS))
+        known = (await self._forecasts.accuracies()).get(app_id)
+        together = [*scores, *before]
+        found = accuracy(together)
+        if found is None:
+            return None
+        spread, because = adapted_spread(1.0 if known is None else known.spread, together)
+        return AppAccuracy(app_id, self._clock.now(), found, spread, because)

@@ -1,4 +1,9 @@
-"""How fast are the batch's unsent instances sent? Pure. ESTIMATOR 5.7: look back as far as you look ahead."""
+"""Estimates how fast the batch's unsent instances are sent, and when its turn in the queue comes. Pure. ESTIMATOR 5.7.
+
+The rate looks back as far as the forecast looks ahead. A batch of which nothing was sent has no rate of its own; its
+app's record has: the most instances in progress at once, over the turnaround of one, is the rate at which a full queue
+is worked off (Little's law; docs/decisions/0061).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,91 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from batch_estimator.queueing import FILL_S, capacity_of, is_waiting, turn_s, usual_rate_per_s
-from batch_estimator.snapshot import Floats, Snapshot, Standing
+from batch_estimator.snapshot import AppQueue, Floats, InstanceStanding, Snapshot
+
+RECENT_S = 14 * 86400.0  # the most in progress at once is looked for within this
+POINTS = 57  # at each of so many instants, every 6 h
+USUAL_BUSY = 0.5  # of the available processors work for the project
+LEAST_SENT = 10.0
+FILL_S = 6 * 3600.0  # within this most hosts call: free capacity is filled
+USUAL_BOUNDS = 4.0  # delay bounds in which the work of an unknown app is sent
+UNKNOWN_LOG_SD = 1.0  # of a rate that only follows from the number of processors
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """`rate_per_s` is that of a full queue, known to `log_sd`; `room` more instances are sent within FILL_S."""
+
+    rate_per_s: float
+    room: float
+    log_sd: float
+
+
+def is_waiting(snapshot: Snapshot) -> bool:
+    """Nothing of the batch was ever sent, or nothing is while a limit holds it."""
+    return snapshot.queue.held or not bool(np.any(snapshot.instances.standing != InstanceStanding.UNSENT))
+
+
+def usual_rate_per_s(snapshot: Snapshot, turnaround_s: float) -> float:
+    """Half of the available processors, each over a job's computing time; over `turnaround_s` where that is unknown."""
+    processors, flop_per_s = snapshot.active_processors, snapshot.median_flop_per_s
+    if not np.isfinite(processors):
+        processors = float(snapshot.active_hosts)
+    flop = float(np.mean(snapshot.jobs.fpops_flop)) if len(snapshot.jobs.fpops_flop) else 0.0
+    known = np.isfinite(snapshot.active_processors) and flop > 0.0 and np.isfinite(flop_per_s) and flop_per_s > 0.0
+    each_s = min(flop / flop_per_s, turnaround_s) if known else turnaround_s
+    return max(USUAL_BUSY * processors / max(each_s, 1.0), 1.0 / snapshot.delay_bound_s)
+
+
+def capacity_of(snapshot: Snapshot, turnaround_s: float, lasts_s: float, *, queued: float = 0.0) -> Capacity:
+    """Of the batch's app; `lasts_s` is how long an instance is in progress on average, lost ones included.
+
+    Fewer than ten known instances: the usual rate, or what sends the `queued` instances within 4 delay bounds.
+    """
+    sent, own = snapshot.sent, snapshot.instances
+    was_sent = own.standing != InstanceStanding.UNSENT
+    stands_for = snapshot.sent_weight if np.isfinite(snapshot.sent_weight) else 1.0
+    sent_at = np.concatenate([sent.sent_at, own.sent_at[was_sent]])
+    ended_at = np.concatenate([sent.reported_at, own.reported_at[was_sent]])
+    weight = np.concatenate([np.full(len(sent.sent_at), stands_for), np.ones(int(was_sent.sum()))])
+    at_once = in_progress(sent_at, ended_at, weight, now=snapshot.now)
+    usual = usual_rate_per_s(snapshot, turnaround_s)
+    if float(np.sum(weight)) < LEAST_SENT or at_once.max() <= 0.0:
+        return Capacity(max(usual, queued / (USUAL_BOUNDS * snapshot.delay_bound_s)), 0.0, UNKNOWN_LOG_SD)
+    most = float(at_once.max())
+    rows = float(np.sum(sent_at > snapshot.now - RECENT_S))
+    return Capacity(most / lasts_s, max(0.0, most - float(at_once[-1])), float(np.sqrt(0.16 + 1.0 / (rows + 1.0))))
+
+
+def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float) -> Floats:
+    """How many instances were in progress at 57 instants of the last 14 days, `now` last; NaN: not ended.
+
+    >>> found = in_progress(np.array([-7200.0, -100.0]), np.array([-60.0, np.nan]), np.array([3.0, 1.0]), now=0.0)
+    >>> float(found.max()), float(found[-1])
+    (1.0, 1.0)
+    """
+    at = now - np.linspace(RECENT_S, 0.0, POINTS)
+    ends = np.where(np.isnan(ended_at), np.inf, ended_at)
+    begun = _weight_by(sent_at, weight, at)
+    return begun - _weight_by(ends, weight, at)
+
+
+def _weight_by(instants: Floats, weight: Floats, at: Floats) -> Floats:
+    """The weight of the instants at or before each of `at`."""
+    order = np.argsort(instants, kind="stable")
+    total = np.concatenate([[0.0], np.cumsum(weight[order])])
+    found: Floats = total[np.searchsorted(instants[order], at, side="right")]
+    return found
+
+
+def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float) -> float:
+    """Seconds until a waiting batch is sent: (ahead - room) / app's rate + ahead of other apps / usual rate.
+
+    >>> turn_s(AppQueue(ahead=80, ahead_of_others=50), app=Capacity(0.02, 20.0, 0.3), usual_per_s=0.01)
+    8000.0
+    """
+    return max(0.0, queue.ahead - app.room) / app.rate_per_s + queue.ahead_of_others / usual_per_s
+
 
 LEAST_WINDOW_S = 6 * 3600.0
 WARM_UP_FRACTION, WARM_UP_S = 0.25, 6 * 3600.0  # the first hours fill the hosts' buffers: no steady rate
@@ -22,7 +110,7 @@ URGENT_AFTER_S = 60.0  # an instance created this much after the batch is a retr
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class SendingRate:
     """First instances are sent from `starts_s` on: `room` of them within FILL_S, the others at `rate_per_s`.
 
     ln of both times is known to `log_sd`. Retries and copies wait `retry_wait_s`.
@@ -37,7 +125,7 @@ class Sending:
     def after_s(self, position: Floats) -> Floats:
         """Seconds until the unsent instance at each position is sent; position 0 is already sent.
 
-        >>> Sending(0.5, 0.3, 600.0, starts_s=100.0, room=10.0).after_s(np.array([0.0, 5.0, 20.0])).tolist()
+        >>> SendingRate(0.5, 0.3, 600.0, starts_s=100.0, room=10.0).after_s(np.array([0.0, 5.0, 20.0])).tolist()
         [0.0, 110.0, 120.0]
         """
         fill_s = min(FILL_S, self.room / self.rate_per_s)
@@ -47,7 +135,7 @@ class Sending:
         return after
 
 
-def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float, lasts_s: float) -> Sending:
+def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float, lasts_s: float) -> SendingRate:
     """With `to_send` first instances still unsent, of jobs that take `turnaround_s`.
 
     While nothing was sent the app's capacity says when. Then the batch's own sendings do; with few of these the
@@ -55,7 +143,7 @@ def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float, lasts_s:
     """
     rows = snapshot.instances
     urgent = rows.created_at > snapshot.submitted_at + URGENT_AFTER_S
-    sent = rows.standing != Standing.UNSENT
+    sent = rows.standing != InstanceStanding.UNSENT
     wait = (rows.sent_at - rows.created_at)[urgent & sent]
     wait_s = float(np.mean(np.maximum(wait, 0.0))) if len(wait) >= LEAST_RETRIES else USUAL_RETRY_WAIT_S
     wait_s = min(wait_s, float(snapshot.delay_bound_s))
@@ -65,11 +153,11 @@ def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float, lasts_s:
         starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
         room = max(0.0, capacity.room - snapshot.queue.ahead)
         least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
-        return Sending(max(capacity.rate_per_s, least_per_s), capacity.log_sd, wait_s, starts_s, room)
+        return SendingRate(max(capacity.rate_per_s, least_per_s), capacity.log_sd, wait_s, starts_s, room)
     ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
     elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
     rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
-    return Sending(max(rate, to_send / (MOST_BOUNDS * snapshot.delay_bound_s)), log_sd, wait_s)
+    return SendingRate(max(rate, to_send / (MOST_BOUNDS * snapshot.delay_bound_s)), log_sd, wait_s)
 
 
 def _began_at(snapshot: Snapshot, ages_s: Floats) -> float:

@@ -1,46 +1,71 @@
 """Forecasts the batches that are due, one at a time, and publishes what changed.
 
-For each batch: 1 claim it, so that no other process does it at once; 2 read how it stands; 3 fill its snapshot;
-4 fit, or fall back and say why; 5 keep the forecast and publish C(B). All state is in the database.
+For each batch: 1 claim it, so that no other process forecasts it at once; 2 read its state; 3 fill its snapshot;
+4 fit, or fall back and say why; 5 store the forecast and publish C(B). All state is in the database, except the
+back-off from batches that failed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Protocol, TypeVar
 
 import structlog
 
-from batch_estimator.aside import TRY_AGAIN_S, Aside
+from batch_estimator.back_off import TRY_AGAIN_S, BackOff
 from batch_estimator.estimate import NoForecastError, estimate
-from batch_estimator.forecast import Forecast, fallback
-from batch_estimator.ports import Fill, Ports
-from batch_estimator.recording import most_spent_of, recorded
-from batch_estimator.refit import refit_at, trigger_of
-from batch_estimator.scoring import SelfCheck
+from batch_estimator.ports import EstimatorPorts, Fill, Forecasts, ForecastTables, Result, RunFit
+from batch_estimator.preview import Previewer
+from batch_estimator.publish import Forecast, fallback, most_spent_of, recorded
+from batch_estimator.selfcheck import SelfCheck
 from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
-from domain.forecasts import Change, ForecastRecord, ForecastStanding, ForecastState, Method, Trigger, state_of
-from domain.settings import EstimatorSettings
-from domain.units import BatchId, Instant
+from domain.forecasts import (
+    Change,
+    ForecastAge,
+    ForecastRecord,
+    ForecastStanding,
+    ForecastState,
+    Method,
+    Trigger,
+    state_of,
+)
+from domain.settings import EstimatorSettings, Settings
+from domain.units import BatchId, Instant, later
+
+
+def refit_at(age: ForecastAge, *, now: Instant, settings: EstimatorSettings) -> Instant:
+    """The instant from which a batch is due: at once if never forecast, then by validations or the timer.
+
+    Nothing waits longer than `timer_s`, 15 minutes.
+
+    >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=4, jobs_over=5)
+    >>> refit_at(after_20_000_s, now=Instant(1100.0), settings=EstimatorSettings())
+    1200.0
+    >>> nothing_new = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=5, jobs_over=5)
+    >>> refit_at(nothing_new, now=Instant(1100.0), settings=EstimatorSettings())
+    1900.0
+    """
+    if age.made_at is None:
+        return now
+    return later(age.made_at, age.wait_s(settings) if age.dirty else settings.timer_s)
+
+
+def trigger_of(age: ForecastAge) -> Trigger:
+    """What a batch that is due was made due by."""
+    if age.made_at is None:
+        return Trigger.SUBMISSION
+    return Trigger.VALIDATION if age.dirty else Trigger.TIMER
+
 
 MOST_AT_ONCE = 100  # batches in one step; then the duty looks whether it is still this process's
 ANY_TIME = Instant(math.inf)
 
 log = structlog.get_logger("batch_estimator")
-
-Result = TypeVar("Result")
-
-
-class RunFit(Protocol):
-    """Where the arithmetic is done."""
-
-    def __call__(self, fit: Callable[[], Result], /) -> Awaitable[Result]: ...
 
 
 async def in_line(fit: Callable[[], Result]) -> Result:
@@ -53,7 +78,7 @@ async def in_a_thread(fit: Callable[[], Result]) -> Result:
     return await asyncio.to_thread(fit)
 
 
-class Outcome(StrEnum):
+class RefitOutcome(StrEnum):
     """What became of a batch that was to be forecast."""
 
     CHANGED = "changed"  # C(B) is new
@@ -64,23 +89,23 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class RefitReport:
     """One batch that was to be forecast; `record` when something was kept."""
 
     batch_id: BatchId
-    outcome: Outcome
+    outcome: RefitOutcome
     record: ForecastRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class RefitPass:
     """What a step did; `more`: others are due already."""
 
-    done: tuple[Done, ...] = ()
+    done: tuple[RefitReport, ...] = ()
     ended: int = 0  # batches that ended, and were scored if they were complete
     more: bool = False
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: RefitOutcome) -> int:
         return sum(one.outcome is outcome for one in self.done)
 
     @property
@@ -88,82 +113,86 @@ class Pass:
         return sum(one.record is not None and one.record.method is Method.FALLBACK for one in self.done)
 
 
-Progress = Callable[[Done, int, int], None]  # the batch just done, how many are, of how many
+Progress = Callable[[RefitReport, int, int], None]  # the batch just done, how many are, of how many
 
 
-def in_silence(done: Done, so_far: int, of: int) -> None:
+def in_silence(done: RefitReport, so_far: int, of: int) -> None:
     """Progress to nobody."""
 
 
 class Estimator:
     """Any process may run it at any time: batches are claimed one by one."""
 
-    def __init__(self, ports: Ports, settings: Callable[[], EstimatorSettings], clock: Clock, run_fit: RunFit) -> None:
+    def __init__(
+        self, ports: EstimatorPorts, settings: Callable[[], EstimatorSettings], clock: Clock, run_fit: RunFit
+    ) -> None:
         self._snapshots = ports.snapshots
         self._forecasts = ports.forecasts
         self._settings = settings
         self._clock = clock
         self._run_fit = run_fit
         self._self_check = SelfCheck(ports.forecasts, clock)
-        self._aside = Aside(ports.forecasts, clock)
+        self._back_off = BackOff(ports.forecasts, clock)
 
-    async def run_once(self) -> Pass:
+    async def run_once(self) -> RefitPass:
         """Forecast what is due, longest ago first; score what ended."""
         settings, now = self._settings(), self._clock.now()
         ages = await self._forecasts.ages(now=now, settings=settings)
         due = [
             age
             for age in ages
-            if refit_at(age, now=now, settings=settings) <= now and not self._aside.has(age.batch_id)
+            if refit_at(age, now=now, settings=settings) <= now and not self._back_off.has(age.batch_id)
         ]
         done = [await self._forecast(age.batch_id, trigger_of(age)) for age in due[:MOST_AT_ONCE]]
-        return Pass(tuple(done), await self._self_check.run_once(), more=len(due) > MOST_AT_ONCE)
+        return RefitPass(tuple(done), await self._self_check.run_once(), more=len(due) > MOST_AT_ONCE)
 
-    async def run_all(self, report: Progress = in_silence) -> Pass:
+    async def run_all(self, report: Progress = in_silence) -> RefitPass:
         """Forecast every active batch now, due or not; score what ended."""
         ages = await self._forecasts.ages(now=ANY_TIME, settings=self._settings())
         done = await self._each([age.batch_id for age in ages], report)
-        return Pass(tuple(done), await self._self_check.run_once())
+        return RefitPass(tuple(done), await self._self_check.run_once())
 
-    async def run_one(self, batch_id: BatchId, report: Progress = in_silence) -> Pass:
+    async def run_one(self, batch_id: BatchId, report: Progress = in_silence) -> RefitPass:
         """Forecast one batch now. Raises NotFoundError unless it is active."""
         if await self._forecasts.standing(batch_id) is None:
             raise NotFoundError("active batch", batch_id)
-        return Pass(tuple(await self._each([batch_id], report)))
+        return RefitPass(tuple(await self._each([batch_id], report)))
 
-    async def _each(self, batch_ids: Sequence[BatchId], report: Progress) -> list[Done]:
-        done: list[Done] = []
+    async def _each(self, batch_ids: Sequence[BatchId], report: Progress) -> list[RefitReport]:
+        done: list[RefitReport] = []
         for batch_id in batch_ids:
             done.append(await self._forecast(batch_id, Trigger.MANUAL))
             report(done[-1], len(done), len(batch_ids))
         return done
 
-    async def _forecast(self, batch_id: BatchId, trigger: Trigger) -> Done:
+    async def _forecast(self, batch_id: BatchId, trigger: Trigger) -> RefitReport:
         """Whatever one batch runs into, the others go on; only a database that is away ends the pass."""
         try:
             async with self._forecasts.claim(batch_id) as mine:
-                done = await self._claimed(batch_id, trigger) if mine else Done(batch_id, Outcome.ELSEWHERE)
+                done = await self._claimed(batch_id, trigger) if mine else RefitReport(batch_id, RefitOutcome.ELSEWHERE)
         except Exception as error:
-            await self._aside.failed(batch_id, error)
+            await self._back_off.failed(batch_id, error)
             log.exception("no forecast kept", batch_id=batch_id, try_again_in_s=TRY_AGAIN_S)
-            return Done(batch_id, Outcome.FAILED)
-        self._aside.passed(batch_id)
+            return RefitReport(batch_id, RefitOutcome.FAILED)
+        self._back_off.passed(batch_id)
         return done
 
-    async def _claimed(self, batch_id: BatchId, trigger: Trigger) -> Done:
+    async def _claimed(self, batch_id: BatchId, trigger: Trigger) -> RefitReport:
         standing, now = await self._forecasts.standing(batch_id), self._clock.now()
         if standing is None:
-            return Done(batch_id, Outcome.OVER)
+            return RefitReport(batch_id, RefitOutcome.OVER)
         if trigger is not Trigger.MANUAL and refit_at(standing.age, now=now, settings=self._settings()) > now:
-            return Done(batch_id, Outcome.ELSEWHERE)
+            return RefitReport(batch_id, RefitOutcome.ELSEWHERE)
         record = await self._made(standing, trigger, now)
         if record is None:
-            return Done(batch_id, Outcome.OVER)
+            return RefitReport(batch_id, RefitOutcome.OVER)
         if not await self._publish(record, standing):
             is_over = await self._forecasts.standing(batch_id) is None
-            return Done(batch_id, Outcome.OVER if is_over else Outcome.ELSEWHERE)
+            return RefitReport(batch_id, RefitOutcome.OVER if is_over else RefitOutcome.ELSEWHERE)
         _tell(record)
-        return Done(batch_id, Outcome.HELD if record.change is Change.HELD else Outcome.CHANGED, record)
+        return RefitReport(
+            batch_id, RefitOutcome.HELD if record.change is Change.HELD else RefitOutcome.CHANGED, record
+        )
 
     async def _publish(self, record: ForecastRecord, standing: ForecastStanding) -> bool:
         shown = state_of(record, standing.delay_bound_s) is ForecastState.SHOWN
@@ -179,7 +208,7 @@ class Estimator:
             forecast, most_spent = await self._run_fit(partial(_fitted, fill, standing.spread))
             return recorded(forecast, standing, trigger, most_spent=most_spent)
         except UnavailableError as error:
-            await self._aside.answers()  # only this batch could not be read
+            await self._back_off.answers()  # only this batch could not be read
             because = str(error)
         except NoForecastError as error:
             because = str(error)
@@ -217,3 +246,22 @@ def _tell(record: ForecastRecord) -> None:
         at_risk=record.at_risk,
         flag=record.flag,
     )
+
+
+def build(
+    ports: EstimatorPorts, settings: Callable[[], EstimatorSettings], clock: Clock, *, run_fit: RunFit = in_a_thread
+) -> Estimator:
+    """The estimator. `settings()` gives those of the moment; `run_fit` says where the arithmetic is done."""
+    return Estimator(ports, settings, clock, run_fit)
+
+
+def build_previewer(
+    tables: ForecastTables,
+    forecasts: Forecasts,
+    settings: Settings,
+    clock: Clock,
+    *,
+    run_fit: RunFit = in_a_thread,
+) -> Previewer:
+    """What forecasts batches before they are submitted."""
+    return Previewer(tables, forecasts, settings, clock, run_fit)

@@ -1,4 +1,4 @@
-"""What the estimator is told about a batch, its hosts and its app at one instant. Pure.
+"""The estimator's input: a batch, its hosts, its app and the settings of tail copies at one instant. Pure.
 
 Columns are numpy arrays, one element per row; the order of rows means nothing. Instants are seconds on
 one clock, NaN where something has not happened.
@@ -6,13 +6,16 @@ one clock, NaN where something has not happened.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.batches import QoS
 from domain.errors import InvalidInputError
+from domain.settings import FeederSettings, LifecycleSettings
 from domain.units import Instant, Seconds
 
 Floats = NDArray[np.float64]
@@ -20,7 +23,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-class Standing(IntEnum):
+class InstanceStanding(IntEnum):
     """How an instance stands, as far as the forecast cares."""
 
     UNSENT = 0  # created, waiting to be sent
@@ -48,7 +51,7 @@ class InstanceRows:
     job: Ints  # position in the job columns
     host_id: Ints  # -1 while unsent
     app_version_id: Ints  # -1 while unsent
-    standing: Ints  # Standing
+    standing: Ints  # InstanceStanding
     created_at: Floats
     sent_at: Floats
     timeout_at: Floats  # when silence becomes a time-out: due date and grace
@@ -87,7 +90,7 @@ class SentRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class AppQueue:
     """Where the batch's unsent instances stand: behind how many others, and whether a limit holds them."""
 
     ahead: int = 0  # of the same app
@@ -128,7 +131,7 @@ class Snapshot:
     mean_ln_fpops: float
     active_hosts: int
     median_flop_per_s: float
-    queue: Queue = Queue()
+    queue: AppQueue = AppQueue()
     sent_weight: float = float("nan")
     active_processors: float = float("nan")
     tail: Tail | None = None
@@ -150,3 +153,18 @@ def _same_lengths(name: str, rows: JobRows | InstanceRows | HavRows | SentRows) 
     lengths = {column.name: len(getattr(rows, column.name)) for column in fields(rows)}
     if len(set(lengths.values())) > 1:
         raise InvalidInputError(name, "columns of one length", lengths)
+
+
+def tail_of(qos: QoS, jobs: int, *, feeder: FeederSettings, lifecycle: LifecycleSettings) -> Tail | None:
+    """The tail of a batch of so many jobs; None where copies are off.
+
+    >>> tail_of(QoS.THROUGHPUT, 1000, feeder=FeederSettings(), lifecycle=LifecycleSettings(tail_fraction=0.1))
+    Tail(open_jobs=100, unsent=None, late_factor=1.0)
+    """
+    if lifecycle.tail_overhead_fraction <= 0.0 or lifecycle.tail_late_factor <= 0.0:
+        return None
+    return Tail(
+        open_jobs=max(math.ceil(lifecycle.tail_fraction * jobs), feeder.tail_jobs),
+        unsent=lifecycle.tail_unsent_fraction * jobs if qos is QoS.AFAP else None,
+        late_factor=lifecycle.tail_late_factor,
+    )

@@ -1,7 +1,8 @@
-"""How long is a (host, app version) with a job, as a lognormal law? Pure.
+"""Estimates the turnaround of each (host, app version) as a lognormal law. Pure. ESTIMATOR 5.2 and 5.3.
 
-ESTIMATOR 5.2: ln T of one (host, app version) is normal about a level of its own; levels are normal
-about the app's mean. Few results shrink a level towards that mean.
+ln T of one (host, app version) is normal about its own level; levels are normal about the app's mean. Few results
+shrink a level towards that mean. Three steps: the app's law from host sums, a level for each (host, app version) of
+the roster, and how much longer this batch's jobs take than the app's earlier ones.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from batch_estimator.snapshot import Floats, HavRows, Snapshot, Standing
+from batch_estimator.snapshot import Bools, Floats, HavRows, InstanceStanding, Ints, Snapshot
+from batch_estimator.survival import SurvivalData, silent_share, thinned
 
 LEAST_SUCCESSES = 30  # for a law from host sums,
 LEAST_HAVS = 10  # on this many (host, app version) at least
@@ -87,11 +89,11 @@ def _warm(havs: HavRows) -> TurnaroundLaw:
 def _cold(snapshot: Snapshot) -> TurnaroundLaw:
     expected = apriori_ln(snapshot)
     rows = snapshot.instances
-    success = rows.standing == Standing.SUCCESS
+    success = rows.standing == InstanceStanding.SUCCESS
     done = np.log(np.maximum(rows.reported_at[success] - rows.sent_at[success], 1.0))
     if len(done) < LEAST_COLD_SUCCESSES:
         return TurnaroundLaw(expected, APRIORI_VARIANCE / 2.0, APRIORI_VARIANCE / 2.0, float(len(done)), warm=False)
-    silent = (rows.standing == Standing.IN_PROGRESS) | (rows.standing == Standing.TIMED_OUT)
+    silent = (rows.standing == InstanceStanding.IN_PROGRESS) | (rows.standing == InstanceStanding.TIMED_OUT)
     ages = np.log(np.maximum(snapshot.now - rows.sent_at[silent], 1.0))
     mean, variance = censored_normal(done, ages, expected)
     return TurnaroundLaw(mean, variance / 2.0, variance / 2.0, float(len(done)), warm=False)
@@ -123,3 +125,141 @@ def censored_normal(done: Floats, at_least: Floats, expected: float) -> tuple[fl
         about += APRIORI_OBSERVATIONS * (1.0 + (expected - new_mean) ** 2)
         mean, variance = new_mean, max(about / n, 2.0 * LEAST_VARIANCE)
     return mean, variance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Roster:
+    """One entry per (host, app version), and which entry each instance belongs to.
+
+    Sums are those of the app's other work, zero where there is none. `n_lost` counts time-outs and what was aborted
+    after its due date: where copies finish the jobs of lost instances, these do not time out. `last_contact_at` is the
+    latest contact known: the host's last request, or a sending or reply of this batch.
+    """
+
+    host_id: Ints
+    n_success: Floats
+    sum_ln: Floats
+    n_lost: Floats
+    n_due: Floats
+    last_contact_at: Floats
+    of_instance: Ints  # -1 for an unsent instance
+    of_sent: Ints
+
+
+def roster_of(snapshot: Snapshot) -> Roster:
+    """Join the sums, the batch's instances and the sample by (host, app version)."""
+    instances, havs, sent = snapshot.instances, snapshot.havs, snapshot.sent
+    was_sent = np.flatnonzero(instances.standing != InstanceStanding.UNSENT)
+    hosts = np.concatenate([havs.host_id, instances.host_id[was_sent], sent.host_id])
+    versions = np.concatenate([havs.app_version_id, instances.app_version_id[was_sent], sent.app_version_id])
+    span = int(versions.max(initial=0)) + 2
+    keys, entry = np.unique(hosts * span + versions + 1, return_inverse=True)
+    of_hav, of_batch, of_sent = np.split(entry, [len(havs.host_id), len(havs.host_id) + len(was_sent)])
+    of_instance = np.full(len(instances.job), -1, dtype=np.int64)
+    of_instance[was_sent] = of_batch
+
+    def column(values: Ints | Floats) -> Floats:
+        return np.bincount(of_hav, weights=values, minlength=len(keys)).astype(np.float64)
+
+    contact = np.full(len(keys), -np.inf)
+    np.fmax.at(contact, of_hav, havs.last_rpc_at)
+    np.fmax.at(contact, of_batch, np.fmax(instances.sent_at[was_sent], instances.reported_at[was_sent]))
+    return Roster(
+        keys // span,
+        column(havs.n_success),
+        column(havs.sum_ln),
+        column(np.maximum(havs.n_timeout, havs.n_due - havs.n_success - havs.n_error)),
+        column(havs.n_due),
+        contact,
+        of_instance,
+        of_sent,
+    )
+
+
+# ---- levels from unfinished work
+# Sums hold what came back; work still out is slower. While much of an app's work is out (a young app, long buffers, a
+# week-end) levels from sums are too low, and the loss rate would have to explain the rest.
+LEVEL_ROWS = 800
+LEAST_REPLIES = 5
+
+
+def whole_levels(mu: Floats, sd: Floats, sampled: SurvivalData) -> tuple[Floats, Floats]:
+    """Levels of ln T that hold for all that was sent, from those of what came back.
+
+    With z = (ln T - mu) / sd of a sample drawn by sending time, the silent ones censored at their age:
+    mu' = mu + mean(z) sd, sd' = sd(z) sd, by `censored_normal`.
+
+    Three of four came back as the level has it, the fourth is silent for a standard deviation longer:
+
+    >>> z = np.tile([-1.0, 0.0, 1.0, 1.0], 100)
+    >>> sampled = SurvivalData(8.0 + z, np.tile([False, False, False, True], 100), np.zeros(400, dtype=np.int64), z)
+    >>> mu, sd = whole_levels(np.array([8.0]), np.array([1.0]), sampled)
+    >>> mu.round(2).tolist(), sd.round(2).tolist()
+    ([8.37], [1.02])
+    """
+    few = thinned(sampled, LEVEL_ROWS)
+    if int((~few.silent).sum()) < LEAST_REPLIES:
+        return mu, sd
+    z = (few.ln_s - mu[few.entry]) / sd[few.entry]
+    mean, variance = censored_normal(z[~few.silent], z[few.silent], 0.0)
+    return mu + mean * sd, sd * float(np.sqrt(variance))
+
+
+# ---- the batch's own shift (ESTIMATOR 5.3)
+SIZE_EXPONENT = 0.6  # of a job's size in its turnaround: waiting does not grow with size
+PRIOR_SD = 0.5
+LEAST_SD = 0.10
+DEPENDENCE = 1.0 / 3.0  # instances of one host are not independent: a third of the log-likelihood
+POINTS = 37
+SHIFT_ROWS = 700
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """What is added to ln T for this batch: mean and standard deviation."""
+
+    mean: float
+    sd: float
+
+
+def batch_shift(snapshot: Snapshot, law: TurnaroundLaw, mu: Floats, sd: Floats, watched: SurvivalData) -> Shift:
+    """The posterior of the shift, from the jobs' size and the batch's instances so far.
+
+    The prior is normal(0.6 ln(size / earlier size), 0.5^2). A cold law was fitted to this batch itself:
+    its shift is 0 with sd max(0.1, 1.2 / sqrt(n / 3 + 2)).
+    """
+    if not law.warm:
+        return Shift(0.0, max(LEAST_SD, 1.2 / (law.n / 3.0 + 2.0) ** 0.5))
+    size = _mean_ln(snapshot.jobs.fpops_flop) - snapshot.mean_ln_fpops
+    prior = SIZE_EXPONENT * size if np.isfinite(size) else 0.0
+    few = thinned(watched, SHIFT_ROWS)
+    return posterior(prior, (few.ln_s - mu[few.entry]) / sd[few.entry], sd[few.entry], few.silent)
+
+
+def posterior(prior_mean: float, z: Floats, sd: Floats, silent: Bools) -> Shift:
+    """Mean and sd of the shift b on a grid, given standardised values z of ln T (or ln age, if silent).
+
+    ln L(b) = 1/3 * sum( -(z - b/sd)^2 / 2 if it came back, else ln(0.03 + 0.97 (1 - F0(z - b/sd))) ).
+
+    Twelve results half a unit later than expected weigh as much as four, and move the prior's mean:
+
+    >>> shift = posterior(0.0, np.full(12, 0.5), np.ones(12), np.zeros(12, dtype=bool))
+    >>> round(shift.mean, 3), round(shift.sd, 3)
+    (0.25, 0.354)
+    """
+    grid = prior_mean + PRIOR_SD * np.linspace(-3.5, 3.5, POINTS)
+    log_weight = -0.5 * ((grid - prior_mean) / PRIOR_SD) ** 2
+    came, inverse = z[~silent], 1.0 / sd[~silent]
+    # sum of (z - b/sd)^2 over the results, expanded in b
+    log_weight -= DEPENDENCE * 0.5 * (np.sum(inverse**2) * grid**2 - 2.0 * grid * np.sum(came * inverse))
+    waiting = z[silent][:, None] - grid[None, :] / sd[silent][:, None]
+    log_weight += DEPENDENCE * np.sum(np.log(LOST_FLOOR + (1.0 - LOST_FLOOR) * silent_share(waiting)), axis=0)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = float(weight @ grid)
+    return Shift(mean, max(LEAST_SD, float(weight @ (grid - mean) ** 2) ** 0.5))
+
+
+def _mean_ln(fpops: Floats) -> float:
+    known = fpops[fpops > 0]
+    return float(np.mean(np.log(known))) if len(known) else float("nan")

@@ -20,10 +20,9 @@ from pathlib import Path
 import asyncpg
 import psutil
 
-from batch_estimator.build import build
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import Ports
-from batch_estimator.service import Estimator, Outcome, Pass
+from batch_estimator.ports import EstimatorPorts
+from batch_estimator.service import Estimator, RefitOutcome, RefitPass, build
 from benchmarks.running import in_folder, tell
 from benchmarks.snapshot import BATCH, JOBS, prepare, reference_ms
 from domain.clock import SystemClock
@@ -90,24 +89,24 @@ class Meter:
         return own, server, passed
 
 
-async def restarted(estimator: Estimator) -> Pass:
+async def restarted(estimator: Estimator) -> RefitPass:
     """What is due after a restart: everything, in steps."""
-    done = list[Pass]()
+    done = list[RefitPass]()
     while not done or done[-1].more:
         done.append(await estimator.run_once())
-    return Pass(tuple(one for each in done for one in each.done))
+    return RefitPass(tuple(one for each in done for one in each.done))
 
 
 async def swept(store: PostgresStore, meter: Meter, repeats: int, batches: int) -> dict[str, float]:
     """The first sweep by itself, then medians of the others."""
-    ports = Ports(TableSnapshots(store.forecasting), store.forecasts)
+    ports = EstimatorPorts(TableSnapshots(store.forecasting), store.forecasts)
     estimator = build(ports, EstimatorSettings, SystemClock())
     figures = list[tuple[float, float, float]]()
     for number in range(repeats + 1):
         meter.look()
         made = await restarted(estimator) if number == 0 else await estimator.run_all()
         figures.append(meter.look())
-        kept = made.count(Outcome.CHANGED) + made.count(Outcome.HELD)
+        kept = made.count(RefitOutcome.CHANGED) + made.count(RefitOutcome.HELD)
         assert (kept, made.fallbacks) == (batches, 0), made
         print(f"sweep {number}: {figures[-1]}", file=sys.stderr)
     own, server, passed = (statistics.median(column) for column in zip(*figures[1:], strict=True))

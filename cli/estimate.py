@@ -7,7 +7,7 @@ import click
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import forecasts_in_words, health_in_words, not_shown
 from administration.show import forecast_as_json
-from batch_estimator.service import Done, Outcome, Pass, in_silence
+from batch_estimator.service import RefitOutcome, RefitPass, RefitReport, in_silence
 from cli.context import Run, command, local_command
 from domain.forecasts import Change, ForecastRecord, ForecastState, Method
 from domain.units import DAY_S, BatchId, Instant
@@ -64,16 +64,16 @@ async def show_estimates(run: Run, batch_id: int | None, limit: int) -> None:
     run.show(apps, "\n".join(health_in_words(apps)))
 
 
-def _show(run: Run, made: Pass) -> None:
+def _show(run: Run, made: RefitPass) -> None:
     if run.as_json:
         run.show(
             {
-                "changed": made.count(Outcome.CHANGED),
-                "held": made.count(Outcome.HELD),
+                "changed": made.count(RefitOutcome.CHANGED),
+                "held": made.count(RefitOutcome.HELD),
                 "fallbacks": made.fallbacks,
-                "elsewhere": made.count(Outcome.ELSEWHERE),
-                "over": made.count(Outcome.OVER),
-                "failed": made.count(Outcome.FAILED),
+                "elsewhere": made.count(RefitOutcome.ELSEWHERE),
+                "over": made.count(RefitOutcome.OVER),
+                "failed": made.count(RefitOutcome.FAILED),
                 "ended": made.ended,
                 "batches": [
                     {"batch_id": one.batch_id, "outcome": one.outcome.value}
@@ -89,13 +89,15 @@ def _show(run: Run, made: Pass) -> None:
         return
     now = run.clock.now()
     run.show_table([_row(one, now) for one in made.done], COLUMNS, "")
-    many = {outcome: made.count(outcome) for outcome in Outcome}
-    kept = f"{many[Outcome.CHANGED]} changed, {many[Outcome.HELD]} held, {made.fallbacks} fell back"
-    others = f"{many[Outcome.ELSEWHERE]} elsewhere, {many[Outcome.OVER]} over, {many[Outcome.FAILED]} failed"
+    many = {outcome: made.count(outcome) for outcome in RefitOutcome}
+    kept = f"{many[RefitOutcome.CHANGED]} changed, {many[RefitOutcome.HELD]} held, {made.fallbacks} fell back"
+    others = (
+        f"{many[RefitOutcome.ELSEWHERE]} elsewhere, {many[RefitOutcome.OVER]} over, {many[RefitOutcome.FAILED]} failed"
+    )
     click.echo(f"{kept}; {others}; {made.ended} ended since the last look")
 
 
-def _row(done: Done, now: Instant) -> dict[str, object]:
+def _row(done: RefitReport, now: Instant) -> dict[str, object]:
     record = done.record
     if record is None:
         return {"batch_id": done.batch_id, "outcome": done.outcome.value}
@@ -122,7 +124,7 @@ def _notes(record: ForecastRecord) -> str:
     return "; ".join(notes)
 
 
-def _told(done: Done, so_far: int, of: int) -> None:
+def _told(done: RefitReport, so_far: int, of: int) -> None:
     """A line on standard error for the batch just done."""
     because = "" if done.record is None else f": {done.record.because}"
     click.echo(f"{so_far} of {of}, batch {done.batch_id} {done.outcome.value}{because}", err=True)

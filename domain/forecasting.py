@@ -67,7 +67,7 @@ SENT_FIELDS: tuple[tuple[str, str], ...] = (
     ("found", "i8"),
 )
 
-# The numbers of batch_estimator.snapshot.Standing. Cancelled instances are in no table.
+# The numbers of batch_estimator.snapshot.InstanceStanding. Cancelled instances are in no table.
 STANDINGS: Mapping[InstanceState, int] = MappingProxyType(
     {
         InstanceState.UNSENT: 0,

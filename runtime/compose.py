@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-import batch_estimator.build
+import batch_estimator.service
 import feeder.build
 import feeder.ports
 import hoststats.build
@@ -29,7 +29,7 @@ from api.files import Files
 from api.progress import ProgressHub
 from api.routes import Api
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import Ports as EstimatorPorts
+from batch_estimator.ports import EstimatorPorts
 from batch_estimator.service import Estimator
 from console.build import build_console
 from domain.clock import Clock
@@ -335,4 +335,6 @@ def host_statistics(
 def estimator(store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> Estimator:
     """The forecasts of completion, for a command or the background process."""
     snapshots = TableSnapshots(store.forecasting, settings)
-    return batch_estimator.build.build(EstimatorPorts(snapshots, store.forecasts), lambda: settings().estimator, clock)
+    return batch_estimator.service.build(
+        EstimatorPorts(snapshots, store.forecasts), lambda: settings().estimator, clock
+    )

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import batch_estimator.build
+import batch_estimator.service
 import feeder.build
 import hoststats.build
 import jobs.build
 import scheduler.build
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import Ports as EstimatorPorts
+from batch_estimator.ports import EstimatorPorts
 from batch_estimator.service import in_line
 from domain.clock import Clock
 from domain.jobs import instance_id_of
@@ -94,7 +94,7 @@ class Services:
             lambda: catalogue.catalogue().settings.ranking,
             clock,
         )
-        self.estimator = batch_estimator.build.build(
+        self.estimator = batch_estimator.service.build(
             EstimatorPorts(
                 TableSnapshots(store.forecasting, lambda: catalogue.catalogue().settings),
                 RecordedForecasts(store.forecasts, record),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from administration.show import forecast_as_json, quantiles_as_json
-from batch_estimator.preview import Preview
+from batch_estimator.preview import BatchPreview
 from domain.batches import Batch
 from domain.forecasting import PlannedBatch
 from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, batch_state
@@ -74,7 +74,7 @@ def health_as_json(health: ForecastHealth, *, now: Instant) -> dict[str, object]
     }
 
 
-def preview_as_json(preview: Preview, planned: PlannedBatch) -> dict[str, object]:
+def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> dict[str, object]:
     """What would be published of a batch, with the keys of a forecast."""
     forecast = preview.forecast
     return {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from batch_estimator.estimate import estimate
-from batch_estimator.forecast import Forecast
+from batch_estimator.publish import Forecast
 from batch_estimator.snapshot import Snapshot
 from tests.unit.batch_estimator.worlds import World
 

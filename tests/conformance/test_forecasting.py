@@ -9,7 +9,7 @@ import pytest
 
 from batch_estimator.estimate import estimate
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.snapshot import Queue, Snapshot, Standing
+from batch_estimator.snapshot import AppQueue, InstanceStanding, Snapshot
 from domain.batches import QoS
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
@@ -73,7 +73,7 @@ async def test_a_batch_nobody_has_met_is_known_by_its_terms_and_the_active_hosts
     assert snapshot.active_hosts == 2 and snapshot.median_flop_per_s > 0
     assert snapshot.jobs.is_open.tolist() == [True] * 3
     assert sorted(snapshot.instances.job.tolist()) == [0, 0, 1, 1, 2, 2]
-    assert set(snapshot.instances.standing.tolist()) == {Standing.UNSENT}
+    assert set(snapshot.instances.standing.tolist()) == {InstanceStanding.UNSENT}
     assert set(snapshot.instances.host_id.tolist()) == {-1}
     assert np.isnan(snapshot.instances.sent_at).all() and math.isnan(snapshot.mean_ln_fpops)
     assert len(snapshot.havs.host_id) == len(snapshot.sent.host_id) == 0
@@ -97,10 +97,10 @@ async def test_an_instance_has_its_standing_and_its_instants(store: Store) -> No
         )
     }
     timeout_at = NOW + DAY_S + 3600.0
-    assert by_host[host.host_id] == (Standing.SUCCESS, NOW, timeout_at, pytest.approx(NOW + math.exp(8.0)))
-    assert by_host[other.host_id] == (Standing.IN_PROGRESS, NOW, timeout_at, pytest.approx(np.nan, nan_ok=True))
-    assert by_host[third.host_id] == (Standing.ERROR, NOW, timeout_at, NOW + 3600.0)
-    assert by_host[-1][0] == Standing.UNSENT
+    assert by_host[host.host_id] == (InstanceStanding.SUCCESS, NOW, timeout_at, pytest.approx(NOW + math.exp(8.0)))
+    assert by_host[other.host_id] == (InstanceStanding.IN_PROGRESS, NOW, timeout_at, pytest.approx(np.nan, nan_ok=True))
+    assert by_host[third.host_id] == (InstanceStanding.ERROR, NOW, timeout_at, NOW + 3600.0)
+    assert by_host[-1][0] == InstanceStanding.UNSENT
     assert set(rows.created_at.tolist()) == {NOW}
 
 
@@ -116,8 +116,8 @@ async def test_a_retry_was_created_when_its_job_was_settled(store: Store) -> Non
     rows = (await snapshot_of(store, batch.batch_id)).instances
 
     assert dict(zip(rows.standing.tolist(), rows.created_at.tolist(), strict=True)) == {
-        Standing.ERROR: NOW,
-        Standing.UNSENT: NOW + 7200.0,
+        InstanceStanding.ERROR: NOW,
+        InstanceStanding.UNSENT: NOW + 7200.0,
     }
 
 
@@ -171,7 +171,7 @@ async def test_history_is_of_the_apps_other_batches_by_when_it_was_sent(store: S
 
     snapshot = await snapshot_of(store, batch.batch_id)
 
-    assert sorted(snapshot.sent.standing.tolist()) == [Standing.IN_PROGRESS, Standing.SUCCESS]
+    assert sorted(snapshot.sent.standing.tolist()) == [InstanceStanding.IN_PROGRESS, InstanceStanding.SUCCESS]
     assert set(snapshot.sent.sent_at.tolist()) == {NOW}
     assert snapshot.mean_ln_fpops == pytest.approx(math.log(1e12))
     assert of_e.app_version_id not in snapshot.havs.app_version_id.tolist()
@@ -191,7 +191,7 @@ async def test_work_in_the_history_is_still_sampled(store: Store) -> None:
 
     sent = (await snapshot_of(store, batch.batch_id)).sent
 
-    assert sent.standing.tolist() == [Standing.SUCCESS]
+    assert sent.standing.tolist() == [InstanceStanding.SUCCESS]
     assert sent.host_id.tolist() == [host.host_id]
 
 
@@ -230,8 +230,8 @@ async def test_a_batch_that_waits_for_its_turn_knows_what_comes_before_it(store:
     await a_sent_instance(store, batch.batch_id, await a_host(store))
     begun = (await snapshot_of(store, batch.batch_id)).queue
 
-    assert waiting == Queue(ahead=5, ahead_of_others=3)
-    assert begun == Queue()
+    assert waiting == AppQueue(ahead=5, ahead_of_others=3)
+    assert begun == AppQueue()
 
 
 async def test_afap_and_deadlines_go_first_and_unpaid_last(store: Store) -> None:

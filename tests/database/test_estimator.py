@@ -8,10 +8,9 @@ from contextlib import suppress
 
 import asyncpg
 
-from batch_estimator.build import build
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import Ports, Table
-from batch_estimator.service import Estimator, Outcome
+from batch_estimator.ports import EstimatorPorts, Table
+from batch_estimator.service import Estimator, RefitOutcome, build
 from domain.batches import Batch
 from domain.errors import UnavailableError
 from domain.forecasting import BatchTables
@@ -33,7 +32,7 @@ SETTINGS = EstimatorSettings()
 
 def an_estimator(store: PostgresStore, clock: HandClock) -> Estimator:
     """As the background process has it: the arithmetic in a thread."""
-    return build(Ports(TableSnapshots(store.forecasting), store.forecasts), lambda: SETTINGS, clock)
+    return build(EstimatorPorts(TableSnapshots(store.forecasting), store.forecasts), lambda: SETTINGS, clock)
 
 
 async def a_batch(store: PostgresStore, jobs: int = 10) -> Batch:
@@ -87,7 +86,7 @@ async def test_two_processes_share_a_pass_and_forecast_each_batch_once() -> None
 
         passes = await asyncio.gather(an_estimator(one, clock).run_once(), an_estimator(other, clock).run_once())
 
-        changed = [done.batch_id for made in passes for done in made.done if done.outcome is Outcome.CHANGED]
+        changed = [done.batch_id for made in passes for done in made.done if done.outcome is RefitOutcome.CHANGED]
         assert sorted(changed) == [batch.batch_id for batch in batches]
         await other.close()
 
@@ -103,8 +102,8 @@ async def test_a_batch_somebody_has_locked_stops_no_other(store: PostgresStore) 
 
     await connection.close()
     assert [(done.batch_id, done.outcome) for done in made.done] == [
-        (locked.batch_id, Outcome.FAILED),
-        (free.batch_id, Outcome.CHANGED),
+        (locked.batch_id, RefitOutcome.FAILED),
+        (free.batch_id, RefitOutcome.CHANGED),
     ]
 
 

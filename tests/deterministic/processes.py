@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-import batch_estimator.build
+import batch_estimator.service
 import feeder.build
 import hoststats.build
 import jobs.build
@@ -18,7 +18,7 @@ import scheduler.build
 from administration.catalogue import CatalogueCache
 from administration.relaxing import GateRelaxer
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import Ports as EstimatorPorts
+from batch_estimator.ports import EstimatorPorts
 from batch_estimator.service import in_line
 from domain.errors import UnavailableError
 from domain.settings import Settings
@@ -150,7 +150,7 @@ class Background:
             lambda: settings().ranking,
             clock,
         )
-        forecaster = batch_estimator.build.build(
+        forecaster = batch_estimator.service.build(
             EstimatorPorts(TableSnapshots(store.forecasting, settings), store.forecasts),
             lambda: settings().estimator,
             clock,

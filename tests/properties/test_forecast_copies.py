@@ -8,13 +8,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch_estimator.chain import FreshLaw, RetryRules
+from batch_estimator.chain import Copies, FreshLaw, RetryRules, helped_by, tail_begins_s
 from batch_estimator.completion import loosened
-from batch_estimator.copies import Copies, helped_by, tail_begins_s
 from batch_estimator.estimate import estimate
-from batch_estimator.queueing import in_progress
-from batch_estimator.snapshot import Queue, Snapshot, Standing, Tail
-from batch_estimator.watched import watched_of
+from batch_estimator.sending import in_progress
+from batch_estimator.snapshot import AppQueue, InstanceStanding, Snapshot, Tail
+from batch_estimator.survival import watched_of
 from domain.batches import QoS
 from domain.forecasting import send_rank
 from domain.units import Instant
@@ -72,11 +71,11 @@ def test_what_is_unknown_keeps_a_law_a_law(share: np.ndarray) -> None:
 @given(st.integers(0, 5000), st.integers(1, 5000), st.booleans())
 @settings(deadline=None, max_examples=30)
 def test_more_work_ahead_never_makes_a_batch_earlier(ahead: int, more: int, others: bool) -> None:
-    jobs = [Sent(job, Standing.UNSENT, created_h=1.0) for job in range(20)]
+    jobs = [Sent(job, InstanceStanding.UNSENT, created_h=1.0) for job in range(20)]
     waiting = a_snapshot(jobs, hosts(20, n=5), active_hosts=50)
 
-    def queue(number: int) -> Queue:
-        return Queue(ahead_of_others=number) if others else Queue(ahead=number)
+    def queue(number: int) -> AppQueue:
+        return AppQueue(ahead_of_others=number) if others else AppQueue(ahead=number)
 
     before, after = (quantiles(estimate(replace(waiting, queue=queue(number)))) for number in (ahead, ahead + more))
 
@@ -98,10 +97,10 @@ def test_no_fewer_than_none_are_in_progress(lives: list[tuple[float, float | Non
 @settings(deadline=None)
 def test_an_instance_aborted_now_counts_as_silent_until_now(snapshot: Snapshot) -> None:
     rows = snapshot.instances
-    running = rows.standing == Standing.IN_PROGRESS
+    running = rows.standing == InstanceStanding.IN_PROGRESS
     aborted = replace(
         rows,
-        standing=np.where(running, Standing.ABORTED, rows.standing),
+        standing=np.where(running, InstanceStanding.ABORTED, rows.standing),
         reported_at=np.where(running, snapshot.now, rows.reported_at),
     )
     entries = np.zeros(len(rows.job), dtype=np.int64)

@@ -8,29 +8,34 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch_estimator.contact import Silence
 from batch_estimator.estimate import estimate
-from batch_estimator.forecast import Forecast
-from batch_estimator.loss import host_loss, loss_fraction
-from batch_estimator.publish import publication
+from batch_estimator.loss import Silence, host_loss, loss_fraction
+from batch_estimator.publish import Forecast, publication
 from batch_estimator.selfcheck import adapted_spread
-from batch_estimator.snapshot import Snapshot, Standing
+from batch_estimator.snapshot import InstanceStanding as S
+from batch_estimator.snapshot import Snapshot
 from domain.forecasts import FAR_BOUNDS, Change, Method, Score
 from domain.units import DAY_S, BatchId, Instant, Seconds
 from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Record, Sent, a_snapshot, taken
 
 HOSTS = 14
-SENT_STANDINGS = [Standing.IN_PROGRESS, Standing.SUCCESS, Standing.ERROR, Standing.TIMED_OUT, Standing.INVALID]
+SENT_STANDINGS = [
+    S.IN_PROGRESS,
+    S.SUCCESS,
+    S.ERROR,
+    S.TIMED_OUT,
+    S.INVALID,
+]
 AT_ONCE_S = 2.0
 
 
 @st.composite
 def sent_instances(draw: st.DrawFn, job: int) -> Sent:
-    standing = draw(st.sampled_from([Standing.UNSENT, *SENT_STANDINGS]))
-    if standing is Standing.UNSENT:
+    standing = draw(st.sampled_from([S.UNSENT, *SENT_STANDINGS]))
+    if standing is S.UNSENT:
         return Sent(job, standing, created_h=draw(st.floats(0.0, 48.0)))
-    oldest_h = 500.0 if standing is Standing.TIMED_OUT else 167.0
-    youngest_h = 168.0 if standing is Standing.TIMED_OUT else 0.0
+    oldest_h = 500.0 if standing is S.TIMED_OUT else 167.0
+    youngest_h = 168.0 if standing is S.TIMED_OUT else 0.0
     sent_h = draw(st.floats(youngest_h, oldest_h))
     return Sent(job, standing, draw(st.integers(1, HOSTS)), sent_h, draw(st.floats(0.0, sent_h)), created_h=sent_h)
 
@@ -54,7 +59,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         for host in range(1, draw(st.integers(0, HOSTS)) + 1)
     ]
     sample = [draw(sent_instances(0)) for _ in range(draw(st.integers(0, 8)))]
-    sample = [each for each in sample if each.standing is not Standing.UNSENT]
+    sample = [each for each in sample if each.standing is not S.UNSENT]
     return a_snapshot(sent, records, sample, quorum=draw(st.integers(1, 3)), active_hosts=draw(st.integers(0, 50)))
 
 

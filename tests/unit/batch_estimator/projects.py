@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from batch_estimator.build import build
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import Fill, Forecasts, Ports, Snapshots
-from batch_estimator.service import Estimator, in_line
+from batch_estimator.ports import EstimatorPorts, Fill, Forecasts, Snapshots
+from batch_estimator.service import Estimator, build, in_line
 from domain.errors import UnavailableError
 from domain.forecasts import AppAccuracy, EndedBatch, ForecastAge, ForecastRecord, Score
 from domain.settings import EstimatorSettings
@@ -71,7 +70,7 @@ def an_estimator(
     forecasts: Forecasts | None = None,
     settings: EstimatorSettings = SETTINGS,
 ) -> Estimator:
-    ports = Ports(snapshots or TableSnapshots(store.forecasting), forecasts or store.forecasts)
+    ports = EstimatorPorts(snapshots or TableSnapshots(store.forecasting), forecasts or store.forecasts)
     return build(ports, lambda: settings, clock, run_fit=in_line)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from batch_estimator.snapshot import HavRows, InstanceRows, JobRows, SentRows, Snapshot, Standing
+from batch_estimator.snapshot import HavRows, InstanceRows, JobRows, SentRows, Snapshot
+from batch_estimator.snapshot import InstanceStanding as S
 from domain.units import DAY_S, HOUR_S, Instant, Seconds
 
 NOW = Instant(1_800_000_000.0)
@@ -21,7 +22,7 @@ class Sent:
     """An instance of job `job`; ages in hours before NOW. `host` -1 and standing UNSENT: not sent."""
 
     job: int
-    standing: Standing
+    standing: S
     host: int = -1
     sent_h: float = 24.0
     back_h: float = 12.0
@@ -43,9 +44,10 @@ class Record:
 
 def instance_rows(sent: Sequence[Sent], bound_s: float = BOUND_S) -> InstanceRows:
     """The columns of some instances."""
-    was_sent = np.array([each.standing is not Standing.UNSENT for each in sent], dtype=bool)
+    was_sent = np.array([each.standing is not S.UNSENT for each in sent], dtype=bool)
     back = np.array(
-        [each.standing in (Standing.SUCCESS, Standing.ERROR, Standing.INVALID) for each in sent], dtype=bool
+        [each.standing in (S.SUCCESS, S.ERROR, S.INVALID) for each in sent],
+        dtype=bool,
     )
     sent_at = np.where(was_sent, NOW - HOUR_S * _floats(each.sent_h for each in sent), np.nan)
     return InstanceRows(
@@ -90,7 +92,7 @@ def a_snapshot(
     """A batch with as many jobs as `sent` names; those with a success for each of the quorum are done."""
     quorum = changes.pop("quorum", 1)
     jobs = max((each.job for each in sent), default=-1) + 1
-    successes = np.bincount([each.job for each in sent if each.standing is Standing.SUCCESS], minlength=jobs)
+    successes = np.bincount([each.job for each in sent if each.standing is S.SUCCESS], minlength=jobs)
     snapshot = Snapshot(
         now=NOW,
         submitted_at=SUBMITTED_AT,

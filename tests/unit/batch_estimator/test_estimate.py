@@ -8,15 +8,21 @@ import numpy as np
 import pytest
 
 from batch_estimator.estimate import NoForecastError, estimate
-from batch_estimator.forecast import fallback
-from batch_estimator.queueing import capacity_of
-from batch_estimator.snapshot import Queue, Standing, Tail
+from batch_estimator.publish import fallback
+from batch_estimator.sending import capacity_of
+from batch_estimator.snapshot import AppQueue, Tail
+from batch_estimator.snapshot import InstanceStanding as S
 from domain.forecasts import HoldKind, Method
 from domain.units import DAY_S, HOUR_S, Instant
 from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Record, Sent, a_snapshot, hosts
 
 TAIL = Tail(open_jobs=1000, unsent=None, late_factor=0.7)
-UNSENT, RUNNING, SUCCESS, ERROR = Standing.UNSENT, Standing.IN_PROGRESS, Standing.SUCCESS, Standing.ERROR
+UNSENT, RUNNING, SUCCESS, ERROR = (
+    S.UNSENT,
+    S.IN_PROGRESS,
+    S.SUCCESS,
+    S.ERROR,
+)
 
 
 def test_a_complete_batch_is_complete_now() -> None:
@@ -108,7 +114,7 @@ def test_what_comes_before_a_batch_makes_it_later_by_as_long_as_that_takes() -> 
 
     first, own, others = [
         estimate(replace(waiting, queue=queue)).q50_at
-        for queue in (Queue(), Queue(ahead=1000), Queue(ahead_of_others=1000))
+        for queue in (AppQueue(), AppQueue(ahead=1000), AppQueue(ahead_of_others=1000))
     ]
 
     assert own == others
@@ -152,7 +158,7 @@ def test_equal_batches_are_later_by_their_place() -> None:
     first = a_snapshot(jobs, records, sample, submitted_at=submitted_at, active_hosts=1000, sent_weight=50.0)
 
     ends_h = [
-        (estimate(replace(first, queue=Queue(ahead=20_000 * place), tail=TAIL)).q50_at - NOW) / HOUR_S
+        (estimate(replace(first, queue=AppQueue(ahead=20_000 * place), tail=TAIL)).q50_at - NOW) / HOUR_S
         for place in range(10)
     ]
 
@@ -177,7 +183,7 @@ def test_a_held_batch_takes_the_room_its_app_had() -> None:
     """All 60 instances that were in progress at once are back: as many are sent within 6 h, when most hosts call."""
     sent = [Sent(job, SUCCESS, 1 + job % 40, sent_h=50.0, back_h=32.0, created_h=60.0) for job in range(60)]
     rest = [Sent(job, UNSENT, created_h=60.0) for job in range(60, 120)]
-    snapshot = a_snapshot([*sent, *rest], hosts(40, n=20), active_hosts=80, queue=Queue(held=True))
+    snapshot = a_snapshot([*sent, *rest], hosts(40, n=20), active_hosts=80, queue=AppQueue(held=True))
 
     terms = estimate(snapshot).terms
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from batch_estimator.filling import own_work, snapshot_of
-from batch_estimator.snapshot import Standing
+from batch_estimator.snapshot import InstanceStanding
 from domain.batches import QoS
 from domain.forecasting import (
     FORECAST_HAV_FIELDS,
@@ -39,7 +39,7 @@ def table(fields: Sequence[tuple[str, str]], *rows: tuple[object, ...]) -> Any:
 def an_instance(job_id: int, host_id: int, counted: CountedAs, turnaround_s: float = 1000.0) -> tuple[object, ...]:
     sent_at = NOW - 5000.0
     back_at = sent_at + turnaround_s
-    standing = Standing.SUCCESS if counted is CountedAs.VALID else Standing.ERROR
+    standing = InstanceStanding.SUCCESS if counted is CountedAs.VALID else InstanceStanding.ERROR
     return (job_id, host_id, 1, standing, counted, sent_at, sent_at, NOW - 100.0, NOW + 100.0, back_at)
 
 
@@ -63,7 +63,7 @@ def tables_of(
 
 
 def test_standings_are_numbered_as_the_snapshot_numbers_them() -> None:
-    assert {state: Standing(number).name for state, number in STANDINGS.items()} == {
+    assert {state: InstanceStanding(number).name for state, number in STANDINGS.items()} == {
         InstanceState.UNSENT: "UNSENT",
         InstanceState.IN_PROGRESS: "IN_PROGRESS",
         InstanceState.REPORTED: "SUCCESS",

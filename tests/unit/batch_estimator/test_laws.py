@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from batch_estimator.chain import FreshLaw, RetryRules, retry_chain
-from batch_estimator.contact import silence_law
-from batch_estimator.history import whole_levels
-from batch_estimator.loss import loss_fraction
-from batch_estimator.merging import merged
-from batch_estimator.outstanding import Outstanding, served_by
+from batch_estimator.estimate import estimate
+from batch_estimator.loss import bound_of, loss_fraction, silence_law
+from batch_estimator.outstanding import Outstanding, merged, served_by
 from batch_estimator.sending import rate_of
-from batch_estimator.shift import posterior
-from batch_estimator.turnaround import censored_normal
-from batch_estimator.watched import Watched, thinned
+from batch_estimator.snapshot import InstanceStanding, Snapshot
+from batch_estimator.survival import SurvivalData, thinned
+from batch_estimator.turnaround import censored_normal, posterior, whole_levels
+from domain.units import HOUR_S
+from tests.unit.batch_estimator.snapshots import BOUND_S, Sent, a_snapshot, hosts
 
-BOUND_S, HOUR_S = 86400.0, 3600.0
 RULES = RetryRules(bound_s=BOUND_S, wait_s=600.0, error_fraction=0.05, error_s=0.1 * BOUND_S)
 LAW = FreshLaw(
     np.array([np.log(HOUR_S), np.log(6 * HOUR_S)]), np.array([0.5, 0.8]), np.array([0.05, 0.2]), np.full(2, 0.5)
@@ -43,7 +44,7 @@ def test_censored_values_restore_the_law_that_made_them() -> None:
 def test_a_young_apps_levels_are_corrected_for_what_is_still_out() -> None:
     rng = np.random.default_rng(2)
     z, age = rng.normal(0.5, 1.0, 600), rng.uniform(-1.0, 1.0, 600)
-    sampled = Watched(np.minimum(z, age), z > age, np.zeros(600, dtype=np.int64), age)
+    sampled = SurvivalData(np.minimum(z, age), z > age, np.zeros(600, dtype=np.int64), age)
 
     mu, _ = whole_levels(np.zeros(1), np.ones(1), sampled)
 
@@ -164,11 +165,58 @@ def test_bursts_make_the_rate_unsure() -> None:
 def test_thinning_keeps_the_same_instances_in_any_order() -> None:
     rng = np.random.default_rng(8)
     sent_at = rng.uniform(0.0, 1e6, 3000)
-    whole = Watched(rng.normal(size=3000), rng.random(3000) < 0.5, rng.integers(0, 90, 3000), sent_at)
+    whole = SurvivalData(rng.normal(size=3000), rng.random(3000) < 0.5, rng.integers(0, 90, 3000), sent_at)
     order = rng.permutation(3000)
-    mixed = Watched(whole.ln_s[order], whole.silent[order], whole.entry[order], sent_at[order])
+    mixed = SurvivalData(whole.ln_s[order], whole.silent[order], whole.entry[order], sent_at[order])
 
     kept = thinned(whole, 500)
 
     assert len(kept.ln_s) == 500
     assert sorted(kept.sent_at) == sorted(thinned(mixed, 500).sent_at)
+
+
+def given(hours: float, sent: list[Sent]) -> Snapshot:
+    """A batch whose instances are given so many hours."""
+    snapshot = a_snapshot(sent, hosts(40))
+    rows = snapshot.instances
+    return replace(snapshot, instances=replace(rows, timeout_at=rows.sent_at + hours * HOUR_S))
+
+
+def under_way(count: int, sent_h: float = 4.0) -> list[Sent]:
+    return [Sent(job, InstanceStanding.IN_PROGRESS, host=1 + job % 40, sent_h=sent_h) for job in range(count)]
+
+
+def test_it_is_what_the_batchs_instances_are_given() -> None:
+    assert bound_of(given(20.0, under_way(5))) == 20 * HOUR_S
+
+
+def test_it_is_the_delay_bound_while_few_were_sent() -> None:
+    unsent = [Sent(job, InstanceStanding.UNSENT) for job in range(4, 30)]
+    assert bound_of(given(20.0, under_way(4) + unsent)) == BOUND_S
+    assert bound_of(a_snapshot(unsent, hosts(40))) == BOUND_S
+
+
+def test_it_is_never_more_than_the_delay_bound() -> None:
+    assert bound_of(given(20_000.0, under_way(9))) == BOUND_S
+
+
+def test_instances_sent_last_say_what_is_given_now() -> None:
+    early, late = under_way(80, sent_h=30.0), under_way(50, sent_h=2.0)
+    snapshot = given(20.0, early + late)
+    rows = snapshot.instances
+    timeout_at = np.where(np.arange(130) < 80, rows.sent_at + BOUND_S, rows.timeout_at)
+    assert bound_of(replace(snapshot, instances=replace(rows, timeout_at=timeout_at))) == 20 * HOUR_S
+
+
+def test_retries_are_given_what_retries_were_given() -> None:
+    retries = [replace(one, created_h=5.0) for one in under_way(5)]
+    snapshot = given(20.0, under_way(30) + retries)
+    rows = snapshot.instances
+    timeout_at = np.where(np.arange(35) < 30, rows.timeout_at, rows.sent_at + 9 * HOUR_S)
+    assert bound_of(replace(snapshot, instances=replace(rows, timeout_at=timeout_at))) == 9 * HOUR_S
+
+
+def test_a_batch_of_hurried_work_is_forecast_to_be_over_long_before_its_delay_bounds_are() -> None:
+    sent = under_way(60)
+    hurried, leisurely = estimate(given(20.0, sent)), estimate(a_snapshot(sent, hosts(40)))
+    assert hurried.q90_at - hurried.now < 0.6 * (leisurely.q90_at - leisurely.now)

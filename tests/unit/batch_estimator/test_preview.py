@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from batch_estimator.build import build_previewer
-from batch_estimator.forecast import Forecast
-from batch_estimator.preview import Preview, preview_of
+from batch_estimator.preview import BatchPreview, preview_of
+from batch_estimator.publish import Forecast
 from batch_estimator.sending import sending_of
-from batch_estimator.service import in_line
-from batch_estimator.snapshot import Standing
+from batch_estimator.service import build_previewer, in_line
+from batch_estimator.snapshot import InstanceStanding as S
 from domain.batches import QoS
 from domain.errors import NotFoundError
 from domain.forecasting import PlannedBatch
@@ -40,7 +39,7 @@ async def a_store(hosts: int = 20, *, jobs: int = 10, valid: int = 5) -> MemoryS
     return store
 
 
-async def previewed(store: MemoryStore, planned: PlannedBatch = PLANNED) -> Preview:
+async def previewed(store: MemoryStore, planned: PlannedBatch = PLANNED) -> BatchPreview:
     return await build_previewer(store.forecasting, store.forecasts, Settings(), HandClock(), run_fit=in_line).preview(
         planned
     )
@@ -111,7 +110,7 @@ async def test_an_unknown_app_is_named() -> None:
 
 def test_a_batch_submitted_this_moment_is_sent_at_the_usual_rate() -> None:
     """That nothing of it was sent yet says nothing: one instance at a time for every second of 1000 hosts."""
-    snapshot = a_snapshot([Sent(0, Standing.UNSENT, created_h=0.0)], submitted_at=SNAPSHOT_NOW, active_hosts=1000)
+    snapshot = a_snapshot([Sent(0, S.UNSENT, created_h=0.0)], submitted_at=SNAPSHOT_NOW, active_hosts=1000)
 
     sending = sending_of(snapshot, to_send=5000.0, turnaround_s=10 * HOUR_S, lasts_s=12 * HOUR_S)
 
@@ -119,7 +118,7 @@ def test_a_batch_submitted_this_moment_is_sent_at_the_usual_rate() -> None:
 
 
 def test_what_fills_the_hosts_in_the_first_minutes_is_no_rate() -> None:
-    sent = [Sent(job, Standing.IN_PROGRESS, job + 1, sent_h=0.001, created_h=0.01) for job in range(200)]
+    sent = [Sent(job, S.IN_PROGRESS, job + 1, sent_h=0.001, created_h=0.01) for job in range(200)]
     snapshot = a_snapshot(sent, submitted_at=later(SNAPSHOT_NOW, -36.0), active_hosts=1000)
 
     assert sending_of(snapshot, to_send=5000.0, turnaround_s=10 * HOUR_S, lasts_s=12 * HOUR_S).rate_per_s < 200 / 360.0

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from batch_estimator.forecast import Forecast
-from batch_estimator.publish import Publication, at_risk, operator_flag, publication
-from domain.forecasts import Change, Method
-from domain.units import DAY_S, Instant, Seconds
-from tests.unit.batch_estimator.snapshots import NOW
+from batch_estimator.publish import (
+    Forecast,
+    Publication,
+    at_risk,
+    fallback,
+    most_spent_of,
+    operator_flag,
+    publication,
+    recorded,
+)
+from batch_estimator.snapshot import InstanceStanding
+from domain.batches import Batch, BatchCounts, QoS
+from domain.forecasts import (
+    Change,
+    ForecastAge,
+    ForecastRecord,
+    ForecastStanding,
+    ForecastState,
+    Method,
+    Trigger,
+    state_of,
+)
+from domain.units import DAY_S, BatchId, Instant, Seconds
+from tests.builders import NOW, a_batch
+from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
 
 BOUND_S = Seconds(10 * DAY_S)
 
@@ -122,3 +144,126 @@ def test_a_deadline_is_at_risk_when_q90_is_later() -> None:
     assert at_risk(a_forecast(8.0), in_days(7.0)) == "complete at latest 1.0 days after the deadline"
     assert at_risk(a_forecast(8.0), in_days(5.0)) == "complete about 1.0 days after the deadline"
     assert at_risk(a_forecast(8.0), in_days(8.0)) is None
+
+
+def a_wide_forecast(q90_days: float) -> Forecast:
+    return Forecast(NOW, in_days(q90_days / 4), in_days(q90_days / 2), in_days(q90_days), Method.WARM, "from a test")
+
+
+def a_standing(
+    batch: Batch, *, checkpoint: float | None = None, bound_days: float = 7.0, limit: int = 8
+) -> ForecastStanding:
+    over = batch.counts.jobs_validated + batch.counts.jobs_failed
+    age = ForecastAge(batch.batch_id, NOW, batch.completion_at, 0, over)
+    return ForecastStanding(batch, age, Seconds(bound_days * DAY_S), limit, spread=1.25, checkpoint_fraction=checkpoint)
+
+
+def a_record(
+    forecast: Forecast, *, checkpoint: float | None = None, most_spent: int = 1, **changes: Any
+) -> ForecastRecord:
+    standing = a_standing(a_batch(**changes), checkpoint=checkpoint)
+    return recorded(forecast, standing, Trigger.TIMER, most_spent=most_spent)
+
+
+def test_the_floor_is_for_long_deadlines_alone() -> None:
+    dispatched: dict[str, Any] = {"last_first_dispatch_at": in_days(1.0)}
+
+    assert a_record(a_wide_forecast(5.0), qos=QoS.LONG_DEADLINE, **dispatched).completion_at == in_days(8.0)
+    for qos in (QoS.AFAP, QoS.THROUGHPUT):
+        assert a_record(a_wide_forecast(5.0), qos=qos, **dispatched).completion_at == in_days(5.0)
+
+
+def test_people_are_told_the_quantiles_whatever_is_held() -> None:
+    made = a_record(a_wide_forecast(10.5), qos=QoS.AFAP, completion_at=in_days(10.0))
+
+    assert (made.completion_at, made.change) == (in_days(10.0), Change.HELD)
+    assert (made.q50_at, made.q90_at) == (in_days(5.25), in_days(10.5))
+
+
+def test_a_short_deadline_is_at_risk_and_stays_the_deadline() -> None:
+    batch: dict[str, Any] = {"qos": QoS.SHORT_DEADLINE, "deadline_at": in_days(2.0)}
+
+    assert a_record(a_wide_forecast(3.0), **batch).at_risk == "complete at latest 1.0 days after the deadline"
+    assert a_record(a_wide_forecast(2.0), **batch).at_risk is None
+    assert a_record(a_wide_forecast(3.0), qos=QoS.AFAP).at_risk is None
+
+
+def test_a_job_that_nears_its_limit_is_flagged() -> None:
+    assert a_record(a_wide_forecast(3.0), most_spent=4).flag is None
+    flagged = a_record(a_wide_forecast(3.0), most_spent=5)
+    assert flagged.flag == "a job has used 62% of its spare instances: more than half"
+
+
+def test_a_fallback_is_flagged_with_its_reason() -> None:
+    instead = fallback(now=NOW, delay_bound_s=Seconds(DAY_S), previous_at=None, because="no fit")
+
+    assert a_record(instead).flag == "no forecast: no fit"
+
+
+def test_a_fallback_says_nothing_of_a_deadline_and_tells_no_quantiles() -> None:
+    instead = fallback(now=NOW, delay_bound_s=Seconds(DAY_S), previous_at=in_days(9.0), because="no fit")
+    made = a_record(instead, qos=QoS.SHORT_DEADLINE, deadline_at=in_days(2.0), completion_at=in_days(9.0))
+
+    assert made.at_risk is None
+    assert state_of(made, Seconds(7 * DAY_S)) is not ForecastState.SHOWN
+
+
+def test_people_are_told_no_quantiles_of_the_far_future() -> None:
+    assert state_of(a_record(a_wide_forecast(70.0)), Seconds(7 * DAY_S)) is ForecastState.SHOWN
+    assert state_of(a_record(a_wide_forecast(70.1)), Seconds(7 * DAY_S)) is not ForecastState.SHOWN
+
+
+@pytest.mark.parametrize(
+    ("before", "over", "checkpoint"),
+    [
+        (None, 3, 0.1),
+        (0.1, 4, None),
+        (None, 15, 0.5),
+        (0.1, 14, None),
+        (0.5, 30, 0.9),
+        (0.9, 28, None),
+        (None, 0, None),
+    ],
+)
+def test_the_first_forecast_past_a_checkpoint_will_be_scored(
+    before: float | None, over: int, checkpoint: float | None
+) -> None:
+    counts = BatchCounts(jobs_total=30, jobs_validated=over)
+
+    assert a_record(a_wide_forecast(3.0), checkpoint=before, counts=counts).checkpoint_fraction == checkpoint
+
+
+def test_a_fallback_leaves_the_checkpoint_to_the_models_next_forecast() -> None:
+    counts = BatchCounts(jobs_total=30, jobs_validated=15)
+    instead = fallback(now=NOW, delay_bound_s=Seconds(DAY_S), previous_at=None, because="no fit")
+
+    assert a_record(instead, checkpoint=0.1, counts=counts).checkpoint_fraction is None
+
+
+def test_the_spread_and_the_counts_are_those_it_was_made_at() -> None:
+    counts = BatchCounts(jobs_total=30, jobs_validated=7, jobs_failed=2)
+    made = a_record(a_wide_forecast(3.0), counts=counts, batch_id=BatchId(5))
+
+    assert (made.batch_id, made.spread, made.jobs_total, made.jobs_validated, made.jobs_failed) == (5, 1.25, 30, 7, 2)
+
+
+def test_a_quorum_is_no_part_of_the_instances_a_job_uses_up() -> None:
+    """Of at most three instances two are needed: they flag nothing, the third does."""
+    two = a_snapshot([Sent(0, InstanceStanding.IN_PROGRESS, host, 9.0) for host in (1, 2)], quorum=2)
+    three = a_snapshot([Sent(0, InstanceStanding.IN_PROGRESS, host, 9.0) for host in (1, 2, 3)], quorum=2)
+
+    flags = [
+        recorded(
+            a_wide_forecast(3.0), a_standing(a_batch(), limit=1), Trigger.TIMER, most_spent=most_spent_of(each)
+        ).flag
+        for each in (two, three)
+    ]
+
+    assert flags == [None, "a job has used 100% of its spare instances: more than half"]
+
+
+def test_the_job_with_most_instances_is_an_open_one() -> None:
+    done = [Sent(0, InstanceStanding.SUCCESS, host, 9.0, 5.0) for host in (1, 2, 3)]
+    open_ = [Sent(1, InstanceStanding.ERROR, 4, 9.0, 5.0), Sent(1, InstanceStanding.IN_PROGRESS, 5, 3.0)]
+
+    assert most_spent_of(a_snapshot([*done, *open_])) == 1

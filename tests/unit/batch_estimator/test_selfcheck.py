@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Sequence
 
-from batch_estimator.forecast import stretched_s
-from batch_estimator.selfcheck import accuracy, adapted_spread, score
-from domain.forecasts import KeptForecast, Score
-from domain.units import BatchId, Instant, Seconds
+import pytest
+from structlog.testing import capture_logs
+
+from batch_estimator.back_off import TRY_AGAIN_S
+from batch_estimator.publish import stretched_s
+from batch_estimator.selfcheck import LEAST_BATCHES, SelfCheck, accuracy, adapted_spread, score
+from domain.batches import Batch
+from domain.errors import UnavailableError
+from domain.forecasts import ForecastRecord, KeptForecast, Method, Score
+from domain.units import AppId, BatchId, Instant, Seconds, later
+from store.memory import MemoryStore
+from store.memory.forecasts import MemoryForecasts
+from tests.builders import NOW
+from tests.conformance.test_forecasts import a_record
+from tests.unit.batch_estimator.projects import FailingForecasts, an_estimator, validate_one
+from tests.unit.jobs.projects import HandClock
+from tests.worlds import a_submitted_batch
 
 BOUND_S = Seconds(1000.0)
 
@@ -99,3 +112,120 @@ def test_only_the_batches_that_ended_last_count() -> None:
     new = [a_score(2000.0 - number / 100, 1000 + number) for number in range(100)]
 
     assert "100 batches" in adapted_spread(1.0, [*old, *new])[1]
+
+
+async def an_ended_batch(store: MemoryStore, clock: HandClock, *, lasts_s: float) -> Batch:
+    """Forecast at its middle to be done in 1000 s, in 4000 s at latest; it really ends after `lasts_s`."""
+    batch = await a_submitted_batch(store, jobs=1, created_at=clock.time)
+    made: ForecastRecord = a_record(
+        batch,
+        clock.time,
+        q10_at=later(clock.time, 500.0),
+        q50_at=later(clock.time, 1000.0),
+        q90_at=later(clock.time, 4000.0),
+        checkpoint_fraction=0.5,
+    )
+    await store.forecasts.publish(made)
+    clock.time = later(clock.time, lasts_s)
+    await validate_one(store, batch.batch_id, clock)
+    return batch
+
+
+async def test_a_batch_that_ends_scores_its_forecasts_once() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await an_ended_batch(store, clock, lasts_s=2000.0)
+    self_check = SelfCheck(store.forecasts, clock)
+
+    assert [await self_check.run_once(), await self_check.run_once()] == [1, 0]
+
+    [score] = await store.forecasts.scores(batch.app_id, 9)
+    assert (score.below_q50, score.below_q90, score.error_fraction) == (False, True, -0.5)
+    accuracy = (await store.forecasts.accuracies())[batch.app_id]
+    assert (accuracy.accuracy.batches, accuracy.accuracy.coverage_q90) == (1, 1.0)
+    assert (accuracy.spread, accuracy.spread_because) == (1.0, "1 batch scored: 30 are needed")
+
+
+async def test_an_aborted_batch_is_not_scored_and_not_met_again() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=2)
+    await an_estimator(store, clock).run_once()
+    await store.submissions.abort_batch(batch.batch_id, now=NOW)
+
+    made = [await SelfCheck(store.forecasts, clock).run_once() for _ in range(2)]
+
+    assert made == [1, 0]
+    assert list(await store.forecasts.scores(batch.app_id, 9)) == []
+    assert await store.forecasts.accuracies() == {}
+
+
+async def test_a_fallback_is_not_scored() -> None:
+    store, clock = MemoryStore(), HandClock()
+    batch = await a_submitted_batch(store, jobs=1)
+    await store.forecasts.publish(a_record(batch, method=Method.FALLBACK, checkpoint_fraction=0.5))
+    clock.time = later(NOW, 3600.0)
+    await validate_one(store, batch.batch_id, clock)
+
+    await SelfCheck(store.forecasts, clock).run_once()
+
+    assert list(await store.forecasts.scores(batch.app_id, 9)) == []
+
+
+async def test_forecasts_that_were_too_narrow_make_the_next_ones_wider() -> None:
+    store, clock = MemoryStore(), HandClock()
+    self_check = SelfCheck(store.forecasts, clock)
+    for _ in range(LEAST_BATCHES):
+        batch = await an_ended_batch(store, clock, lasts_s=8000.0)
+        await self_check.run_once()
+
+    accuracy = (await store.forecasts.accuracies())[batch.app_id]
+    assert accuracy.spread == pytest.approx(1.5)  # ln 8 / ln 4
+    assert accuracy.spread_because == "0% of 30 batches' forecasts lay below q90: from 1.00 to 1.50"
+    following = await a_submitted_batch(store, jobs=1, created_at=clock.time)
+    await an_estimator(store, clock).run_once()
+    assert (await store.forecasts.last([following.batch_id]))[following.batch_id].spread == accuracy.spread
+
+
+class UnreadableScores(MemoryForecasts):
+    """The scores cannot be read the first time."""
+
+    failures = 1
+
+    async def scores(self, app_id: AppId, limit: int) -> Sequence[Score]:
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("no scores")
+        return await super().scores(app_id, limit)
+
+
+async def test_what_cannot_be_scored_is_told_and_stops_no_other() -> None:
+    store, clock = MemoryStore(), HandClock()
+    store.forecasts = UnreadableScores(store.forecasts._registry, store.forecasts._work)
+    first, second = [await an_ended_batch(store, clock, lasts_s=2000.0) for _ in range(2)]
+    self_check = SelfCheck(store.forecasts, clock)
+
+    with capture_logs() as lines:
+        assert [await self_check.run_once(), await self_check.run_once()] == [2, 0]
+
+    assert [(line["event"], line["batch_id"]) for line in lines] == [
+        ("batch not scored", first.batch_id),
+        ("forecasts scored", second.batch_id),
+    ]
+
+
+@pytest.mark.parametrize("error", [ValueError("no such column"), UnavailableError("its row is locked")])
+async def test_a_batch_that_cannot_be_let_go_of_stops_no_score_and_no_forecast(error: Exception) -> None:
+    store, clock = MemoryStore(), HandClock()
+    stuck, scored = [await an_ended_batch(store, clock, lasts_s=2000.0) for _ in range(2)]
+    active = await a_submitted_batch(store, jobs=2)
+    forecasts = FailingForecasts.of(store, {stuck.batch_id: error})
+    forecasts._last, forecasts._scores = store.forecasts._last, store.forecasts._scores
+    estimator = an_estimator(store, clock, forecasts=forecasts)
+
+    made = [await estimator.run_once() for _ in range(2)]
+
+    assert [one.ended for one in made] == [2, 0]
+    assert [score.batch_id for score in await forecasts.scores(scored.app_id, 9)] == [scored.batch_id]
+    assert [done.batch_id for done in made[0].done] == [active.batch_id]
+    forecasts.failing.clear()
+    clock.time = later(clock.time, TRY_AGAIN_S)
+    assert (await estimator.run_once()).ended == 1

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from batch_estimator.aside import TRY_AGAIN_S
+from batch_estimator.back_off import TRY_AGAIN_S
 from batch_estimator.estimate import NoForecastError
-from batch_estimator.service import MOST_AT_ONCE, Done, Outcome, Pass
+from batch_estimator.service import MOST_AT_ONCE, RefitOutcome, RefitPass, RefitReport, refit_at, trigger_of
 from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
-from domain.forecasts import Change, ForecastRecord, ForecastState, Method, Trigger, batch_state
+from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastState, Method, Trigger, batch_state
 from domain.settings import EstimatorSettings
-from domain.units import DAY_S, BatchId, Instant, Seconds, later
+from domain.units import DAY_S, HOUR_S, MINUTE_S, BatchId, Instant, Seconds, later
 from store.memory import MemoryStore
 from tests.builders import NOW
 from tests.stores import Store
@@ -31,7 +31,7 @@ async def hosts_that_ask(store: Store) -> None:
         await a_registered_host(store, last_rpc_at=NOW)
 
 
-def outcomes(made: Pass) -> list[tuple[BatchId, Outcome]]:
+def outcomes(made: RefitPass) -> list[tuple[BatchId, RefitOutcome]]:
     return [(one.batch_id, one.outcome) for one in made.done]
 
 
@@ -43,8 +43,8 @@ async def test_a_new_batch_is_forecast_at_once_and_then_left_alone() -> None:
 
     first, second = await estimator.run_once(), await estimator.run_once()
 
-    assert outcomes(first) == [(batch.batch_id, Outcome.CHANGED)]
-    assert second == Pass()
+    assert outcomes(first) == [(batch.batch_id, RefitOutcome.CHANGED)]
+    assert second == RefitPass()
     made = await the_last(store, batch.batch_id)
     assert (made.trigger, made.method, made.change) == (Trigger.SUBMISSION, Method.APRIORI, Change.FIRST)
     shown = await store.views.batch(batch.batch_id)
@@ -103,7 +103,7 @@ async def test_without_a_validation_the_timer_makes_the_next() -> None:
     clock.time = later(NOW, 900.0)
     [done] = (await estimator.run_once()).done
 
-    assert (done.outcome, done.record) == (Outcome.HELD, await the_last(store, batch.batch_id))
+    assert (done.outcome, done.record) == (RefitOutcome.HELD, await the_last(store, batch.batch_id))
     assert done.record is not None and done.record.trigger is Trigger.TIMER
 
 
@@ -145,7 +145,7 @@ async def test_a_batch_the_model_fails_at_falls_back_with_the_reason_and_stops_n
     with capture_logs() as lines:
         made = await estimator.run_once()
 
-    assert outcomes(made) == [(bad.batch_id, Outcome.CHANGED), (good.batch_id, Outcome.CHANGED)]
+    assert outcomes(made) == [(bad.batch_id, RefitOutcome.CHANGED), (good.batch_id, RefitOutcome.CHANGED)]
     assert made.fallbacks == 1
     record = await the_last(store, bad.batch_id)
     assert (record.method, record.method_because) == (Method.FALLBACK, because)
@@ -204,9 +204,9 @@ async def test_a_forecast_that_cannot_be_kept_stops_no_other_and_is_tried_again_
     forecasts.failing.clear()
     third = await estimator.run_once()
 
-    assert outcomes(first) == [(bad.batch_id, Outcome.FAILED), (good.batch_id, Outcome.CHANGED)]
+    assert outcomes(first) == [(bad.batch_id, RefitOutcome.FAILED), (good.batch_id, RefitOutcome.CHANGED)]
     assert outcomes(second) == []
-    assert (bad.batch_id, Outcome.CHANGED) in outcomes(third)
+    assert (bad.batch_id, RefitOutcome.CHANGED) in outcomes(third)
 
 
 async def test_a_database_that_is_away_ends_the_pass() -> None:
@@ -219,7 +219,7 @@ async def test_a_database_that_is_away_ends_the_pass() -> None:
     with pytest.raises(UnavailableError, match="away"):
         await an_estimator(store, clock, snapshots=away, forecasts=forecasts).run_once()
 
-    assert (await an_estimator(store, clock).run_once()).count(Outcome.CHANGED) == 1
+    assert (await an_estimator(store, clock).run_once()).count(RefitOutcome.CHANGED) == 1
 
 
 async def test_a_batch_that_takes_too_long_to_read_falls_back_and_stops_no_other() -> None:
@@ -230,7 +230,7 @@ async def test_a_batch_that_takes_too_long_to_read_falls_back_and_stops_no_other
 
     made = await estimator.run_once()
 
-    assert (made.fallbacks, made.count(Outcome.CHANGED)) == (1, 2)
+    assert (made.fallbacks, made.count(RefitOutcome.CHANGED)) == (1, 2)
     assert (await the_last(store, bad.batch_id)).method_because == "the database does not serve: COPY took 60 s"
     assert (await the_last(store, good.batch_id)).method is Method.APRIORI
 
@@ -243,7 +243,7 @@ async def test_a_batch_the_database_does_not_serve_is_laid_aside() -> None:
 
     first, second = await estimator.run_once(), await estimator.run_once()
 
-    assert outcomes(first) == [(bad.batch_id, Outcome.FAILED), (good.batch_id, Outcome.CHANGED)]
+    assert outcomes(first) == [(bad.batch_id, RefitOutcome.FAILED), (good.batch_id, RefitOutcome.CHANGED)]
     assert outcomes(second) == []
 
 
@@ -258,7 +258,7 @@ async def test_two_batches_in_a_row_that_are_not_served_end_the_pass_and_the_nex
         await estimator.run_once()
     following = await estimator.run_once()
 
-    assert outcomes(following) == [(good.batch_id, Outcome.CHANGED)]
+    assert outcomes(following) == [(good.batch_id, RefitOutcome.CHANGED)]
 
 
 async def test_a_batch_another_process_has_is_left_to_it() -> None:
@@ -268,7 +268,7 @@ async def test_a_batch_another_process_has_is_left_to_it() -> None:
     async with store.forecasts.claim(batch.batch_id):
         made = await an_estimator(store, clock).run_once()
 
-    assert outcomes(made) == [(batch.batch_id, Outcome.ELSEWHERE)]
+    assert outcomes(made) == [(batch.batch_id, RefitOutcome.ELSEWHERE)]
     assert await store.forecasts.last([batch.batch_id]) == {}
 
 
@@ -286,7 +286,7 @@ async def test_a_batch_that_was_just_forecast_elsewhere_is_not_forecast_again() 
 
     made = await an_estimator(store, clock, snapshots=Overtaken(store, {})).run_once()
 
-    assert outcomes(made) == [(first.batch_id, Outcome.CHANGED), (second.batch_id, Outcome.ELSEWHERE)]
+    assert outcomes(made) == [(first.batch_id, RefitOutcome.CHANGED), (second.batch_id, RefitOutcome.ELSEWHERE)]
     assert len(await store.forecasts.series(second.batch_id, limit=9)) == 1
 
 
@@ -302,7 +302,7 @@ async def test_a_batch_that_ends_meanwhile_is_over() -> None:
 
     made = await an_estimator(store, clock, snapshots=Ending(store, {})).run_once()
 
-    assert outcomes(made) == [(batch.batch_id, Outcome.OVER)]
+    assert outcomes(made) == [(batch.batch_id, RefitOutcome.OVER)]
     assert await store.forecasts.last([batch.batch_id]) == {}
 
 
@@ -313,7 +313,7 @@ async def test_every_active_batch_can_be_forecast_on_demand() -> None:
     await estimator.run_once()
     told: list[tuple[BatchId, int, int]] = []
 
-    def note(done: Done, so_far: int, of: int) -> None:
+    def note(done: RefitReport, so_far: int, of: int) -> None:
         told.append((done.batch_id, so_far, of))
 
     clock.time = later(NOW, 1.0)
@@ -321,7 +321,7 @@ async def test_every_active_batch_can_be_forecast_on_demand() -> None:
 
     assert told == [(batch.batch_id, number + 1, 3) for number, batch in enumerate(batches)]
     assert {one.record.trigger for one in made.done if one.record is not None} == {Trigger.MANUAL}
-    assert made.count(Outcome.HELD) == 3
+    assert made.count(RefitOutcome.HELD) == 3
 
 
 async def test_only_an_active_batch_can_be_forecast_on_demand() -> None:
@@ -329,7 +329,7 @@ async def test_only_an_active_batch_can_be_forecast_on_demand() -> None:
     batch = await a_submitted_batch(store, jobs=2)
     estimator = an_estimator(store, clock)
 
-    assert outcomes(await estimator.run_one(batch.batch_id)) == [(batch.batch_id, Outcome.CHANGED)]
+    assert outcomes(await estimator.run_one(batch.batch_id)) == [(batch.batch_id, RefitOutcome.CHANGED)]
     with pytest.raises(NotFoundError, match="no active batch 4711"):
         await estimator.run_one(BatchId(4711))
 
@@ -409,3 +409,48 @@ async def test_an_afap_batch_has_an_estimate_from_its_fifth_valid_job_on() -> No
 
     assert (complete_at(before, None), before.completion_at) == (None, after.completion_at)
     assert complete_at(after, None) == after.completion_at == (await the_last(store, batch.batch_id)).completion_at
+
+
+SETTINGS = EstimatorSettings()
+
+
+def an_age(*, left_s: float = HOUR_S, dirty: bool) -> ForecastAge:
+    return ForecastAge(BatchId(1), NOW, Instant(NOW + left_s), 5, 6 if dirty else 5)
+
+
+def due_s(*, left_s: float, dirty: bool, settings: EstimatorSettings = SETTINGS) -> float:
+    return refit_at(an_age(left_s=left_s, dirty=dirty), now=NOW, settings=settings) - NOW
+
+
+def test_a_batch_never_estimated_is_due_at_once() -> None:
+    assert refit_at(ForecastAge(BatchId(1), None, None, 0, 0), now=NOW, settings=SETTINGS) == NOW
+
+
+def test_a_validation_counts_after_a_minute() -> None:
+    assert due_s(left_s=HOUR_S, dirty=True) == MINUTE_S
+
+
+def test_a_batch_with_much_time_left_gathers_validations_for_one_percent_of_it() -> None:
+    assert due_s(left_s=10 * HOUR_S, dirty=True) == 360.0
+
+
+def test_no_batch_waits_longer_than_a_quarter_of_an_hour() -> None:
+    assert due_s(left_s=30 * DAY_S, dirty=True) == 15 * MINUTE_S
+    assert due_s(left_s=HOUR_S, dirty=False) == 15 * MINUTE_S
+
+
+def test_a_dirty_batch_whose_estimate_has_passed_waits_a_minute() -> None:
+    assert due_s(left_s=-DAY_S, dirty=True) == MINUTE_S
+
+
+def test_the_pause_and_the_timer_are_settings() -> None:
+    quick = EstimatorSettings(pause_s=Seconds(2.0), timer_s=Seconds(7.0))
+
+    assert due_s(left_s=60.0, dirty=True, settings=quick) == 2.0
+    assert due_s(left_s=DAY_S, dirty=True, settings=quick) == due_s(left_s=60.0, dirty=False, settings=quick) == 7.0
+
+
+def test_a_forecast_says_what_it_was_made_by() -> None:
+    assert trigger_of(ForecastAge(BatchId(1), None, None, 0, 0)) is Trigger.SUBMISSION
+    assert trigger_of(an_age(dirty=True)) is Trigger.VALIDATION
+    assert trigger_of(an_age(dirty=False)) is Trigger.TIMER

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from batch_estimator.snapshot import JobRows, Standing
+from batch_estimator.snapshot import InstanceStanding, JobRows
 from domain.errors import InvalidInputError
 from domain.units import Seconds
 from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
 
-SENT = [Sent(0, Standing.IN_PROGRESS, 1), Sent(1, Standing.UNSENT)]
+SENT = [Sent(0, InstanceStanding.IN_PROGRESS, 1), Sent(1, InstanceStanding.UNSENT)]
 
 
 def test_columns_of_different_lengths_are_named() -> None:

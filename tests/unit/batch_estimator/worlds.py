@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from batch_estimator.snapshot import HavRows, InstanceRows, JobRows, SentRows, Snapshot, Standing
+from batch_estimator.snapshot import HavRows, InstanceRows, InstanceStanding, JobRows, SentRows, Snapshot
 from domain.units import DAY_S, HOUR_S, Instant, Seconds
 
 HISTORY_S = 12 * DAY_S
@@ -163,8 +163,8 @@ class World:
 
     def _standing(self, each: Played, at: float) -> int:
         if each.back_at <= at:
-            return Standing.ERROR if each.error else Standing.SUCCESS
-        return Standing.TIMED_OUT if each.sent_at + self.bound_s <= at else Standing.IN_PROGRESS
+            return InstanceStanding.ERROR if each.error else InstanceStanding.SUCCESS
+        return InstanceStanding.TIMED_OUT if each.sent_at + self.bound_s <= at else InstanceStanding.IN_PROGRESS
 
     def _unsent(self, at: float, done: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[int, float]]:
         later = [
@@ -181,7 +181,7 @@ class World:
             host_id=np.array([each.host_id for each in mine] + [-1] * len(unsent), dtype=np.int64),
             app_version_id=np.array([1] * len(mine) + [-1] * len(unsent), dtype=np.int64),
             standing=np.array(
-                [self._standing(each, at) for each in mine] + [Standing.UNSENT] * len(unsent), dtype=np.int64
+                [self._standing(each, at) for each in mine] + [InstanceStanding.UNSENT] * len(unsent), dtype=np.int64
             ),
             created_at=np.array([each.created_at for each in mine] + [created_at for _, created_at in unsent]),
             sent_at=np.array([each.sent_at for each in mine] + none),
@@ -193,11 +193,11 @@ class World:
         sums = {host.host_id: [0, 0.0, 0.0, 0, 0, 0] for host in self.hosts}
         for each in other:
             row, standing = sums[each.host_id], self._standing(each, at)
-            if standing == Standing.SUCCESS:
+            if standing == InstanceStanding.SUCCESS:
                 ln_s = math.log(each.back_at - each.sent_at)
                 row[0], row[1], row[2] = row[0] + 1, row[1] + ln_s, row[2] + ln_s**2
-            row[3] += standing == Standing.ERROR
-            row[4] += standing == Standing.TIMED_OUT
+            row[3] += standing == InstanceStanding.ERROR
+            row[4] += standing == InstanceStanding.TIMED_OUT
             row[5] += each.sent_at + self.bound_s <= at
         columns = [np.array(column) for column in zip(*sums.values(), strict=True)]
         last = [max((seen for seen in host.seen if seen <= at), default=math.nan) for host in self.hosts]

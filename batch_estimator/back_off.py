@@ -1,4 +1,4 @@
-"""Which batches are left alone for a while because they failed, and is it the database that fails, not the batch?"""
+"""The back-off from batches that failed, which tells a batch that fails from a database that fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from domain.units import BatchId, Seconds
 TRY_AGAIN_S = Seconds(900.0)
 
 
-class Aside:
+class BackOff:
     """A batch that fails is not met again for 15 minutes: it comes first in every round, and would hold up the rest."""
 
     def __init__(self, forecasts: Forecasts, clock: Clock) -> None:
@@ -33,7 +33,7 @@ class Aside:
         self._refused = None
 
     async def failed(self, batch_id: BatchId, error: Exception) -> None:
-        """Lay the batch aside.
+        """Back off from the batch.
 
         Raises `error` where it is the database's: it does not serve another batch either, right after this one, or
         does not even answer what costs nothing.

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from batch_estimator.slots import open_slots
-from batch_estimator.snapshot import Standing
+from batch_estimator.outstanding import open_slots
+from batch_estimator.snapshot import InstanceStanding
 from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
 
-UNSENT, RUNNING, SUCCESS = Standing.UNSENT, Standing.IN_PROGRESS, Standing.SUCCESS
-ERROR, TIMED_OUT = Standing.ERROR, Standing.TIMED_OUT
+UNSENT, RUNNING, SUCCESS = InstanceStanding.UNSENT, InstanceStanding.IN_PROGRESS, InstanceStanding.SUCCESS
+ERROR, TIMED_OUT = InstanceStanding.ERROR, InstanceStanding.TIMED_OUT
 
 
 def test_a_job_with_its_quorum_lacks_nothing() -> None:

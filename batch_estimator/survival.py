@@ -1,0 +1,97 @@
+"""Survival data of sent instances, and the law of replies on the scale of standard deviations of ln T. Pure.
+
+F0 is the logistic law with the normal law's centre: Phi(z) ~ 1 / (1 + exp(-1.702 z)) within 0.01. Its upper tail is
+longer: a reply two standard deviations late is likelier than under the normal law (docs/decisions/0020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from batch_estimator.snapshot import Bools, Floats, InstanceStanding, Ints, Snapshot
+
+SLOPE = 1.702
+LEAST_SHARE = 1e-13  # of what can still happen: keeps a ratio of two tails finite
+
+
+def replied(z: Floats) -> Floats:
+    """F0(z) = 1 / (1 + exp(-1.702 z)).
+
+    >>> replied(np.array([0.0, 1.0])).round(4).tolist()
+    [0.5, 0.8458]
+    """
+    share: Floats = expit(SLOPE * z)
+    return share
+
+
+def silent_share(z: Floats) -> Floats:
+    """1 - F0(z), at least 1e-13.
+
+    >>> silent_share(np.array([0.0, 2.0, 40.0])).round(4).tolist()
+    [0.5, 0.0322, 0.0]
+    """
+    share: Floats = np.maximum(expit(-SLOPE * z), LEAST_SHARE)
+    return share
+
+
+def logit_moved(share: Floats, by: float) -> Floats:
+    """The share whose log-odds are `by` more.
+
+    >>> logit_moved(np.array([0.5]), 1.0).round(4).tolist()
+    [0.7311]
+    """
+    moved: Floats = share / (share + (1.0 - share) * np.exp(-by))
+    return moved
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SurvivalData:
+    """ln of each instance's turnaround, or of its age while it is silent; and the roster's entry it belongs to."""
+
+    ln_s: Floats
+    silent: Bools
+    entry: Ints
+    sent_at: Floats
+
+
+def watched_of(snapshot: Snapshot, of_instance: Ints) -> SurvivalData:
+    """The batch's instances that succeeded, are silent, or were silent until they were aborted; errors are left out.
+
+    An instance is aborted when another one has finished its job: its turnaround is right-censored at the abort.
+    """
+    rows = snapshot.instances
+    return _watched(snapshot.now, rows.standing, rows.sent_at, rows.reported_at, of_instance)
+
+
+def sampled_of(snapshot: Snapshot, of_sent: Ints) -> SurvivalData:
+    """The same of the app's other work."""
+    rows = snapshot.sent
+    return _watched(snapshot.now, rows.standing, rows.sent_at, rows.reported_at, of_sent)
+
+
+def thinned(watched: SurvivalData, most: int) -> SurvivalData:
+    """`most` of the instances at most, the same ones in whatever order they come and whenever one looks."""
+    if len(watched.ln_s) <= most:
+        return watched
+    kept = np.sort(np.argpartition(_scrambled(watched), most)[:most])
+    return SurvivalData(watched.ln_s[kept], watched.silent[kept], watched.entry[kept], watched.sent_at[kept])
+
+
+def _watched(now: float, standing: Ints, sent_at: Floats, reported_at: Floats, entry: Ints) -> SurvivalData:
+    aborted = (standing == InstanceStanding.ABORTED) & np.isfinite(reported_at)
+    out = (standing == InstanceStanding.IN_PROGRESS) | (standing == InstanceStanding.TIMED_OUT)
+    chosen = np.flatnonzero(out | aborted | (standing == InstanceStanding.SUCCESS))
+    end_at = np.where(out[chosen], now, reported_at[chosen])
+    ln_s = np.log(np.maximum(end_at - sent_at[chosen], 1.0))
+    return SurvivalData(ln_s, (out | aborted)[chosen], entry[chosen], sent_at[chosen])
+
+
+def _scrambled(watched: SurvivalData) -> Ints:
+    """A number per instance that depends on its sending alone, in no order anyone would come in."""
+    bits = watched.sent_at.view(np.uint64) ^ (watched.entry.astype(np.uint64) << np.uint64(40))
+    bits = (bits ^ (bits >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
+    number: Ints = (bits >> np.uint64(2)).astype(np.int64)
+    return number
