@@ -19,9 +19,10 @@ from administration.thresholds.standings import ReadsStandings, standings_of
 from administration.thresholds.waiting import BehindGate, TypeOf, behind_gates, gates_of
 from domain.catalogue import Catalogue
 from domain.clock import Clock
+from domain.deadline_rules import traits_of
 from domain.insight import WaitingBatch
 from domain.ranking import Gate, RelaxedGate
-from domain.settings import DeadlineRule, DeadlineSettings
+from domain.settings import DeadlineSettings
 from domain.units import AppId, Instant, Seconds
 from hoststats.standing import Passing
 from scheduler.gates import affordable, least_gate, longest_wait_s
@@ -65,7 +66,7 @@ class GateRelaxer:
         """Look at what waits and who calls; hosts are read only where jobs wait behind a gate."""
         catalogue, now = self._catalogue(), self._clock.now()
         settings = catalogue.settings.deadline
-        if settings.rule is not DeadlineRule.MUSTER or settings.gate_wait_fraction <= 0.0:
+        if not traits_of(settings).relaxes_gates or settings.gate_wait_fraction <= 0.0:
             return await self._noted(catalogue, GateReport(), now)
         waiting = await self._callers.waiting_batches(MOST_BATCHES)
         behind = high_gates(waiting, catalogue, now)

@@ -22,8 +22,9 @@ from batch_estimator.snapshot import (
     Tail,
     tail_of,
 )
+from domain.deadline_rules import traits_of
 from domain.forecasting import BatchTables, CountedAs
-from domain.settings import DeadlineRule, Settings
+from domain.settings import Settings
 from domain.units import BatchId, Instant, Seconds
 from lifecycle.grace import grace_s
 
@@ -73,8 +74,8 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
 
 
 def _tail(tables: BatchTables[Table], settings: Settings) -> Tail | None:
-    """No copies are modelled under the rule `accelerated`, which has a rule of its own for them."""
-    if settings.deadline.rule is DeadlineRule.ACCELERATED:
+    """None under a deadline rule that makes no copies of late jobs."""
+    if not traits_of(settings.deadline).copies_tails:
         return None
     return tail_of(tables.terms.qos, tables.jobs.size, feeder=settings.feeder, lifecycle=settings.lifecycle)
 

@@ -22,8 +22,8 @@ from domain.settings import FeederSettings
 from domain.units import HostId, Seconds, VolunteerId
 from domain.waiting import Candidate
 from feeder.array import JobArray
-from scheduler.asking import Asking
-from scheduler.dispatch import choose
+from scheduler.context import SchedulingContext
+from scheduler.selection import choose
 from tests.builders import NOW, a_batch, a_hav, a_job_class, a_ready
 from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking, some_cuts
 
@@ -52,8 +52,8 @@ def filled_array(slots: int) -> JobArray:
     return array
 
 
-def requests() -> dict[str, Asking]:
-    """A host in the middle of the field, asking in three ways."""
+def requests() -> dict[str, SchedulingContext]:
+    """A host in the middle of the field, context in three ways."""
     samples = DecayedSums(10.0, 5.0, 3.0, NOW)
     hav = a_hav(consecutive_valid=12, relaxed=samples, speed=DecayedSums(10.0, 1e-8, 1e-17, NOW))
     catalogue = a_catalogue(cuts=[some_cuts()], scheduler__daily_quota_start=100_000)
@@ -65,7 +65,7 @@ def requests() -> dict[str, Asking]:
     }
 
 
-def median_us(asking: Asking, array: JobArray) -> float:
+def median_us(context: SchedulingContext, array: JobArray) -> float:
     """Median CPU time of a request's decisions in microseconds.
 
     Every repetition is another host of another volunteer, and the array forgets who was given what: else its
@@ -73,9 +73,9 @@ def median_us(asking: Asking, array: JobArray) -> float:
     """
     times = []
     for turn in range(WARM_UP + REPEATS):
-        host = replace(asking.host, host_id=HostId(turn), volunteer_id=VolunteerId(turn))
-        volunteer = replace(asking.volunteer, volunteer_id=VolunteerId(turn))
-        turned = replace(asking, host=host, volunteer=volunteer, seed=turn)
+        host = replace(context.host, host_id=HostId(turn), volunteer_id=VolunteerId(turn))
+        volunteer = replace(context.volunteer, volunteer_id=VolunteerId(turn))
+        turned = replace(context, host=host, volunteer=volunteer, seed=turn)
         began = time.process_time_ns()
         choice = choose(turned, array)
         spent_ns = time.process_time_ns() - began
@@ -92,8 +92,8 @@ def measure() -> dict[str, float]:
     answers: dict[str, float] = {"batches": float(BATCHES), "reference_us": reference_us()}
     for slots in SLOTS:
         array = filled_array(slots)
-        for name, asking in requests().items():
-            answers[f"{name}_{slots}_slots_us"] = round(median_us(asking, array), 1)
+        for name, context in requests().items():
+            answers[f"{name}_{slots}_slots_us"] = round(median_us(context, array), 1)
     few, many = (answers[f"one_job_{slots}_slots_us"] for slots in SLOTS)
     answers["reference_ratio"] = round(few / answers["reference_us"], 3)
     answers["slots_ratio"] = round(many / few, 3)

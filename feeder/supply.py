@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from domain.apps import CPU, ProcessorType
 from domain.batches import Batch, goes_first
 from domain.catalogue import Catalogue
+from domain.deadline_rules import traits_of
 from domain.ranking import Gate
-from domain.settings import AfapPolicy, DeadlineRule, FeederSettings
+from domain.settings import FeederSettings
 from domain.units import SHARDS, AppId, BatchId, Instant
 from feeder.gating import Standing
 from feeder.keeping import with_kept
@@ -113,7 +114,7 @@ def targets(
 def _going_first(batches: Sequence[BatchSupply], catalogue: Catalogue, now: Instant) -> set[BatchId]:
     """The batches that requests look for before what can wait, on whatever processors."""
     deadline = catalogue.settings.deadline
-    if deadline.rule is not DeadlineRule.MUSTER or deadline.afap is not AfapPolicy.PROMPT:
+    if not traits_of(deadline).afap_first:
         return set()
     found = set()
     for batch in (one.batch for one in batches):

@@ -22,8 +22,8 @@ from domain.acceleration import (
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
+from domain.deadline_rules import traits_of
 from domain.jobs import InstanceState
-from domain.settings import DeadlineRule
 from domain.settlement import TailJob
 from domain.units import Instant, JobId, Seconds
 from jobs.ports import AccelerationNotes, TailWork
@@ -57,7 +57,7 @@ class Accelerator:
 
     async def run_once(self) -> AccelerationReport:
         """Flag hosts, apps and batches anew, and copy what was not sent lately."""
-        if self._catalogue().settings.deadline.rule is not DeadlineRule.ACCELERATED:
+        if not traits_of(self._catalogue().settings.deadline).accelerates:
             return AccelerationReport()
         now = self._clock.now()
         low = await self._work.low_turnaround(since=Instant(now - LOOK_BACK_S))

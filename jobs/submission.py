@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from domain.apps import App, ProcessorType
 from domain.batches import Account, Submitter
 from domain.clock import Clock
+from domain.deadline_rules import traits_of
 from domain.errors import InvalidInputError
 from domain.forecasting import PlannedBatch
 from domain.jobs import Input
@@ -20,7 +21,7 @@ from domain.limits import Scope
 from domain.ordered_work import Permission, Reference, SubmissionOrder
 from domain.ordering import BatchFacts, QueueClock
 from domain.ordering_settings import OrderingSettings
-from domain.settings import DeadlineRule, DeadlineSettings, FileSettings
+from domain.settings import DeadlineSettings, FileSettings
 from domain.sizes import both_in_words
 from domain.submission import NewBatch, SubmissionKey, SubmitterStanding
 from domain.units import BatchId, Instant, later
@@ -140,7 +141,7 @@ async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, Proce
 def _check_bounds(size: BatchSize, settings: DeadlineSettings) -> None:
     """No host is ever sent a job that allows no more than the least slack. Raises InvalidInputError."""
     least_s = settings.min_slack_s
-    if settings.rule is DeadlineRule.MUSTER and size.shortest_bound_s <= least_s:
+    if traits_of(settings).adds_slack and size.shortest_bound_s <= least_s:
         expected = f"more than {least_s:g} s, the least slack of a due date (deadline.min_slack_s)"
         raise InvalidInputError("jobs.delay_bound_s", expected, size.shortest_bound_s)
 

@@ -16,7 +16,7 @@ import structlog
 from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.settings import DeadlineRule
+from domain.deadline_rules import traits_of
 from domain.settlement import ExtraCopy
 from domain.units import BatchId, JobId
 from jobs.ports import TailWork
@@ -49,7 +49,7 @@ class TailCopier:
     async def run_once(self) -> TailReport:
         """One look at every tail. Nothing under the rule `accelerated`, which has copies of its own, or a cap of 0."""
         settings = self._catalogue().settings
-        if settings.deadline.rule is DeadlineRule.ACCELERATED or settings.lifecycle.tail_overhead_fraction <= 0.0:
+        if not traits_of(settings.deadline).copies_tails or settings.lifecycle.tail_overhead_fraction <= 0.0:
             return TailReport()
         feeder, lifecycle = settings.feeder, settings.lifecycle
         found = await self._work.tails(

@@ -15,7 +15,6 @@ import feeder.build
 import feeder.ports
 import hoststats.build
 import jobs.build
-import scheduler.build
 import transfer.build
 from administration.access.door import AccessDoor
 from administration.accounts import AccountKeys
@@ -58,7 +57,8 @@ from runtime.rate_limits.malformed import AREA as MALFORMED
 from runtime.rate_limits.malformed import MalformedRequests
 from runtime.rate_limits.newcomers import Newcomers
 from runtime.request_ids import PageCounters, RequestIds
-from scheduler.service import Ports as SchedulerPorts
+from scheduler.handler import build_handler
+from scheduler.service import SchedulerPorts
 from store.duties import DutyLocks
 from store.postgres import PostgresStore, open_store
 from store.shards import PostgresShards
@@ -144,7 +144,7 @@ async def build_worker(
         await fed.refill_once()
         files = _transfer(store, keys, project, catalogue, clock)
         newcomers = Newcomers(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)
-        handler = scheduler.build.build_handler(
+        handler = build_handler(
             SchedulerPorts(
                 LedgerDoor(store.ledger, shards, newcomers),
                 fed.array,

@@ -1,4 +1,4 @@
-"""Who is asking, as which host, and for what. Pure. PROTOCOL 3 and 5.3, POLICY 3."""
+"""Who is context, as which host, and for what. Pure. PROTOCOL 3 and 5.3, POLICY 3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
 from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 from scheduler import sanity
-from scheduler.asking import Asking, HeldElsewhere, Want
+from scheduler.context import ClientTask, SchedulingContext, WorkRequest
 from scheduler.quota import within_quotas
 from scheduler.reports import reported_ids
 from wire.messages import InProgress, SchedulerRequest
@@ -166,24 +166,24 @@ def _because(case: HostCase, request: SchedulerRequest, view: RequestView) -> st
             return f"host {request.host_id} sent serial number {request.rpc_seqno}, {stored} was seen before"
 
 
-def asking_of(
+def context_of(
     request: SchedulerRequest,
     admission: Admission,
     view: RequestView,
     *,
-    wants: tuple[Want, ...],
+    wants: tuple[WorkRequest, ...],
     kept: tuple[Held, ...],
     resent: tuple[Held, ...],
     catalogue: Catalogue,
     now: Instant,
-) -> Asking:
+) -> SchedulingContext:
     """What the decision depends on. `kept` is what the host has in progress, `resent` jobs included.
 
     The record of a new host has no statistics; resent jobs count against what was asked for. The quotas that the host
     shares limit it as they were when it was read; they are charged, and asked again, when its jobs are chosen.
     """
     host = admission.host
-    asking = Asking(
+    context = SchedulingContext(
         volunteer=admission.volunteer,
         host=host,
         now=now,
@@ -200,11 +200,11 @@ def asking_of(
         alone_s=_alone_s(request, view.host if admission.same_record else None, now),
         network=view.network,
     )
-    return within_quotas(asking, view.quotas)
+    return within_quotas(context, view.quotas)
 
 
 def _alone_s(request: SchedulerRequest, known: Host | None, now: Instant) -> Seconds:
-    """For how long the host should have work without asking: its owner's least buffer, or as long as it was away.
+    """For how long the host should have work without context: its owner's least buffer, or as long as it was away.
 
     A stock client asks when its queue is shorter than that buffer (PROTOCOL 9); who was away for days may be so again.
     """
@@ -254,7 +254,7 @@ def asks_for_work(request: SchedulerRequest) -> bool:
     return not request.dont_send_work and any(req_s > 0 for req_s in wishes)
 
 
-def unusable_refusal(request: SchedulerRequest, wants: tuple[Want, ...]) -> Refusal | None:
+def unusable_refusal(request: SchedulerRequest, wants: tuple[WorkRequest, ...]) -> Refusal | None:
     """Why a client that asks for work gets none although it `wants` none for usable processors."""
     if wants or not asks_for_work(request):
         return None
@@ -262,12 +262,12 @@ def unusable_refusal(request: SchedulerRequest, wants: tuple[Want, ...]) -> Refu
     return Refusal(RefusalCode.PLAN_CLASS, f"{kinds}: the client has no usable processor of the type it asks for")
 
 
-def wants_of(request: SchedulerRequest, host: Host) -> tuple[Want, ...]:
+def wants_of(request: SchedulerRequest, host: Host) -> tuple[WorkRequest, ...]:
     """What is asked for, GPU types first, the CPU last; types without a wish are left out."""
     if request.dont_send_work:
         return ()
     wants = [
-        Want(
+        WorkRequest(
             ProcessorType(coproc.type),
             coproc.count,
             sanity.wanted_s(coproc.req_s, coproc.count),
@@ -278,7 +278,7 @@ def wants_of(request: SchedulerRequest, host: Host) -> tuple[Want, ...]:
         for coproc in sanity.usable_coprocs(request.coprocs)
     ]
     wants.append(
-        Want(
+        WorkRequest(
             CPU,
             host.ncpus,
             sanity.wanted_s(request.cpu_req_s, host.ncpus),
@@ -290,7 +290,9 @@ def wants_of(request: SchedulerRequest, host: Host) -> tuple[Want, ...]:
     return tuple([want for want in wants if want.req_s > 0])
 
 
-def less_resent(wants: tuple[Want, ...], resent: Iterable[Held], catalogue: Catalogue) -> tuple[Want, ...]:
+def less_resent(
+    wants: tuple[WorkRequest, ...], resent: Iterable[Held], catalogue: Catalogue
+) -> tuple[WorkRequest, ...]:
     """What is still wanted after lost jobs were sent again: req_s less R times the instances each uses."""
     left = {want.processor_type: want for want in wants}
     for held in resent:
@@ -311,27 +313,27 @@ def _use(app_version_id: AppVersionId, catalogue: Catalogue) -> tuple[ProcessorT
     return plan_class.processor_type, plan_class.ncpus if plan_class.gpu_type is None else plan_class.gpu_count
 
 
-def kinds_of(asking: Asking) -> tuple[tuple[AppId, ProcessorType], ...]:
+def kinds_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType], ...]:
     """The kinds of work the host could do if there were some: per wanted type, the apps with a version for it."""
-    catalogue, volunteer = asking.catalogue, asking.volunteer
+    catalogue, volunteer = context.catalogue, context.volunteer
     return tuple(
         (app_id, want.processor_type)
-        for want in asking.wants
+        for want in context.wants
         for app_id in sorted(catalogue.current)
         if (not volunteer.apps or app_id in volunteer.apps)
         and any(
-            version.platform in asking.host.platforms and version.processor_type == want.processor_type
+            version.platform in context.host.platforms and version.processor_type == want.processor_type
             for version in catalogue.current[app_id]
         )
     )
 
 
-def _elsewhere(queue: tuple[InProgress, ...] | None) -> tuple[HeldElsewhere, ...] | None:
+def _elsewhere(queue: tuple[InProgress, ...] | None) -> tuple[ClientTask, ...] | None:
     if queue is None:
         return None
     return tuple(
         [
-            HeldElsewhere(
+            ClientTask(
                 job.name,
                 job.report_deadline,
                 sanity.delay_s(job.remaining_s),

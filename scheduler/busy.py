@@ -1,8 +1,8 @@
-"""When are a host's processors free: of endangered work, and of all work? Pure.
+"""Computes when a host's processors are free: of endangered work, and of all work. Pure.
 
-List scheduling: a vector of one free time per processor instance, in seconds from now. A job of k
-instances starts when the k least busy ones are free and keeps all k (POLICY D3 to D5). `start` holds
-work that runs first because it is endangered or tight, `queue` everything the host has to do.
+List scheduling: a vector of one free time per processor instance, in seconds from now. A job of k instances starts when
+the k least busy ones are free and keeps all k (docs/formulas.md). `start` holds work that runs first because it is
+endangered or tight, `queue` everything the host has to do.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from domain.apps import CPU, AppVersion, PlanClass, ProcessorType
 from domain.hosts import Host
 from domain.jobs import Held
 from domain.quick import quick_dataclass
+from domain.ranking import Percentile
 from domain.units import AppVersionId, Instant, Seconds
-from scheduler.asking import HeldElsewhere, Want
+from scheduler.context import ClientTask, SchedulingContext, WorkRequest
+from scheduler.deadline.inputs import Moment
 
 LEAST_SHARE = 0.01  # of a device that a job is counted with
 MOST_PARTS = 12  # a device is divided in at most this many equal parts for jobs that share it
@@ -189,7 +191,7 @@ def _charge(timelines: dict[ProcessorType, Timeline], plan: PlanClass, runtime_s
 
 
 @quick_dataclass(frozen=True, slots=True)
-class Work:
+class QueuedWork:
     """A job a host has: what it occupies, for how long, and since when it may run (seconds from now)."""
 
     plan: PlanClass
@@ -198,10 +200,12 @@ class Work:
     tight: bool
 
 
-def held_work(held: Iterable[Held], versions: Mapping[AppVersionId, AppVersion], *, now: Instant) -> tuple[Work, ...]:
+def held_work(
+    held: Iterable[Held], versions: Mapping[AppVersionId, AppVersion], *, now: Instant
+) -> tuple[QueuedWork, ...]:
     """What the server knows the host holds, oldest first: each R long, from its dispatch at the earliest."""
     return tuple(
-        Work(
+        QueuedWork(
             _plan_of(one, versions),
             one.est_runtime_s,
             one.sent_at - now,
@@ -211,10 +215,10 @@ def held_work(held: Iterable[Held], versions: Mapping[AppVersionId, AppVersion],
     )
 
 
-def resent_work(resent: Iterable[Held], versions: Mapping[AppVersionId, AppVersion]) -> tuple[Work, ...]:
+def resent_work(resent: Iterable[Held], versions: Mapping[AppVersionId, AppVersion]) -> tuple[QueuedWork, ...]:
     """Lost jobs that are sent again: each R long, from now on."""
     return tuple(
-        Work(_plan_of(one, versions), one.est_runtime_s, 0.0, one.tight)
+        QueuedWork(_plan_of(one, versions), one.est_runtime_s, 0.0, one.tight)
         for one in sorted(resent, key=lambda one: one.instance_id)
     )
 
@@ -224,14 +228,14 @@ def _plan_of(held: Held, versions: Mapping[AppVersionId, AppVersion]) -> PlanCla
     return version.plan_class if version is not None else PlanClass("")
 
 
-def told_work(in_progress: Iterable[HeldElsewhere], held: Iterable[Held], host: Host) -> tuple[Work, ...]:
+def told_work(in_progress: Iterable[ClientTask], held: Iterable[Held], host: Host) -> tuple[QueuedWork, ...]:
     """What the client says it has, earliest report deadline first; remaining time over availability."""
     tight_names = frozenset(one.name for one in held if one.tight)
     works = []
     for one in sorted(in_progress, key=lambda one: (one.report_deadline, one.name)):
         plan = _told_plan(one.ncpus, one.gpu_type, one.gpu_count)
         share = host.cpu_availability_fraction if one.gpu_type is None else host.gpu_availability_fraction
-        works.append(Work(plan, max(0.0, one.remaining_s) / max(0.01, share), 0.0, one.name in tight_names))
+        works.append(QueuedWork(plan, max(0.0, one.remaining_s) / max(0.01, share), 0.0, one.name in tight_names))
     return tuple(works)
 
 
@@ -241,7 +245,7 @@ def _told_plan(ncpus: float, gpu_type: ProcessorType | None, gpu_count: float) -
     return PlanClass("", ncpus=ncpus, gpu_type=gpu_type, gpu_count=gpu_count)
 
 
-def busy_of(wants: Iterable[Want], host: Host, work: Iterable[Work]) -> Busy:
+def busy_of(wants: Iterable[WorkRequest], host: Host, work: Iterable[QueuedWork]) -> Busy:
     """A host's busy time at the start of its request.
 
     `start`: idle instances are free now, the others at the client's `estimated_delay` (its least busy
@@ -250,8 +254,8 @@ def busy_of(wants: Iterable[Want], host: Host, work: Iterable[Work]) -> Busy:
     A job that was sent before may have run since: its free time is counted from then.
 
     >>> from domain.jobs import Held
-    >>> want = Want(CPU, 2, Seconds(1.0), req_instances=1.0, estimated_delay_s=Seconds(600.0))
-    >>> works = (Work(PlanClass(""), 3600.0, -600.0, False),)
+    >>> want = WorkRequest(CPU, 2, Seconds(1.0), req_instances=1.0, estimated_delay_s=Seconds(600.0))
+    >>> works = (QueuedWork(PlanClass(""), 3600.0, -600.0, False),)
     >>> busy = busy_of((want,), Host(1, 1, ncpus=2), works)
     >>> busy.start[CPU].instances, busy.queue[CPU].instances
     (((0.0,), (600.0,)), ((0.0,), (3000.0,)))
@@ -276,19 +280,74 @@ def busy_of(wants: Iterable[Want], host: Host, work: Iterable[Work]) -> Busy:
     return Busy(start, {kind: queue[kind].at_least(start[kind]) for kind in counts})
 
 
-def _idle(want: Want | None) -> int:
+def _idle(want: WorkRequest | None) -> int:
     """Whole idle instances; 1.9 idle CPUs are one to rely on."""
     return int(max(0.0, want.req_instances)) if want is not None else 0
 
 
-def _told(want: Want | None, count: int, idle: int) -> Timeline:
+def _told(want: WorkRequest | None, count: int, idle: int) -> Timeline:
     delay_s = max(0.0, want.estimated_delay_s) if want is not None else 0.0
     return Timeline(((0.0,),) * idle + ((delay_s,),) * (count - idle))
 
 
-def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[Work]) -> Mapping[ProcessorType, Timeline]:
+def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[QueuedWork]) -> Mapping[ProcessorType, Timeline]:
     """Free times of `counts` instances, from now, after this work in this order."""
     timelines = {kind: Timeline(((-math.inf,),) * count) for kind, count in counts.items()}
     for work in works:
         _charge(timelines, work.plan, work.runtime_s, work.since_s)
     return {kind: timeline.clamped() for kind, timeline in timelines.items()}
+
+
+def busy_at_start(context: SchedulingContext) -> Busy:
+    """Busy times from the client's whole queue if it reports it, else from what the server knows to be in progress.
+
+    Lost jobs that are sent again come on top: the client does not have them yet.
+    """
+    versions = context.catalogue.versions
+    if context.in_progress is None and not context.held:
+        return busy_of(context.wants, context.host, ())
+    if context.in_progress is not None:
+        work = told_work(context.in_progress, context.held, context.host)
+    else:
+        resent = {one.instance_id for one in context.resent}
+        known = (one for one in context.held if one.instance_id not in resent) if resent else context.held
+        work = held_work(known, versions, now=context.now)
+    return busy_of(context.wants, context.host, (*work, *resent_work(context.resent, versions)))
+
+
+class HostLoad:
+    """What a host has to do, with the jobs that the reply already gives it."""
+
+    def __init__(self, context: SchedulingContext) -> None:
+        self._context = context
+        self._busy: Busy | None = None  # as of the last call of `busy`; most requests end without another
+        self._pending: list[tuple[PlanClass, Seconds, bool]] = []  # given since
+        self._moments: dict[AppVersionId, Moment] = {}
+        self.disk_bytes = context.disk_bytes  # still free for this project
+        self.sent: dict[AppVersionId, int] = {}  # jobs of this reply
+
+    def busy(self) -> Busy:
+        """The host's busy times."""
+        busy = self._busy or busy_at_start(self._context)
+        for plan, runtime_s, tight in self._pending:
+            busy = busy.with_job(plan, runtime_s, tight=tight)
+        self._pending.clear()
+        self._busy = busy
+        return busy
+
+    def moment(self, version: AppVersion, percentile: Percentile) -> Moment:
+        """When the host could start a job of this version."""
+        found = self._moments.get(version.app_version_id)
+        if found is None:
+            plan, busy, context = version.plan_class, self.busy(), self._context
+            found = Moment(context.now, busy.start_s(plan), busy.queue_s(plan), percentile, context.alone_s)
+            self._moments[version.app_version_id] = found
+        return found
+
+    def add(self, version: AppVersion, runtime_s: Seconds, *, tight: bool, disk_bytes: float) -> int:
+        """Count a job that is given to the host; how many of this version the reply has."""
+        self._pending.append((version.plan_class, runtime_s, tight))
+        self._moments.clear()
+        self.disk_bytes -= disk_bytes
+        count = self.sent[version.app_version_id] = self.sent.get(version.app_version_id, 0) + 1
+        return count

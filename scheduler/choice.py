@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from domain.apps import AppVersion, ProcessorType
 from domain.batches import Batch
@@ -12,7 +13,13 @@ from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.reservations import Lease
 from domain.units import AppId, BatchId, FlopPerSecond, JobClassId
+from lifecycle.grace import timeout_at
+from lifecycle.replication import copies_for
+from scheduler.context import SchedulingContext
+from scheduler.evaluation import Evaluation
+from scheduler.feasibility import hr_class_of
 from scheduler.ports import SlotGroup
+from scheduler.terms import kept_because
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -122,3 +129,64 @@ def not_told_by_app(
 def _spelled_out(one: NotGiven) -> Refused:
     group, kind, refusal = one
     return Refused(refusal, kind, group.batch.app_id, group.batch.batch_id, group.job_class.job_class_id)
+
+
+def chosen_of(
+    context: SchedulingContext,
+    group: SlotGroup,
+    slot: Ready,
+    evaluation: Evaluation,
+    *,
+    rng: Callable[[], random.Random],
+) -> Chosen:
+    """The slot's job for the reply to the host that asks."""
+    usable = evaluation.usable
+    assignment = assignment_of(context, group, slot, evaluation, rng=rng)
+    return Chosen(assignment, slot, group.batch, group.job_class, usable.version, usable.speed.flop_per_s)
+
+
+def assignment_of(
+    context: SchedulingContext,
+    group: SlotGroup,
+    slot: Ready,
+    evaluation: Evaluation,
+    *,
+    rng: Callable[[], random.Random],
+) -> Assignment:
+    """The slot's instance for the host that asks, as the evaluation on its class says; `rng` is called only to draw."""
+    due, batch, job_class, host = evaluation.due, group.batch, group.job_class, context.host
+    return Assignment(
+        instance_id=slot.instance_id,
+        job_id=slot.job_id,
+        batch_id=batch.batch_id,
+        job_class_id=job_class.job_class_id,
+        app_id=batch.app_id,
+        app_version_id=evaluation.usable.version.app_version_id,
+        host_id=host.host_id,
+        volunteer_id=context.volunteer.volunteer_id,
+        sent_at=context.now,
+        due_at=due.due_at,
+        timeout_at=timeout_at(context.now, due.due_at, context.catalogue.settings.lifecycle),
+        est_runtime_s=evaluation.runtime_s,
+        tight=due.tight,
+        because=kept_because(evaluation, context.catalogue.settings.deadline.rule),
+        hr_class=hr_class_of(host, job_class.hr_type),
+        copies=_copies(context, group, evaluation, rng),
+        gated=evaluation.gated,
+    )
+
+
+def _copies(
+    context: SchedulingContext, group: SlotGroup, evaluation: Evaluation, rng: Callable[[], random.Random]
+) -> int:
+    """How many copies check this host's result, where the app replicates by trust."""
+    app = context.catalogue.apps[group.batch.app_id]
+    if app.adaptive_copies == 0 or group.job_class.quorum != 1:
+        return 0
+    hav = context.havs.get(evaluation.usable.version.app_version_id)
+    return copies_for(
+        hav.consecutive_valid if hav is not None else 0,
+        app.adaptive_copies,
+        rng=rng(),
+        consecutive_valid_infinite=context.catalogue.settings.ranking.consecutive_valid_infinite,
+    )

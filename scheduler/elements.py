@@ -46,7 +46,7 @@ class JobToSend:
 
 
 @quick_dataclass(frozen=True, slots=True)
-class Work:
+class ReplyWork:
     """The elements of the jobs in a reply, in the order clients need them."""
 
     apps: tuple[AppElement, ...] = ()
@@ -118,7 +118,7 @@ class Elements:
         self._versions: dict[AppVersionId, _OfVersion] = {}
         self._inputs: dict[tuple[Input, ...], _OfInputs] = {}  # of job classes
 
-    def work_of(self, jobs: Iterable[JobToSend], catalogue: Catalogue) -> Work:
+    def work_of(self, jobs: Iterable[JobToSend], catalogue: Catalogue) -> ReplyWork:
         """The elements of `jobs`: each app, app version, file and workunit once."""
         apps: dict[str, AppElement] = {}
         downloads: dict[str, DownloadElement] = {}
@@ -144,7 +144,7 @@ class Elements:
             results[result.name] = result
             for file_ref, output in zip(result.file_refs, job.job_class.outputs, strict=True):
                 outputs[file_ref.file_name] = self._upload(file_ref.file_name, output)
-        return Work(
+        return ReplyWork(
             tuple(apps.values()),
             tuple(downloads.values()),
             tuple(outputs.values()),

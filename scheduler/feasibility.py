@@ -6,28 +6,34 @@ the disk, checks of a job for every job. A refusal names both numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 
 from domain.apps import CPU, App, ProcessorType
-from domain.host_classes import class_by_names
+from domain.draws import draw
+from domain.host_classes import NO_STANDINGS, ClassesByApp, ClassStanding, Standings, class_by_names
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready
 from domain.refusals import Refusal, RefusalCode
-from scheduler.asking import Asking, Want
+from domain.units import Flop, InstanceId, JobId, Seconds
+from priority.node_groups import HostClass, drawn_class, shares
+from scheduler.context import SchedulingContext, WorkRequest
+from scheduler.ports import JobSource, SlotGroup
 
-AppCheck = Callable[[App, ProcessorType, Asking], Refusal | None]
-ClassCheck = Callable[[JobClass, Asking, float], Refusal | None]  # the last: disk bytes still free
+AppCheck = Callable[[App, ProcessorType, SchedulingContext], Refusal | None]
+ClassCheck = Callable[[JobClass, SchedulingContext, float], Refusal | None]  # the last: disk bytes still free
 
 
 # ------------------------------------------------------------------ of a processor type
 
 
-def device_refusal(want: Want, asking: Asking) -> Refusal | None:
+def device_refusal(want: WorkRequest, context: SchedulingContext) -> Refusal | None:
     """Why no work is given for these processors at all; None when some may be."""
     kind = want.processor_type
     if kind == CPU:
-        return Refusal(RefusalCode.NO_CPU, "cpu: the volunteer wants no CPU work") if asking.volunteer.no_cpu else None
-    if asking.volunteer.no_gpu:
+        return Refusal(RefusalCode.NO_CPU, "cpu: the volunteer wants no CPU work") if context.volunteer.no_cpu else None
+    if context.volunteer.no_gpu:
         return Refusal(RefusalCode.NO_GPU, f"{kind}: the volunteer wants no GPU work")
     if want.count < 1:
         return Refusal(RefusalCode.PLAN_CLASS, f"{kind}: needs at least 1 device, the client has {want.count}")
@@ -39,25 +45,25 @@ def device_refusal(want: Want, asking: Asking) -> Refusal | None:
 # ------------------------------------------------------------------ of an app
 
 
-def is_offered(app: App, _kind: ProcessorType, _asking: Asking) -> Refusal | None:
+def is_offered(app: App, _kind: ProcessorType, _context: SchedulingContext) -> Refusal | None:
     """A deprecated app gets no new work."""
     if not app.deprecated:
         return None
     return Refusal(RefusalCode.NO_APP_VERSION, f"app {app.name} is deprecated")
 
 
-def is_selected(app: App, _kind: ProcessorType, asking: Asking) -> Refusal | None:
+def is_selected(app: App, _kind: ProcessorType, context: SchedulingContext) -> Refusal | None:
     """The volunteer chose this app, or none in particular."""
-    chosen = asking.volunteer.apps
+    chosen = context.volunteer.apps
     if not chosen or app.app_id in chosen:
         return None
     apps = "1 app" if len(chosen) == 1 else f"{len(chosen)} apps"
     return Refusal(RefusalCode.APP_NOT_SELECTED, f"app {app.name} is not among the {apps} the volunteer selected")
 
 
-def is_beta_wanted(app: App, _kind: ProcessorType, asking: Asking) -> Refusal | None:
+def is_beta_wanted(app: App, _kind: ProcessorType, context: SchedulingContext) -> Refusal | None:
     """A beta app is only for volunteers who opted in."""
-    if not app.beta or asking.volunteer.beta:
+    if not app.beta or context.volunteer.beta:
         return None
     return Refusal(RefusalCode.BETA, f"app {app.name} is being tested; the volunteer did not opt in")
 
@@ -65,29 +71,29 @@ def is_beta_wanted(app: App, _kind: ProcessorType, asking: Asking) -> Refusal | 
 # ------------------------------------------------------------------ of a class of jobs
 
 
-def fits_memory(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refusal | None:
+def fits_memory(job_class: JobClass, context: SchedulingContext, _disk_bytes: float) -> Refusal | None:
     """The job's memory bound against what the owner lets the client use."""
-    if job_class.memory_bytes <= asking.ram_bytes:
+    if job_class.memory_bytes <= context.ram_bytes:
         return None
     return Refusal(
         RefusalCode.MEMORY,
         "job needs {0} of RAM, host offers {1}",
-        (job_class.memory_bytes, asking.ram_bytes),
+        (job_class.memory_bytes, context.ram_bytes),
         sizes=True,
     )
 
 
-def fits_cpus(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refusal | None:
+def fits_cpus(job_class: JobClass, context: SchedulingContext, _disk_bytes: float) -> Refusal | None:
     """The CPUs of one instance against the host's, and against those the volunteer lends one job."""
-    ncpus, lent = job_class.ncpus, asking.volunteer.max_cpus
-    if ncpus > asking.host.ncpus:
-        return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (ncpus, asking.host.ncpus))
+    ncpus, lent = job_class.ncpus, context.volunteer.max_cpus
+    if ncpus > context.host.ncpus:
+        return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (ncpus, context.host.ncpus))
     if lent and ncpus > lent:
         return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, the volunteer lends one job at most {1}", (ncpus, lent))
     return None
 
 
-def fits_disk(job_class: JobClass, _asking: Asking, disk_bytes: float) -> Refusal | None:
+def fits_disk(job_class: JobClass, _context: SchedulingContext, disk_bytes: float) -> Refusal | None:
     """The job's disk bound against what is free after the jobs of this reply."""
     if job_class.disk_bytes <= disk_bytes:
         return None
@@ -99,14 +105,14 @@ def fits_disk(job_class: JobClass, _asking: Asking, disk_bytes: float) -> Refusa
     )
 
 
-def fits_hr(job_class: JobClass, asking: Asking, _disk_bytes: float) -> Refusal | None:
+def fits_hr(job_class: JobClass, context: SchedulingContext, _disk_bytes: float) -> Refusal | None:
     """Homogeneous redundancy: the host's class must be known where jobs ask for one."""
-    if job_class.hr_type == 0 or hr_class_of(asking.host, job_class.hr_type):
+    if job_class.hr_type == 0 or hr_class_of(context.host, job_class.hr_type):
         return None
     return Refusal(
         RefusalCode.HR_CLASS,
-        f"job asks for hosts alike (type {job_class.hr_type}), this one's system {asking.host.os_name!r} "
-        f"and CPU {asking.host.cpu_vendor!r} are not known",
+        f"job asks for hosts alike (type {job_class.hr_type}), this one's system {context.host.os_name!r} "
+        f"and CPU {context.host.cpu_vendor!r} are not known",
     )
 
 
@@ -136,3 +142,85 @@ def hr_class_of(host: Host, hr_type: int) -> int:
     (21, 20, 0, 0)
     """
     return class_by_names(host.os_name, host.cpu_vendor, hr_type)
+
+
+def uncommitted_refusal(slot: Ready, group: SlotGroup, classes: ClassesByApp, host_class: int) -> Refusal | None:
+    """Why a job without a class is not for hosts of this class; None where classes have not been looked at, too.
+
+    Which jobs are whose is drawn once per job, not per request.
+    """
+    job_class, batch = group.job_class, group.batch
+    of_type = classes.of.get((batch.app_id, job_class.hr_type), NO_STANDINGS)
+    found = shares_of(of_type, job_class.fpops_est_flop, batch.counts.unsent, job_class.quorum)
+    chosen = drawn_class(found, draw(InstanceId(slot.job_id)))
+    if chosen is None or int(chosen) == host_class:
+        return None
+    terms = (int(chosen), host_class, 100.0 * found.get(str(host_class), 0.0))
+    return Refusal(RefusalCode.HR_CLASS, CHOSEN, terms)
+
+
+CHOSEN = (
+    "job is for hosts of class {0}, where it is complete soonest; this one is of class {1}, which has {2:.0f} % of them"
+)
+
+
+@lru_cache(maxsize=256)
+def shares_of(classes: Standings, job_flop: Flop, jobs: int, replicas: int) -> Mapping[str, float]:
+    """The share of each class in so many jobs. A class of fewer hosts than a job has replicas gets none."""
+    alike = [_alike(one, job_flop) for one in classes]
+    return shares(alike, Flop(jobs * job_flop), replicas=replicas)
+
+
+def _alike(one: ClassStanding, job_flop: Flop) -> HostClass:
+    """Turnaround: until one of its hosts calls again, and R on a core of theirs."""
+    per_core = one.flop_per_s / one.cores if one.cores > 0.0 else 0.0
+    runtime_s = job_flop / per_core if per_core > 0.0 else 0.0
+    return HostClass(str(one.hr_class), one.queued_flop, one.flop_per_s, Seconds(one.interval_s + runtime_s), one.hosts)
+
+
+def after_retries(slots: Sequence[Ready]) -> int:
+    """Where the slots without retries begin; they come last.
+
+    >>> from domain.jobs import Ready
+    >>> after_retries([Ready(1, 1, 1, 1, retries=2), Ready(2, 2, 1, 1, retries=1), Ready(3, 3, 1, 1)])
+    2
+    """
+    if slots[-1].retries > 0:
+        return len(slots)
+    return bisect_left(slots, 0, key=lambda slot: -slot.retries)
+
+
+def job_refusal(
+    slot: Ready, group: SlotGroup, context: SchedulingContext, array: JobSource, *, in_reply: Collection[JobId]
+) -> Refusal | None:
+    """The checks of a single job: its app's limits per host and volunteer, hosts alike. `in_reply`: given already."""
+    if slot.job_id in in_reply:
+        return Refusal(RefusalCode.SAME_HOST, "job {0} has another instance in this reply", (slot.job_id,))
+    if slot.hr_class:
+        refusal = hr_refusal(slot, hr_class_of(context.host, group.job_class.hr_type))
+        if refusal is not None:
+            return refusal
+    elif group.job_class.hr_type:
+        host_class = hr_class_of(context.host, group.job_class.hr_type)
+        refusal = uncommitted_refusal(slot, group, context.catalogue.host_classes, host_class)
+        if refusal is not None:
+            return refusal
+    known = array.may_have(slot, context.host.host_id, context.volunteer.volunteer_id)
+    return None if known is None else _spread_refusal(known, slot, group, context)
+
+
+def _spread_refusal(known: RefusalCode, slot: Ready, group: SlotGroup, context: SchedulingContext) -> Refusal | None:
+    """Why the job is not for a host that has had an instance (SAME_HOST), or whose volunteer has (SAME_VOLUNTEER)."""
+    spread = context.catalogue.apps[group.batch.app_id].spread(group.job_class.quorum, slot.copies)
+    if spread.per_volunteer:
+        return Refusal(
+            RefusalCode.SAME_VOLUNTEER,
+            "job {0} needs another volunteer: this one has had an instance of it",
+            (slot.job_id,),
+        )
+    is_host = known is RefusalCode.SAME_HOST
+    if is_host and (spread.per_host or any(held.job_id == slot.job_id for held in context.held)):
+        return Refusal(
+            RefusalCode.SAME_HOST, "job {0} needs another host: this one has had an instance of it", (slot.job_id,)
+        )
+    return None

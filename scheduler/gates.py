@@ -8,10 +8,11 @@ from dataclasses import replace
 from domain.apps import AppVersion
 from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
+from domain.deadline_rules import traits_of
 from domain.hosts import HostAppVersion
 from domain.ranking import BOOTSTRAP_P, CutPoints, Gate, Percentile, RelaxedGate, percentile
 from domain.refusals import Refusal, RefusalCode
-from domain.settings import DeadlineRule, DeadlineSettings
+from domain.settings import DeadlineSettings
 from domain.units import HOUR_S, AppVersionId, Instant, Seconds
 from scheduler.runtime import runtime_behind_s
 
@@ -30,9 +31,13 @@ def lowest_gate(settings: DeadlineSettings) -> float:
     >>> lowest_gate(DeadlineSettings(p_afap=0.6, p_late=0.5, p_retry=0.7, p_tight=0.9))
     0.5
     """
-    if settings.rule is DeadlineRule.PROPOSAL:
-        return min(settings.p_afap, settings.p_tight)
-    return min(settings.p_afap, settings.p_late, settings.p_retry, settings.p_tight)
+    thresholds = {
+        Gate.AFAP: settings.p_afap,
+        Gate.LATE: settings.p_late,
+        Gate.RETRY: settings.p_retry,
+        Gate.TIGHT: settings.p_tight,
+    }
+    return min(thresholds[gate] for gate in traits_of(settings).gates if gate in thresholds)
 
 
 def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSettings:
@@ -41,7 +46,7 @@ def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSet
     Before the host statistics have ranked anybody, hosts have P 0.5 or 0: no request can come from a host
     above, so the expected time to send a job behind a higher gate has no end, and gates are at most at the
     bootstrap percentile. Afterwards those that the measured rate of requests has lowered (`cuts.relaxed`) are.
-    The rule `proposal` keeps its own.
+    Rules that do not relax gates keep them as set.
 
     >>> reachable(DeadlineSettings(p_tight=0.9), None).p_tight
     0.5
@@ -50,7 +55,7 @@ def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSet
     >>> reachable(DeadlineSettings(p_tight=0.9), cuts).p_tight
     0.7
     """
-    if settings.rule is not DeadlineRule.MUSTER:
+    if not traits_of(settings).relaxes_gates:
         return settings
     if cuts is not None and cuts.turnaround:
         return _relaxed(settings, cuts.relaxed) if cuts.relaxed else settings

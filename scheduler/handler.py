@@ -1,4 +1,4 @@
-"""The scheduler's door: bytes of a client in, bytes of a reply out. PROTOCOL 1.
+"""Handles HTTP requests of the scheduler: bytes of a client in, bytes of a reply out. docs/protocol.md.
 
 A client backs off on any HTTP error and keeps its results, so an error costs nothing but time. What an
 error says is one line of text; details are in the log.
@@ -13,9 +13,11 @@ from typing import Protocol
 import structlog
 from aiohttp import hdrs, web
 
+from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.lengths import in_words
 from scheduler.ports import RequestLimit, RequestObserver
+from scheduler.service import SchedulerPorts, build_service
 from wire.decode import decode_request
 from wire.encode import encode_reply
 from wire.errors import ProtocolError
@@ -96,3 +98,12 @@ class SchedulerHandler:
 
 def _too_large(most: int) -> ProtocolError:
     return ProtocolError(f"scheduler request: expected at most {most} bytes, got more", 413)
+
+
+def build_handler(ports: SchedulerPorts, clock: Clock, limit: RequestLimit | None = None) -> SchedulerHandler:
+    """The service behind its HTTP handler."""
+
+    def max_request_bytes() -> int:
+        return ports.catalogue.catalogue().settings.scheduler.max_request_bytes
+
+    return SchedulerHandler(build_service(ports, clock), ports.observer, max_request_bytes, limit)

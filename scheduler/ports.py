@@ -19,7 +19,7 @@ from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds
 __all__ = [
     "CatalogueSource",
     "CodeSigning",
-    "JobArray",
+    "JobSource",
     "Ledger",
     "Pauses",
     "RequestObserver",
@@ -32,7 +32,7 @@ class Ledger(Protocol):
     """The database as one request sees it. Every call is durable when it returns."""
 
     async def read(self, key: RequestKey) -> RequestView:
-        """Who is asking, and what is known of the host and of the instances it reports."""
+        """Who is context, and what is known of the host and of the instances it reports."""
         ...
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
@@ -95,7 +95,7 @@ class SlotGroup(Protocol):
         ...
 
 
-class JobArray(Protocol):
+class JobSource(Protocol):
     """The feeder's job array, as a request walks it."""
 
     def groups(self) -> Sequence[SlotGroup]:

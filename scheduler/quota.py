@@ -8,8 +8,7 @@ from dataclasses import replace
 from domain.quick import quick_dataclass
 from domain.quotas import FREE_PART, QuotaGrant, QuotaRequest, SharedQuota, grant
 from domain.refusals import Refusal, RefusalCode
-from scheduler.asking import Asking
-from scheduler.need import Need, believed, need_of
+from scheduler.context import RemainingDemand, SchedulingContext, believed, demand_of
 from scheduler.versions import day_of
 
 COVER_FACTOR = 2  # jobs a day that each validated result of the host lets it have
@@ -27,46 +26,46 @@ class Draw:
         return granted - min(granted, max(0, given - self.covered))
 
 
-def draw_of(asking: Asking, jobs: int) -> Draw | None:
+def draw_of(context: SchedulingContext, jobs: int) -> Draw | None:
     """What so many jobs draw on the shared quotas; None when the host's own record covers them.
 
     A host may have COVER_FACTOR times as many jobs a day as it has had results validated. With one for each of its
     processors it has a record.
     """
-    if not jobs or not asking.catalogue.settings.scheduler.shared_quota_start:
+    if not jobs or not context.catalogue.settings.scheduler.shared_quota_start:
         return None
-    day = day_of(asking.now)
-    today = sum([hav.sent_today for hav in asking.havs.values() if hav.day == day])
-    valid = sum([hav.n_valid for hav in asking.havs.values()])
+    day = day_of(context.now)
+    today = sum([hav.sent_today for hav in context.havs.values() if hav.day == day])
+    valid = sum([hav.n_valid for hav in context.havs.values()])
     covered = max(0, COVER_FACTOR * valid - today)
     if jobs <= covered:
         return None
-    processors = sum([believed(max(1, want.count), asking.havs) for want in asking.wants])
+    processors = sum([believed(max(1, want.count), context.havs) for want in context.wants])
     request = QuotaRequest(
-        asking.host.host_id,
-        asking.volunteer.volunteer_id,
+        context.host.host_id,
+        context.volunteer.volunteer_id,
         day,
         jobs - covered,
-        idle=max(0, processors - len(asking.held)),
-        network=asking.network,
+        idle=max(0, processors - len(context.held)),
+        network=context.network,
         has_record=valid >= processors,
     )
     return Draw(request, covered)
 
 
-def within_quotas(asking: Asking, quotas: Iterable[SharedQuota]) -> Asking:
+def within_quotas(context: SchedulingContext, quotas: Iterable[SharedQuota]) -> SchedulingContext:
     """The request with the most jobs that the host's record and the quotas it shares allow, where that is a limit."""
-    start = asking.catalogue.settings.scheduler.shared_quota_start
+    start = context.catalogue.settings.scheduler.shared_quota_start
     if not start:
-        return asking
-    needs = [need for want in asking.wants if isinstance(need := need_of(want, asking, sent=0), Need)]
-    draw = draw_of(asking, sum([need.jobs for need in needs]))
+        return context
+    needs = [need for want in context.wants if isinstance(need := demand_of(want, context, sent=0), RemainingDemand)]
+    draw = draw_of(context, sum([need.jobs for need in needs]))
     if draw is None:
-        return asking
+        return context
     found = grant(draw.request, quotas, start)
     if found.granted == draw.request.wanted:
-        return asking
-    return replace(asking, most_jobs=draw.covered + found.granted, quota=quota_refusal(found))
+        return context
+    return replace(context, most_jobs=draw.covered + found.granted, quota=quota_refusal(found))
 
 
 def quota_refusal(grant: QuotaGrant) -> Refusal:

@@ -10,10 +10,9 @@ from domain.settings import Settings
 from domain.units import Seconds
 from scheduler import messages
 from scheduler.admission import Admission
-from scheduler.delays import request_delay_s
-from scheduler.elements import Work
+from scheduler.elements import ReplyWork
 from scheduler.held import HeldReview
-from scheduler.messages import Reasons
+from scheduler.messages import Reasons, request_delay_s
 from scheduler.ports import CodeSigning
 from wire.messages import Message, ProjectPreferences, SchedulerReply
 
@@ -29,7 +28,7 @@ class Answer:
     admission: Admission
     acks: tuple[str, ...]
     review: HeldReview
-    work: Work
+    work: ReplyWork
     reasons: Reasons
     wanted: bool
     work_s: Seconds

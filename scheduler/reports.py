@@ -1,12 +1,13 @@
 """What the reports of a request change, and which of them are acknowledged. Pure. PROTOCOL 4.
 
 Every reported result is acknowledged, also one we do not know: a client repeats a result until it is.
-Only an instance that the asking host was given takes a step, so a result slipped into a request through
+Only an instance that the context host was given takes a step, so a result slipped into a request through
 an application's output changes nothing.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from domain.dispatch import Report, Reported
@@ -14,13 +15,15 @@ from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import Held, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
+from domain.settings import FileSettings
+from domain.trickles import Trickle, TrickleFate
 from domain.units import InstanceId, Instant
 from lifecycle.machine import advance, allows, host_record
 from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
 from lifecycle.samples import censored_sample, yardstick_s
 from lifecycle.states import Event
 from scheduler import sanity
-from wire.messages import ReportedResult
+from wire.messages import ReportedResult, SchedulerRequest
 
 MOST_STDERR_CHARS = 65_536  # the client sends the last 63 KB
 MOST_REASON_CHARS = 500
@@ -182,3 +185,36 @@ def is_dead(state: InstanceState) -> bool:
     (False, True)
     """
     return not allows(state, Event.SUCCEEDED)
+
+
+MOST_SENT_AT = Instant(1e12)
+
+
+@quick_dataclass(frozen=True, slots=True)
+class TricklesTaken:
+    """`keep` are the messages to store; `dropped` counts the others."""
+
+    keep: tuple[Trickle, ...]
+    dropped: Counter[TrickleFate]
+
+
+def take_trickles(
+    request: SchedulerRequest, running: Iterable[Held], *, settings: FileSettings, now: Instant
+) -> TricklesTaken:
+    """Choose the messages to keep of a request that came at `now` from a host with `running` instances."""
+    ids = {one.name: one.instance_id for one in running}
+    keep = []
+    dropped = Counter[TrickleFate]()
+    if request.more_trickles:
+        dropped[TrickleFate.TOO_MANY] = request.more_trickles
+    for said in request.trickles:
+        instance_id = ids.get(said.result_name)
+        if instance_id is None:
+            dropped[TrickleFate.NOT_IN_PROGRESS] += 1
+        elif len(said.text.encode("utf-8", "replace")) > settings.max_trickle_bytes:
+            dropped[TrickleFate.TOO_LARGE] += 1
+        else:
+            sent_at = Instant(sanity.clamped(said.sent_at, 0.0, MOST_SENT_AT))
+            text = sanity.text(said.text, settings.max_trickle_bytes)
+            keep.append(Trickle(instance_id, sent_at, now, sanity.text(said.variety), text))
+    return TricklesTaken(tuple(keep), dropped)

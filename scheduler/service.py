@@ -25,22 +25,22 @@ from scheduler.admission import (
     HostCase,
     admit,
     admit_again,
-    asking_of,
     asks_for_work,
+    context_of,
     earlier_key,
     key_of,
     refuse_all,
     unusable_refusal,
     wants_of,
 )
-from scheduler.asking import Asking, Want
-from scheduler.delays import is_unrunnable, work_s
+from scheduler.assignment import AssignmentCommitter, Committed, Decide
+from scheduler.context import SchedulingContext, WorkRequest
 from scheduler.elements import Elements, JobToSend, lost_job
-from scheduler.giving import Decide, Given, Giver
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
-from scheduler.ports import CatalogueSource, CodeSigning, JobArray, Ledger, Pauses, RequestObserver, Uploads
-from scheduler.reports import reported_ids, take_reports
-from scheduler.trickles import take_trickles
+from scheduler.messages import is_unrunnable, work_s
+from scheduler.ports import CatalogueSource, CodeSigning, JobSource, Ledger, Pauses, RequestObserver, Uploads
+from scheduler.reports import reported_ids, take_reports, take_trickles
+from scheduler.selection import choose
 from wire.messages import SchedulerReply, SchedulerRequest
 from wire.reports import MAX_RESULTS
 
@@ -48,11 +48,11 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class SchedulerPorts:
     """What the service stands on."""
 
     ledger: Ledger
-    array: JobArray
+    array: JobSource
     catalogue: CatalogueSource
     uploads: Uploads
     signing: CodeSigning
@@ -73,10 +73,10 @@ class Contact:
 class RequestService:
     """Answers clients. One instance serves all requests of a process; it keeps nothing of one for another."""
 
-    def __init__(self, ports: Ports, clock: Clock, decide: Decide) -> None:
+    def __init__(self, ports: SchedulerPorts, clock: Clock, decide: Decide) -> None:
         self._ports = ports
         self._clock = clock
-        self._giver = Giver(ports.ledger, ports.array, decide)
+        self._giver = AssignmentCommitter(ports.ledger, ports.array, decide)
         self._elements = Elements(ports.uploads)
         self._log = log.bind()  # once: where a configuration may still change, each use of `log` puts one together
 
@@ -88,17 +88,17 @@ class RequestService:
         contact = Contact(request, self._clock.now(), self._clock.monotonic(), self._ports.catalogue.catalogue())
         settings = contact.catalogue.settings
 
-        # 1. Who is asking, and what is known of the host and of what it reports.
+        # 1. Who is context, and what is known of the host and of what it reports.
         view = await self._ports.ledger.read(key_of(request))
         if view.volunteer is None:
-            self._note(contact, "unknown account", HostId(0), Given())
+            self._note(contact, "unknown account", HostId(0), Committed())
             return reply.to_stranger(settings)
 
         # 2. As which host, and whether it may have work at all.
         try:
             admission, known = await self._admitted(contact, view, view.volunteer)
         except TooManyHostsError as error:
-            self._note(contact, "too many new hosts", HostId(0), Given())
+            self._note(contact, "too many new hosts", HostId(0), Committed())
             return reply.to_newcomer(str(error), settings)
         refusal = refuse_all(
             request, settings, paused=self._ports.pauses.refuse_work_because(contact.now), now=contact.now
@@ -133,8 +133,8 @@ class RequestService:
         if refusal is not None or not wants:
             given = await self._nothing_given(refusal, writes)
         else:
-            asking = _asking(contact, admission, known, wants, review)
-            given = await self._giver.give(asking if asking.wants else None, writes)
+            context = _context(contact, admission, known, wants, review)
+            given = await self._giver.give(context if context.wants else None, writes)
 
         # 6. The reply: nothing in it that is not committed.
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
@@ -252,7 +252,7 @@ class RequestService:
         key = replace(key_of(request), instance_ids=unknown, of_computer=True)
         return (await self._ports.ledger.read(key)).reported
 
-    async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Given:
+    async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Committed:
         """Commit the writes of a request that wants no jobs, or may have none."""
         if refusal is None:
             return await self._giver.give(None, writes)
@@ -261,7 +261,7 @@ class RequestService:
         return replace(given, reasons=reasons, refusals={refusal.code: 1})
 
     def _note(
-        self, contact: Contact, case: str, host_id: HostId, given: Given, *, resent: int = 0, reports: int = 0
+        self, contact: Contact, case: str, host_id: HostId, given: Committed, *, resent: int = 0, reports: int = 0
     ) -> None:
         """One line in the log and one count per request."""
         took_s = Seconds(self._clock.monotonic() - contact.started_s)
@@ -284,10 +284,10 @@ class RequestService:
         )
 
 
-def _asking(
-    contact: Contact, admission: Admission, view: RequestView, wants: tuple[Want, ...], review: HeldReview
-) -> Asking:
-    return asking_of(
+def _context(
+    contact: Contact, admission: Admission, view: RequestView, wants: tuple[WorkRequest, ...], review: HeldReview
+) -> SchedulingContext:
+    return context_of(
         contact.request,
         admission,
         view,
@@ -317,3 +317,8 @@ def _take_over(
 def _will_pass(refusal: Refusal | None) -> bool:
     """Whether lost jobs wait as well: the project is down, or the client would drop them for its wrong clock."""
     return refusal is not None and refusal.code in (RefusalCode.PROJECT_DOWN, RefusalCode.CLOCK_SKEW)
+
+
+def build_service(ports: SchedulerPorts, clock: Clock) -> RequestService:
+    """The service that answers scheduler requests. Settings are those of the catalogue, at every request."""
+    return RequestService(ports, clock, choose)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from domain.settings import DeadlineRule
 from domain.units import Seconds
-from scheduler.verdict import Verdict
+from scheduler.evaluation import Evaluation
 
 # put together for every job that is sent: % takes two thirds of the time of an f-string
 KEPT_AS = "%s [%s: start %.0f s, queue %.0f s, R %.0f s, R_q %.0f s, P %s, gate %s %g]"
@@ -23,7 +23,7 @@ KEPT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class GivenTerms:
+class DueTerms:
     """What a due date followed from at dispatch, in whole seconds.
 
     `start_s` and `queue_s` are the host's busy times, with what the same reply gave it before. `gate` is "none" where
@@ -40,24 +40,24 @@ class GivenTerms:
     threshold: float
 
 
-def kept_because(verdict: Verdict, rule: DeadlineRule) -> str:
+def kept_because(evaluation: Evaluation, rule: DeadlineRule) -> str:
     """The reason with its terms, as it is kept with the instance: one line, about 80 characters more."""
-    due, moment = verdict.due, verdict.moment
+    due, moment = evaluation.due, evaluation.moment
     p = moment.percentile.p
     return KEPT_AS % (
         due.because,
         rule,
         moment.start_s,
         moment.queue_s,
-        verdict.runtime_s,
-        verdict.safe_runtime_s,
+        evaluation.runtime_s,
+        evaluation.safe_runtime_s,
         "none" if p is None else f"{p:.3f}",
         due.gate,
         due.threshold,
     )
 
 
-def terms_in(kept: str) -> tuple[str, GivenTerms | None]:
+def terms_in(kept: str) -> tuple[str, DueTerms | None]:
     """The reason alone, and its terms; None of an instance that was sent before they were kept.
 
     >>> text = "row 1: due at the bound [muster: start 0 s, queue 60 s, R 3600 s, R_q 9000 s, P 0.500, gate none 0]"
@@ -72,5 +72,5 @@ def terms_in(kept: str) -> tuple[str, GivenTerms | None]:
         return kept, None
     start_s, queue_s, runtime_s, safe_s = (Seconds(float(found[key])) for key in ("start", "queue", "runtime", "safe"))
     p = None if found["p"] == "none" else float(found["p"])
-    terms = GivenTerms(found["rule"], start_s, queue_s, runtime_s, safe_s, p, found["gate"], float(found["threshold"]))
+    terms = DueTerms(found["rule"], start_s, queue_s, runtime_s, safe_s, p, found["gate"], float(found["threshold"]))
     return found["because"], terms

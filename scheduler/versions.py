@@ -3,20 +3,89 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
-from domain.apps import App, AppVersion, ProcessorType
+from domain.apps import App, AppVersion, PlanClass, ProcessorType
+from domain.hosts import Coprocessor, Host
 from domain.quick import quick_dataclass
 from domain.ranking import CutPoints, Percentile, samples
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings
+from domain.sizes import both_in_words
 from domain.units import DAY_S, AppVersionId, Instant
-from scheduler.asking import Asking
 from scheduler.busy import usage_of
+from scheduler.context import SchedulingContext, believed
 from scheduler.gates import percentile_of
-from scheduler.need import believed
-from scheduler.plan_classes import plan_class_refusal
 from scheduler.runtime import Speed, speed_of
+
+PlanCheck = Callable[[PlanClass, Host], Refusal | None]
+
+
+def plan_class_refusal(plan: PlanClass, host: Host) -> Refusal | None:
+    """Why the host cannot run versions of this plan class; None when it can.
+
+    >>> from domain.apps import NVIDIA
+    >>> plan_class_refusal(PlanClass("cuda", gpu_type=NVIDIA), Host(1, 1)).detail
+    "plan class 'cuda' needs 1 NVIDIA, host has 0"
+    """
+    for check in CHECKS:
+        refusal = check(plan, host)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def _enough_cpus(plan: PlanClass, host: Host) -> Refusal | None:
+    needed = max(float(plan.min_host_ncpus), plan.ncpus)
+    if host.ncpus >= needed:
+        return None
+    return _refusal(plan, f"{needed:g} CPUs", f"{host.ncpus}")
+
+
+def _enough_ram(plan: PlanClass, host: Host) -> Refusal | None:
+    if host.ram_bytes >= plan.min_host_ram_bytes:
+        return None
+    needed, has = both_in_words(plan.min_host_ram_bytes, host.ram_bytes)
+    return _refusal(plan, f"{needed} of RAM", has)
+
+
+def _right_system(plan: PlanClass, host: Host) -> Refusal | None:
+    if not plan.os_pattern:
+        return None
+    system = f"{host.os_name} {host.os_version}"
+    if _compiled(plan.os_pattern).search(system):
+        return None
+    return _refusal(plan, f"a system like {plan.os_pattern!r}", repr(system))
+
+
+def _has_gpu(plan: PlanClass, host: Host) -> Refusal | None:
+    """The devices themselves: enough of them, with enough memory and a driver that is new enough."""
+    if plan.gpu_type is None:
+        return None
+    gpu = next((one for one in host.coprocessors if one.type == plan.gpu_type), Coprocessor(plan.gpu_type, 0))
+    if gpu.count < plan.gpu_count or gpu.count == 0:
+        return _refusal(plan, f"{plan.gpu_count:g} {plan.gpu_type}", f"{gpu.count}")
+    if gpu.ram_bytes < plan.min_gpu_ram_bytes:
+        needed, has = both_in_words(plan.min_gpu_ram_bytes, gpu.ram_bytes)
+        return _refusal(plan, f"{needed} of {gpu.type} memory", has)
+    if gpu.driver_version < plan.min_driver_version:
+        return _refusal(plan, f"{gpu.type} driver {plan.min_driver_version}", f"{gpu.driver_version}")
+    return None
+
+
+CHECKS: tuple[PlanCheck, ...] = (_enough_cpus, _has_gpu, _enough_ram, _right_system)
+
+
+def _refusal(plan: PlanClass, needed: str, has: str) -> Refusal:
+    return Refusal(RefusalCode.PLAN_CLASS, f"plan class {plan.name!r} needs {needed}, host has {has}")
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
 
 LEAST_EXPLORATION = 0.1  # the random factor's floor (POLICY 3)
 
@@ -55,7 +124,7 @@ class Best:
 def best_version(
     app: App,
     kind: ProcessorType,
-    asking: Asking,
+    context: SchedulingContext,
     *,
     sent: Mapping[AppVersionId, int],
     rng: Callable[[], random.Random],
@@ -69,14 +138,14 @@ def best_version(
     """
     usable: list[Usable] = []
     refusals: list[Refusal] = []
-    for version in _on_platforms(app, kind, asking):
-        found = _usable(version, asking, sent.get(version.app_version_id, 0))
+    for version in _on_platforms(app, kind, context):
+        found = _usable(version, context, sent.get(version.app_version_id, 0))
         if isinstance(found, Refusal):
             refusals.append(found)
         else:
             usable.append(found)
     if not usable:
-        return _closest(refusals) or _nothing_fits(app, kind, asking)
+        return _closest(refusals) or _nothing_fits(app, kind, context)
     if len(usable) == 1:
         return Best(usable[0], usable[0])
     proven = [one for one in usable if one.proven] or usable
@@ -95,16 +164,16 @@ def curiosity(speed_samples: float, rng: random.Random) -> float:
     return max(LEAST_EXPLORATION, 1.0 + rng.gauss(0.0, 1.0) / max(1.0, speed_samples))
 
 
-def quota_left(asking: Asking, version: AppVersion, sent: int) -> tuple[int, int]:
+def quota_left(context: SchedulingContext, version: AppVersion, sent: int) -> tuple[int, int]:
     """How many more instances of a version the host may get today, and how many it may get in all.
 
     All = quota per processor and day (the setting's start value while there is no row) * processors that are believed.
     """
-    settings: SchedulerSettings = asking.catalogue.settings.scheduler
-    hav = asking.havs.get(version.app_version_id)
+    settings: SchedulerSettings = context.catalogue.settings.scheduler
+    hav = context.havs.get(version.app_version_id)
     per_day = (hav.quota_per_day if hav is not None else 0) or settings.daily_quota_start
-    most = per_day * believed(_processors(asking, version.processor_type), asking.havs)
-    today = hav.sent_today if hav is not None and hav.day == day_of(asking.now) else 0
+    most = per_day * believed(_processors(context, version.processor_type), context.havs)
+    today = hav.sent_today if hav is not None and hav.day == day_of(context.now) else 0
     return most - today - sent, most
 
 
@@ -117,35 +186,37 @@ def day_of(now: Instant) -> int:
     return int(now // DAY_S)
 
 
-def _on_platforms(app: App, kind: ProcessorType, asking: Asking) -> Iterator[AppVersion]:
+def _on_platforms(app: App, kind: ProcessorType, context: SchedulingContext) -> Iterator[AppVersion]:
     """Current versions for this processor type, in the client's order of platforms."""
-    current = asking.catalogue.current.get(app.app_id, ())
-    for platform in asking.host.platforms:
+    current = context.catalogue.current.get(app.app_id, ())
+    for platform in context.host.platforms:
         for version in current:
             if version.platform == platform and version.plan_class.processor_type == kind:
                 yield version
 
 
-def _usable(version: AppVersion, asking: Asking, sent: int) -> Usable | Refusal:
-    refusal = plan_class_refusal(version.plan_class, asking.host) or _more_than_lent(version, asking.volunteer.max_cpus)
+def _usable(version: AppVersion, context: SchedulingContext, sent: int) -> Usable | Refusal:
+    refusal = plan_class_refusal(version.plan_class, context.host) or _more_than_lent(
+        version, context.volunteer.max_cpus
+    )
     if refusal is not None:
         return refusal
-    left, most = quota_left(asking, version, sent)
+    left, most = quota_left(context, version, sent)
     if left <= 0:
         return Refusal(
             RefusalCode.DAILY_QUOTA,
             f"{most - left} jobs sent today with version {version.version_num}, quota is {most}",
         )
-    settings = asking.catalogue.settings
-    hav = asking.havs.get(version.app_version_id)
-    cuts = asking.catalogue.cut_points.get((version.app_id, version.processor_type))
-    standing = percentile_of(version, asking.havs, asking.catalogue, now=asking.now)
+    settings = context.catalogue.settings
+    hav = context.havs.get(version.app_version_id)
+    cuts = context.catalogue.cut_points.get((version.app_id, version.processor_type))
+    standing = percentile_of(version, context.havs, context.catalogue, now=context.now)
     ranked = standing.x is not None  # which takes as many samples
     return Usable(
         version,
-        speed_of(version, asking.host, hav, cuts, now=asking.now, settings=settings.deadline),
+        speed_of(version, context.host, hav, cuts, now=context.now, settings=settings.deadline),
         standing,
-        proven=hav is not None and (ranked or samples(hav, asking.now) >= settings.ranking.min_samples),
+        proven=hav is not None and (ranked or samples(hav, context.now) >= settings.ranking.min_samples),
         quota_left=left,
         usage=usage_of(version.plan_class),
         cuts=cuts,
@@ -163,22 +234,22 @@ def _more_than_lent(version: AppVersion, lent: int) -> Refusal | None:
     )
 
 
-def _processors(asking: Asking, kind: ProcessorType) -> int:
-    for want in asking.wants:
+def _processors(context: SchedulingContext, kind: ProcessorType) -> int:
+    for want in context.wants:
         if want.processor_type == kind:
             return max(1, want.count)
-    return max(1, asking.host.ncpus)
+    return max(1, context.host.ncpus)
 
 
 def _closest(refusals: Sequence[Refusal]) -> Refusal | None:
     return min(refusals, key=lambda one: CLOSEST_FIRST.index(one.code), default=None)
 
 
-def _nothing_fits(app: App, kind: ProcessorType, asking: Asking) -> Refusal:
+def _nothing_fits(app: App, kind: ProcessorType, context: SchedulingContext) -> Refusal:
     """No version for the type at all, or none for the client's platforms."""
-    current = asking.catalogue.current.get(app.app_id, ())
+    current = context.catalogue.current.get(app.app_id, ())
     platforms = sorted({version.platform for version in current if version.processor_type == kind})
     if not platforms:
         return Refusal(RefusalCode.NO_APP_VERSION, f"app {app.name} has no version for {kind}")
-    told = ", ".join(asking.host.platforms) or "none"
+    told = ", ".join(context.host.platforms) or "none"
     return Refusal(RefusalCode.PLATFORM, f"app {app.name} runs on {', '.join(platforms)}; the client said {told}")

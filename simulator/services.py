@@ -12,7 +12,6 @@ import batch_estimator.service
 import feeder.build
 import hoststats.build
 import jobs.build
-import scheduler.build
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import EstimatorPorts
 from batch_estimator.service import in_line
@@ -28,8 +27,7 @@ from jobs.reserving.reserver import ReservingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from jobs.validator import Validator
-from scheduler.service import Ports as SchedulerPorts
-from scheduler.service import RequestService
+from scheduler.service import RequestService, SchedulerPorts, build_service
 from simulator.plumbing import CatalogueOfTheMoment, NoFiles, NoPauses, OneKey
 from simulator.ports import Submission
 from simulator.recording import Record, RecordedForecasts, RecordedLedger, RecordedOverdue, RecordedUnsettled
@@ -79,7 +77,7 @@ class Services:
         self.catalogue = catalogue
         ledger = RecordedLedger(store.ledger, record)
         self.feeder: Feeder = feeder.build.build(FeederPorts(store.waiting, AllShards()), catalogue, clock)
-        self.requests: RequestService = scheduler.build.build(
+        self.requests: RequestService = build_service(
             SchedulerPorts(ledger, self.feeder.array, catalogue, self._files, OneKey(), NoPauses(), record), clock
         )
         unsettled = RecordedUnsettled(store.unsettled, record)

@@ -9,8 +9,9 @@ import msgspec
 
 from domain.acceleration import Acceleration
 from domain.apps import ProcessorType
+from domain.deadline_rules import traits_of
 from domain.ranking import CutPoints, RelaxedGate
-from domain.settings import DeadlineRule, Settings
+from domain.settings import Settings
 from domain.units import AppId, Instant
 from store.pool import Connection, Database
 from store.queries import load
@@ -66,4 +67,4 @@ def with_relaxed(
 
 def is_accelerated(settings: Settings) -> bool:
     """Whether requests go by what is accelerated. Pure."""
-    return settings.deadline.rule is DeadlineRule.ACCELERATED
+    return traits_of(settings.deadline).accelerates

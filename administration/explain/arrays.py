@@ -105,7 +105,7 @@ class _Rest:
 class Untouched:
     """A view of an array for one request, which records what is taken instead of taking it.
 
-    Satisfies scheduler.ports.JobArray.
+    Satisfies scheduler.ports.JobSource.
     """
 
     def __init__(self, array: JobArray) -> None:

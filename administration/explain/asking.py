@@ -14,9 +14,9 @@ from domain.hosts import Host
 from domain.jobs import Held
 from domain.refusals import Refusal
 from domain.units import Instant, Seconds
-from scheduler.admission import Admission, HostCase, asking_of, refuse_all, wants_of
-from scheduler.asking import Asking
+from scheduler.admission import Admission, HostCase, context_of, refuse_all, wants_of
 from scheduler.busy import usage_of
+from scheduler.context import SchedulingContext
 from wire.messages import CoprocRequest, SchedulerRequest
 
 AT_LEAST_ONE_JOB_S = Seconds(1e-9)  # as little as can be asked for: a second would be two jobs of half a second
@@ -57,13 +57,13 @@ def idle_instances(kind: ProcessorType, count: int, held: tuple[Held, ...], cata
     return max(0.0, count - used)
 
 
-def supposed_asking(view: RequestView, catalogue: Catalogue, *, now: Instant) -> Asking:
+def supposed_asking(view: RequestView, catalogue: Catalogue, *, now: Instant) -> SchedulingContext:
     """What the decision about such a request depends on. The view must have a volunteer and a host."""
     assert view.volunteer is not None and view.host is not None
     host = view.host
     request = supposed_request(host, view.held, catalogue)
     admission = Admission(view.volunteer, host, HostCase.KNOWN, f"host {host.host_id}")
-    return asking_of(
+    return context_of(
         request,
         admission,
         view,

@@ -15,11 +15,11 @@ from domain.clock import Clock
 from domain.dispatch import RequestView
 from domain.refusals import Refusal
 from domain.units import HostId
-from scheduler.asking import Asking
+from scheduler.assignment import choice_of, is_to_search
 from scheduler.choice import Choice
-from scheduler.giving import choice_of, is_to_search
-from scheduler.ports import JobArray
-from scheduler.watching import Watched, watched
+from scheduler.context import SchedulingContext
+from scheduler.ports import JobSource
+from scheduler.trace import DecisionTrace, traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class HostExplanation:
     """
 
     view: RequestView
-    asking: Asking
+    asking: SchedulingContext
     calls_per_hour: float
     refused: Refusal | None
-    found: Watched
+    found: DecisionTrace
     slots: tuple[int, ...]
     on_worker: bool = False
     would_search: bool = False
@@ -59,11 +59,11 @@ class HostExplainer:
         view, array = await asyncio.gather(self._store.ledger.read(caller.key), self._array(catalogue))
         now = self._clock.now()
         asking = supposed_asking(view, catalogue, now=now)
-        runs: list[tuple[Watched, tuple[int, ...]]] = []
+        runs: list[tuple[DecisionTrace, tuple[int, ...]]] = []
 
-        def decide(one: Asking, array: JobArray) -> Choice:
+        def decide(one: SchedulingContext, array: JobSource) -> Choice:
             slots = tuple(len(group.slots()) for group in array.groups())
-            found = watched(one, array)
+            found = traced(one, array)
             runs.append((found, slots))
             return found.choice
 
@@ -80,7 +80,7 @@ class HostExplainer:
             would_search=self._live is not None and is_to_search(found.choice),
         )
 
-    async def _array(self, catalogue: Catalogue) -> JobArray:
+    async def _array(self, catalogue: Catalogue) -> JobSource:
         if self._live is not None:
             return Untouched(self._live)
         return (await private_feeder(self._store.waiting, catalogue, self._clock)).array

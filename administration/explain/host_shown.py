@@ -14,8 +14,8 @@ from domain.reservations import Lease
 from domain.units import AppId, Instant
 from scheduler.choice import Chosen, Refused
 from scheduler.ports import SlotGroup
+from scheduler.trace import TraceStep, bests_of
 from scheduler.versions import Best, Usable
-from scheduler.watching import Look, bests_of
 
 MOST_GROUPS = 1000  # shown
 
@@ -130,7 +130,7 @@ def _at_large(one: Refused, catalogue: Catalogue) -> dict[str, object]:
 
 
 def _group(place: int, group: SlotGroup, explanation: HostExplanation, catalogue: Catalogue) -> dict[str, object]:
-    looks = [look for look in explanation.found.looks if look.place == place]
+    looks = [look for look in explanation.found.steps if look.place == place]
     app = catalogue.apps.get(group.batch.app_id)
     return {
         "place": place + 1,
@@ -144,12 +144,12 @@ def _group(place: int, group: SlotGroup, explanation: HostExplanation, catalogue
     }
 
 
-def look_as_json(look: Look) -> dict[str, object]:
+def look_as_json(look: TraceStep) -> dict[str, object]:
     """One look: the pass, what was given, and the sentence why not more."""
     refusal = look.refusal
     return {
         "processor_type": look.processor_type,
-        "pass": look.one_pass.value,
+        "pass": look.stage.value,
         "given": look.given,
         "code": None if refusal is None else refusal.code.value,
         "why": (look.later or None) if refusal is None else refusal.detail,

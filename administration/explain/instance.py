@@ -9,7 +9,7 @@ from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.job import JobExplainer, JobExplanation
 from administration.explain.ports import ExplainStore
 from administration.explain.sample import SAMPLE_HOSTS
-from domain.batches import Batch, complete_at
+from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.hosts import Host, HostAppVersion
@@ -19,8 +19,7 @@ from domain.refusals import Refusal
 from domain.units import AppVersionId, InstanceId, Instant, Seconds
 from domain.views import InstanceRow
 from lifecycle.grace import timeout_at
-from scheduler.deadline import assign_due_at, retry_turnaround_s
-from scheduler.due import Due, Moment
+from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import percentile_of, reachable
 from scheduler.runtime import speed_of
 
@@ -116,17 +115,17 @@ def terms_today(
     standing = percentile_of(version, havs, catalogue, now=now)
     runtime_s = speed.runtime_s(job_class.fpops_est_flop)
     safe_s = speed.safe_runtime_s(runtime_s, settings.min_slack_s)
-    due = assign_due_at(
-        Moment(now, Seconds(0.0), Seconds(0.0), standing),
+    job = due_inputs(
         batch,
         job_class,
+        cuts,
         runtime_s=runtime_s,
         safe_runtime_s=safe_s,
         retry=row.retries > 0,
-        cuts=cuts,
-        settings=reachable(settings, cuts),
         low_turnaround=low_turnaround(catalogue, batch, host),
     )
+    idle = Moment(now, Seconds(0.0), Seconds(0.0), standing)
+    due = rule_of(settings)(idle, job, reachable(settings, cuts))
     return Terms(
         speed.flop_per_s,
         speed.samples,
@@ -135,8 +134,8 @@ def terms_today(
         speed.slack_factor,
         safe_s,
         job_class.delay_bound_s,
-        complete_at(batch, job_class.delay_bound_s),
-        retry_turnaround_s(cuts, job_class.delay_bound_s),
+        job.complete_at,
+        job.retry_s,
         standing.p,
         standing.because,
         due,

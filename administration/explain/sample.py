@@ -16,7 +16,7 @@ from domain.insight import Caller
 from domain.refusals import RefusalCode
 from domain.units import Instant
 from feeder.array import JobArray
-from scheduler.watching import Watched, watched
+from scheduler.trace import DecisionTrace, traced
 
 SAMPLE_HOSTS = 200
 AT_A_TIME = 50  # hosts read together: the store asks for them in one round trip
@@ -119,13 +119,13 @@ def _asked(
     refused = refusal_of_all(view, catalogue)
     if refused is not None:
         return 0, {refused.code: refused.detail}
-    found = watched(supposed_asking(view, catalogue, now=now), Untouched(array))
+    found = traced(supposed_asking(view, catalogue, now=now), Untouched(array))
     return len(found.choice.chosen), _reasons(found)
 
 
-def _reasons(found: Watched) -> dict[RefusalCode, str]:
+def _reasons(found: DecisionTrace) -> dict[RefusalCode, str]:
     reasons = {code: why for code, (_, why) in found.choice.reasons().items()}
-    for look in found.looks:
+    for look in found.steps:
         for code, _, why in look.passed_over:
             reasons.setdefault(code, why)
     return reasons

@@ -9,9 +9,10 @@ import numpy as np
 
 from administration.thresholds.waiting import BehindGate, TypeOf, gates_of
 from domain.apps import ProcessorType
+from domain.deadline_rules import traits_of
 from domain.insight import Newcomers
 from domain.ranking import BOOTSTRAP_P, CutPoints, Gate
-from domain.settings import DeadlineRule, DeadlineSettings, Settings
+from domain.settings import DeadlineSettings, Settings
 from domain.units import AppId, HostId, Instant, Seconds
 from hoststats.ports import Table
 from hoststats.ranking import Floats
@@ -100,7 +101,7 @@ class Population:
         self._low_turnaround = low_turnaround
         self._low = np.fromiter(low_turnaround, np.int64, len(low_turnaround))
         self.settings = settings
-        self._strict = settings.deadline.rule is DeadlineRule.PROPOSAL
+        self._strict = traits_of(settings.deadline).strict_gates
         self._p: Mapping[TypeOf, Floats] = ranked or {
             of_type: percentiles(one.table, one.cuts, now=now, settings=settings.ranking)
             for of_type, one in standings.items()
@@ -187,13 +188,7 @@ def _wait(population: Population, gate: Gate, jobs: int, thresholds: Mapping[Typ
 def gates_asked(settings: DeadlineSettings) -> Iterable[Gate]:
     """The gates a deadline rule has.
 
-    >>> [gate.value for gate in gates_asked(DeadlineSettings(rule=DeadlineRule.PROPOSAL))]
-    ['p_afap', 'p_tight']
+    >>> [gate.value for gate in gates_asked(DeadlineSettings())]
+    ['p_afap', 'p_late', 'p_retry', 'p_tight']
     """
-    match settings.rule:
-        case DeadlineRule.MUSTER:
-            return (Gate.AFAP, Gate.LATE, Gate.RETRY, Gate.TIGHT)
-        case DeadlineRule.PROPOSAL:
-            return (Gate.AFAP, Gate.TIGHT)
-        case _:
-            return ()
+    return tuple(gate for gate in traits_of(settings).gates if gate in gates_of(settings))

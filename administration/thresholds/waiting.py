@@ -18,8 +18,7 @@ from domain.jobs import JobClass
 from domain.ranking import CutPoints, Gate, Percentile
 from domain.settings import DeadlineSettings
 from domain.units import AppId, Flop, Instant, JobClassId, Seconds
-from scheduler.deadline import assign_due_at
-from scheduler.due import Due, Moment
+from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import reachable
 from scheduler.runtime import runtime_behind_s
 
@@ -98,17 +97,16 @@ def _typical(
     safe_s = Seconds(min(safe_runtime_s or 0.0, one.delay_bound_s))
     held = reachable(settings, cuts)
     for percentile in (NEWCOMER, Percentile(held.p_retry), BEST):
-        due = assign_due_at(
-            Moment(now, Seconds(0.0), Seconds(0.0), percentile),
+        job = due_inputs(
             one.batch,
             _job_class(one),
+            cuts,
             runtime_s=runtime_behind_s(safe_s, cuts, settings),
             safe_runtime_s=safe_s,
             retry=retry,
-            cuts=cuts,
-            settings=held,
             low_turnaround=True if is_accelerated else None,
         )
+        due = rule_of(settings)(Moment(now, Seconds(0.0), Seconds(0.0), percentile), job, held)
         if isinstance(due, Due):
             return due
     return None

@@ -14,7 +14,6 @@ import batch_estimator.service
 import feeder.build
 import hoststats.build
 import jobs.build
-import scheduler.build
 from administration.catalogue import CatalogueCache
 from administration.relaxing import GateRelaxer
 from batch_estimator.filling import TableSnapshots
@@ -28,7 +27,7 @@ from jobs.build import JobsPorts
 from runtime.door import LedgerDoor
 from runtime.duty import Duty
 from runtime.pauses import ClockCheck, NodePauses
-from scheduler.service import Ports as SchedulerPorts
+from scheduler.service import SchedulerPorts, build_service
 from simulator.plumbing import NoFiles, OneKey
 from tests.deterministic.clocks import NodeClock
 from tests.deterministic.faults import FaultyStore, Link
@@ -103,7 +102,7 @@ class Worker:
             NodePauses(self._clock_check, self.shards),
             Unwatched(),
         )
-        self.requests = scheduler.build.build(ports, clock)
+        self.requests = build_service(ports, clock)
         self.ready = True
         return {
             "catalogue": partial(keep_fresh, self.catalogue, clock),

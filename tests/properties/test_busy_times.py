@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from domain.apps import NVIDIA, PlanClass
 from domain.hosts import Coprocessor
 from domain.units import Seconds
-from scheduler.busy import Timeline, Work, busy_of
+from scheduler.busy import QueuedWork, Timeline, busy_of
 from tests.builders import a_host
 from tests.unit.scheduler.arrays import a_want
 
@@ -18,7 +18,7 @@ plans = st.one_of(
     st.builds(PlanClass, st.just("cpu"), ncpus=st.sampled_from([0.5, 1.0, 1.5, 2.0, 4.0])),
     st.builds(PlanClass, st.just("gpu"), ncpus=st.sampled_from([0.1, 1.0]), gpu_type=st.just(NVIDIA), gpu_count=shares),
 )
-works = st.lists(st.builds(Work, plans, st.floats(0.0, 1e5), st.floats(-1e5, 0.0), st.booleans()), max_size=12)
+works = st.lists(st.builds(QueuedWork, plans, st.floats(0.0, 1e5), st.floats(-1e5, 0.0), st.booleans()), max_size=12)
 
 
 @given(st.lists(st.floats(0.0, 1e5), min_size=1, max_size=8), st.lists(whole_jobs, max_size=12))
@@ -48,7 +48,7 @@ def test_shared_devices_stay_in_order_and_only_get_busier(count: int, jobs: list
 
 @given(works, st.integers(1, 4), st.floats(0.0, 4.0), st.floats(0.0, 1e4), plans, st.floats(0.0, 1e5), st.booleans())
 def test_the_queue_is_never_shorter_than_endangered_work(
-    work: list[Work], ncpus: int, idle: float, delay_s: float, plan: PlanClass, runtime_s: float, tight: bool
+    work: list[QueuedWork], ncpus: int, idle: float, delay_s: float, plan: PlanClass, runtime_s: float, tight: bool
 ) -> None:
     host = a_host(ncpus=ncpus, coprocessors=(Coprocessor(NVIDIA, 2),))
     want = a_want(count=ncpus, req_instances=idle, estimated_delay_s=Seconds(delay_s))

@@ -18,13 +18,13 @@ from domain.ranking import Gate, RelaxedGate
 from domain.reservations import Lease, Reserved
 from domain.settings import AfapPolicy, DeadlineRule
 from domain.units import AppId, AppVersionId, BatchId, FlopPerSecond, HostId, Instant, Seconds
-from scheduler.asking import Asking
 from scheduler.busy import busy_of, held_work
 from scheduler.choice import Choice
-from scheduler.dispatch import choose
+from scheduler.context import SchedulingContext
 from scheduler.gates import percentile_of, reachable
-from scheduler.passes import Pass
-from scheduler.watching import Look, watched
+from scheduler.selection import choose
+from scheduler.stages import Stage
+from scheduler.trace import TraceStep, traced
 from tests.builders import NOW, a_hav, a_held, a_host, a_plan_class, a_ready, a_volunteer, an_app_version
 from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking, some_cuts
 
@@ -63,7 +63,7 @@ def arrays(draw: st.DrawFn) -> ListArray:
 
 
 @st.composite
-def askings(draw: st.DrawFn) -> Asking:
+def askings(draw: st.DrawFn) -> SchedulingContext:
     named: dict[str, Any] = {
         "scheduler__jobs_per_request": draw(st.integers(1, 3)),
         "scheduler__in_progress_per_cpu": draw(st.integers(1, 4)),
@@ -100,32 +100,34 @@ def bound_s(array: ListArray) -> dict[int, float]:
     return {group.batch.batch_id: group.job_class.delay_bound_s for group in array.held}
 
 
-def fits_limits(asking: Asking, choice: Choice) -> None:
-    limits = asking.catalogue.settings.scheduler
+def fits_limits(context: SchedulingContext, choice: Choice) -> None:
+    limits = context.catalogue.settings.scheduler
     sent = Counter(one.version.processor_type for one in choice.chosen)
     assert sent[CPU] <= limits.jobs_per_request * 2
     assert sent[NVIDIA] <= limits.jobs_per_request
     if sent[CPU]:
-        assert sent[CPU] + len(asking.held) <= limits.in_progress_per_cpu * 2
-    if asking.volunteer.max_jobs and choice.chosen:
-        assert len(choice.chosen) + len(asking.held) <= asking.volunteer.max_jobs
+        assert sent[CPU] + len(context.held) <= limits.in_progress_per_cpu * 2
+    if context.volunteer.max_jobs and choice.chosen:
+        assert len(choice.chosen) + len(context.held) <= context.volunteer.max_jobs
     for version_id, count in Counter(one.version.app_version_id for one in choice.chosen).items():
         per_day = limits.daily_quota_start
         assert count <= per_day * (2 if version_id == 1 else 1)
-    assert sum(one.job_class.disk_bytes for one in choice.chosen) <= asking.disk_bytes
+    assert sum(one.job_class.disk_bytes for one in choice.chosen) <= context.disk_bytes
 
 
 @settings(max_examples=150)
 @given(askings(), arrays())
-def test_a_choice_keeps_every_limit(asking: Asking, array: ListArray) -> None:
-    fits_limits(asking, choose(asking, array))
+def test_a_choice_keeps_every_limit(context: SchedulingContext, array: ListArray) -> None:
+    fits_limits(context, choose(context, array))
 
 
 @settings(max_examples=150)
 @given(askings(), arrays())
-def test_no_host_gets_two_instances_of_a_job_and_no_slot_goes_twice(asking: Asking, array: ListArray) -> None:
+def test_no_host_gets_two_instances_of_a_job_and_no_slot_goes_twice(
+    context: SchedulingContext, array: ListArray
+) -> None:
     had = {job_id for job_id, hosts in array.hosts_of.items() if HostId(1) in hosts}
-    choice = choose(asking, array)
+    choice = choose(context, array)
     jobs = [one.assignment.job_id for one in choice.chosen]
     assert len(set(jobs)) == len(jobs)
     assert not had & set(jobs)
@@ -134,28 +136,30 @@ def test_no_host_gets_two_instances_of_a_job_and_no_slot_goes_twice(asking: Aski
 
 @settings(max_examples=150)
 @given(askings(), arrays())
-def test_every_due_date_lies_ahead_and_within_the_delay_bound(asking: Asking, array: ListArray) -> None:
+def test_every_due_date_lies_ahead_and_within_the_delay_bound(context: SchedulingContext, array: ListArray) -> None:
     bounds = bound_s(array)
-    for one in choose(asking, array).chosen:
+    for one in choose(context, array).chosen:
         assert NOW + one.assignment.est_runtime_s <= one.assignment.due_at
         assert one.assignment.due_at <= NOW + bounds[one.assignment.batch_id]
         assert one.assignment.timeout_at > one.assignment.due_at
 
 
-def is_due_in_its_turn(asking: Asking, choice: Choice) -> None:
+def is_due_in_its_turn(context: SchedulingContext, choice: Choice) -> None:
     """A tight job is due behind endangered work, a relaxed one behind all work: what is held, and this reply so far."""
-    busy = busy_of(asking.wants, asking.host, held_work(asking.held, asking.catalogue.versions, now=asking.now))
+    busy = busy_of(context.wants, context.host, held_work(context.held, context.catalogue.versions, now=context.now))
     for one in choice.chosen:
         plan, told = one.version.plan_class, one.assignment
         before_s = busy.start_s(plan) if told.tight else busy.queue_s(plan)
-        assert told.due_at >= asking.now + before_s + told.est_runtime_s - 1e-6
+        assert told.due_at >= context.now + before_s + told.est_runtime_s - 1e-6
         busy = busy.with_job(plan, told.est_runtime_s, tight=told.tight)
 
 
 @settings(max_examples=150)
 @given(askings(), arrays())
-def test_every_job_of_a_reply_is_due_when_what_comes_before_it_is_done(asking: Asking, array: ListArray) -> None:
-    is_due_in_its_turn(asking, choose(asking, array))
+def test_every_job_of_a_reply_is_due_when_what_comes_before_it_is_done(
+    context: SchedulingContext, array: ListArray
+) -> None:
+    is_due_in_its_turn(context, choose(context, array))
 
 
 @settings(max_examples=150)
@@ -174,7 +178,7 @@ def test_a_full_queue_never_makes_relaxed_jobs_due_before_they_can_be_done(
         [a_group(i + 1, 20, qos=QoS.SHORT_DEADLINE, deadline_at=at, disk_bytes=0.0) for i, at in enumerate(deadlines)]
     )
     relaxed = DecayedSums(1e6, 1e6 * (1.0 - p), 1e6, NOW)
-    asking = an_asking(
+    context = an_asking(
         host=a_host(ncpus=ncpus),
         wants=(a_want(count=ncpus, req_s=Seconds(72_000.0 * ncpus)),),
         catalogue=a_catalogue(cuts=(some_cuts(retry_turnaround_s=3600.0),), scheduler__jobs_per_request=20),
@@ -184,24 +188,24 @@ def test_a_full_queue_never_makes_relaxed_jobs_due_before_they_can_be_done(
             for i, tight in enumerate(held_tight)
         ),
     )
-    is_due_in_its_turn(asking, choose(asking, array))
+    is_due_in_its_turn(context, choose(context, array))
 
 
 @settings(max_examples=150)
 @given(askings(), arrays())
-def test_everything_has_a_reason(asking: Asking, array: ListArray) -> None:
-    choice = choose(asking, array)
+def test_everything_has_a_reason(context: SchedulingContext, array: ListArray) -> None:
+    choice = choose(context, array)
     assert all(one.assignment.because for one in choice.chosen)
     assert all(one.refusal.detail for one in choice.refused)
-    if not choice.chosen and asking.wants[1].req_s > 0:
+    if not choice.chosen and context.wants[1].req_s > 0:
         assert choice.refused
 
 
 @settings(max_examples=150)
 @given(askings(), arrays(), st.data())
-def test_choice_without_jobs_has_a_reason(asking: Asking, array: ListArray, data: st.DataObject) -> None:
+def test_choice_without_jobs_has_a_reason(context: SchedulingContext, array: ListArray, data: st.DataObject) -> None:
     """Under every rule, for leased hosts, for work that is charged nothing and for apps that are not loaded yet."""
-    catalogue = asking.catalogue
+    catalogue = context.catalogue
     changed = catalogue.settings.changed("deadline.rule", data.draw(st.sampled_from(DeadlineRule)).value)
     changed = changed.changed("ordering.displace", data.draw(st.booleans()))
     reserved = catalogue.reserved
@@ -216,19 +220,19 @@ def test_choice_without_jobs_has_a_reason(asking: Asking, array: ListArray, data
         if data.draw(st.integers(0, 5)) == 0:
             group.batch = replace(group.batch, app_id=AppId(9))
 
-    choice = choose(replace(asking, catalogue=replace(catalogue, settings=changed, reserved=reserved)), array)
+    choice = choose(replace(context, catalogue=replace(catalogue, settings=changed, reserved=reserved)), array)
 
     assert choice.chosen or choice.reasons()
 
 
 @settings(max_examples=150)
 @given(askings(), arrays())
-def test_a_choice_is_repeated_from_its_seed(asking: Asking, array: ListArray) -> None:
+def test_a_choice_is_repeated_from_its_seed(context: SchedulingContext, array: ListArray) -> None:
     again = ListArray(
         [replace(group, ready=list(group.ready)) for group in array.held],
         {job: set(hosts) for job, hosts in array.hosts_of.items()},
     )
-    first, second = choose(asking, array), choose(asking, again)
+    first, second = choose(context, array), choose(context, again)
     assert [one.assignment for one in first.chosen] == [one.assignment for one in second.chosen]
     assert first.refused == second.refused
 
@@ -238,8 +242,8 @@ def test_a_choice_is_repeated_from_its_seed(asking: Asking, array: ListArray) ->
 def test_ungated_jobs_go_out_in_the_order_of_the_array(sizes: list[int], wanted: int) -> None:
     array = ListArray([a_group(number + 1, size) for number, size in enumerate(sizes)])
     in_order = [slot.instance_id for group in array.groups() for slot in group.slots()]
-    asking = an_asking(wants=(a_want(req_s=Seconds(wanted * 3600.0 - 1.0)),))
-    given = [one.assignment.instance_id for one in choose(asking, array).chosen]
+    context = an_asking(wants=(a_want(req_s=Seconds(wanted * 3600.0 - 1.0)),))
+    given = [one.assignment.instance_id for one in choose(context, array).chosen]
     assert given == in_order[:wanted]
 
 
@@ -253,7 +257,7 @@ def urgent_groups(kind: str) -> ListGroup:
     return a_group(1, 40, qos=QoS.AFAP, disk_bytes=0.0)
 
 
-def a_good_host(fraction: float, *, ncpus: int, wanted: int, **changes: Any) -> Asking:
+def a_good_host(fraction: float, *, ncpus: int, wanted: int, **changes: Any) -> SchedulingContext:
     relaxed = DecayedSums(1e6, 0.0, 0.0, NOW)
     named: dict[str, Any] = {"scheduler__urgent_share_fraction": fraction, "scheduler__daily_quota_start": 10_000}
     return an_asking(
@@ -279,8 +283,8 @@ def test_request_after_request_a_host_keeps_to_its_urgent_share_while_there_is_o
     array = ListArray([urgent_groups(kind), a_group(9, 40, disk_bytes=0.0)])
     held: tuple[Held, ...] = ()
     for seed, (wanted, returned) in enumerate(turns):
-        asking = a_good_host(fraction, ncpus=ncpus, wanted=wanted, held=held, seed=seed)
-        for one in choose(asking, array).chosen:
+        context = a_good_host(fraction, ncpus=ncpus, wanted=wanted, held=held, seed=seed)
+        for one in choose(context, array).chosen:
             told = one.assignment
             names: dict[str, Any] = {"instance_id": told.instance_id, "job_id": told.job_id, "sent_at": NOW}
             held = (*held, a_held(**names, tight=told.tight, gated=told.gated, est_runtime_s=Seconds(1.0)))
@@ -305,15 +309,15 @@ def test_a_host_that_holds_nothing_gets_an_urgent_job_in_that_share_of_its_reque
 
 
 @st.composite
-def ranked_askings(draw: st.DrawFn) -> Asking:
+def ranked_askings(draw: st.DrawFn) -> SchedulingContext:
     """Askings under any rule, with gates lowered by the rate of requests or not, and flags of batch acceleration."""
-    asking = draw(askings())
+    context = draw(askings())
     rule = draw(st.sampled_from(DeadlineRule))
-    deadline = replace(asking.catalogue.settings.deadline, rule=rule)
+    deadline = replace(context.catalogue.settings.deadline, rule=rule)
     lowered = (RelaxedGate(AppId(1), CPU, Gate.TIGHT, draw(st.sampled_from([0.5, 0.7]))),)
     cuts = {
         of_type: replace(cut, relaxed=draw(st.sampled_from([(), lowered])))
-        for of_type, cut in asking.catalogue.cut_points.items()
+        for of_type, cut in context.catalogue.cut_points.items()
     }
     flags = Acceleration(
         NOW,
@@ -322,22 +326,24 @@ def ranked_askings(draw: st.DrawFn) -> Asking:
         frozenset(BatchId(one) for one in draw(st.lists(st.integers(1, 6), max_size=3))),
     )
     catalogue = replace(
-        asking.catalogue,
-        settings=replace(asking.catalogue.settings, deadline=deadline),
+        context.catalogue,
+        settings=replace(context.catalogue.settings, deadline=deadline),
         cut_points=cuts,
         acceleration=flags if rule is DeadlineRule.ACCELERATED else None,
     )
-    return replace(asking, catalogue=catalogue)
+    return replace(context, catalogue=catalogue)
 
 
 @settings(max_examples=150)
 @given(ranked_askings(), arrays())
-def test_within_a_pass_the_order_is_kept_and_every_exception_has_a_name(asking: Asking, array: ListArray) -> None:
+def test_within_a_pass_the_order_is_kept_and_every_exception_has_a_name(
+    context: SchedulingContext, array: ListArray
+) -> None:
     """Whoever stands before a job that is given was given something, or a sentence says why not."""
-    seen = watched(asking, array)
-    of_pass: dict[tuple[str, str], list[Look]] = {}
-    for look in seen.looks:
-        of_pass.setdefault((look.processor_type, look.one_pass), []).append(look)
+    seen = traced(context, array)
+    of_pass: dict[tuple[str, str], list[TraceStep]] = {}
+    for look in seen.steps:
+        of_pass.setdefault((look.processor_type, look.stage), []).append(look)
         named = look.refusal is not None or bool(look.later) or bool(look.passed_over)
         is_empty = not seen.groups[look.place].slots()  # all of it went to other processors of the host
         assert look.given or named or is_empty
@@ -345,20 +351,20 @@ def test_within_a_pass_the_order_is_kept_and_every_exception_has_a_name(asking: 
         places = [look.place for look in looks]
         assert places == sorted(set(places)), (kind, one_pass)
     for (kind, one_pass), looks in of_pass.items():
-        if one_pass is not Pass.ALL:
+        if one_pass is not Stage.ALL:
             continue
         last = max((look.place for look in looks if look.given), default=-1)
-        known = {look.place for look in seen.looks if look.processor_type == kind}
+        known = {look.place for look in seen.steps if look.processor_type == kind}
         assert known >= set(range(last))
 
 
 @settings(max_examples=150)
 @given(ranked_askings(), arrays())
-def test_no_gated_job_goes_to_a_host_below_its_gate(asking: Asking, array: ListArray) -> None:
-    catalogue = asking.catalogue
+def test_no_gated_job_goes_to_a_host_below_its_gate(context: SchedulingContext, array: ListArray) -> None:
+    catalogue = context.catalogue
     flags, rule = catalogue.acceleration, catalogue.settings.deadline.rule
-    for one in choose(asking, array).chosen:
-        found = percentile_of(one.version, asking.havs, catalogue, now=asking.now)
+    for one in choose(context, array).chosen:
+        found = percentile_of(one.version, context.havs, catalogue, now=context.now)
         if rule is DeadlineRule.MUSTER:
             cuts = catalogue.cut_points.get((one.version.app_id, one.version.processor_type))
             gates = reachable(catalogue.settings.deadline, cuts)
@@ -371,13 +377,13 @@ def test_no_gated_job_goes_to_a_host_below_its_gate(asking: Asking, array: ListA
             assert found.p is not None
             assert found.p > min(catalogue.settings.deadline.p_afap, catalogue.settings.deadline.p_tight)
         if flags is not None and one.batch.batch_id in flags.batches and one.batch.app_id in flags.apps:
-            assert asking.host.host_id in flags.hosts
+            assert context.host.host_id in flags.hosts
 
 
 @settings(max_examples=150)
 @given(ranked_askings(), arrays())
-def test_every_refusal_has_a_reason_under_every_rule(asking: Asking, array: ListArray) -> None:
-    choice = choose(asking, array)
+def test_every_refusal_has_a_reason_under_every_rule(context: SchedulingContext, array: ListArray) -> None:
+    choice = choose(context, array)
     refusals = [*(one.refusal for one in choice.refused), *(why for _, _, why in choice.not_given)]
     assert all(why.detail and "{" not in why.detail for why in refusals)
     assert all(one.assignment.because and "{" not in one.assignment.because for one in choice.chosen)

@@ -13,8 +13,7 @@ from domain.ranking import CutPoints, Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
-from scheduler.deadline import assign_due_at, retry_turnaround_s
-from scheduler.due import Due, Moment
+from scheduler.deadline import Due, Moment, due_inputs, retry_turnaround_s, rule_of
 from scheduler.runtime import Speed
 from tests.builders import NOW, a_batch, a_job_class
 from tests.unit.scheduler.arrays import some_cuts
@@ -66,16 +65,8 @@ def decide(
     cuts: CutPoints | None,
     chosen: DeadlineSettings,
 ) -> Due | Refusal:
-    return assign_due_at(
-        moment,
-        batch,
-        job_class,
-        runtime_s=lengths[0],
-        safe_runtime_s=lengths[1],
-        retry=retry,
-        cuts=cuts,
-        settings=chosen,
-    )
+    job = due_inputs(batch, job_class, cuts, runtime_s=lengths[0], safe_runtime_s=lengths[1], retry=retry)
+    return rule_of(chosen)(moment, job, chosen)
 
 
 cases = (moments, batches(), classes, runtimes(), st.booleans(), cut_points, settings)

@@ -14,7 +14,7 @@ HANDLER = "RequestHandler.start (aiohttp/web_protocol.py:600);SchedulerHandler.h
     ("stack", "part"),
     [
         (f"{HANDLER};decode_request (wire/decode.py:40);text_of (wire/scan.py:9)", "decode"),
-        (f"{HANDLER};RequestService.answer (scheduler/service.py:70);choose (scheduler/dispatch.py:9)", "decide"),
+        (f"{HANDLER};RequestService.answer (scheduler/service.py:70);choose (scheduler/selection.py:9)", "decide"),
         (f"{HANDLER};RequestService.answer (scheduler/service.py:70)", "rest of the service"),
         ("RequestHandler.start (aiohttp/web_protocol.py:600)", "aiohttp"),
         ("Grouped._run (store/group.py:112);write_many (store/ledger.py:85)", "store, writes"),

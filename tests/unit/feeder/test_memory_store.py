@@ -70,6 +70,6 @@ async def test_the_array_is_what_the_request_handler_asks_for() -> None:
     await a_submitted_batch(store, jobs=3)
     feeder = await a_feeder(store, StillClock())
     await feeder.refill_once()
-    array: scheduler_ports.JobArray = feeder.array
+    array: scheduler_ports.JobSource = feeder.array
     group: scheduler_ports.SlotGroup = array.groups()[0]
     assert (len(group.slots()), group.urgent, group.sticky_files) == (3, False, frozenset())

@@ -14,7 +14,7 @@ from domain.ranking import CutPoints
 from domain.refusals import RefusalCode
 from domain.settings import Settings
 from domain.units import AppId, HostId, InstanceId, JobId, Seconds, VolunteerId
-from scheduler.asking import Asking, Want
+from scheduler.context import SchedulingContext, WorkRequest
 from tests.builders import NOW, a_batch, a_host, a_job_class, a_ready, a_volunteer, an_app, an_app_version
 
 
@@ -37,7 +37,7 @@ class ListGroup:
 
 @dataclass
 class ListArray:
-    """Satisfies scheduler.ports.JobArray; `taken` and `noted` remember what a request did."""
+    """Satisfies scheduler.ports.JobSource; `taken` and `noted` remember what a request did."""
 
     held: list[ListGroup]
     hosts_of: dict[JobId, set[HostId]] = field(default_factory=dict)
@@ -129,14 +129,14 @@ def a_catalogue(
     )
 
 
-def a_want(kind: ProcessorType = CPU, **changes: Any) -> Want:
-    return replace(Want(kind, 2, Seconds(1.0)), **changes)
+def a_want(kind: ProcessorType = CPU, **changes: Any) -> WorkRequest:
+    return replace(WorkRequest(kind, 2, Seconds(1.0)), **changes)
 
 
-def an_asking(**changes: Any) -> Asking:
+def an_asking(**changes: Any) -> SchedulingContext:
     """A 2-CPU host of 1e9 flop/s each that wants one job, of one CPU app without any statistics."""
     host = changes.get("host", a_host())
-    asking = Asking(
+    context = SchedulingContext(
         volunteer=a_volunteer(),
         host=host,
         now=NOW,
@@ -146,7 +146,7 @@ def an_asking(**changes: Any) -> Asking:
         disk_bytes=host.disk_free_bytes,
         seed=1,
     )
-    return replace(asking, **changes)
+    return replace(context, **changes)
 
 
 def some_cuts(n: int = 100, *, kind: ProcessorType = CPU, **changes: Any) -> CutPoints:

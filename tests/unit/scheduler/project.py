@@ -20,9 +20,8 @@ from domain.trickles import Trickle, TrickleFate
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from domain.views import InstanceRow
 from feeder.array import JobArray
-from scheduler.build import build
 from scheduler.ports import Ledger
-from scheduler.service import Ports, RequestService
+from scheduler.service import RequestService, SchedulerPorts, build_service
 from store.memory import MemoryStore
 from tests.builders import LINUX, NOW
 from tests.worlds import a_registered_version, a_registered_volunteer, a_submitted_batch, waiting_of
@@ -191,12 +190,12 @@ class Project:
     counts: Counts = field(default_factory=Counts)
 
     @property
-    def ports(self) -> Ports:
-        return Ports(self.ledger, self.array, self.shelf, Addresses(), Signing(), self.pause, self.counts)
+    def ports(self) -> SchedulerPorts:
+        return SchedulerPorts(self.ledger, self.array, self.shelf, Addresses(), Signing(), self.pause, self.counts)
 
     @property
     def service(self) -> RequestService:
-        return build(self.ports, self.clock)
+        return build_service(self.ports, self.clock)
 
     async def answer(self, request: SchedulerRequest) -> SchedulerReply:
         return await self.service.answer(request)

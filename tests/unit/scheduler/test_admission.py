@@ -1,4 +1,4 @@
-"""Who is asking, as which host, and for what."""
+"""Who is context, as which host, and for what."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from domain.dispatch import RequestView
 from domain.refusals import RefusalCode
 from domain.settings import SchedulerSettings, Settings
 from domain.units import DAY_S, AppId, AppVersionId, HostId, Instant, Seconds, later
-from scheduler.admission import HostCase, admit, asking_of, key_of, kinds_of, less_resent, refuse_all, wants_of
-from scheduler.asking import Want
+from scheduler.admission import HostCase, admit, context_of, key_of, kinds_of, less_resent, refuse_all, wants_of
+from scheduler.context import WorkRequest
 from tests.builders import NOW, a_hav, a_held, a_host, a_plan_class, a_volunteer, an_app_version
 from tests.unit.scheduler.project import a_request, a_success, listed
 from wire.messages import CoprocRequest, HostInfo, InProgress, SchedulerRequest
@@ -79,7 +79,7 @@ def test_a_clone_starts_without_statistics() -> None:
     view = RequestView(a_volunteer(), a_host(rpc_seqno=5), havs={AppVersionId(1): a_hav(consecutive_valid=30)})
     request = a_request(host_id=1, rpc_seqno=2)
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
-    asking = asking_of(
+    context = context_of(
         request,
         admission,
         view,
@@ -89,7 +89,7 @@ def test_a_clone_starts_without_statistics() -> None:
         catalogue=Catalogue(),
         now=NOW,
     )
-    assert admission.create and asking.havs == {}
+    assert admission.create and context.havs == {}
 
 
 def test_a_host_is_to_have_work_for_its_owners_least_buffer_or_for_as_long_as_it_was_away() -> None:
@@ -98,8 +98,8 @@ def test_a_host_is_to_have_work_for_its_owners_least_buffer_or_for_as_long_as_it
         request = a_request(host_id=1, rpc_seqno=9, work_buf_min_s=Seconds(buffer_s))
         view = RequestView(a_volunteer(), host)
         admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
-        asking = asking_of(request, admission, view, wants=(), kept=(), resent=(), catalogue=Catalogue(), now=NOW)
-        return asking.alone_s
+        context = context_of(request, admission, view, wants=(), kept=(), resent=(), catalogue=Catalogue(), now=NOW)
+        return context.alone_s
 
     assert alone_s(buffer_s=3 * DAY_S, called=3600.0) == 3 * DAY_S
     assert alone_s(buffer_s=3600.0, called=2 * DAY_S) == 2 * DAY_S
@@ -146,7 +146,7 @@ def test_a_resent_job_takes_its_runtime_off_the_wish_of_its_processors() -> None
         app_version_id=AppVersionId(2), plan_class=a_plan_class(gpu_type=GPU, gpu_count=0.5, ncpus=0.1)
     )
     catalogue = Catalogue(versions={AppVersionId(1): an_app_version(), AppVersionId(2): gpu_version})
-    wants = (Want(GPU, 1, Seconds(3600.0), 1.0), Want(CPU, 2, Seconds(7200.0), 2.0))
+    wants = (WorkRequest(GPU, 1, Seconds(3600.0), 1.0), WorkRequest(CPU, 2, Seconds(7200.0), 2.0))
     left = less_resent(
         wants,
         [a_held(est_runtime_s=Seconds(3600.0)), a_held(app_version_id=AppVersionId(2), est_runtime_s=Seconds(3600.0))],
@@ -161,7 +161,7 @@ def test_the_queue_of_the_client_is_taken_over_with_sane_numbers() -> None:
     view = RequestView(a_volunteer(), a_host())
     request = a_request(host_id=1, rpc_seqno=9, in_progress=queue)
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
-    asking = asking_of(
+    context = context_of(
         request,
         admission,
         view,
@@ -171,8 +171,8 @@ def test_the_queue_of_the_client_is_taken_over_with_sane_numbers() -> None:
         catalogue=Catalogue(),
         now=NOW,
     )
-    assert asking.in_progress is not None
-    [job] = asking.in_progress
+    assert context.in_progress is not None
+    [job] = context.in_progress
     assert (job.remaining_s, job.ncpus, job.gpu_type) == (0.0, 4096, "NVIDIA")
 
 
@@ -181,7 +181,7 @@ def test_a_client_that_sends_no_queue_is_not_taken_for_idle() -> None:
     request = a_request(host_id=1, rpc_seqno=9)
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
     assert (
-        asking_of(
+        context_of(
             request,
             admission,
             view,
@@ -201,7 +201,7 @@ def test_the_same_request_at_the_same_moment_draws_the_same_numbers() -> None:
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
 
     def seed(now: float) -> int:
-        return asking_of(
+        return context_of(
             request,
             admission,
             view,
@@ -224,7 +224,7 @@ def test_work_is_searched_for_apps_with_a_version_that_could_run() -> None:
     view = RequestView(volunteer, a_host())
     request = a_request(host_id=1, rpc_seqno=9)
     admission = admit(request, view, volunteer, settings=SchedulerSettings(), now=NOW)
-    asking = asking_of(
+    context = context_of(
         request,
         admission,
         view,
@@ -234,7 +234,7 @@ def test_work_is_searched_for_apps_with_a_version_that_could_run() -> None:
         catalogue=catalogue,
         now=NOW,
     )
-    assert kinds_of(asking) == ((AppId(1), CPU),)
+    assert kinds_of(context) == ((AppId(1), CPU),)
 
 
 # ---------------------------------------------------------------- refusing everything

@@ -13,7 +13,7 @@ from domain.ranking import samples
 from domain.units import DAY_S, AppVersionId, BatchId, HostId, Seconds, later
 from jobs.build import JobsPorts, JobsServices, build
 from lifecycle.replication import copies_for
-from scheduler.need import BELIEVED_AT_FIRST
+from scheduler.context import BELIEVED_AT_FIRST
 from simulator.plumbing import NoFiles
 from tests.builders import NOW
 from tests.unit.scheduler.project import MD5, Project, a_project, a_request, a_success, names_of

@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.acceleration import Acceleration
 from domain.batches import BatchCounts, QoS, complete_at
+from domain.catalogue import Catalogue
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
-from domain.units import DAY_S, HOUR_S, Instant, Seconds
-from scheduler.deadline import assign_due_at, retry_turnaround_s
-from scheduler.due import Due, Moment
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds
+from scheduler.context import SchedulingContext
+from scheduler.deadline import Due, Moment, due_inputs, retry_turnaround_s, rule_of
+from scheduler.selection import choose
 from tests.builders import NOW, a_batch, a_job_class
-from tests.unit.scheduler.arrays import some_cuts
+from tests.unit.scheduler.arrays import ListArray, a_catalogue, a_group, a_want, an_asking, some_cuts
 
 D = Seconds(7 * DAY_S)
 T_RETRY = Seconds(DAY_S)
@@ -46,16 +49,18 @@ def decide(
         completion_at=target if qos is not QoS.SHORT_DEADLINE else None,
         counts=BatchCounts(jobs_total=100, jobs_validated=validated),
     )
-    return assign_due_at(
-        Moment(NOW, Seconds(start_s), Seconds(queue_s), Percentile(p, reason="as the test says"), Seconds(alone_s)),
+    p_found = Percentile(p, reason="as the test says")
+    moment = Moment(NOW, Seconds(start_s), Seconds(queue_s), p_found, Seconds(alone_s))
+    job = due_inputs(
         batch,
         a_job_class(delay_bound_s=bound_s),
+        some_cuts(retry_turnaround_s=retry_turnaround_s),
         runtime_s=Seconds(runtime_s),
         safe_runtime_s=Seconds(safe_runtime_s),
         retry=retry,
-        cuts=some_cuts(retry_turnaround_s=retry_turnaround_s),
-        settings=DeadlineSettings(**{"afap_due_factor": 1.0, **settings}),
     )
+    chosen = DeadlineSettings(**{"afap_due_factor": 1.0, **settings})
+    return rule_of(chosen)(moment, job, chosen)
 
 
 def due(*arguments: Any, **named: Any) -> Due:
@@ -400,3 +405,47 @@ def test_fixed_is_the_delay_bound_for_all_who_can_be_done_by_then() -> None:
     found = due(QoS.AFAP, p=None, safe_runtime_s=99 * D, rule=DeadlineRule.FIXED)
     assert (found.due_at, found.tight, found.gate) == (NOW + D, False, Gate.NONE)
     assert refusal(queue_s=D, rule=DeadlineRule.FIXED).code is RefusalCode.TOO_SLOW
+
+
+FLAGS = Acceleration(NOW, frozenset({HostId(1)}), frozenset({AppId(1)}), frozenset({BatchId(2)}))
+
+
+def catalogue(flags: Acceleration | None = FLAGS) -> Catalogue:
+    return replace(a_catalogue(deadline__rule="accelerated"), acceleration=flags)
+
+
+def context(flags: Acceleration | None = FLAGS, *, jobs: int = 1) -> SchedulingContext:
+    return an_asking(catalogue=catalogue(flags), wants=(a_want(req_s=Seconds(3600.0 * jobs - 1.0)),))
+
+
+def batches_given(flags: Acceleration | None, *, jobs: int) -> list[int]:
+    chosen = choose(context(flags, jobs=jobs), ListArray([a_group(1, 3), a_group(2, 3)])).chosen
+    return [one.batch.batch_id for one in chosen]
+
+
+def test_accelerated_jobs_come_first_for_a_low_turnaround_host_without_a_cap() -> None:
+    assert batches_given(FLAGS, jobs=4) == [2, 2, 2, 1]
+
+
+def test_other_hosts_never_get_accelerated_jobs_and_are_told_why() -> None:
+    flags = replace(FLAGS, hosts=frozenset({HostId(9)}))
+    assert batches_given(flags, jobs=6) == [1, 1, 1]
+    choice = choose(context(flags), ListArray([a_group(2)]))
+    [(_, _, why)] = choice.not_given
+    assert why.code is RefusalCode.BELOW_GATE
+    assert why.detail == "accelerated: the batch is nearly done, its jobs are for low-turnaround hosts only"
+
+
+def test_jobs_of_apps_that_are_not_accelerable_go_in_order_to_all() -> None:
+    assert batches_given(replace(FLAGS, apps=frozenset(), hosts=frozenset()), jobs=4) == [1, 1, 1, 2]
+
+
+def test_before_anything_is_flagged_all_jobs_go_in_order() -> None:
+    assert batches_given(None, jobs=4) == [1, 1, 1, 2]
+
+
+def test_due_dates_are_the_delay_bounds() -> None:
+    chosen = choose(context(jobs=4), ListArray([a_group(1, 3), a_group(2, 3, delay_bound_s=2 * DAY_S)])).chosen
+    assert [one.assignment.due_at - NOW for one in chosen[:3]] == [2 * DAY_S] * 3
+    assert all(not one.assignment.tight and one.assignment.because.startswith("accelerated") for one in chosen[:3])
+    assert chosen[3].assignment.because.startswith("fixed")

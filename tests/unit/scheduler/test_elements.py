@@ -10,7 +10,7 @@ from domain.catalogue import Catalogue
 from domain.dispatch import SentJob
 from domain.jobs import Input, Output
 from domain.units import AppId, AppVersionId, BatchId, FlopPerSecond, InstanceId, Instant, JobId, Seconds
-from scheduler.elements import MOST_KNOWN_INPUTS, Elements, JobToSend, Work, lost_job
+from scheduler.elements import MOST_KNOWN_INPUTS, Elements, JobToSend, ReplyWork, lost_job
 from tests.builders import NOW, a_held, a_host, a_job_class, a_plan_class, an_app, an_app_version
 from tests.unit.scheduler.project import Addresses
 from wire.messages import FileRef
@@ -34,7 +34,7 @@ def a_job(number: int = 1, **changes: Any) -> JobToSend:
     return replace(job, **changes)
 
 
-def described(*jobs: JobToSend) -> Work:
+def described(*jobs: JobToSend) -> ReplyWork:
     return Elements(Addresses()).work_of(jobs, Catalogue(apps={AppId(1): an_app()}))
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from domain.apps import CPU, NVIDIA
+from domain.batches import BatchCounts
+from domain.host_classes import ClassesByApp, ClassStanding, HostClasses
+from domain.jobs import Ready
 from domain.refusals import Refusal, RefusalCode
+from domain.units import AppId, Flop, FlopPerSecond, Instant, Seconds
+from scheduler.context import SchedulingContext
 from scheduler.feasibility import (
     device_refusal,
     fits_cpus,
@@ -20,8 +26,9 @@ from scheduler.feasibility import (
     is_offered,
     is_selected,
 )
-from tests.builders import a_host, a_job_class, a_ready, a_volunteer, an_app
-from tests.unit.scheduler.arrays import a_want, an_asking
+from scheduler.selection import choose
+from tests.builders import NOW, a_host, a_job_class, a_ready, a_volunteer, an_app
+from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking
 
 
 def check(found: Refusal | None, code: RefusalCode, *parts: str) -> None:
@@ -32,27 +39,27 @@ def check(found: Refusal | None, code: RefusalCode, *parts: str) -> None:
 
 
 def test_memory_refusal_names_both_numbers() -> None:
-    asking = an_asking(ram_bytes=100.0)
-    assert fits_memory(a_job_class(memory_bytes=100.0), asking, 0.0) is None
-    check(fits_memory(a_job_class(memory_bytes=101.0), asking, 0.0), RefusalCode.MEMORY, "101", "100")
+    context = an_asking(ram_bytes=100.0)
+    assert fits_memory(a_job_class(memory_bytes=100.0), context, 0.0) is None
+    check(fits_memory(a_job_class(memory_bytes=101.0), context, 0.0), RefusalCode.MEMORY, "101", "100")
 
 
 def test_disk_refusal_names_both_numbers() -> None:
-    asking = an_asking()
-    assert fits_disk(a_job_class(disk_bytes=100.0), asking, 100.0) is None
-    check(fits_disk(a_job_class(disk_bytes=101.0), asking, 100.0), RefusalCode.DISK, "101", "100")
+    context = an_asking()
+    assert fits_disk(a_job_class(disk_bytes=100.0), context, 100.0) is None
+    check(fits_disk(a_job_class(disk_bytes=101.0), context, 100.0), RefusalCode.DISK, "101", "100")
 
 
 def test_cpus_refusal_names_both_numbers() -> None:
-    asking = an_asking(host=a_host(ncpus=4))
-    assert fits_cpus(a_job_class(ncpus=4.0), asking, 0.0) is None
-    check(fits_cpus(a_job_class(ncpus=4.5), asking, 0.0), RefusalCode.CPUS, "4.5", "has 4")
+    context = an_asking(host=a_host(ncpus=4))
+    assert fits_cpus(a_job_class(ncpus=4.0), context, 0.0) is None
+    check(fits_cpus(a_job_class(ncpus=4.5), context, 0.0), RefusalCode.CPUS, "4.5", "has 4")
 
 
 def test_no_job_gets_more_cpus_than_the_volunteer_lends_one() -> None:
-    asking = an_asking(host=a_host(ncpus=8), volunteer=a_volunteer(max_cpus=2))
-    assert fits_cpus(a_job_class(ncpus=2.0), asking, 0.0) is None
-    check(fits_cpus(a_job_class(ncpus=3.0), asking, 0.0), RefusalCode.CPUS, "needs 3", "at most 2")
+    context = an_asking(host=a_host(ncpus=8), volunteer=a_volunteer(max_cpus=2))
+    assert fits_cpus(a_job_class(ncpus=2.0), context, 0.0) is None
+    check(fits_cpus(a_job_class(ncpus=3.0), context, 0.0), RefusalCode.CPUS, "needs 3", "at most 2")
 
 
 def test_a_volunteer_who_selected_apps_gets_no_others() -> None:
@@ -81,15 +88,15 @@ def test_a_device_the_client_cannot_use_gets_no_work(changes: dict[str, object],
 
 
 def test_a_volunteer_without_gpu_work_keeps_the_cpus_busy() -> None:
-    asking = an_asking(volunteer=a_volunteer(no_gpu=True))
-    check(device_refusal(a_want(NVIDIA), asking), RefusalCode.NO_GPU, "NVIDIA")
-    assert device_refusal(a_want(CPU), asking) is None
+    context = an_asking(volunteer=a_volunteer(no_gpu=True))
+    check(device_refusal(a_want(NVIDIA), context), RefusalCode.NO_GPU, "NVIDIA")
+    assert device_refusal(a_want(CPU), context) is None
 
 
 def test_a_volunteer_who_keeps_the_cpus_lends_the_gpus_still() -> None:
-    asking = an_asking(volunteer=a_volunteer(no_cpu=True))
-    check(device_refusal(a_want(CPU), asking), RefusalCode.NO_CPU, "no CPU work")
-    assert device_refusal(a_want(NVIDIA), asking) is None
+    context = an_asking(volunteer=a_volunteer(no_cpu=True))
+    check(device_refusal(a_want(CPU), context), RefusalCode.NO_CPU, "no CPU work")
+    assert device_refusal(a_want(NVIDIA), context) is None
 
 
 def test_hosts_alike_are_told_apart_by_system_and_vendor() -> None:
@@ -111,3 +118,78 @@ def test_a_job_stays_in_the_class_of_its_first_host() -> None:
     assert hr_refusal(a_ready(hr_class=0), 21) is None
     assert hr_refusal(a_ready(hr_class=21), 21) is None
     check(hr_refusal(a_ready(hr_class=11), 21), RefusalCode.HR_CLASS, "11", "21")
+
+
+INTEL, AMD = 21, 22
+
+
+def a_class(hr_class: int, speed: float, hosts: int = 50, queued: float = 0.0) -> ClassStanding:
+    return ClassStanding(
+        AppId(1), 1, hr_class, hosts, float(hosts), FlopPerSecond(speed), Seconds(3600.0), Flop(queued)
+    )
+
+
+def context(vendor: str, *classes: ClassStanding) -> SchedulingContext:
+    found = ClassesByApp.made(HostClasses(Instant(NOW), classes))
+    catalogue = replace(a_catalogue(deadline__rule="fixed", scheduler__jobs_per_request=1000), host_classes=found)
+    return an_asking(host=a_host(cpu_vendor=vendor), catalogue=catalogue, wants=(a_want(req_s=Seconds(1e9)),))
+
+
+def jobs(count: int, **changes: Any) -> ListGroup:
+    counts = BatchCounts(jobs_total=count, unsent=count)
+    return a_group(1, count, **{"hr_type": 1, "quorum": 2, "counts": counts, **changes})
+
+
+def given(request: SchedulingContext, group: ListGroup) -> int:
+    return len(choose(request, ListArray([group])).chosen)
+
+
+def test_few_jobs_go_to_the_soonest_class_alone() -> None:
+    classes = (a_class(INTEL, 1e12), a_class(AMD, 2e12))
+
+    assert given(context("GenuineIntel", *classes), jobs(5)) == 0
+    assert given(context("AuthenticAMD", *classes), jobs(5)) == 5
+
+
+def test_a_queue_counts_against_a_class() -> None:
+    classes = (a_class(INTEL, 1e12), a_class(AMD, 2e12, queued=1e18))
+
+    assert given(context("GenuineIntel", *classes), jobs(5)) == 5
+    assert given(context("AuthenticAMD", *classes), jobs(5)) == 0
+
+
+def test_many_jobs_are_divided_so_that_every_class_is_done_at_the_same_time() -> None:
+    classes = (a_class(INTEL, 1e9), a_class(AMD, 3e9))
+
+    counts = BatchCounts(jobs_total=3000, unsent=3000)
+    parts = [jobs(30, ready=ready_from(n), counts=counts) for n in range(0, 3000, 30)]
+    of_amd = [given(context("AuthenticAMD", *classes), part) for part in parts]
+
+    assert 0.7 < sum(of_amd) / 3000 < 0.8
+
+
+def ready_from(first: int) -> list[Ready]:
+    return [a_ready(instance_id=n, job_id=n) for n in range(first + 1, first + 31)]
+
+
+def test_a_job_is_for_one_class_and_the_refusal_says_which() -> None:
+    classes = (a_class(INTEL, 1e12), a_class(AMD, 2e12))
+
+    choice = choose(context("GenuineIntel", *classes), ListArray([jobs(5)]))
+
+    assert choice.reasons()[RefusalCode.HR_CLASS][1] == (
+        "job is for hosts of class 22, where it is complete soonest; this one is of class 21, which has 0 % of them"
+    )
+
+
+def test_a_class_with_too_few_hosts_for_a_quorum_gets_none() -> None:
+    classes = (a_class(INTEL, 1e12), a_class(AMD, 2e12, hosts=1))
+
+    assert given(context("GenuineIntel", *classes), jobs(5)) == 5
+
+
+def test_the_first_host_decides_while_classes_are_not_known_and_for_jobs_that_have_one() -> None:
+    assert given(context("GenuineIntel"), jobs(5)) == 5
+    classes = (a_class(INTEL, 1e12), a_class(AMD, 2e12))
+    committed = [a_ready(instance_id=n, job_id=n, hr_class=INTEL) for n in range(1, 6)]
+    assert given(context("GenuineIntel", *classes), jobs(5, ready=committed)) == 5

@@ -13,7 +13,6 @@ from domain.ranking import Gate, Percentile, RelaxedGate
 from domain.refusals import RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import HOUR_S, AppId, InstanceId, Seconds, later
-from scheduler.dispatch import choose
 from scheduler.gates import (
     RELAXED_STEP,
     affordable,
@@ -23,6 +22,7 @@ from scheduler.gates import (
     percentile_of,
     reachable,
 )
+from scheduler.selection import choose
 from tests.builders import NOW, a_batch, a_hav, an_app_version
 from tests.unit.scheduler.arrays import ListArray, a_catalogue, a_group, an_asking, some_cuts
 
@@ -140,9 +140,9 @@ def test_a_host_that_reaches_a_lowered_gate_gets_the_late_job_with_the_gate_told
     hav = a_hav(consecutive_valid=11, relaxed=DecayedSums(1e9, 0.35e9, 1e9, NOW))  # P 0.65
     for threshold, given_ in ((0.6, 1), (0.7, 0)):
         cuts = some_cuts(relaxed=(RelaxedGate(AppId(1), CPU, Gate.TIGHT, threshold),))
-        asking = an_asking(catalogue=a_catalogue(cuts=[cuts]), havs={hav.app_version_id: hav})
+        context = an_asking(catalogue=a_catalogue(cuts=[cuts]), havs={hav.app_version_id: hav})
         late = a_group(1, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0))
-        chosen = choose(asking, ListArray([late])).chosen
+        chosen = choose(context, ListArray([late])).chosen
         assert len(chosen) == given_
         if chosen:
             assert "P 0.650 >= 0.6" in chosen[0].assignment.because

@@ -13,8 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from domain.jobs import InstanceState
 from domain.units import DAY_S, HostId, Seconds, later
-from scheduler.build import build_handler
-from scheduler.handler import SchedulerHandler
+from scheduler.handler import SchedulerHandler, build_handler
 from tests.builders import NOW
 from tests.unit.scheduler.project import Counts, Project, a_project, a_request
 from tests.unit.wire import captured

@@ -6,11 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.apps import ANONYMOUS, CPU, NVIDIA
+from domain.catalogue import Catalogue
+from domain.dispatch import SentJob
+from domain.hosts import Coprocessor
 from domain.refusals import RefusalCode
-from domain.units import Seconds
+from domain.settings import SchedulerSettings
+from domain.units import DAY_S, AppVersionId, BatchId, FlopPerSecond, InstanceId, Instant, JobId, Seconds, later
 from scheduler.admission import Admission, HostCase
-from scheduler.messages import about_host, counts_as_empty, kept_of, why_no_work
-from tests.builders import a_host, a_volunteer
+from scheduler.elements import JobToSend
+from scheduler.messages import about_host, counts_as_empty, is_unrunnable, kept_of, request_delay_s, why_no_work, work_s
+from tests.builders import LINUX, NOW, a_held, a_host, a_job_class, a_plan_class, a_volunteer, an_app_version
+from tests.unit.scheduler.arrays import a_catalogue, a_want
 
 FIVE_MINUTES = Seconds(300.0)
 C = RefusalCode
@@ -65,3 +72,114 @@ def test_the_database_is_worth_a_look_unless_the_computer_is_the_reason() -> Non
 @given(st.dictionaries(st.sampled_from(list(C)), st.tuples(st.integers(1, 9), st.text(max_size=20))))
 def test_there_are_never_more_than_four_lines(reasons: dict[RefusalCode, tuple[int, str]]) -> None:
     assert len(why_no_work(reasons, FIVE_MINUTES)) <= 4
+
+
+GPU_HOST = a_host(coprocessors=(Coprocessor(NVIDIA, 1, FlopPerSecond(1e11)),))
+
+
+def delay_s(
+    *reasons: RefusalCode,
+    sent: bool = False,
+    wanted: bool = True,
+    work: float = 0.0,
+    unrunnable: bool = False,
+    holds_work: bool = False,
+) -> float:
+    return request_delay_s(
+        reasons,
+        sent=sent,
+        wanted=wanted,
+        work_s=Seconds(work),
+        unrunnable=unrunnable,
+        holds_work=holds_work,
+        settings=SchedulerSettings(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        pytest.param(delay_s(sent=True, work=9e9), 60.0, id="it got work"),
+        pytest.param(delay_s(sent=True, work=25.0), 25.0, id="it got work for less"),
+        pytest.param(delay_s(sent=True, work=1.0), 10.0, id="it got hardly any work"),
+        pytest.param(delay_s(wanted=False), 60.0, id="it wanted none"),
+        pytest.param(delay_s(), 300.0, id="there is none"),
+        pytest.param(delay_s(C.MEMORY), 300.0, id="none that fits"),
+        pytest.param(delay_s(C.MEMORY, C.LOST_RACE), 10.0, id="others were faster and it has none"),
+        pytest.param(delay_s(C.LOST_RACE, work=9e9), 60.0, id="others were faster and it has some"),
+        pytest.param(delay_s(C.PLATFORM), 300.0, id="none for it in the array"),
+        pytest.param(delay_s(C.PLATFORM, unrunnable=True), 86400.0, id="none that ever will"),
+        pytest.param(delay_s(C.PLATFORM, unrunnable=True, holds_work=True), 300.0, id="it still has work to report"),
+    ],
+)
+def test_the_delay_follows_from_what_happened(found: float, expected: float) -> None:
+    assert found == expected
+
+
+@given(st.floats(0.0, 1e9), st.booleans(), st.booleans(), st.sampled_from(list(C)))
+def test_no_delay_is_shorter_than_a_sixth(work: float, sent: bool, wanted: bool, code: RefusalCode) -> None:
+    assert delay_s(code, sent=sent, wanted=wanted, work=work) >= SchedulerSettings().request_delay_s / 6
+
+
+def a_job(hours: float, *, gpu: bool = False) -> JobToSend:
+    plan_class = a_plan_class(name="cuda", ncpus=0.1, gpu_type=NVIDIA) if gpu else a_plan_class(ncpus=1.0)
+    version = an_app_version(app_version_id=AppVersionId(2 if gpu else 1), plan_class=plan_class)
+    return JobToSend(
+        InstanceId(1),
+        JobId(1),
+        BatchId(1),
+        NOW,
+        version,
+        a_job_class(fpops_est_flop=3600e9 * hours),
+        FlopPerSecond(1e9),
+        SentJob(InstanceId(1), "", None),
+    )
+
+
+def test_work_is_what_all_processors_of_a_type_have() -> None:
+    versions = {AppVersionId(1): an_app_version(plan_class=a_plan_class(ncpus=1.0))}
+    wants = (a_want(NVIDIA, count=1), a_want(CPU, count=4))
+    assert work_s([a_job(1.0), a_job(1.0)], (), wants, versions) == 1800.0
+    held = [a_held(est_runtime_s=Seconds(7200.0))]
+    assert work_s([a_job(1.0), a_job(1.0)], held, wants, versions) == 3600.0
+    assert work_s([a_job(1.0), a_job(0.5, gpu=True)], (), wants, versions) == 900.0
+    assert work_s([], held, (a_want(CPU, count=4),), versions) == 1800.0
+    assert work_s([], (), wants, versions) == 0.0
+
+
+def of(*platforms: str, added_at: float = NOW - 2 * DAY_S, gpu: bool = False) -> Catalogue:
+    """An app with a version for each platform."""
+    plan_class = a_plan_class(name="cuda", ncpus=0.1, gpu_type=NVIDIA) if gpu else a_plan_class(ncpus=1.0)
+    return a_catalogue(
+        *[
+            an_app_version(
+                app_version_id=AppVersionId(number), platform=name, plan_class=plan_class, created_at=Instant(added_at)
+            )
+            for number, name in enumerate(platforms, 1)
+        ]
+    )
+
+
+def test_a_host_runs_nothing_if_no_version_is_for_it() -> None:
+    windows = "windows_x86_64"
+    cases = [
+        (a_host(), of(windows), True),
+        (a_host(), of(windows, LINUX), False),
+        (a_host(), of(LINUX, gpu=True), True),
+        (GPU_HOST, of(LINUX, gpu=True), False),
+        (a_host(platforms=(ANONYMOUS,)), of(LINUX), True),
+    ]
+    for host, catalogue, unrunnable in cases:
+        assert is_unrunnable((C.PLATFORM,), host, catalogue, now=NOW) is unrunnable
+
+
+def test_a_host_waits_for_versions_while_some_are_new() -> None:
+    """An app is registered for Windows a minute before its Linux version."""
+    catalogue = of("windows_x86_64", added_at=NOW - 60.0)
+    assert not is_unrunnable((C.PLATFORM,), a_host(), catalogue, now=NOW)
+    assert is_unrunnable((C.PLATFORM,), a_host(), catalogue, now=later(NOW, DAY_S))
+
+
+@pytest.mark.parametrize("reasons", [(), (C.NO_SLOTS,), (C.PLATFORM, C.MEMORY)])
+def test_other_reasons_do_not_mean_that_a_host_runs_nothing(reasons: tuple[RefusalCode, ...]) -> None:
+    assert not is_unrunnable(reasons, a_host(), of("windows_x86_64"), now=NOW)

@@ -70,11 +70,11 @@ def test_what_was_granted_and_not_given_is_unused() -> None:
 
 
 def test_quotas_limit_a_request_only_where_they_allow_less() -> None:
-    asking = an_asking()
-    assert within_quotas(asking, ()) is asking
-    limited = within_quotas(asking, (SharedQuota("volunteer 1", 0, DAY, sent=3999),))
+    context = an_asking()
+    assert within_quotas(context, ()) is context
+    limited = within_quotas(context, (SharedQuota("volunteer 1", 0, DAY, sent=3999),))
     assert limited.most_jobs == 1
-    assert within_quotas(asking, (SharedQuota("volunteer 1", 0, DAY - 1, sent=4000),)) is asking
+    assert within_quotas(context, (SharedQuota("volunteer 1", 0, DAY - 1, sent=4000),)) is context
 
 
 def test_a_refusal_names_the_quota_with_both_numbers() -> None:

@@ -15,11 +15,11 @@ from domain.ordered_work import BatchPlace
 from domain.refusals import RefusalCode
 from domain.units import DAY_S, AppId, AppVersionId, BatchId, HostId, InstanceId, Instant, Seconds, VolunteerId, later
 from feeder.array import JobArray
-from scheduler.asking import Asking
+from scheduler.assignment import MOST_ROUNDS
 from scheduler.choice import Choice
-from scheduler.dispatch import choose
-from scheduler.giving import MOST_ROUNDS
-from scheduler.ports import JobArray as Array
+from scheduler.context import SchedulingContext
+from scheduler.ports import JobSource as Array
+from scheduler.selection import choose
 from scheduler.service import RequestService
 from tests.builders import NOW, a_job_class, a_plan_class, an_app_version
 from tests.unit.scheduler.project import (
@@ -1100,7 +1100,7 @@ async def test_a_decision_that_breaks_gives_no_work_away() -> None:
     project = await a_project()
     await project.submit(3)
 
-    def broken(asking: Asking, array: Array) -> Choice:
+    def broken(context: SchedulingContext, array: Array) -> Choice:
         raise ZeroDivisionError
 
     service = RequestService(project.ports, project.clock, broken)
@@ -1113,8 +1113,8 @@ async def test_a_write_that_breaks_gives_every_slot_back() -> None:
     project = await a_project()
     await project.submit(3)
 
-    def impossible(asking: Asking, array: Array) -> Choice:
-        choice = choose(asking, array)
+    def impossible(context: SchedulingContext, array: Array) -> Choice:
+        choice = choose(context, array)
         return replace(choice, chosen=tuple(replace(c, assignment=_past_due(c.assignment)) for c in choice.chosen))
 
     service = RequestService(project.ports, project.clock, impossible)

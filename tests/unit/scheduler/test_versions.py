@@ -7,12 +7,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from domain.apps import CPU, NVIDIA, AppVersion
+import pytest
+
+from domain.apps import CPU, NVIDIA, AppVersion, PlanClass, ProcessorType
 from domain.hosts import Coprocessor, DecayedSums
 from domain.refusals import Refusal, RefusalCode
 from domain.units import DAY_S, AppVersionId, FlopPerSecond
-from scheduler.asking import Asking
-from scheduler.versions import Best, best_version, quota_left
+from scheduler.context import SchedulingContext
+from scheduler.versions import Best, best_version, plan_class_refusal, quota_left
 from tests.builders import LINUX, NOW, a_hav, a_host, a_plan_class, a_volunteer, an_app, an_app_version
 from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking
 
@@ -32,15 +34,17 @@ def version(number: int, **changes: Any) -> AppVersion:
     return an_app_version(app_version_id=number, **changes)
 
 
-def best(asking: Asking, kind: Any = CPU, *, seed: int = 0, sent: dict[AppVersionId, int] | None = None) -> Best:
+def best(
+    context: SchedulingContext, kind: Any = CPU, *, seed: int = 0, sent: dict[AppVersionId, int] | None = None
+) -> Best:
     rng = random.Random(seed)
-    found = best_version(an_app(), kind, asking, sent=sent or {}, rng=lambda: rng)
+    found = best_version(an_app(), kind, context, sent=sent or {}, rng=lambda: rng)
     assert isinstance(found, Best), found
     return found
 
 
-def refusal(asking: Asking, kind: Any = CPU, sent: dict[AppVersionId, int] | None = None) -> Refusal:
-    found = best_version(an_app(), kind, asking, sent=sent or {}, rng=random.Random)
+def refusal(context: SchedulingContext, kind: Any = CPU, sent: dict[AppVersionId, int] | None = None) -> Refusal:
+    found = best_version(an_app(), kind, context, sent=sent or {}, rng=random.Random)
     assert isinstance(found, Refusal), found
     return found
 
@@ -58,9 +62,9 @@ def test_the_only_version_is_the_best_for_everything() -> None:
 
 def test_a_version_for_more_cpus_than_the_volunteer_lends_is_not_used() -> None:
     wide = version(2, plan_class=a_plan_class(name="mt", ncpus=4.0))
-    asking = an_asking(host=a_host(ncpus=8), volunteer=a_volunteer(max_cpus=2), catalogue=a_catalogue(PLAIN, wide))
-    assert numbered(best(asking)) == (PLAIN.app_version_id, PLAIN.app_version_id)
-    found = refusal(replace(asking, catalogue=a_catalogue(wide)))
+    context = an_asking(host=a_host(ncpus=8), volunteer=a_volunteer(max_cpus=2), catalogue=a_catalogue(PLAIN, wide))
+    assert numbered(best(context)) == (PLAIN.app_version_id, PLAIN.app_version_id)
+    found = refusal(replace(context, catalogue=a_catalogue(wide)))
     assert found.code is RefusalCode.PLAN_CLASS
     assert "uses 4 CPUs" in found.detail and "at most 2" in found.detail
 
@@ -81,8 +85,8 @@ def test_gated_jobs_get_a_version_with_statistics_even_if_another_promises_more(
 def test_relaxed_jobs_try_a_version_that_was_hardly_measured_now_and_then() -> None:
     new = version(2, plan_class=a_plan_class(name="avx", ncpus=1.0, cpu_speed_fraction=0.9))
     havs = {AppVersionId(1): a_hav(**measured(1e9))}
-    asking = an_asking(catalogue=a_catalogue(PLAIN, new), havs=havs)
-    drawn = Counter(numbered(best(asking, seed=seed)) for seed in range(200))
+    context = an_asking(catalogue=a_catalogue(PLAIN, new), havs=havs)
+    drawn = Counter(numbered(best(context, seed=seed)) for seed in range(200))
     assert set(drawn) == {(1, 1), (1, 2)}
     assert 50 < drawn[1, 2] < 150
 
@@ -93,27 +97,27 @@ def test_relaxed_jobs_stay_with_the_fastest_once_both_are_well_measured() -> Non
         AppVersionId(1): a_hav(**measured(1e9, n=500.0)),
         AppVersionId(2): a_hav(app_version_id=2, **measured(8e8, n=500.0)),
     }
-    asking = an_asking(catalogue=a_catalogue(PLAIN, slow), havs=havs)
-    assert {numbered(best(asking, seed=seed)) for seed in range(100)} == {(1, 1)}
+    context = an_asking(catalogue=a_catalogue(PLAIN, slow), havs=havs)
+    assert {numbered(best(context, seed=seed)) for seed in range(100)} == {(1, 1)}
 
 
 def test_equally_fast_versions_follow_the_clients_platforms() -> None:
     old = version(2, platform="i686-pc-linux-gnu")
-    asking = an_asking(catalogue=a_catalogue(PLAIN, old), host=a_host(platforms=("i686-pc-linux-gnu", LINUX)))
-    assert numbered(best(asking))[0] == 2
+    context = an_asking(catalogue=a_catalogue(PLAIN, old), host=a_host(platforms=("i686-pc-linux-gnu", LINUX)))
+    assert numbered(best(context))[0] == 2
 
 
 def test_only_the_newest_version_of_a_plan_class_is_given() -> None:
-    asking = an_asking(catalogue=a_catalogue(version(1, version_num=100), version(2, version_num=101)))
-    assert numbered(best(asking)) == (2, 2)
+    context = an_asking(catalogue=a_catalogue(version(1, version_num=100), version(2, version_num=101)))
+    assert numbered(best(context)) == (2, 2)
 
 
 def test_a_gpu_version_is_for_the_gpu_only() -> None:
     cuda = version(2, plan_class=a_plan_class(name="cuda", gpu_type=NVIDIA))
     host = a_host(coprocessors=(Coprocessor(NVIDIA, 1, FlopPerSecond(1e12)),))
-    asking = an_asking(catalogue=a_catalogue(PLAIN, cuda), host=host, wants=(a_want(NVIDIA, count=1), a_want()))
-    assert numbered(best(asking, NVIDIA)) == (2, 2)
-    assert numbered(best(asking, CPU)) == (1, 1)
+    context = an_asking(catalogue=a_catalogue(PLAIN, cuda), host=host, wants=(a_want(NVIDIA, count=1), a_want()))
+    assert numbered(best(context, NVIDIA)) == (2, 2)
+    assert numbered(best(context, CPU)) == (1, 1)
 
 
 # ------------------------------------------------------------------ refusals
@@ -162,12 +166,70 @@ def test_yesterdays_jobs_do_not_count() -> None:
 
 
 def test_a_host_without_a_row_has_the_start_quota() -> None:
-    asking = an_asking(catalogue=a_catalogue(scheduler__daily_quota_start=5))
-    assert quota_left(asking, PLAIN, 3) == (7, 10)
-    assert quota_left(an_asking(catalogue=asking.catalogue, havs={AppVersionId(1): a_hav()}), PLAIN, 0) == (10, 10)
+    context = an_asking(catalogue=a_catalogue(scheduler__daily_quota_start=5))
+    assert quota_left(context, PLAIN, 3) == (7, 10)
+    assert quota_left(an_asking(catalogue=context.catalogue, havs={AppVersionId(1): a_hav()}), PLAIN, 0) == (10, 10)
 
 
 def test_jobs_of_this_reply_count() -> None:
-    asking = an_asking(catalogue=a_catalogue(scheduler__daily_quota_start=1))
-    assert best(asking, sent={AppVersionId(1): 1}).for_gated.quota_left == 1
-    assert refusal(asking, sent={AppVersionId(1): 2}).code is RefusalCode.DAILY_QUOTA
+    context = an_asking(catalogue=a_catalogue(scheduler__daily_quota_start=1))
+    assert best(context, sent={AppVersionId(1): 1}).for_gated.quota_left == 1
+    assert refusal(context, sent={AppVersionId(1): 2}).code is RefusalCode.DAILY_QUOTA
+
+
+GPU = Coprocessor(NVIDIA, 2, FlopPerSecond(1e12), ram_bytes=4e9, driver_version=51000)
+HOST = a_host(ncpus=4, ram_bytes=8e9, os_name="Linux Debian", os_version="12 [6.1.0]", coprocessors=(GPU,))
+
+
+@pytest.mark.parametrize(
+    "fits",
+    [
+        {},
+        {"ncpus": 4.0},
+        {"min_host_ncpus": 4},
+        {"min_host_ram_bytes": 8e9},
+        {"os_pattern": "Debian 1[12]"},
+        {"gpu_type": NVIDIA, "gpu_count": 2.0, "min_gpu_ram_bytes": 4e9, "min_driver_version": 51000},
+        {"gpu_type": NVIDIA, "gpu_count": 0.5},
+    ],
+)
+def test_a_plan_class_that_fits_is_not_refused(fits: dict[str, Any]) -> None:
+    assert plan_class_refusal(PlanClass("any", **fits), HOST) is None
+
+
+@pytest.mark.parametrize(
+    ("asks", "detail"),
+    [
+        ({"ncpus": 8.0}, "plan class 'any' needs 8 CPUs, host has 4"),
+        ({"min_host_ncpus": 5}, "plan class 'any' needs 5 CPUs, host has 4"),
+        ({"min_host_ram_bytes": 9e9}, "plan class 'any' needs 9 GB of RAM, host has 8 GB"),
+        (
+            {"os_pattern": "^Windows"},
+            "plan class 'any' needs a system like '^Windows', host has 'Linux Debian 12 [6.1.0]'",
+        ),
+        ({"gpu_type": NVIDIA, "gpu_count": 3.0}, "plan class 'any' needs 3 NVIDIA, host has 2"),
+        (
+            {"gpu_type": NVIDIA, "min_gpu_ram_bytes": 5e9},
+            "plan class 'any' needs 5 GB of NVIDIA memory, host has 4 GB",
+        ),
+        (
+            {"gpu_type": NVIDIA, "min_driver_version": 52000},
+            "plan class 'any' needs NVIDIA driver 52000, host has 51000",
+        ),
+        ({"gpu_type": ProcessorType("fake_gpu")}, "plan class 'any' needs 1 fake_gpu, host has 0"),
+    ],
+)
+def test_a_refused_plan_class_names_both_numbers(asks: dict[str, Any], detail: str) -> None:
+    refusal = plan_class_refusal(PlanClass("any", **asks), HOST)
+    assert refusal is not None
+    assert (refusal.code, refusal.detail) == (RefusalCode.PLAN_CLASS, detail)
+
+
+def test_a_coprocessor_of_any_name_is_matched_by_its_type() -> None:
+    host = a_host(coprocessors=(Coprocessor(ProcessorType("fake_gpu"), 1),))
+    assert plan_class_refusal(PlanClass("fake", gpu_type=ProcessorType("fake_gpu")), host) is None
+
+
+def test_a_share_of_no_device_is_refused() -> None:
+    host = a_host(coprocessors=(Coprocessor(NVIDIA, 0),))
+    assert plan_class_refusal(PlanClass("half", gpu_type=NVIDIA, gpu_count=0.5), host) is not None

@@ -13,8 +13,7 @@ from domain.units import SHARDS, Seconds
 from feeder.build import build as build_feeder
 from feeder.ports import Ports as FeederPorts
 from feeder.service import Feeder
-from scheduler.build import build
-from scheduler.service import Ports, RequestService
+from scheduler.service import RequestService, SchedulerPorts, build_service
 from tests.unit.feeder.fakes import FakeShards
 from tests.unit.scheduler.project import Addresses, Counts, Project, Signing, a_project, a_request, names_of
 
@@ -29,8 +28,10 @@ class Worker:
         self.counts = Counts()
         ports = FeederPorts(project.store.waiting, FakeShards(frozenset(shards)))
         self.feeder: Feeder = build_feeder(ports, project.shelf, project.clock)
-        self.service: RequestService = build(
-            Ports(project.ledger, self.feeder.array, project.shelf, Addresses(), Signing(), project.pause, self.counts),
+        self.service: RequestService = build_service(
+            SchedulerPorts(
+                project.ledger, self.feeder.array, project.shelf, Addresses(), Signing(), project.pause, self.counts
+            ),
             project.clock,
         )
 

@@ -25,7 +25,7 @@ from jobs.ordering.orderer import Orderer
 from jobs.sweeper import Sweeper
 from jobs.tails import TailCopier
 from jobs.validator import Validator
-from scheduler.dispatch import choose
+from scheduler.selection import choose
 from scheduler.service import RequestService
 from simulator.engine import Engine
 from simulator.loop import run_without_threads

@@ -10,8 +10,8 @@ from domain.batches import QoS
 from domain.units import HostId, InstanceId, JobId, Seconds, VolunteerId
 from domain.waiting import Candidate
 from feeder.array import JobArray
-from scheduler.asking import Asking
-from scheduler.dispatch import choose
+from scheduler.context import SchedulingContext
+from scheduler.selection import choose
 from tests.builders import a_batch, a_job_class, a_ready
 from tests.unit.jobs.projects import HandClock
 from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking
@@ -40,7 +40,7 @@ def test_a_decision_on_a_view_is_the_decision_and_takes_nothing(
     slots: list[tuple[int, int]], req_s: float, qos: QoS
 ) -> None:
     retries, siblings = [tried for tried, _ in slots], [host for _, host in slots]
-    asking: Asking = an_asking(wants=(a_want(req_s=Seconds(req_s)),))
+    asking: SchedulingContext = an_asking(wants=(a_want(req_s=Seconds(req_s)),))
     array = an_array(retries, siblings, qos)
     before = [list(group.slots()) for group in array.groups()]
 

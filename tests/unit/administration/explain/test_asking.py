@@ -10,7 +10,7 @@ from administration.explain.asking import supposed_asking, supposed_request
 from domain.apps import CPU
 from domain.dispatch import RequestView
 from domain.units import FlopPerSecond
-from scheduler.dispatch import choose
+from scheduler.selection import choose
 from tests.builders import NOW
 from tests.unit.administration.explain.test_arrays import an_array
 from tests.unit.scheduler.arrays import a_catalogue, an_asking

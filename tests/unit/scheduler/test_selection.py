@@ -27,7 +27,7 @@ from domain.units import (
     VolunteerId,
 )
 from scheduler.choice import Choice
-from scheduler.dispatch import GATES_LOOKED_AT, GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
+from scheduler.selection import GATES_LOOKED_AT, GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
 from tests.builders import (
     LINUX,
     NOW,
@@ -117,31 +117,31 @@ def test_one_second_gets_one_job() -> None:
 
 
 def test_wanted_seconds_are_covered_with_as_few_jobs_as_will_do() -> None:
-    asking = an_asking(wants=(a_want(req_s=Seconds(2.5 * JOB_S)),))
-    assert len(choose(asking, array(a_group(1, 9))).chosen) == 3
+    context = an_asking(wants=(a_want(req_s=Seconds(2.5 * JOB_S)),))
+    assert len(choose(context, array(a_group(1, 9))).chosen) == 3
 
 
 def test_every_idle_instance_gets_a_job() -> None:
-    asking = an_asking(host=a_host(ncpus=4), wants=(a_want(count=4, req_instances=4.0),))
-    assert len(choose(asking, array(a_group(1, 9))).chosen) == 4
+    context = an_asking(host=a_host(ncpus=4), wants=(a_want(count=4, req_instances=4.0),))
+    assert len(choose(context, array(a_group(1, 9))).chosen) == 4
 
 
 def test_a_job_of_several_cpus_covers_several_instances() -> None:
     catalogue = a_catalogue(an_app_version(plan_class=a_plan_class(ncpus=2.0)))
     host = a_host(ncpus=4)
-    asking = an_asking(host=host, catalogue=catalogue, wants=(a_want(count=4, req_instances=4.0),))
-    assert len(choose(asking, array(a_group(1, 9))).chosen) == 2
+    context = an_asking(host=host, catalogue=catalogue, wants=(a_want(count=4, req_instances=4.0),))
+    assert len(choose(context, array(a_group(1, 9))).chosen) == 2
 
 
 def test_a_request_gets_no_more_than_its_limit() -> None:
-    asking = an_asking(wants=MANY, catalogue=a_catalogue(scheduler__jobs_per_request=3))
-    assert len(choose(asking, array(a_group(1, 50))).chosen) == 6
+    context = an_asking(wants=MANY, catalogue=a_catalogue(scheduler__jobs_per_request=3))
+    assert len(choose(context, array(a_group(1, 50))).chosen) == 6
 
 
 def test_a_host_holds_no_more_than_its_limit() -> None:
     held = tuple(a_held(instance_id=i) for i in range(3))
-    asking = an_asking(wants=MANY, held=held, catalogue=a_catalogue(scheduler__in_progress_per_cpu=2))
-    assert len(choose(asking, array(a_group(1, 50))).chosen) == 1
+    context = an_asking(wants=MANY, held=held, catalogue=a_catalogue(scheduler__in_progress_per_cpu=2))
+    assert len(choose(context, array(a_group(1, 50))).chosen) == 1
     full = choose(an_asking(wants=MANY, held=held, catalogue=a_catalogue(scheduler__in_progress_per_cpu=1)), array())
     assert codes(full) == {RefusalCode.IN_PROGRESS_LIMIT}
 
@@ -149,35 +149,35 @@ def test_a_host_holds_no_more_than_its_limit() -> None:
 def test_a_version_gives_no_more_than_its_daily_quota_and_the_next_takes_over() -> None:
     second = an_app_version(app_version_id=2, plan_class=a_plan_class(name="sse", ncpus=1.0, cpu_speed_fraction=0.5))
     havs = {AppVersionId(1): a_hav(quota_per_day=1), AppVersionId(2): a_hav(app_version_id=2, quota_per_day=1)}
-    asking = an_asking(wants=MANY, havs=havs, catalogue=a_catalogue(an_app_version(), second))
-    choice = choose(asking, array(a_group(1, 20, **AFAP)))
+    context = an_asking(wants=MANY, havs=havs, catalogue=a_catalogue(an_app_version(), second))
+    choice = choose(context, array(a_group(1, 20, **AFAP)))
     assert [one.assignment.app_version_id for one in choice.chosen] == [1, 1, 2, 2]
     assert codes(choice) == {RefusalCode.DAILY_QUOTA}
 
 
 def test_disk_is_used_up_by_the_jobs_of_the_reply() -> None:
-    asking = an_asking(wants=MANY, disk_bytes=2.5e8)
-    choice = choose(asking, array(a_group(1, 9)))
+    context = an_asking(wants=MANY, disk_bytes=2.5e8)
+    choice = choose(context, array(a_group(1, 9)))
     assert len(choice.chosen) == 2
 
 
 def test_a_smaller_job_still_fits_where_a_larger_one_does_not() -> None:
-    asking = an_asking(wants=MANY, disk_bytes=2.5e8)
-    choice = choose(asking, array(a_group(1, 3), a_group(2, 5, disk_bytes=2e7)))
+    context = an_asking(wants=MANY, disk_bytes=2.5e8)
+    choice = choose(context, array(a_group(1, 3), a_group(2, 5, disk_bytes=2e7)))
     assert ids(choice) == [1000, 1001, 2000, 2001]
     assert codes(choice) == {RefusalCode.DISK}
 
 
 def test_the_queue_grows_with_the_reply_until_the_delay_bound() -> None:
-    asking = an_asking(wants=MANY)
-    choice = choose(asking, array(a_group(1, 50, delay_bound_s=3.0 * JOB_S)))
+    context = an_asking(wants=MANY)
+    choice = choose(context, array(a_group(1, 50, delay_bound_s=3.0 * JOB_S)))
     assert len(choice.chosen) == 6  # three after each other on each of two CPUs
 
 
 def test_tight_jobs_of_a_reply_are_due_one_after_the_other() -> None:
     host = a_host(ncpus=1)
-    asking = an_asking(host=host, wants=(a_want(count=1, req_s=Seconds(3 * JOB_S)),))
-    choice = choose(asking, array(a_group(1, 9, **AFAP)))
+    context = an_asking(host=host, wants=(a_want(count=1, req_s=Seconds(3 * JOB_S)),))
+    choice = choose(context, array(a_group(1, 9, **AFAP)))
     assert [one.assignment.due_at - NOW for one in choice.chosen] == [2.5 * JOB_S, 3.5 * JOB_S, 4.5 * JOB_S]
 
 
@@ -185,28 +185,28 @@ def test_tight_jobs_of_a_reply_are_due_one_after_the_other() -> None:
 
 
 def test_groups_are_walked_in_order() -> None:
-    asking = an_asking(wants=(a_want(req_s=Seconds(5 * JOB_S)),))
-    assert ids(choose(asking, array(a_group(2, 3), a_group(1, 3)))) == [1000, 1001, 1002, 2000, 2001]
+    context = an_asking(wants=(a_want(req_s=Seconds(5 * JOB_S)),))
+    assert ids(choose(context, array(a_group(2, 3), a_group(1, 3)))) == [1000, 1001, 1002, 2000, 2001]
 
 
 def test_gated_jobs_come_first_for_a_host_that_passes() -> None:
     groups = [a_group(1, 3), a_group(2, 3, **AFAP)]
-    asking = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]))
-    assert ids(choose(asking, array(*groups))) == [2000]
+    context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]))
+    assert ids(choose(context, array(*groups))) == [2000]
 
 
 def test_a_host_below_every_gate_gets_ungated_jobs_in_order() -> None:
     groups = [a_group(1, 3, **AFAP), a_group(2, 3)]
-    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
-    choice = choose(asking, array(*groups))
+    context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
+    choice = choose(context, array(*groups))
     assert ids(choice) == [2000]
     assert codes(choice) == {RefusalCode.BELOW_GATE}
 
 
 def test_other_jobs_of_a_batch_as_fast_as_possible_come_before_work_that_can_wait() -> None:
     groups = [a_group(1, 3), a_group(2, 3, **AFAP)]
-    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
-    choice = choose(asking, array(*groups))
+    context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+    choice = choose(context, array(*groups))
     assert ids(choice) == [2000]
     assert not choice.chosen[0].assignment.tight
     in_order = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
@@ -244,8 +244,8 @@ def test_no_stream_of_batches_as_fast_as_possible_keeps_a_host_from_what_can_wai
     assert waited + sum(one == [2000] for one in sent) == 400
     assert 25 <= waited <= 55
     never = a_catalogue(cuts=[some_cuts()], scheduler__afap_first_fraction=0.0)
-    asking = an_asking(havs=ranked(0.3), catalogue=never)
-    assert ids(choose(asking, array(a_group(1, 3), a_group(2, 3, **AFAP)))) == [1000]
+    context = an_asking(havs=ranked(0.3), catalogue=never)
+    assert ids(choose(context, array(a_group(1, 3), a_group(2, 3, **AFAP)))) == [1000]
 
 
 def test_a_batch_due_soon_goes_first_like_one_as_fast_as_possible() -> None:
@@ -281,14 +281,14 @@ def test_what_is_due_soon_goes_by_the_processors_that_are_asked_for() -> None:
         some_cuts(kind=NVIDIA, retry_turnaround_s=Seconds(HOUR_S)),
     ]
     due = a_group(2, 3, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + 19 * HOUR_S))
-    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=cuts))
-    assert ids(choose(asking, array(a_group(1, 3), due))) == [2000]
+    context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=cuts))
+    assert ids(choose(context, array(a_group(1, 3), due))) == [2000]
 
 
 def test_retries_come_first_for_a_host_that_passes() -> None:
     retried = a_group(2, ready=[a_ready(instance_id=2000, job_id=2000, retries=1)], qos=QoS.AFAP)
-    asking = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]))
-    assert ids(choose(asking, array(a_group(1, 3), retried))) == [2000]
+    context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]))
+    assert ids(choose(context, array(a_group(1, 3), retried))) == [2000]
 
 
 def test_a_retry_is_refused_where_a_returned_siblings_copy_is_not() -> None:
@@ -297,8 +297,8 @@ def test_a_retry_is_refused_where_a_returned_siblings_copy_is_not() -> None:
         a_ready(instance_id=2, job_id=2, retries=1),
         a_ready(instance_id=3, job_id=3, sibling_returned=True),
     ]
-    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]), wants=MANY)
-    choice = choose(asking, array(a_group(1, ready=slots, qos=QoS.AFAP)))
+    context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]), wants=MANY)
+    choice = choose(context, array(a_group(1, ready=slots, qos=QoS.AFAP)))
     assert ids(choice) == [3]
 
 
@@ -314,31 +314,31 @@ def test_beta_jobs_come_before_others_for_those_who_opted_in() -> None:
     apps = [an_app(), an_app(app_id=2, name="new", beta=True)]
     catalogue = a_catalogue(an_app_version(), an_app_version(app_version_id=2, app_id=2), apps=apps)
     groups = [a_group(1, 3), a_group(2, 3, app_id=2)]
-    asking = an_asking(catalogue=catalogue, volunteer=a_volunteer(beta=True))
-    assert ids(choose(asking, array(*groups))) == [2000]
+    context = an_asking(catalogue=catalogue, volunteer=a_volunteer(beta=True))
+    assert ids(choose(context, array(*groups))) == [2000]
     assert ids(choose(an_asking(catalogue=catalogue), array(a_group(2, 3, app_id=2), a_group(3, 1)))) == [3000]
 
 
 def test_at_most_half_of_a_hosts_jobs_are_urgent_while_there_are_others() -> None:
-    asking = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
-    assert ids(choose(asking, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 2000, 2001]
+    context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
+    assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 2000, 2001]
 
 
 def test_all_of_a_hosts_jobs_are_urgent_when_there_is_nothing_else() -> None:
-    asking = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
-    assert ids(choose(asking, array(a_group(1, 9, **AFAP), a_group(2, 1)))) == [1000, 1001, 2000, 1002]
+    context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
+    assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 1)))) == [1000, 1001, 2000, 1002]
 
 
 def test_the_urgent_share_can_be_lifted() -> None:
     catalogue = a_catalogue(scheduler__urgent_share_fraction=1.0)
-    asking = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),), catalogue=catalogue)
-    assert ids(choose(asking, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 1002, 1003]
+    context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),), catalogue=catalogue)
+    assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 1002, 1003]
 
 
 def test_the_proposal_knows_no_such_cap() -> None:
     catalogue = a_catalogue(deadline__rule="proposal", deadline__p_afap=0.4)
-    asking = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),), catalogue=catalogue)
-    assert ids(choose(asking, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 1002, 1003]
+    context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),), catalogue=catalogue)
+    assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 1002, 1003]
 
 
 # ------------------------------------------------------------------ processor types
@@ -397,9 +397,9 @@ def test_app_limits_instances_per_host_and_volunteer(app: dict[str, Any], quorum
     if "one_per_host" in app:
         ready.hosts_of[JobId(1003)] = {HostId(1)}
         held = (a_held(job_id=JobId(1003)),)
-    asking = an_asking(wants=MANY, held=held, catalogue=a_catalogue(apps=[an_app(**app)]))
+    context = an_asking(wants=MANY, held=held, catalogue=a_catalogue(apps=[an_app(**app)]))
 
-    assert ids(choose(asking, ready)) == chosen
+    assert ids(choose(context, ready)) == chosen
 
 
 def test_copies_asked_for_limit_instances_per_volunteer() -> None:
@@ -465,10 +465,10 @@ def test_without_ranked_hosts_last_jobs_are_for_all() -> None:
 
 def test_retries_and_other_rules_know_no_newcomers_share() -> None:
     urgent = [a_ready(instance_id=i, job_id=i, sibling_returned=True) for i in range(40)]
-    asking = an_asking(wants=FOUR, catalogue=RANKED, havs=ranked())
-    assert len(choose(asking, array(a_group(1, ready=urgent, **LAST_JOBS))).chosen) == 4
+    context = an_asking(wants=FOUR, catalogue=RANKED, havs=ranked())
+    assert len(choose(context, array(a_group(1, ready=urgent, **LAST_JOBS))).chosen) == 4
     fixed = a_catalogue(cuts=[some_cuts()], deadline__rule="fixed")
-    assert len(choose(replace(asking, catalogue=fixed), array(a_group(1, 9, **LAST_JOBS))).chosen) == 4
+    assert len(choose(replace(context, catalogue=fixed), array(a_group(1, 9, **LAST_JOBS))).chosen) == 4
 
 
 def test_a_host_with_a_record_is_no_newcomer_for_trying_another_version() -> None:
@@ -477,14 +477,14 @@ def test_a_host_with_a_record_is_no_newcomer_for_trying_another_version() -> Non
     speed = DecayedSums(20.0, 20 / 1e9, 20 / 1e18, NOW)
     tried = set()
     for seed in range(40):
-        asking = an_asking(
+        context = an_asking(
             host=a_host(ncpus=8),
             wants=(a_want(count=8, req_s=Seconds(8 * JOB_S), req_instances=8.0),),
             catalogue=catalogue,
             havs=ranked(0.8, speed=speed),
             seed=seed,
         )
-        choice = choose(asking, array(a_group(1, 200)))
+        choice = choose(context, array(a_group(1, 200)))
         assert len(choice.chosen) == 8
         tried |= {one.assignment.app_version_id for one in choice.chosen}
     assert tried == {1, 2}
@@ -583,8 +583,8 @@ def test_ordinary_work_is_reached_behind_any_number_of_gated_groups() -> None:
     """However many classes, and batches of one, a host below their gate meets first."""
     for gated in (GROUPS_LOOKED_AT - 1, GROUPS_LOOKED_AT, GROUPS_LOOKED_AT + 50):
         groups = [a_group(number, **AFAP) for number in range(1, gated + 1)]
-        asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
-        choice = choose(asking, array(*groups, a_group(9000, 1)))
+        context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
+        choice = choose(context, array(*groups, a_group(9000, 1)))
         assert ids(choice) == [9_000_000]
         assert choice.counts() == {RefusalCode.BELOW_GATE: gated}
 
@@ -592,16 +592,16 @@ def test_ordinary_work_is_reached_behind_any_number_of_gated_groups() -> None:
 def test_ordinary_work_is_reached_behind_gated_groups_once_urgent_jobs_have_their_share() -> None:
     groups = [a_group(number, **AFAP) for number in range(1, GROUPS_LOOKED_AT + 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)
-    asking = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
-    assert ids(choose(asking, array(*groups, a_group(9000, 1)))) == [9_000_000]
+    context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
+    assert ids(choose(context, array(*groups, a_group(9000, 1)))) == [9_000_000]
 
 
 def test_a_host_with_its_share_of_urgent_jobs_looks_at_few_prompt_groups() -> None:
     """All of them are urgent for it: one look tells of the rest."""
     groups = [a_group(number, batch_id=number, **AFAP) for number in range(1, 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)
-    asking = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
-    choice = choose(asking, array(*groups, a_group(9000, 1)))
+    context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
+    choice = choose(context, array(*groups, a_group(9000, 1)))
     assert ids(choice) == [9_000_000]
     assert choice.examined <= 3
 
@@ -612,8 +612,8 @@ def test_ordinary_work_is_reached_behind_late_jobs_of_all_sizes() -> None:
         a_group(number, qos=QoS.SHORT_DEADLINE, deadline_at=at, fpops_est_flop=1e12 * number)
         for number in range(2, GROUPS_LOOKED_AT + 52)
     ]
-    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
-    assert ids(choose(asking, array(*groups, a_group(9000, 1)))) == [9_000_000]
+    context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+    assert ids(choose(context, array(*groups, a_group(9000, 1)))) == [9_000_000]
 
 
 def test_retries_a_host_may_not_have_hide_nothing() -> None:
@@ -621,8 +621,8 @@ def test_retries_a_host_may_not_have_hide_nothing() -> None:
         a_group(number, ready=[a_ready(instance_id=number, job_id=number, retries=1)], qos=QoS.AFAP)
         for number in range(1, GROUPS_LOOKED_AT + 51)
     ]
-    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
-    assert ids(choose(asking, array(*groups, a_group(9000, 1)))) == [9_000_000]
+    context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
+    assert ids(choose(context, array(*groups, a_group(9000, 1)))) == [9_000_000]
 
 
 def test_gates_are_looked_at_a_bounded_number_of_times_too() -> None:
@@ -631,8 +631,8 @@ def test_gates_are_looked_at_a_bounded_number_of_times_too() -> None:
         a_group(number, qos=QoS.SHORT_DEADLINE, deadline_at=at, fpops_est_flop=1e13)
         for number in range(1, GATES_LOOKED_AT + 11)
     ]
-    asking = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__first_factor=0.0))
-    choice = choose(asking, array(*groups, a_group(9000, 1)))
+    context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__first_factor=0.0))
+    choice = choose(context, array(*groups, a_group(9000, 1)))
     assert (ids(choice), choice.examined) == ([], GATES_LOOKED_AT)
     assert codes(choice) == {RefusalCode.BELOW_GATE, RefusalCode.REQUEST_LIMIT}
 

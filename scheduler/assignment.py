@@ -15,11 +15,11 @@ from domain.quick import quick_dataclass
 from domain.refusals import RefusalCode
 from domain.units import InstanceId
 from scheduler.admission import kinds_of
-from scheduler.asking import Asking
 from scheduler.choice import Choice, Chosen, Refused
+from scheduler.context import SchedulingContext
 from scheduler.elements import JobToSend, chosen_job
 from scheduler.messages import Reasons, counts_as_empty, kept_of
-from scheduler.ports import JobArray, Ledger
+from scheduler.ports import JobSource, Ledger
 from scheduler.quota import Draw, draw_of, quota_refusal
 
 MOST_ROUNDS = 6  # of choosing, when everything chosen was lost to other requests; 3 left one request in 8,000 without
@@ -27,11 +27,11 @@ MOST_SEARCHED = 1000  # jobs to look for when the array has none for a host
 
 log = structlog.get_logger()
 
-Decide = Callable[[Asking, JobArray], Choice]
+Decide = Callable[[SchedulingContext, JobSource], Choice]
 
 
 @quick_dataclass(frozen=True, slots=True)
-class Given:
+class Committed:
     """The jobs that were committed. `lost` counts those others were given first.
 
     `refusals` counts by code why there are not more; `reasons` puts it in words, when there are none at all.
@@ -55,44 +55,44 @@ class _Charged:
     granted: int
 
 
-class Giver:
+class AssignmentCommitter:
     """Gives out the jobs of the array. A slot leaves it when its job is committed, or turns out to be gone."""
 
-    def __init__(self, ledger: Ledger, array: JobArray, decide: Decide) -> None:
+    def __init__(self, ledger: Ledger, array: JobSource, decide: Decide) -> None:
         self._ledger = ledger
         self._array = array
         self._decide = decide
 
-    async def give(self, asking: Asking | None, writes: RequestWrites) -> Given:
-        """Commit `writes` and, when `asking` is not None, the jobs chosen for it, in one transaction.
+    async def give(self, context: SchedulingContext | None, writes: RequestWrites) -> Committed:
+        """Commit `writes` and, when `context` is not None, the jobs chosen for it, in one transaction.
 
         When every job chosen was lost to other requests it chooses again, at most twice, after it has asked
         which slots beside them are gone. Raises UnavailableError when nothing was written; all slots are then
         back in the array.
         """
-        if asking is None:
+        if context is None:
             outcome = await self._ledger.write(writes)
-            return Given(left_out=outcome.left_out, moved=outcome.moved)
-        self._array.note_request([want.processor_type for want in asking.wants])
+            return Committed(left_out=outcome.left_out, moved=outcome.moved)
+        self._array.note_request([want.processor_type for want in context.wants])
         set_aside: list[Ready] = []
         try:
-            return await self._rounds(asking, writes, set_aside)
+            return await self._rounds(context, writes, set_aside)
         finally:
             for slot in set_aside:
                 self._array.give_back(slot)
 
-    async def _rounds(self, asking: Asking, writes: RequestWrites, set_aside: list[Ready]) -> Given:
-        choice = await self._chosen(asking)
-        choice, charged = await self._charged(asking, choice, set_aside)
+    async def _rounds(self, context: SchedulingContext, writes: RequestWrites, set_aside: list[Ready]) -> Committed:
+        choice = await self._chosen(context)
+        choice, charged = await self._charged(context, choice, set_aside)
         reasons = {} if choice.chosen else choice.reasons()
         outcome = await self._committed(choice, charged, reasons, writes, set_aside)
         given, first = _given(choice, reasons, outcome), outcome
         rounds = 1
         while choice.chosen and not given.jobs and rounds < MOST_ROUNDS:
             await self._array.recheck([chosen.slot for chosen in choice.chosen])
-            choice = await self._chosen(asking)
+            choice = await self._chosen(context)
             try:
-                choice, charged = await self._charged(asking, choice, set_aside)
+                choice, charged = await self._charged(context, choice, set_aside)
                 reasons = {} if choice.chosen else choice.reasons()
                 outcome = await self._committed(choice, charged, reasons, RequestWrites(writes.host), set_aside)
             except UnavailableError as error:  # the reports are written: the client can be answered
@@ -104,15 +104,17 @@ class Giver:
             return given
         return replace(given, left_out=first.left_out, moved=first.moved)
 
-    async def _chosen(self, asking: Asking) -> Choice:
-        return await choice_of(asking, self._array, self._decide)
+    async def _chosen(self, context: SchedulingContext) -> Choice:
+        return await choice_of(context, self._array, self._decide)
 
-    async def _charged(self, asking: Asking, choice: Choice, set_aside: list[Ready]) -> tuple[Choice, _Charged | None]:
+    async def _charged(
+        self, context: SchedulingContext, choice: Choice, set_aside: list[Ready]
+    ) -> tuple[Choice, _Charged | None]:
         """Charge the jobs to the quotas that the host shares; those that other requests have used up are set aside.
 
         Nothing is charged, and the database is not asked, where the host's own record covers its jobs.
         """
-        draw = draw_of(asking, len(choice.chosen))
+        draw = draw_of(context, len(choice.chosen))
         if draw is None:
             return choice, None
         try:
@@ -172,23 +174,23 @@ def is_to_search(choice: Choice) -> bool:
     return not choice.chosen and counts_as_empty(choice.counts())
 
 
-async def choice_of(asking: Asking, array: JobArray, decide: Decide) -> Choice:
+async def choice_of(context: SchedulingContext, array: JobSource, decide: Decide) -> Choice:
     """What the array has for the host; when it has nothing, what the database has. Only the array changes.
 
     Work that is charged nothing is as good as nothing until the database has nothing else either.
     """
-    choice = decide(asking, array)
+    choice = decide(context, array)
     if not is_to_search(choice):
         return choice
-    kinds = kinds_of(asking)
+    kinds = kinds_of(context)
     if not kinds or not await array.search(kinds, MOST_SEARCHED):
         return choice
     for one in choice.chosen:
         array.give_back(one.slot)
-    return decide(asking, array)
+    return decide(context, array)
 
 
-def _given(choice: Choice, told: Reasons, outcome: WriteOutcome, *, lost_before: int = 0) -> Given:
+def _given(choice: Choice, told: Reasons, outcome: WriteOutcome, *, lost_before: int = 0) -> Committed:
     """What came of a choice; `told`: why none was chosen, if none was."""
     jobs = tuple([chosen_job(one, outcome.sent[i]) for i, one in _sent(choice, outcome)])
     lost = lost_before + len(choice.chosen) - len(jobs)
@@ -197,7 +199,7 @@ def _given(choice: Choice, told: Reasons, outcome: WriteOutcome, *, lost_before:
     if lost:
         refusals[RefusalCode.LOST_RACE] = lost
         reasons[RefusalCode.LOST_RACE] = (lost, "other computers were given the jobs that fitted first")
-    return Given(jobs, reasons, refusals, lost)
+    return Committed(jobs, reasons, refusals, lost)
 
 
 def _sent(choice: Choice, outcome: WriteOutcome) -> Iterator[tuple[InstanceId, Chosen]]:

@@ -15,13 +15,14 @@ from domain.jobs import Held
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease, Reserved
 from domain.units import DAY_S, HOUR_S, AppId, AppVersionId, BatchId, Flop, HostId, Instant, Seconds, later
-from scheduler.asking import Asking, HeldElsewhere
 from scheduler.choice import Choice
-from scheduler.dispatch import choose
-from scheduler.passes import Pass
-from scheduler.watching import watched
+from scheduler.context import ClientTask, SchedulingContext
+from scheduler.selection import choose
+from scheduler.stages import Stage
+from scheduler.trace import traced
 from tests.builders import NOW, a_held, a_host, a_plan_class, an_app, an_app_version
-from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking
+from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking, some_cuts
+from tests.unit.scheduler.test_selection import ranked
 
 BIG, SMALL = BatchId(1), BatchId(2)
 CORES = 8
@@ -38,19 +39,19 @@ def small(jobs: int = 100, hours: float = 4.0, number: int = 2) -> ListGroup:
     return a_group(number, jobs, fpops_est_flop=Flop(hours * HOUR_S * 1e9), delay_bound_s=Seconds(30 * DAY_S))
 
 
-def working(hours: float, name: str = "other", ncpus: float = 1.0) -> HeldElsewhere:
-    return HeldElsewhere(name, later(NOW, 30 * DAY_S), Seconds(hours * HOUR_S), ncpus)
+def working(hours: float, name: str = "other", ncpus: float = 1.0) -> ClientTask:
+    return ClientTask(name, later(NOW, 30 * DAY_S), Seconds(hours * HOUR_S), ncpus)
 
 
-def asking(
-    *work: HeldElsewhere,
+def context(
+    *work: ClientTask,
     reserved: Reserved | None = None,
     idle: int = 0,
     hours: float = 1.0,
     held: tuple[Held, ...] = (),
     now: Instant = NOW,
     **settings: Any,
-) -> Asking:
+) -> SchedulingContext:
     """A host of 8 processors with this work, which wants some more; due dates are now + D."""
     wide = an_app_version(app_version_id=AppVersionId(2), app_id=AppId(2), plan_class=a_plan_class(ncpus=float(CORES)))
     apps = [an_app(), an_app(app_id=AppId(2), name="wide")]
@@ -65,7 +66,7 @@ def asking(
     )
 
 
-def chosen(request: Asking, *groups: ListGroup) -> Choice:
+def chosen(request: SchedulingContext, *groups: ListGroup) -> Choice:
     return choose(request, ListArray(list(groups)))
 
 
@@ -91,7 +92,7 @@ BUSY = tuple(working(5.0, f"work {n}") for n in range(CORES))
 
 
 def test_a_busy_host_is_promised_to_a_big_job_from_when_its_work_is_done() -> None:
-    lease = chosen(asking(*BUSY), big(), small()).lease
+    lease = chosen(context(*BUSY), big(), small()).lease
 
     assert lease is not None
     assert (lease.batch_id, lease.host_id, lease.cores, lease.processor_type) == (BIG, 1, 8.0, CPU)
@@ -102,32 +103,32 @@ def test_a_busy_host_is_promised_to_a_big_job_from_when_its_work_is_done() -> No
 @pytest.mark.parametrize(
     ("why", "request_"),
     [
-        ("no slot is kept for it", asking(*BUSY, reserved=Reserved())),
+        ("no slot is kept for it", context(*BUSY, reserved=Reserved())),
         (
             "another host is held for it",
-            asking(*BUSY, reserved=Reserved(KEPT, {HostId(7): a_lease(host_id=HostId(7))})),
+            context(*BUSY, reserved=Reserved(KEPT, {HostId(7): a_lease(host_id=HostId(7))})),
         ),
-        ("a lease of the host has come to nothing", asking(*BUSY, reserved=leased(ended_at=NOW, because="expired"))),
-        ("it would begin too late", asking(*(working(30.0, str(n)) for n in range(CORES)))),
+        ("a lease of the host has come to nothing", context(*BUSY, reserved=leased(ended_at=NOW, because="expired"))),
+        ("it would begin too late", context(*(working(30.0, str(n)) for n in range(CORES)))),
     ],
     ids=lambda one: one.replace(" ", "-") if isinstance(one, str) else "",
 )
-def test_no_host_is_promised_where(why: str, request_: Asking) -> None:
+def test_no_host_is_promised_where(why: str, request_: SchedulingContext) -> None:
     assert chosen(request_, big(), small()).lease is None, why
 
 
 def test_no_host_is_promised_to_a_job_it_could_not_do_in_time_if_it_were_idle() -> None:
-    assert chosen(asking(*BUSY), big(bound_h=9.0), small()).lease is None
+    assert chosen(context(*BUSY), big(bound_h=9.0), small()).lease is None
 
 
 def test_no_host_is_promised_to_a_job_on_one_processor() -> None:
     narrow = a_group(1, fpops_est_flop=Flop(10 * HOUR_S * 1e9), delay_bound_s=Seconds(12 * HOUR_S))
 
-    assert chosen(asking(*BUSY), narrow, small()).lease is None
+    assert chosen(context(*BUSY), narrow, small()).lease is None
 
 
 def test_the_request_that_makes_a_lease_goes_by_it() -> None:
-    choice = chosen(asking(*BUSY[:7]), big(), small(hours=7.0), small(hours=5.5, number=3))
+    choice = chosen(context(*BUSY[:7]), big(), small(hours=7.0), small(hours=5.5, number=3))
 
     assert choice.lease is not None
     assert batches(choice) == [3]
@@ -139,14 +140,14 @@ def test_the_request_that_makes_a_lease_goes_by_it() -> None:
 
 def test_what_ends_with_the_slack_after_a_lease_begins_fits_and_longer_work_does_not() -> None:
     def given_(hours: float) -> list[int]:
-        return batches(chosen(asking(*BUSY[:7], reserved=leased(), hours=0.1), small(hours=hours)))
+        return batches(chosen(context(*BUSY[:7], reserved=leased(), hours=0.1), small(hours=hours)))
 
     assert given_(5.9) == [SMALL]
     assert given_(6.1) == []
 
 
 def test_a_refusal_names_both_numbers() -> None:
-    choice = chosen(asking(*BUSY, reserved=leased()), small())
+    choice = chosen(context(*BUSY, reserved=leased()), small())
 
     assert choice.reasons()[RefusalCode.LEASED] == (
         1,
@@ -157,36 +158,36 @@ def test_a_refusal_names_both_numbers() -> None:
 def test_what_leaves_enough_processors_may_last_longer() -> None:
     half = leased(cores=4.0)
 
-    assert batches(chosen(asking(*BUSY[:4], reserved=half, hours=0.1), small(hours=50.0))) == [SMALL]
-    assert batches(chosen(asking(*BUSY[:4], reserved=half, hours=1e3), small(hours=50.0))) == [SMALL] * 4
+    assert batches(chosen(context(*BUSY[:4], reserved=half, hours=0.1), small(hours=50.0))) == [SMALL]
+    assert batches(chosen(context(*BUSY[:4], reserved=half, hours=1e3), small(hours=50.0))) == [SMALL] * 4
 
 
 def test_the_big_job_is_given_first_as_soon_as_it_fits() -> None:
-    request = asking(*(working(1.5, str(n)) for n in range(CORES)), reserved=leased())
+    request = context(*(working(1.5, str(n)) for n in range(CORES)), reserved=leased())
     behind = a_group(1, 5, app_id=AppId(2), fpops_est_flop=big().job_class.fpops_est_flop, order_key=9.0)
     behind.job_class = replace(behind.job_class, delay_bound_s=Seconds(12 * HOUR_S))
 
-    found = watched(request, ListArray([small(), behind]))
+    found = traced(request, ListArray([small(), behind]))
 
     assert batches(found.choice)[:1] == [BIG]
     assert batches(found.choice).count(BIG) == 1
-    assert found.looks[0].one_pass is Pass.LEASED
+    assert found.steps[0].stage is Stage.LEASED
 
 
 def test_a_lease_that_has_served_its_purpose_or_is_over_holds_nobody() -> None:
     has_it = a_held(batch_id=BIG, app_version_id=AppVersionId(2), sent_at=later(NOW, 1.0))
     had_one = a_held(batch_id=BIG, app_version_id=AppVersionId(2), sent_at=later(NOW, -1.0))
 
-    assert batches(chosen(asking(*BUSY, reserved=leased(), held=(has_it,)), small())) == [SMALL]
-    assert batches(chosen(asking(*BUSY, reserved=leased(), held=(had_one,)), small())) == []
-    assert batches(chosen(asking(*BUSY, reserved=leased(expires_at=NOW)), small())) == [SMALL]
+    assert batches(chosen(context(*BUSY, reserved=leased(), held=(has_it,)), small())) == [SMALL]
+    assert batches(chosen(context(*BUSY, reserved=leased(), held=(had_one,)), small())) == []
+    assert batches(chosen(context(*BUSY, reserved=leased(expires_at=NOW)), small())) == [SMALL]
 
 
 # ------------------------------------------------------------------ nobody idles for long
 
 
 def test_idle_processors_get_the_shortest_work_when_nothing_fits_around() -> None:
-    request = asking(*BUSY[:5], reserved=leased(), idle=3, hours=1e3)
+    request = context(*BUSY[:5], reserved=leased(), idle=3, hours=1e3)
 
     choice = chosen(request, small(2, hours=30.0), small(2, hours=20.0, number=3))
 
@@ -195,7 +196,7 @@ def test_idle_processors_get_the_shortest_work_when_nothing_fits_around() -> Non
 
 def test_idle_processors_get_urgent_work_beyond_its_share() -> None:
     """Nothing else is left for them; a request that gets nothing has a reason in any case."""
-    request = asking(*BUSY[:5], reserved=leased(), idle=3, hours=1e3)
+    request = context(*BUSY[:5], reserved=leased(), idle=3, hours=1e3)
     settings = request.catalogue.settings.changed("deadline.rule", "muster")
     settings = settings.changed("scheduler.urgent_share_fraction", 0.0).changed("deadline.afap", "table")
     request = replace(request, catalogue=replace(request.catalogue, settings=settings))
@@ -204,7 +205,7 @@ def test_idle_processors_get_urgent_work_beyond_its_share() -> None:
 
 
 def test_idle_processors_wait_for_a_lease_that_begins_within_its_slack() -> None:
-    assert batches(chosen(asking(*BUSY[:5], reserved=leased(start_h=0.9), idle=3, hours=1e3), small(hours=30.0))) == []
+    assert batches(chosen(context(*BUSY[:5], reserved=leased(start_h=0.9), idle=3, hours=1e3), small(hours=30.0))) == []
 
 
 @given(
@@ -218,7 +219,7 @@ def test_a_lease_leaves_nobody_idle_and_is_never_pushed_back_by_what_fits(
 ) -> None:
     work = [working(one, f"work {n}") for n, one in enumerate(busy)]
     idle = CORES - len(busy)
-    request = asking(*work, reserved=leased(start_h=start_h), idle=idle, hours=wish_h)
+    request = context(*work, reserved=leased(start_h=start_h), idle=idle, hours=wish_h)
 
     choice = chosen(request, *(small(20, hours=one, number=n + 2) for n, one in enumerate(hours)))
 
@@ -239,7 +240,7 @@ def test_a_lease_leaves_nobody_idle_and_is_never_pushed_back_by_what_fits(
 
 @dataclass
 class OneHost:
-    """A host that keeps its processors in work for 8 hours ahead, asking every hour."""
+    """A host that keeps its processors in work for 8 hours ahead, context every hour."""
 
     reserved: Reserved
     free_h: list[float]
@@ -260,7 +261,7 @@ class OneHost:
         work = [working(one, f"work {n}") for n, one in enumerate(self.free_h) if one > 0.0]
         lacks_h = sum(max(0.0, 8.0 - one) for one in self.free_h)
         idle = sum(one <= 0.0 for one in self.free_h)
-        request = asking(*work, reserved=self.reserved, idle=idle, hours=max(0.01, lacks_h), now=now)
+        request = context(*work, reserved=self.reserved, idle=idle, hours=max(0.01, lacks_h), now=now)
         choice = chosen(request, big(), small(hours=4.0), small(hours=1.0, number=3))
         for one in choice.chosen:
             if one.batch.batch_id != BIG:
@@ -290,3 +291,59 @@ def test_its_processors_are_at_work_all_the_while() -> None:
         host.free_h = [max(0.0, one - 1.0) for one in host.free_h]
 
     assert idle_h == 0.0
+
+
+WORK_H = 10.0  # of which the host has done nothing yet, on each of its two processors
+
+
+def tight(hours: float, jobs: int = 1, **settings: Any) -> Choice:
+    """What a good host with two jobs of ten hours is given of a batch as fast as possible without an estimate."""
+    held = tuple(
+        a_held(
+            instance_id=n,
+            name=f"old {n}",
+            batch_id=9,
+            est_runtime_s=Seconds(WORK_H * HOUR_S),
+            sent_at=NOW,
+            due_at=later(NOW, 30 * DAY_S),
+        )
+        for n in (1, 2)
+    )
+    told = tuple(ClientTask(one.name, one.due_at, one.est_runtime_s) for one in held)
+    request = an_asking(
+        catalogue=a_catalogue(cuts=[some_cuts()], scheduler__urgent_share_fraction=1.0, **settings),
+        havs=ranked(),
+        held=held,
+        in_progress=told,
+        wants=(a_want(req_s=Seconds(1e6)),),
+    )
+    flop = Flop(hours * HOUR_S * 1e9)
+    return choose(request, ListArray([a_group(1, jobs, qos=QoS.AFAP, fpops_est_flop=flop)]))
+
+
+def test_it_is_off_unless_asked_for() -> None:
+    assert len(tight(5.0, jobs=2).chosen) == 2
+
+
+def test_a_tight_job_may_stretch_others_to_the_factor_and_no_further() -> None:
+    assert len(tight(2.5, ordering__displace=True).chosen) == 1
+
+    refused = tight(2.6, ordering__displace=True)
+    assert not refused.chosen
+    assert refused.reasons()[RefusalCode.DISPLACES] == (
+        1,
+        "old 2 would be stretched to 1.26 of its limit, at most 1.25",
+    )
+    assert len(tight(2.6, ordering__displace=True, ordering__displace_factor=1.3).chosen) == 1
+
+
+def test_what_the_same_reply_gives_counts() -> None:
+    assert len(tight(2.0, jobs=8, ordering__displace=True).chosen) == 2
+
+
+def test_relaxed_work_displaces_nothing() -> None:
+    catalogue = a_catalogue(ordering__displace=True, deadline__rule="fixed")
+    held = (a_held(est_runtime_s=Seconds(WORK_H * HOUR_S), sent_at=NOW, due_at=Instant(NOW + DAY_S)),)
+    request = an_asking(catalogue=catalogue, held=held)
+
+    assert choose(request, ListArray([a_group(1, fpops_est_flop=Flop(50 * HOUR_S * 1e9))])).chosen

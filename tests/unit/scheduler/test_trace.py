@@ -1,4 +1,4 @@
-"""A watched decision is the decision, and says what it met on its way."""
+"""A traced decision is the decision, and says what it met on its way."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from domain.apps import CPU
 from domain.batches import QoS
 from domain.refusals import Refusal, RefusalCode
 from domain.units import DAY_S, AppId, Instant, Seconds, later
-from scheduler.asking import Asking
-from scheduler.dispatch import choose
-from scheduler.passes import Pass
-from scheduler.watching import SHARE_USED_UP, UNGATED, bests_of, watched
+from scheduler.context import SchedulingContext
+from scheduler.selection import Later, choose
+from scheduler.stages import Stage
+from scheduler.trace import bests_of, traced
 from tests.builders import NOW, a_hav, a_ready, an_app
 from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking, some_cuts
 
@@ -50,7 +50,7 @@ def test_a_watched_decision_is_the_same_and_leaves_the_same_array(
     catalogue = a_catalogue(
         apps=(an_app(), an_app(app_id=AppId(2), name="e", beta=True)), cuts=[some_cuts()] if ranked else []
     )
-    asking = an_asking(
+    context = an_asking(
         catalogue=catalogue,
         wants=(a_want(req_s=Seconds(req_s)),),
         havs={1: a_hav(consecutive_valid=3)} if recorded else {},
@@ -58,26 +58,25 @@ def test_a_watched_decision_is_the_same_and_leaves_the_same_array(
     plain = ListArray(groups_of(copy.deepcopy(drawn)))
     seen = ListArray(groups_of(copy.deepcopy(drawn)))
 
-    expected, found = choose(asking, plain), watched(asking, seen)
+    expected, found = choose(context, plain), traced(context, seen)
 
     assert found.choice.chosen == expected.chosen
     assert found.choice.counts() == expected.counts()
     assert (seen.taken, len(seen.noted)) == (plain.taken, len(plain.noted))
-    assert sum(look.given for look in found.looks) == len(expected.chosen)
+    assert sum(look.given for look in found.steps) == len(expected.chosen)
 
 
-def asked(*groups: ListGroup, asking: Asking | None = None) -> list[tuple[Pass, int, int, str]]:
-    looks = watched(asking or an_asking(), ListArray(list(groups))).looks
+def asked(*groups: ListGroup, context: SchedulingContext | None = None) -> list[tuple[Stage, int, int, str]]:
+    looks = traced(context or an_asking(), ListArray(list(groups))).steps
     return [
-        (look.one_pass, look.place, look.given, str(look.refusal.code) if look.refusal else look.later)
-        for look in looks
+        (look.stage, look.place, look.given, str(look.refusal.code) if look.refusal else look.later) for look in looks
     ]
 
 
 def test_a_refused_group_says_why_with_both_numbers() -> None:
-    found = watched(an_asking(), ListArray([a_group(memory_bytes=1e12), a_group(2)]))
+    found = traced(an_asking(), ListArray([a_group(memory_bytes=1e12), a_group(2)]))
 
-    first, second = found.looks
+    first, second = found.steps
     assert first.refusal is not None and first.refusal.code is RefusalCode.MEMORY
     assert first.refusal.detail == "job needs 1 TB of RAM, host offers 8 GB"
     assert (first.given, second.given, second.refusal) == (0, 1, None)
@@ -86,32 +85,34 @@ def test_a_refused_group_says_why_with_both_numbers() -> None:
 def test_gated_work_is_looked_at_in_its_own_pass_first() -> None:
     looks = asked(a_group(), a_group(2, qos=QoS.AFAP))
 
-    assert looks == [(Pass.GATED, 1, 1, "")]
+    assert looks == [(Stage.GATED, 1, 1, "")]
 
 
 def test_urgent_jobs_beyond_their_share_wait_until_there_is_nothing_else() -> None:
-    asking = an_asking(catalogue=a_catalogue(scheduler__urgent_share_fraction=0.0), wants=(a_want(req_s=Seconds(1.0)),))
+    context = an_asking(
+        catalogue=a_catalogue(scheduler__urgent_share_fraction=0.0), wants=(a_want(req_s=Seconds(1.0)),)
+    )
 
-    looks = asked(a_group(1, qos=QoS.AFAP), asking=asking)
+    looks = asked(a_group(1, qos=QoS.AFAP), context=context)
 
-    assert looks[0] == (Pass.GATED, 0, 0, SHARE_USED_UP)
-    assert looks[-1] == (Pass.LEFT_OVER, 0, 1, "")
+    assert looks[0] == (Stage.GATED, 0, 0, Later.SHARE_USED_UP.value)
+    assert looks[-1] == (Stage.LEFT_OVER, 0, 1, "")
 
 
 def test_what_asks_for_no_percentile_waits_for_the_pass_of_everything() -> None:
     looks = asked(a_group(1, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 1e7)))
 
-    assert looks == [(Pass.GATED, 0, 0, UNGATED), (Pass.ALL, 0, 1, "")]
+    assert looks == [(Stage.GATED, 0, 0, Later.UNGATED.value), (Stage.ALL, 0, 1, "")]
 
 
 def test_work_that_is_charged_nothing_is_for_hosts_that_get_nothing_else() -> None:
     unpaid = a_group(1, order_tier=102, order_key=0.0, unpaid=True)
     a_little = an_asking(wants=(a_want(req_s=Seconds(1.0)),))
 
-    assert asked(unpaid, a_group(2), asking=a_little) == [(Pass.ALL, 0, 1, "")]
-    assert asked(unpaid, a_group(2, memory_bytes=1e12), asking=a_little) == [
-        (Pass.ALL, 0, 0, "memory"),
-        (Pass.UNPAID, 1, 1, ""),
+    assert asked(unpaid, a_group(2), context=a_little) == [(Stage.ALL, 0, 1, "")]
+    assert asked(unpaid, a_group(2, memory_bytes=1e12), context=a_little) == [
+        (Stage.ALL, 0, 0, "memory"),
+        (Stage.UNPAID, 1, 1, ""),
     ]
 
 
@@ -119,15 +120,15 @@ def test_gated_work_that_is_charged_nothing_waits_for_what_is_not_gated() -> Non
     unpaid = a_group(1, order_tier=100, qos=QoS.AFAP, unpaid=True)
     a_little = an_asking(wants=(a_want(req_s=Seconds(1.0)),))
 
-    assert asked(unpaid, a_group(2), asking=a_little)[-1] == (Pass.ALL, 0, 1, "")
-    assert asked(unpaid, asking=a_little) == [(Pass.UNPAID, 0, 1, "")]
+    assert asked(unpaid, a_group(2), context=a_little)[-1] == (Stage.ALL, 0, 1, "")
+    assert asked(unpaid, context=a_little) == [(Stage.UNPAID, 0, 1, "")]
 
 
 def test_slots_the_host_may_not_have_are_counted_by_reason() -> None:
     group = a_group(1, size=2)
     array = ListArray([group], hosts_of={group.ready[0].job_id: {an_asking().host.host_id}})
 
-    [look] = watched(an_asking(), array).looks
+    [look] = traced(an_asking(), array).steps
 
     assert look.given == 1
     assert [(code, count) for code, count, _ in look.passed_over] == [(RefusalCode.SAME_HOST, 1)]
@@ -147,10 +148,10 @@ def test_a_pass_that_ends_early_is_named() -> None:
     relaxed = [
         a_group(number, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + 60 * DAY_S)) for number in range(1, 301)
     ]
-    seen = watched(an_asking(), ListArray([*relaxed, a_group(900, qos=QoS.AFAP)]))
-    assert seen.cut_short == ((CPU, Pass.GATED),)
+    seen = traced(an_asking(), ListArray([*relaxed, a_group(900, qos=QoS.AFAP)]))
+    assert seen.cut_short == ((CPU, Stage.GATED),)
     assert [one.batch.batch_id for one in seen.choice.chosen] == [900]
-    few = watched(an_asking(), ListArray([*relaxed[1:200], a_group(900, qos=QoS.AFAP)]))
+    few = traced(an_asking(), ListArray([*relaxed[1:200], a_group(900, qos=QoS.AFAP)]))
     assert few.cut_short == ()
     assert [one.batch.batch_id for one in few.choice.chosen] == [900]
 
@@ -159,7 +160,7 @@ def test_groups_that_are_passed_by_behind_a_gate_are_seen_with_the_reason() -> N
     """Jobs of many sizes of one batch without an estimate: the first is decided about, the others share its answer."""
     groups = [a_group(1, qos=QoS.AFAP, job_class_id=number) for number in range(1, 6)]
     newcomer = an_asking(catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
-    looks = [look for look in watched(newcomer, ListArray(groups)).looks if look.one_pass is Pass.ALL]
+    looks = [look for look in traced(newcomer, ListArray(groups)).steps if look.stage is Stage.ALL]
     assert [look.place for look in looks] == [0, 1, 2, 3, 4]
     assert {look.refusal.code for look in looks if look.refusal is not None} == {RefusalCode.BELOW_GATE}
     assert all(look.refusal is not None for look in looks)

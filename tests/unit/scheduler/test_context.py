@@ -5,30 +5,30 @@ from __future__ import annotations
 from domain.apps import NVIDIA
 from domain.refusals import Refusal, RefusalCode
 from domain.units import Seconds
-from scheduler.need import Need, need_of
+from scheduler.context import RemainingDemand, demand_of
 from tests.builders import a_held, a_plan_class, a_volunteer, an_app_version
 from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking
 
 CUDA = an_app_version(app_version_id=2, plan_class=a_plan_class(name="cuda", gpu_type=NVIDIA))
 
 
-def need(found: Need | Refusal) -> Need:
-    assert isinstance(found, Need), found
+def need(found: RemainingDemand | Refusal) -> RemainingDemand:
+    assert isinstance(found, RemainingDemand), found
     return found
 
 
 def test_limits_are_per_processor() -> None:
-    asking = an_asking(catalogue=a_catalogue(scheduler__jobs_per_request=3, scheduler__in_progress_per_cpu=4))
-    assert need(need_of(a_want(count=2), asking, sent=0)).jobs == 6
+    context = an_asking(catalogue=a_catalogue(scheduler__jobs_per_request=3, scheduler__in_progress_per_cpu=4))
+    assert need(demand_of(a_want(count=2), context, sent=0)).jobs == 6
     held = tuple(a_held(instance_id=i, tight=i < 2) for i in range(5))
-    found = need(need_of(a_want(count=2), an_asking(catalogue=asking.catalogue, held=held), sent=0))
+    found = need(demand_of(a_want(count=2), an_asking(catalogue=context.catalogue, held=held), sent=0))
     assert (found.jobs, found.had, found.had_urgent) == (3, 5, 2)
 
 
 def test_a_full_host_is_refused_with_both_numbers() -> None:
     held = tuple(a_held(instance_id=i) for i in range(4))
-    asking = an_asking(catalogue=a_catalogue(scheduler__in_progress_per_cpu=2), held=held)
-    assert need_of(a_want(count=2), asking, sent=0) == Refusal(
+    context = an_asking(catalogue=a_catalogue(scheduler__in_progress_per_cpu=2), held=held)
+    assert demand_of(a_want(count=2), context, sent=0) == Refusal(
         RefusalCode.IN_PROGRESS_LIMIT, "cpu: 4 jobs in progress, the limit is 4"
     )
 
@@ -36,36 +36,36 @@ def test_a_full_host_is_refused_with_both_numbers() -> None:
 def test_gpu_jobs_do_not_count_against_the_cpus() -> None:
     held = tuple(a_held(instance_id=i, app_version_id=2) for i in range(4))
     catalogue = a_catalogue(an_app_version(), CUDA, scheduler__in_progress_per_cpu=2, scheduler__in_progress_per_gpu=4)
-    asking = an_asking(catalogue=catalogue, held=held)
-    assert need(need_of(a_want(count=2), asking, sent=0)).jobs == 4
-    assert isinstance(need_of(a_want(NVIDIA, count=1), asking, sent=0), Refusal)
+    context = an_asking(catalogue=catalogue, held=held)
+    assert need(demand_of(a_want(count=2), context, sent=0)).jobs == 4
+    assert isinstance(demand_of(a_want(NVIDIA, count=1), context, sent=0), Refusal)
 
 
 def test_the_volunteers_wish_is_for_the_whole_host() -> None:
     held = (a_held(instance_id=1), a_held(instance_id=2, app_version_id=2))
     catalogue = a_catalogue(an_app_version(), CUDA)
-    asking = an_asking(volunteer=a_volunteer(max_jobs=4), held=held, catalogue=catalogue)
-    assert need(need_of(a_want(), asking, sent=1)).jobs == 1
-    assert need_of(a_want(), asking, sent=2) == Refusal(
+    context = an_asking(volunteer=a_volunteer(max_jobs=4), held=held, catalogue=catalogue)
+    assert need(demand_of(a_want(), context, sent=1)).jobs == 1
+    assert demand_of(a_want(), context, sent=2) == Refusal(
         RefusalCode.IN_PROGRESS_LIMIT, "cpu: 4 jobs in progress, the volunteer wants at most 4"
     )
 
 
 def test_one_second_asks_for_one_job() -> None:
-    one = need(need_of(a_want(req_s=Seconds(1.0)), an_asking(), sent=0))
+    one = need(demand_of(a_want(req_s=Seconds(1.0)), an_asking(), sent=0))
     assert one.open
     assert not one.after(1.0, Seconds(60.0), urgent=False).open
 
 
 def test_idle_instances_ask_for_a_job_each() -> None:
-    found = need(need_of(a_want(req_s=Seconds(1.0), req_instances=2.0), an_asking(), sent=0))
+    found = need(demand_of(a_want(req_s=Seconds(1.0), req_instances=2.0), an_asking(), sent=0))
     assert found.after(1.0, Seconds(60.0), urgent=False).open
     assert not found.after(2.0, Seconds(60.0), urgent=False).open
 
 
 def test_the_urgent_share_counts_what_the_host_already_has() -> None:
     def has_room(fraction: float, drawn: float = 0.0, **has: int) -> bool:
-        return Need(1.0, 0.0, 8, **has).has_room_for_urgent(1.0, Seconds(3600.0), fraction, drawn)
+        return RemainingDemand(1.0, 0.0, 8, **has).has_room_for_urgent(1.0, Seconds(3600.0), fraction, drawn)
 
     assert not has_room(0.5, had=3, had_urgent=2)
     assert has_room(0.75, had=3, had_urgent=2)
@@ -75,7 +75,7 @@ def test_the_urgent_share_counts_what_the_host_already_has() -> None:
 
 def test_a_host_whose_share_is_less_than_a_job_gets_an_urgent_one_now_and_then() -> None:
     def has_room(fraction: float, drawn: float, **has: int) -> bool:
-        return Need(1.0, 0.0, 8, **has).has_room_for_urgent(1.0, Seconds(3600.0), fraction, drawn)
+        return RemainingDemand(1.0, 0.0, 8, **has).has_room_for_urgent(1.0, Seconds(3600.0), fraction, drawn)
 
     assert [has_room(0.5, drawn) for drawn in (0.0, 0.49, 0.5, 0.9)] == [True, True, False, False]
     assert [has_room(0.2, drawn, had=1) for drawn in (0.1, 0.3)] == [True, False]
@@ -86,4 +86,4 @@ def test_a_host_whose_share_is_less_than_a_job_gets_an_urgent_one_now_and_then()
 
 def test_held_jobs_that_were_behind_a_gate_are_urgent_whatever_their_due_date() -> None:
     held = (a_held(instance_id=1, gated=True), a_held(instance_id=2), a_held(instance_id=3, tight=True))
-    assert need(need_of(a_want(), an_asking(held=held), sent=0)).had_urgent == 2
+    assert need(demand_of(a_want(), an_asking(held=held), sent=0)).had_urgent == 2

@@ -1,0 +1,232 @@
+"""Leases of a host's future, what is backfilled around them, and displacement of a host's work. Pure.
+
+A host that could run a wide job whose slots are kept (decision 0046's reservations), but is too busy, is leased to its
+batch from the instant its work leaves enough processors free. Until it is sent such a job, it is given only what ends
+before the lease begins, or leaves enough processors to it. Displacement is checked only with `ordering.displace`:
+a tight job must not delay the host's other work too much. Owners are counted on this host alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from domain.apps import CPU, PlanClass, ProcessorType
+from domain.jobs import Held
+from domain.quick import quick_dataclass
+from domain.refusals import Refusal, RefusalCode
+from domain.reservations import Lease
+from domain.units import BatchId, Instant, Seconds
+from priority.big_jobs import fits_around, lease
+from priority.displacement import Newcomer, UnderWay, may_displace
+from priority.reservations import Taken
+from scheduler.busy import HostLoad, Timeline, usage_of
+from scheduler.context import ClientTask, SchedulingContext
+
+BUSY = frozenset({RefusalCode.TOO_SLOW, RefusalCode.NOT_YET})  # said to hosts that are able when their work is done
+LEAST_CORES = 2.0  # a job on one processor waits for its turn as every other does
+
+
+def lease_of(context: SchedulingContext) -> Lease | None:
+    """The lease that holds the host: not one that has served its purpose, for the catalogue learns that later."""
+    found = context.catalogue.reserved.leases.get(context.host.host_id)
+    if found is None or not found.holds(context.now):
+        return None
+    sent = (one.sent_at >= found.made_at for one in context.held if one.batch_id == found.batch_id)
+    return None if any(sent) else found
+
+
+def may_be_leased(context: SchedulingContext, batch_id: BatchId) -> bool:
+    """Whether the host may be promised to a batch: slots are kept for it, and neither has or had a lease of late."""
+    reserved = context.catalogue.reserved
+    if batch_id not in reserved.kept or context.host.host_id in reserved.leases:
+        return False
+    return reserved.lease_for(batch_id, context.now) is None
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Wide:
+    """A job that the host could run if it were idle: what it occupies, and R_q."""
+
+    batch_id: BatchId
+    usage: float
+    safe_runtime_s: Seconds
+
+
+def new_lease(wide: Wide, queue: Timeline, context: SchedulingContext, kind: ProcessorType) -> Lease | None:
+    """The lease for such a job; None when it needs one processor only, or would have to wait for too long.
+
+    `queue` is when each processor is free of all work, that of this reply included.
+    """
+    settings, now = context.catalogue.settings.ordering, context.now
+    cores = float(math.ceil(wide.usage))
+    made = lease(
+        batch_id=wide.batch_id,
+        cores=cores,
+        limit_s=wide.safe_runtime_s,
+        host_id=context.host.host_id,
+        host_cores=float(len(queue.instances)),
+        under_way=taken_of(queue, now),
+        slack_s=settings.lease_slack_s,
+        now=now,
+        processor_type=kind,
+    )
+    if made is None or cores < LEAST_CORES or made.start_at - now > settings.reservation_age_s:
+        return None
+    return made
+
+
+def around_refusal(
+    held: Lease, queue: Timeline, context: SchedulingContext, *, usage: float, wait_s: Seconds, runtime_s: Seconds
+) -> Refusal | None:
+    """Why a job that would start in `wait_s` and run for `runtime_s` does not fit around a lease; None when it does."""
+    fits, why = fits_around(
+        held,
+        cores=float(math.ceil(usage)),
+        limit_s=Seconds(wait_s + runtime_s),
+        host_cores=float(len(queue.instances)),
+        under_way=taken_of(queue, context.now),
+        now=context.now,
+        slack_s=context.catalogue.settings.ordering.lease_slack_s,
+    )
+    return None if fits else Refusal(RefusalCode.LEASED, why)
+
+
+def may_idle(held: Lease, context: SchedulingContext) -> bool:
+    """Whether idle processors may wait for the lease to begin: for as long as its slack, and no longer."""
+    return held.start_at - context.now <= context.catalogue.settings.ordering.lease_slack_s
+
+
+def taken_of(queue: Timeline, now: Instant) -> list[Taken]:
+    """Each processor as taken until it is wholly free."""
+    return [Taken(number, 1.0, now, Instant(now + parts[-1])) for number, parts in enumerate(queue.instances)]
+
+
+# ---- displacement
+
+LEAST_SHARE = 0.01  # of the time a host computes, so that nothing takes for ever
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Sending:
+    """A job for this host: of which batch, on how many processors of which type, for how long, and when it is due."""
+
+    batch_id: BatchId
+    processor_type: ProcessorType
+    usage: float
+    runtime_s: Seconds
+    due_at: Instant
+
+
+def displacement_refusal(job: Sending, given: Sequence[Sending], context: SchedulingContext) -> Refusal | None:
+    """Why a tight job may not displace what the host has, `given` in this reply included; None when it may."""
+    kind = job.processor_type
+    owners = Counter([one.batch_id for one in context.held] + [one.batch_id for one in given])
+    work = list(_told(context, kind, owners) if context.in_progress is not None else _held(context, kind, owners))
+    work += [_given(one, context.now, owners) for one in given if one.processor_type == kind]
+    found = may_displace(
+        Newcomer(job.usage, job.runtime_s, job.due_at, owners[job.batch_id]),
+        work,
+        host_cores=float(_processors(context, kind)),
+        now=context.now,
+        most_stretched=context.catalogue.settings.ordering.displace_factor,
+    )
+    return None if found.send else Refusal(RefusalCode.DISPLACES, found.because)
+
+
+def _told(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
+    """What the client says it has, of other projects too; of those nothing but the time left is known."""
+    host, ours = context.host, {one.name: one for one in context.held}
+    share = max(LEAST_SHARE, host.cpu_availability_fraction if kind == CPU else host.gpu_availability_fraction)
+    for one in context.in_progress or ():
+        if (one.gpu_type or CPU) == kind:
+            left_s = Seconds(one.remaining_s / share)
+            yield _under_way(one, ours.get(one.name), left_s, context.now, owners)
+
+
+def _under_way(
+    one: ClientTask, ours: Held | None, left_s: Seconds, now: Instant, owners: Mapping[BatchId, int]
+) -> UnderWay:
+    limit_s = left_s if ours is None else max(left_s, ours.est_runtime_s)
+    cores = max(1.0, one.ncpus) if one.gpu_type is None else one.gpu_count
+    running = 1 if ours is None else owners[ours.batch_id]
+    return UnderWay(one.name, cores, left_s, limit_s, one.report_deadline, now, running)
+
+
+def _held(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
+    """What the server knows the host has: each R long, from its dispatch on."""
+    for one in context.held:
+        version = context.catalogue.versions.get(one.app_version_id)
+        plan = version.plan_class if version is not None else PlanClass("")
+        if plan.processor_type == kind:
+            limit_s, running = one.est_runtime_s, owners[one.batch_id]
+            yield UnderWay(one.name, usage_of(plan), limit_s, limit_s, one.due_at, one.sent_at, running)
+
+
+def _given(one: Sending, now: Instant, owners: Mapping[BatchId, int]) -> UnderWay:
+    name = f"a job of batch {one.batch_id} in this reply"
+    return UnderWay(name, one.usage, one.runtime_s, one.runtime_s, one.due_at, now, owners[one.batch_id])
+
+
+def _processors(context: SchedulingContext, kind: ProcessorType) -> int:
+    if kind == CPU:
+        return context.host.ncpus
+    return max(1, sum(gpu.count for gpu in context.host.coprocessors if gpu.type == kind))
+
+
+# ---- one request
+
+
+class HostGuard:
+    """Refuses jobs that would delay the host's lease, or displace too much of its work."""
+
+    def __init__(self, context: SchedulingContext) -> None:
+        self._context = context
+        self.lease: Lease | None = lease_of(context) if context.catalogue.reserved.leases else None
+        self.made: Lease | None = None  # by this request
+        self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # places refused for the lease, with R
+        self._fills: set[int] = set()  # places that fill idle processors all the same
+        self._displaces = context.catalogue.settings.ordering.displace
+        self._given: list[Sending] = []  # in this reply
+
+    @property
+    def is_active(self) -> bool:
+        """Whether there is anything to check."""
+        return self._displaces or self.lease is not None
+
+    def refusal(self, place: int, job: Sending, load: HostLoad, *, wait_s: Seconds, is_tight: bool) -> Refusal | None:
+        """Why a job that would start in `wait_s` is refused; None when it is in the way of nothing."""
+        held, kind = self.lease, job.processor_type
+        if held is not None and kind == held.processor_type and job.batch_id != held.batch_id:
+            queue = load.busy().queue[kind]
+            times = {"wait_s": wait_s, "runtime_s": job.runtime_s}
+            why = around_refusal(held, queue, self._context, usage=job.usage, **times)
+            if why is not None and place not in self._fills:
+                self.held_back[place, kind] = job.runtime_s
+                return why
+        if not self._displaces or not is_tight:
+            return None
+        return displacement_refusal(job, self._given, self._context)
+
+    def given(self, job: Sending) -> None:
+        """Count a job of this reply."""
+        if self._displaces:
+            self._given.append(job)
+
+    def promise(self, wide: Wide, queue: Timeline, kind: ProcessorType) -> None:
+        """Lease the host to a job that it could run when its work is done, if that helps."""
+        self.lease = self.made = new_lease(wide, queue, self._context, kind)
+
+    def release(self) -> None:
+        """The host is given the job that it was leased for."""
+        self.lease = None
+
+    def fill_with(self, place: int) -> None:
+        """Let a group have idle processors although it does not fit around the lease."""
+        self._fills.add(place)
+
+    def may_idle(self, kind: ProcessorType) -> bool:
+        """Whether idle processors of this type are left so: nothing was held back for a lease, or it begins soon."""
+        held = self.lease
+        return held is None or held.processor_type != kind or may_idle(held, self._context)

@@ -1,0 +1,210 @@
+"""Everything the decision about one request depends on, as one value. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+
+from domain.apps import CPU, ProcessorType, Volunteer
+from domain.catalogue import Catalogue
+from domain.hosts import Host, HostAppVersion
+from domain.jobs import Held
+from domain.quick import quick_dataclass
+from domain.refusals import Refusal, RefusalCode
+from domain.units import AppVersionId, FlopPerSecond, Instant, Seconds
+
+
+@quick_dataclass(frozen=True, slots=True)
+class WorkRequest:
+    """The processors of one type in a host, and how much work it asks for them.
+
+    `req_s` is in instance-seconds: 0 means no work wanted, 1 at least one job. `req_instances` instances
+    are idle now. `estimated_delay_s` is when the first instance is free of endangered jobs.
+    `usable` False: the device was declared, but the client found no driver for it.
+    """
+
+    processor_type: ProcessorType
+    count: int
+    req_s: Seconds
+    req_instances: float = 0.0
+    estimated_delay_s: Seconds = Seconds(0.0)
+    peak_flop_per_s: FlopPerSecond = FlopPerSecond(0.0)
+    usable: bool = True
+
+
+@quick_dataclass(frozen=True, slots=True)
+class ClientTask:
+    """An unfinished job in the client's queue, of whatever project, as the client tells it.
+
+    `remaining_s` is computing time, without the time in which the host is off.
+    """
+
+    name: str
+    report_deadline: Instant
+    remaining_s: Seconds
+    ncpus: float = 1.0
+    gpu_type: ProcessorType | None = None
+    gpu_count: float = 0.0
+
+
+@quick_dataclass(frozen=True, slots=True)
+class SchedulingContext:
+    """Who asks for what, at which moment, and what is known of it.
+
+    `wants` has the GPU types first and the CPU last; a type that is not in it is not wanted.
+    `in_progress` is None while the client does not send its whole queue. `resent` are those of `held` that the
+    client lost and this reply sends again: they are not in its own list, and start from the beginning.
+    `ram_bytes` and `disk_bytes` are what this project may use at most. `seed` makes the request's draws
+    repeatable; it is logged. `alone_s` is how long the host is to have work without asking for more: what its owner
+    wants stored at least, or as long as it did not call, if that is more. `most_jobs` is what its record and the quotas
+    it shares allow in this reply, None without such a limit; `quota` is why it is no more. `network` is where it
+    asks from.
+    """
+
+    volunteer: Volunteer
+    host: Host
+    now: Instant
+    catalogue: Catalogue
+    wants: tuple[WorkRequest, ...]
+    ram_bytes: float
+    disk_bytes: float
+    seed: int
+    havs: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
+    held: tuple[Held, ...] = ()
+    resent: tuple[Held, ...] = ()
+    in_progress: tuple[ClientTask, ...] | None = None
+    sticky_files: frozenset[str] = frozenset()
+    alone_s: Seconds = Seconds(0.0)
+    most_jobs: int | None = None
+    quota: Refusal | None = None
+    network: str = ""
+
+
+BELIEVED_AT_FIRST = 64  # processors of one type
+
+
+@quick_dataclass(frozen=True, slots=True)
+class RemainingDemand:
+    """What is still wanted: instance-seconds, idle instances, and jobs the limits still allow.
+
+    `had` and `had_urgent` count the jobs of this type on the host, those of this reply included; urgent are
+    those behind a gate.
+    """
+
+    seconds: float
+    instances: float
+    jobs: int
+    had: int = 0
+    had_urgent: int = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether another job is wanted and allowed.
+
+        >>> [RemainingDemand(*terms).open for terms in ((1.0, 0.0, 8), (0.0, 2.0, 8), (0.0, 0.0, 8), (9.0, 2.0, 0))]
+        [True, True, False, False]
+        """
+        return self.jobs > 0 and (self.seconds > 0.0 or self.instances > 0.0)
+
+    def after(self, usage: float, runtime_s: Seconds, *, urgent: bool) -> RemainingDemand:
+        """What is wanted once a job on `usage` instances was sent.
+
+        >>> RemainingDemand(1.0, 2.0, 8).after(1.0, Seconds(3600.0), urgent=False)
+        RemainingDemand(seconds=-3599.0, instances=1.0, jobs=7, had=1, had_urgent=0)
+        """
+        return RemainingDemand(
+            self.seconds - usage * runtime_s,
+            self.instances - usage,
+            self.jobs - 1,
+            self.had + 1,
+            self.had_urgent + urgent,
+        )
+
+    def allowing(self, jobs: int) -> RemainingDemand:
+        """The same with so many jobs allowed."""
+        return RemainingDemand(self.seconds, self.instances, jobs, self.had, self.had_urgent)
+
+    def of_idle(self) -> RemainingDemand:
+        """What whole idle instances want now, and nothing for later.
+
+        >>> RemainingDemand(9000.0, 2.5, 8).of_idle()
+        RemainingDemand(seconds=0.0, instances=2.0, jobs=8, had=0, had_urgent=0)
+        """
+        return RemainingDemand(0.0, float(int(max(0.0, self.instances))), self.jobs, self.had, self.had_urgent)
+
+    def has_room_for_urgent(self, usage: float, runtime_s: Seconds, fraction: float, drawn: float) -> bool:
+        """Whether one more urgent job keeps within its share of what the host will have (POLICY D11).
+
+        urgent + 1 <= fraction * (jobs it has + jobs still to be sent), the latter as many jobs of this length as
+        are wanted. Where that allows less than one, the host has an urgent job in that share of its requests: when
+        `drawn`, from 0 to below 1, is below `fraction`.
+
+        >>> need = RemainingDemand(seconds=4 * 3600.0, instances=0.0, jobs=8)
+        >>> one = need.after(1.0, Seconds(3600.0), urgent=True)
+        >>> two = one.after(1.0, Seconds(3600.0), urgent=True)
+        >>> [n.has_room_for_urgent(1.0, Seconds(3600.0), 0.5, drawn=0.9) for n in (need, one, two)]
+        [True, True, False]
+        >>> [RemainingDemand(1.0, 0.0, 8).has_room_for_urgent(1.0, Seconds(3600.0), 0.5, drawn) for drawn in (0.2, 0.7)]
+        [True, False]
+        """
+        by_seconds = self.seconds / (usage * runtime_s) if usage * runtime_s > 0 else self.seconds
+        to_send = min(float(self.jobs), max(1.0, by_seconds, self.instances / usage))
+        allowed = math.floor(fraction * (self.had + math.ceil(to_send)) + 1e-9)
+        if not allowed and not self.had_urgent:
+            return drawn < fraction
+        return self.had_urgent + 1 <= allowed
+
+
+def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> RemainingDemand | Refusal:
+    """What may be sent for one processor type, or which limit is already reached.
+
+    Limits: jobs per request and processor, jobs in progress per processor, the volunteer's own wish for the whole
+    host, and what the quotas that it shares allow. `sent` jobs of other types are in this reply.
+    """
+    settings = context.catalogue.settings.scheduler
+    kind, count = want.processor_type, believed(max(1, want.count), context.havs)
+    held = [one for one in context.held if _type_of(one, context) == kind] if context.held else []
+    per_processor = settings.in_progress_per_cpu if kind == CPU else settings.in_progress_per_gpu
+    most = per_processor * count
+    if len(held) >= most:
+        return _limit_reached(f"{kind}: {len(held)} jobs in progress, the limit is {most}")
+    jobs = min(settings.jobs_per_request * count, most - len(held))
+    wish, total = context.volunteer.max_jobs, len(context.held) + sent
+    if wish and total >= wish:
+        return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer wants at most {wish}")
+    if wish:
+        jobs = min(jobs, wish - total)
+    if context.most_jobs is not None and context.quota is not None:
+        if sent >= context.most_jobs:
+            return context.quota
+        jobs = min(jobs, context.most_jobs - sent)
+    return RemainingDemand(want.req_s, want.req_instances, jobs, len(held), _urgent(held))
+
+
+def believed(claimed: int, havs: Mapping[AppVersionId, HostAppVersion]) -> int:
+    """How many processors a host's limits go by: those it claims, but no more than it has had results validated.
+
+    BELIEVED_AT_FIRST are believed of anybody. Nobody can check what a client says of itself: without this one that
+    claims 4096 CPUs would get 32,768 jobs with its first request. One that really has them has had 512 results
+    validated after its first 512 jobs, and is believed 4096 after the next round.
+
+    >>> believed(8, {}), believed(4096, {}), believed(4096, {1: HostAppVersion(1, 1, n_valid=512)})
+    (8, 64, 512)
+    """
+    if claimed <= BELIEVED_AT_FIRST:
+        return claimed
+    return min(claimed, max(BELIEVED_AT_FIRST, sum(hav.n_valid for hav in havs.values())))
+
+
+def _limit_reached(detail: str) -> Refusal:
+    return Refusal(RefusalCode.IN_PROGRESS_LIMIT, detail)
+
+
+def _type_of(held: Held, context: SchedulingContext) -> ProcessorType:
+    version = context.catalogue.versions.get(held.app_version_id)
+    return version.processor_type if version is not None else CPU
+
+
+def _urgent(held: Iterable[Held]) -> int:
+    return sum(1 for one in held if one.gated or one.tight)

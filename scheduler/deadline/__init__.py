@@ -1,0 +1,32 @@
+"""The deadline rules: by when a host must return a job, if it may have it at all. One module per rule. Pure.
+
+To add a rule: a module here with a function `due`, a line in `RULES`, its name in `DeadlineRule` (domain/settings.py)
+and its traits in domain/deadline_rules.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from domain.refusals import Refusal
+from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
+from scheduler.deadline import accelerated, fixed, prompt, proposal, table
+from scheduler.deadline.inputs import Due, DueInputs, Moment, due_inputs, retry_turnaround_s
+
+__all__ = ["Due", "DueInputs", "DueRule", "Moment", "due_inputs", "retry_turnaround_s", "rule_of"]
+
+DueRule = Callable[[Moment, DueInputs, DeadlineSettings], Due | Refusal]
+
+RULES: Mapping[DeadlineRule, DueRule] = {
+    DeadlineRule.MUSTER: prompt.due,
+    DeadlineRule.PROPOSAL: proposal.due,
+    DeadlineRule.FIXED: fixed.due,
+    DeadlineRule.ACCELERATED: accelerated.due,
+}
+
+
+def rule_of(settings: DeadlineSettings) -> DueRule:
+    """The function that computes due dates under these settings."""
+    if settings.rule is DeadlineRule.MUSTER and settings.afap is AfapPolicy.TABLE:
+        return table.due
+    return RULES[settings.rule]

@@ -1,0 +1,75 @@
+"""The default rule: AFAP batches at once on good hosts and in their turn on others, the rest by the table. Pure.
+
+AFAP batches have two rows of their own, with or without C (decision 0036):
+
+    2    good hosts               P >= p_afap   x, tight
+    3    y <= now + 2 T_retry     none          y = now + queue + R_q, when all is done for sure
+
+each `afap_due_factor` times as far ahead (decision 0050), at most D.
+"""
+
+from __future__ import annotations
+
+from domain.batches import QoS
+from domain.ranking import Gate, Percentile
+from domain.refusals import Refusal
+from domain.settings import DeadlineSettings
+from domain.units import Instant
+from scheduler.deadline import table
+from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, shown_p, too_slow
+
+ROW_2_NO_ESTIMATE = "row 2: no estimate yet, P {0:.3f} >= {1:g}, done for sure {2:length} from now; due in {3:length}"
+ROW_2 = "row 2: a good host, P {0:.3f} >= {1:g}, done for sure {2:length} from now; due in {3:length}"
+ROW_3 = "row 3: done in its turn {0:length} from now, within {1:g} times the {2:length} of a retry; due in {3:length}"
+
+
+def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
+    """The due date, or the refusal.
+
+    Hosts below the gate get an AFAP job only if y is at most `afap_turn_factor` T_retry ahead, whatever C is: C moves
+    with what is sent (decision 0061). An idle host with R_q = 10 h below the gate, T_retry = 12 h: done in its turn in
+    10 h, due after 11.
+
+    >>> from domain.units import Seconds
+    >>> moment = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.3))
+    >>> job = DueInputs(QoS.AFAP, None, bound_s=Seconds(604800.0), runtime_s=Seconds(18e3),
+    ...                 safe_runtime_s=Seconds(36e3), retry_s=Seconds(43200.0), retry=False)
+    >>> found = due(moment, job, DeadlineSettings())
+    >>> found.row, found.due_at, found.tight, found.gate.value
+    (3, 39600.0, False, 'none')
+    """
+    if job.qos is not QoS.AFAP:
+        return table.due(moment, job, settings)
+    if moment.start_s + job.runtime_s > job.bound_s:
+        return too_slow("endangered work", moment.start_s, "runtime", job.runtime_s, job.bound_s)
+    found = _row(moment, job, settings)
+    if job.retry:
+        return _retry(found, moment.percentile, settings)
+    return table.behind_gate(found, moment.percentile)
+
+
+def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
+    now, bound_s = moment.now, job.bound_s
+    in_s = min(moment.start_s + job.safe_runtime_s, bound_s)
+    if not moment.percentile.passes(settings.p_afap):
+        turn_s = max(in_s, moment.queue_s + job.safe_runtime_s)
+        if turn_s <= min(bound_s, settings.afap_turn_factor * job.retry_s):
+            due_s = min(settings.afap_due_factor * turn_s, bound_s)
+            numbers: tuple[float, ...] = (turn_s, settings.afap_turn_factor, job.retry_s, due_s)
+            return Due(Instant(now + due_s), False, Gate.NONE, 0.0, 3, ROW_3, numbers)
+    due_s = min(settings.afap_due_factor * in_s, bound_s)
+    sentence = ROW_2_NO_ESTIMATE if job.complete_at is None else ROW_2
+    numbers = (shown_p(moment.percentile), settings.p_afap, in_s, due_s)
+    return Due(Instant(now + due_s), True, Gate.AFAP, settings.p_afap, 2, sentence, numbers)
+
+
+def _retry(found: Due, percentile: Percentile, settings: DeadlineSettings) -> Due | Refusal:
+    """A retry of an AFAP job is behind p_retry as well as its row's gate."""
+    passed = table.behind_gate(found, percentile)
+    if isinstance(passed, Refusal):
+        return passed
+    if not percentile.passes(settings.p_retry):
+        return below_gate(percentile, Gate.RETRY, settings.p_retry, f"a retry, row {found.row}")
+    stricter = found.gate is Gate.NONE or settings.p_retry > found.threshold
+    gate, threshold = Gate.RETRY if stricter else found.gate, max(settings.p_retry, found.threshold)
+    return Due(found.due_at, found.tight, gate, threshold, found.row, found.sentence + "; a retry", found.numbers)

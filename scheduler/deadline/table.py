@@ -1,0 +1,95 @@
+"""The table of due dates for all kinds of batches, and the gates before them. Pure. docs/formulas.md.
+
+Every row requires now + start + R <= now + D. x and all due dates are at most now + D, so that no host stays idle that
+is likely to finish by then (decision 0062):
+
+    row  batch                    gate          due_at
+    1    throughput               none          now + D, if now + queue + R <= now + D
+    2    AFAP, no C               P >= p_afap   x, tight
+    3    x <= C - T_retry         none          max(x, min(C - T_retry, now + D))
+    4    x <= C                   P >= p_late   C
+    5    x > C                    P >= p_tight  x, tight
+
+Relaxed work is computed in its turn: rows 3 and 4, too, ask for now + queue + R <= due_at (decision 0033). A retry that
+is computed in its turn goes to a host with work for at most half of T_retry, or for as long as it is to have some
+without asking for more, if that is longer (decision 0062).
+"""
+
+from __future__ import annotations
+
+from domain.batches import QoS
+from domain.ranking import Gate, Percentile
+from domain.refusals import Refusal, RefusalCode
+from domain.settings import DeadlineSettings
+from domain.units import Instant
+from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, shown_p, too_slow
+
+RETRY_QUEUE = 0.5  # of T_retry: a host with more work than this gets no retry that would wait for its turn
+
+ROW_1 = "row 1: throughput, all work done {0:length} from now, due at the delay bound of {1:length}"
+ROW_2 = "row 2: no estimate yet, P {0:.3f} >= {1:g}, due when this host is done for sure, {2:length} from now"
+ROW_3 = (
+    "row 3: done for sure {0:length} from now; the batch is to be complete in {1:length}, a retry takes {2:length}; "
+    "due in {3:length}"
+)
+ROW_4 = (
+    "row 4: done for sure {0:length} from now, too late for a retry before completion in {1:length}, "
+    "P {2:.3f} >= {3:g}; due in {4:length}"
+)
+ROW_5 = "row 5: completion in {0:length} comes first, P {1:.3f} >= {2:g}, due when done for sure, {3:length} from now"
+QUEUE_TOO_LONG = "the host's queue of work is too long: {0:length}, and {1:length} for the job, due in {2:length}"
+NOT_YET = "the host has work for {0:length}; a retry goes to one with work for less than {1:length}"
+
+
+def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
+    """The due date by the table above, or the refusal. A retry keeps its row's due date and gate.
+
+    An idle host with R = 2 h, R_q = 5 h and P = 0.6, a batch due in 3 days, T_retry = 1 d: row 3, due in 2 days.
+
+    >>> from domain.units import Seconds
+    >>> moment = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.6))
+    >>> job = DueInputs(QoS.SHORT_DEADLINE, Instant(3 * 86400.0), bound_s=Seconds(7 * 86400.0),
+    ...                 runtime_s=Seconds(7200.0), safe_runtime_s=Seconds(18000.0), retry_s=Seconds(86400.0),
+    ...                 retry=False)
+    >>> found = due(moment, job, DeadlineSettings())
+    >>> found.row, found.due_at, found.tight
+    (3, 172800.0, False)
+    """
+    bound_s, runtime_s = job.bound_s, job.runtime_s
+    if moment.start_s + runtime_s > bound_s:
+        return too_slow("endangered work", moment.start_s, "runtime", runtime_s, bound_s)
+    if job.qos is QoS.THROUGHPUT and moment.queue_s + runtime_s > bound_s:
+        return too_slow("queue", moment.queue_s, "runtime", runtime_s, bound_s)
+    found = _row(moment, job, settings)
+    if not found.tight and Instant(moment.now + moment.queue_s + runtime_s) > found.due_at:
+        return Refusal(RefusalCode.TOO_SLOW, QUEUE_TOO_LONG, (moment.queue_s, runtime_s, found.due_at - moment.now))
+    most_s = max(RETRY_QUEUE * job.retry_s, moment.alone_s)
+    if job.retry and not found.tight and moment.queue_s > most_s:
+        return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, most_s))
+    return behind_gate(found, moment.percentile)
+
+
+def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
+    now, target, retry_s = moment.now, job.complete_at, job.retry_s
+    last_at = Instant(now + job.bound_s)
+    if job.qos is QoS.THROUGHPUT:
+        return Due(last_at, False, Gate.NONE, 0.0, 1, ROW_1, (moment.queue_s + job.runtime_s, job.bound_s))
+    x = min(Instant(now + moment.start_s + job.safe_runtime_s), last_at)
+    p = shown_p(moment.percentile)
+    if target is None:
+        return Due(x, True, Gate.AFAP, settings.p_afap, 2, ROW_2, (p, settings.p_afap, x - now))
+    if x <= target - retry_s:
+        due_at = Instant(max(x, min(target - retry_s, last_at)))
+        return Due(due_at, False, Gate.NONE, 0.0, 3, ROW_3, (x - now, target - now, retry_s, due_at - now))
+    if x <= target:
+        due_at = min(target, last_at)
+        late = (x - now, target - now, p, settings.p_late, due_at - now)
+        return Due(due_at, False, Gate.LATE, settings.p_late, 4, ROW_4, late)
+    return Due(x, True, Gate.TIGHT, settings.p_tight, 5, ROW_5, (target - now, p, settings.p_tight, x - now))
+
+
+def behind_gate(due: Due, percentile: Percentile) -> Due | Refusal:
+    """The due date for a host that reaches the gate of its row, else the refusal."""
+    if due.gate is not Gate.NONE and not percentile.passes(due.threshold):
+        return below_gate(percentile, due.gate, due.threshold, f"row {due.row}")
+    return due

@@ -1,0 +1,224 @@
+"""Evaluates a class of jobs for the host: the row of checks, the app version, the gate and the due date. Pure.
+
+Jobs of a class are alike, so this is done once per (class, retry) and processor type of a request, and again only after
+a job was given that changed busy times or disk space.
+"""
+
+from __future__ import annotations
+
+import random
+
+from domain.acceleration import Acceleration
+from domain.apps import ProcessorType
+from domain.batches import Batch, QoS, complete_at
+from domain.deadline_rules import traits_of
+from domain.jobs import JobClass
+from domain.quick import quick_dataclass
+from domain.ranking import Gate, Percentile
+from domain.refusals import Refusal, RefusalCode
+from domain.settings import DeadlineSettings
+from domain.units import AppId, AppVersionId, Instant, Seconds
+from scheduler.backfill import HostGuard, Sending, Wide, may_be_leased
+from scheduler.busy import HostLoad
+from scheduler.context import SchedulingContext
+from scheduler.deadline import Due, Moment, due_inputs, rule_of
+from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS
+from scheduler.gates import reachable
+from scheduler.ports import SlotGroup
+from scheduler.versions import Best, Usable, best_version
+
+Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the processors, retries or not
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The host may have jobs of the class: with this version, by this due date.
+
+    `runtime_s` is R, `safe_runtime_s` R_q; `moment` says how busy the host is. `standing` is the host's percentile with
+    the version it is trusted with, also where this job tries another one: trying a new version does not make a ranked
+    host a newcomer.
+    """
+
+    usable: Usable
+    due: Due
+    runtime_s: Seconds
+    standing: Percentile
+    moment: Moment
+    safe_runtime_s: Seconds
+
+    @property
+    def gated(self) -> bool:
+        return self.due.gate is not Gate.NONE
+
+
+class ClassEvaluator:
+    """Evaluates classes for one request, and counts what the reply already gives.
+
+    A refusal stays valid until a version's quota is used up: with more jobs given, a host only gets busier and its disk
+    fuller. An evaluation stays valid until the next job is given.
+    """
+
+    def __init__(self, context: SchedulingContext) -> None:
+        self._context = context
+        self._settings = context.catalogue.settings.deadline
+        self._due = rule_of(self._settings)
+        self.load = HostLoad(context)
+        self.guard = HostGuard(context)
+        self._rng: random.Random | None = None
+        self.bests: dict[tuple[AppId, ProcessorType], Best | Refusal] = {}  # as far as they were needed
+        self._gates: dict[AppVersionId, DeadlineSettings] = {}
+        self._refusals: dict[Question, Refusal] = {}
+        self._evaluations: dict[Question, Evaluation] = {}
+
+    @property
+    def rng(self) -> random.Random:
+        """The request's draws, made when the first is needed: most requests draw nothing."""
+        if self._rng is None:
+            self._rng = random.Random(self._context.seed)  # noqa: S311 - a repeatable draw, not a secret
+        return self._rng
+
+    def evaluate(self, place: int, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Evaluation | Refusal:
+        """The evaluation of a group's first instances or of its retries. `place` is the group's in the order."""
+        question = (place, kind, retry)
+        found = self._refusals.get(question) or self._evaluations.get(question)
+        if found is None:
+            found = self._evaluated(group, kind, retry=retry)
+            if isinstance(found, Evaluation) and self.guard.is_active:
+                job = _sending(found, group.job_class)
+                wait_s, tight = found.moment.queue_s, found.due.tight
+                found = self.guard.refusal(place, job, self.load, wait_s=wait_s, is_tight=tight) or found
+            if isinstance(found, Refusal):
+                self._refusals[question] = found
+            else:
+                self._evaluations[question] = found
+        return found
+
+    def given(self, evaluation: Evaluation, job_class: JobClass) -> bool:
+        """Count a job that is given to the host.
+
+        True when the version's quota is used up with it, so that refusals are to be asked for again.
+        """
+        version = evaluation.usable.version
+        count = self.load.add(
+            version, evaluation.runtime_s, tight=evaluation.due.tight, disk_bytes=job_class.disk_bytes
+        )
+        if self.guard.is_active:
+            self.guard.given(_sending(evaluation, job_class))
+        self._evaluations.clear()
+        if count < evaluation.usable.quota_left:
+            return False
+        self.bests.pop((version.app_id, version.processor_type), None)
+        self._refusals.clear()
+        return True
+
+    def best(self, app_id: AppId, kind: ProcessorType) -> Best | Refusal:
+        """BAV(A, T), or why the host cannot have jobs of this app there at all."""
+        found = self.bests.get((app_id, kind))
+        if found is None:
+            found = self.bests[app_id, kind] = self._best_version(app_id, kind)
+        return found
+
+    def gates(self, usable: Usable) -> DeadlineSettings:
+        """The gates as they hold for hosts of this version's kind."""
+        version_id = usable.version.app_version_id
+        found = self._gates.get(version_id)
+        if found is None:
+            found = self._gates[version_id] = reachable(self._settings, usable.cuts)
+        return found
+
+    def promise(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> None:
+        """Lease the host to a group that is refused because the host is busy, if it may be and that helps."""
+        context, best = self._context, self.best(group.batch.app_id, kind)
+        is_leased = self.guard.lease is not None
+        if is_leased or isinstance(best, Refusal) or not may_be_leased(context, group.batch.batch_id):
+            return
+        usable, queue = best.for_gated, self.load.busy().queue[kind]
+        begins_at = Instant(context.now + queue.start_s(usable.usage))
+        then = Moment(begins_at, Seconds(0.0), Seconds(0.0), usable.percentile)
+        found = self._with_version(usable, usable.percentile, group, retry=retry, moment=then)
+        if isinstance(found, Evaluation):
+            self.guard.promise(Wide(group.batch.batch_id, usable.usage, found.safe_runtime_s), queue, kind)
+            self._evaluations.clear()
+
+    def fill_with(self, place: int, kind: ProcessorType) -> None:
+        """Let a group have idle processors although it does not fit around the lease."""
+        self.guard.fill_with(place)
+        self._refusals.pop((place, kind, False), None)
+        self._refusals.pop((place, kind, True), None)
+
+    def _best_version(self, app_id: AppId, kind: ProcessorType) -> Best | Refusal:
+        app = self._context.catalogue.apps.get(app_id)
+        if app is None:
+            return Refusal(RefusalCode.NO_SLOTS, f"app {app_id} is too new: its versions are being loaded")
+        for check in APP_CHECKS:
+            refusal = check(app, kind, self._context)
+            if refusal is not None:
+                return refusal
+        return best_version(app, kind, self._context, sent=self.load.sent, rng=lambda: self.rng)
+
+    def _evaluated(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Evaluation | Refusal:
+        app_id = group.batch.app_id
+        best = self.bests.get((app_id, kind)) or self.best(app_id, kind)
+        if isinstance(best, Refusal):
+            return best
+        job_class, context, disk_bytes = group.job_class, self._context, self.load.disk_bytes
+        for check in CLASS_CHECKS:
+            refusal = check(job_class, context, disk_bytes)
+            if refusal is not None:
+                return refusal
+        standing = best.for_gated.percentile
+        decided = self._with_version(best.for_gated, standing, group, retry=retry)
+        if best.for_relaxed is best.for_gated or (isinstance(decided, Evaluation) and decided.gated):
+            return decided
+        explored = self._with_version(best.for_relaxed, standing, group, retry=retry)
+        return explored if isinstance(explored, Evaluation) and not explored.gated else decided
+
+    def _with_version(
+        self, usable: Usable, standing: Percentile, group: SlotGroup, *, retry: bool, moment: Moment | None = None
+    ) -> Evaluation | Refusal:
+        speed = usable.speed
+        moment = moment or self.load.moment(usable.version, usable.percentile)
+        runtime_s = speed.runtime_s(group.job_class.fpops_est_flop)
+        safe_s = speed.safe_runtime_s(runtime_s, self._settings.min_slack_s)
+        acceleration = self._context.catalogue.acceleration
+        job = due_inputs(
+            group.batch,
+            group.job_class,
+            usable.cuts,
+            runtime_s=runtime_s,
+            safe_runtime_s=safe_s,
+            retry=retry,
+            low_turnaround=None if acceleration is None else low_turnaround(acceleration, group, self._context),
+        )
+        due = self._due(moment, job, self.gates(usable))
+        return due if isinstance(due, Refusal) else Evaluation(usable, due, runtime_s, standing, moment, safe_s)
+
+
+def _sending(found: Evaluation, job_class: JobClass) -> Sending:
+    usable, runtime_s, due_at = found.usable, found.runtime_s, found.due.due_at
+    return Sending(job_class.batch_id, usable.version.processor_type, usable.usage, runtime_s, due_at)
+
+
+def is_gated_whole(batch: Batch, context: SchedulingContext, *, refused: bool) -> bool:
+    """Whether the first instances of all jobs of a batch, whatever their size, are behind one gate if one of them is.
+
+    So they are without an estimate, and once C is past. C of a long deadline depends on what each job allows; so does,
+    where AFAP batches go first, whether a host that was `refused` one job is done with another in its turn
+    (decision 0036).
+    """
+    traits = traits_of(context.catalogue.settings.deadline)
+    if traits.accelerates:
+        return True
+    if batch.qos is QoS.AFAP and traits.afap_first:
+        return not refused
+    if batch.qos is QoS.THROUGHPUT or batch.qos is QoS.LONG_DEADLINE:
+        return False
+    target = complete_at(batch, None)
+    return target is None or target <= context.now
+
+
+def low_turnaround(acceleration: Acceleration, group: SlotGroup, context: SchedulingContext) -> bool | None:
+    """Whether the host has a low turnaround, for a group whose jobs are accelerated; None for any other."""
+    if not acceleration.covers(group.batch.batch_id, group.batch.app_id):
+        return None
+    return context.host.host_id in acceleration.hosts

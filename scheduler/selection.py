@@ -1,0 +1,389 @@
+"""Selects jobs for one scheduler request: the main path.
+
+1 one search per processor type, GPUs first          demand_of in context.py
+2 stages: gated, AFAP, locality, beta, all, ...      stages.py
+3 each group: checks, gate and due date              evaluation.py, once per class and request
+4 slots of the group until the demand is met         with the checks of a single job, feasibility.py
+5 the choice: jobs, and every refusal                the array notes refusals; nothing else is changed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Protocol
+
+from domain.apps import ANONYMOUS, ProcessorType
+from domain.deadline_rules import traits_of
+from domain.draws import draw
+from domain.jobs import Ready
+from domain.ranking import Gate
+from domain.refusals import Refusal, RefusalCode
+from domain.units import AppId, BatchId, InstanceId, JobId
+from priority.big_jobs import least_bad
+from scheduler.backfill import BUSY
+from scheduler.choice import Choice, Chosen, Refused, chosen_of, not_told_by_app, refused_by_all
+from scheduler.context import RemainingDemand, SchedulingContext, WorkRequest, demand_of
+from scheduler.evaluation import ClassEvaluator, Evaluation, is_gated_whole
+from scheduler.feasibility import after_retries, device_refusal, job_refusal
+from scheduler.gates import kept_for_newcomers
+from scheduler.ports import JobSource, SlotGroup
+from scheduler.stages import WITHOUT_SHARE, Stage, groups_of, is_afap_of, stages_of
+
+# Search limits per request:
+GROUPS_LOOKED_AT = 256  # groups that do not fit the host, per stage and processor type
+GATES_LOOKED_AT = 1024  # besides, groups behind a gate that the host does not pass
+SLOTS_LOOKED_AT = 64  # slots of a group that the host may not have one by one
+
+
+class Later(Enum):
+    """Why a group waits for a later stage."""
+
+    UNGATED = "it asks for no percentile: a later pass"
+    SHARE_USED_UP = "urgent jobs have their share of this host: looked at again when there is nothing else"
+
+
+class _Offer(Enum):
+    """What became of a group that was offered to the host."""
+
+    GIVEN = 1
+    REFUSED = 2
+    GATED = 3  # behind a gate the host does not pass, or beyond the urgent share
+
+
+def _offer_of(why: Refusal | Later) -> _Offer:
+    """What became of a group none of whose slots was looked at."""
+    is_gate = why.code is RefusalCode.BELOW_GATE if isinstance(why, Refusal) else why is Later.SHARE_USED_UP
+    return _Offer.GATED if is_gate else _Offer.REFUSED
+
+
+class Trace(Protocol):
+    """Observes a selection, for explanations. Changes nothing."""
+
+    def begins(self, stage: Stage, kind: ProcessorType) -> None:
+        """A stage begins to look at groups for one processor type."""
+
+    def refused(self, place: int, why: Refusal | Later) -> None:
+        """None of a group's slots was looked at."""
+
+    def offered(
+        self, place: int, given: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]
+    ) -> None:
+        """Slots of a group were given or passed over; `not_now`: why its retries, or first instances, were not."""
+
+    def cut_short(self) -> None:
+        """The stage ends at a search limit, before the last group."""
+
+
+class NoTrace:
+    """Observes nothing: the trace of production."""
+
+    def begins(self, stage: Stage, kind: ProcessorType) -> None:
+        pass
+
+    def refused(self, place: int, why: Refusal | Later) -> None:
+        pass
+
+    def offered(
+        self, place: int, given: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]
+    ) -> None:
+        pass
+
+    def cut_short(self) -> None:
+        pass
+
+
+NO_TRACE: Trace = NoTrace()
+
+
+def choose(context: SchedulingContext, array: JobSource, trace: Trace = NO_TRACE) -> Choice:
+    """Jobs for the host from the array, which loses their slots, with a due date for each.
+
+    The cost depends on the groups, not on the slots, that are looked at until the demand is met. A group from which
+    nothing was taken and that was refused for every requested processor type is noted in the array.
+    """
+    if ANONYMOUS in context.host.platforms:
+        detail = "the client runs its user's own programs (platform 'anonymous'), this project sends none for them"
+        return Choice((), (Refused(Refusal(RefusalCode.ANONYMOUS_PLATFORM, detail)),), 0)
+    selection = JobSelection(context, array, trace)
+    for wanted in context.wants:  # 1
+        search = selection.search(wanted)
+        if search is not None and selection.groups:
+            search.lease_first()
+            for stage in selection.stages:  # 2
+                search.run(stage)  # 3 and 4
+            search.fill_idle()
+    return selection.result()  # 5
+
+
+class JobSelection:
+    """What one request has so far: jobs, and refusals by group and processor type."""
+
+    def __init__(self, context: SchedulingContext, array: JobSource, trace: Trace) -> None:
+        self.context = context
+        self.array = array
+        self.trace = trace
+        self.groups: Sequence[SlotGroup] = array.groups()
+        self.stages = stages_of(context, self.groups)
+        self.evaluator = ClassEvaluator(context)
+        self.chosen: list[Chosen] = []
+        self.job_ids: set[JobId] = set()
+        self.served: set[ProcessorType] = set()
+        self.examined: set[int] = set()  # places of groups
+        self.given: set[int] = set()  # of those, where something was taken from
+        self.refused: dict[tuple[int, ProcessorType], Refusal] = {}
+        self.refused_apps: dict[tuple[AppId, ProcessorType], Refusal] = {}
+        self.refused_types: list[Refused] = []
+
+    def search(self, wanted: WorkRequest) -> TypeSearch | None:
+        """The search for the processors of one type; None when they may have no work at all."""
+        kind = wanted.processor_type
+        demand = device_refusal(wanted, self.context) or demand_of(wanted, self.context, sent=len(self.chosen))
+        if isinstance(demand, Refusal):
+            self.refused_types.append(Refused(demand, kind))
+            return None
+        self.served.add(kind)
+        return TypeSearch(self, kind, demand)
+
+    def give(self, group: SlotGroup, slot: Ready, evaluation: Evaluation) -> bool:
+        """Put a job in the reply; True when refusals are to be asked for again."""
+        self.chosen.append(chosen_of(self.context, group, slot, evaluation, rng=lambda: self.evaluator.rng))
+        self.job_ids.add(slot.job_id)
+        return self.evaluator.given(evaluation, group.job_class)
+
+    def result(self) -> Choice:
+        """The jobs, and why there are not more."""
+        refused = list(self.refused_types)
+        if not self.groups and self.served:
+            refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent at the moment")))
+        refused += [Refused(why, kind, app_id) for (app_id, kind), why in self.refused_apps.items()]
+        not_given = not_told_by_app(self.refused, self.groups, self.refused_apps)
+        for place, why in refused_by_all(self.refused, len(self.served)):
+            if place not in self.given:
+                self.array.note_refusal(self.groups[place], self.context.host.host_id, why.code)
+        return Choice(tuple(self.chosen), tuple(refused), len(self.examined), not_given, self.evaluator.guard.made)
+
+
+class TypeSearch:
+    """The search for jobs of one processor type."""
+
+    def __init__(self, selection: JobSelection, kind: ProcessorType, demand: RemainingDemand) -> None:
+        self._selection = selection
+        self._evaluator = selection.evaluator
+        self._trace = selection.trace
+        self._kind = kind
+        self._demand = demand
+        settings = selection.context.catalogue.settings
+        self._shares = traits_of(settings.deadline).shares_urgent
+        self._urgent_share = settings.scheduler.urgent_share_fraction if self._shares else 1.0
+        self._share_used_up = False  # urgent jobs have their share of these processors
+        self._closed: set[int] = set()  # places these processors get nothing more of
+        self._refused_urgent: set[int] = set()  # urgent groups they may have no slot of
+        self._useless: dict[AppId, Refusal] = {}  # apps they get nothing of
+        self._gated: dict[BatchId, Refusal | None] = {}  # batches that are gated whole; None: beyond the urgent share
+        self._crowded: set[AppId] = set()  # apps whose AFAP jobs are all urgent for this host, which has its share
+
+    def lease_first(self) -> None:
+        """Give a leased host one job of its batch, if there is one now."""
+        if self._evaluator.guard.lease is None:
+            return
+        demand = self._demand
+        one = self._demand = demand.allowing(min(1, demand.jobs))
+        self._walk(Stage.LEASED)
+        if self._demand is one:
+            self._demand = demand
+        else:
+            self._evaluator.guard.release()
+            self._demand = self._demand.allowing(demand.jobs - 1)
+
+    def run(self, stage: Stage) -> None:
+        """One stage, while work is wanted; jobs beyond the urgent share are looked for only where it is used up."""
+        if self._demand.open and (stage is not Stage.LEFT_OVER or self._share_used_up):
+            self._walk(stage)
+
+    def fill_idle(self) -> None:
+        """Fill idle processors that nothing fits on around a lease, unless the lease begins soon.
+
+        The share of urgent jobs does not count: nothing else is left for these processors.
+        """
+        guard, kind = self._evaluator.guard, self._kind
+        if not guard.held_back or guard.may_idle(kind):
+            return
+        self._demand = self._demand.of_idle()
+        self._trace.begins(Stage.LEASED, kind)
+        for place in least_bad((place, s) for (place, of_kind), s in guard.held_back.items() if of_kind == kind):
+            if self._demand.open:
+                self._evaluator.fill_with(place, kind)
+                self._selection.refused.pop((place, kind), None)
+                self._offer(Stage.LEASED, place, self._selection.groups[place])
+
+    def _walk(self, stage: Stage) -> None:
+        """Offer the groups of one stage that are not closed, until the demand is met or a search limit is reached."""
+        selection, closed, useless, gated = self._selection, self._closed, self._useless, self._gated
+        refused, gates = 0, 0
+        self._trace.begins(stage, self._kind)
+        for place, group in groups_of(stage, selection.groups, selection.context, self._evaluator, self._kind):
+            if place in closed or place in self._refused_urgent:
+                continue
+            if gated and group.batch.batch_id in gated and self._skip_gated_batch(stage, place, group):
+                continue
+            if useless and group.batch.app_id in useless:
+                if self._skip_useless_app(place, group):
+                    continue
+                return
+            if self._crowded and stage not in WITHOUT_SHARE and is_afap_of(self._crowded, group):
+                continue
+            offer = self._offer(stage, place, group)
+            if not self._demand.open or (self._share_used_up and stage is Stage.GATED):
+                return
+            if offer is not _Offer.GIVEN and group.batch.app_id not in useless:
+                is_gate = offer is _Offer.GATED
+                refused, gates = refused + (not is_gate), gates + is_gate
+                if refused == GROUPS_LOOKED_AT or gates == GATES_LOOKED_AT:
+                    self._cut_short(stage)
+                    return
+
+    def _skip_gated_batch(self, stage: Stage, place: int, group: SlotGroup) -> bool:
+        """Whether to skip a group of a batch that is gated whole: it needs no evaluation of its own."""
+        why = self._gated[group.batch.batch_id]
+        if why is None:
+            if stage is Stage.LEFT_OVER or group.urgent:
+                return False
+            self._trace.refused(place, Later.SHARE_USED_UP)
+            return True
+        self._close(place, why)
+        self._trace.refused(place, why)
+        return True
+
+    def _skip_useless_app(self, place: int, group: SlotGroup) -> bool:
+        """Whether to go on behind a group of an app the host gets nothing of: not when every app is such a one."""
+        why = self._useless[group.batch.app_id]
+        if len(self._closed) < GROUPS_LOOKED_AT:
+            self._close(place, why)
+            self._trace.refused(place, why)
+            return True
+        apps = self._selection.context.catalogue.apps
+        goes_on = not all(isinstance(self._evaluator.best(app_id, self._kind), Refusal) for app_id in apps)
+        if goes_on:
+            self._trace.refused(place, why)
+        return goes_on
+
+    def _close(self, place: int, why: Refusal) -> None:
+        self._selection.examined.add(place)
+        self._closed.add(place)
+        self._selection.refused[place, self._kind] = why
+
+    def _cut_short(self, stage: Stage) -> None:
+        """Say that there are more groups than were looked at."""
+        selection, kind = self._selection, self._kind
+        self._trace.cut_short()
+        if stage is Stage.ALL and len(selection.groups) > len(selection.examined):
+            sentence = "looked at {0} of {1} kinds of jobs, which do not fit; the others were left out"
+            refusal = Refusal(RefusalCode.REQUEST_LIMIT, sentence, (len(selection.examined), len(selection.groups)))
+            selection.refused_types.append(Refused(refusal, kind))
+
+    def _offer(self, stage: Stage, place: int, group: SlotGroup) -> _Offer:
+        """Give slots of one group while they are wanted and the host may have them."""
+        selection = self._selection
+        known: Evaluation | None = None  # of the first slot; no need to look at slots if there is none
+        if not group.urgent:
+            first = self._evaluate(stage, place, group, retry=False)
+            if not isinstance(first, Evaluation):
+                self._trace.refused(place, first)
+                return _offer_of(first)
+            known = first
+        slots = group.slots()
+        taken: list[Ready] = []
+        passed_over: list[Refusal] = []
+        not_now: list[Refusal | Later] = []  # why its retries, or its first instances, are not given
+        at = 0
+        while at < len(slots) and len(passed_over) < SLOTS_LOOKED_AT and self._demand.open:
+            slot = slots[at]
+            found = known or self._evaluate(stage, place, group, retry=slot.retries > 0)
+            if not isinstance(found, Evaluation):
+                not_now.append(found)
+                at = after_retries(slots) if slot.retries > 0 else len(slots)
+                continue
+            at += 1
+            why = job_refusal(slot, group, selection.context, selection.array, in_reply=selection.job_ids)
+            if why is not None:
+                passed_over.append(why)
+                continue
+            self._give(group, slot, found)
+            known = None  # the host is busier now
+            taken.append(slot)
+        host_id, volunteer_id = selection.context.host.host_id, selection.context.volunteer.volunteer_id
+        for slot in taken:
+            selection.array.take(slot, host_id, volunteer_id)
+        self._trace.offered(place, len(taken), passed_over, not_now)
+        if taken:
+            selection.given.add(place)
+            return _Offer.GIVEN
+        return self._not_given(place, passed_over, not_now)
+
+    def _not_given(self, place: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]) -> _Offer:
+        """What became of a group whose slots were looked at and none of which was given."""
+        offer, waits = _Offer.REFUSED, False
+        for why in not_now:
+            waits = waits or isinstance(why, Later)
+            offer = _offer_of(why) if offer is _Offer.REFUSED else offer
+        if passed_over:
+            self._selection.refused.setdefault((place, self._kind), passed_over[-1])
+        elif not waits:
+            self._refused_urgent.add(place)
+        return offer
+
+    def _give(self, group: SlotGroup, slot: Ready, evaluation: Evaluation) -> None:
+        if self._selection.give(group, slot, evaluation):
+            self._closed.clear()
+            self._refused_urgent.clear()
+            self._gated.clear()
+        usage, runtime_s = evaluation.usable.usage, evaluation.runtime_s
+        self._demand = self._demand.after(usage, runtime_s, urgent=evaluation.gated)
+
+    def _evaluate(self, stage: Stage, place: int, group: SlotGroup, *, retry: bool) -> Evaluation | Refusal | Later:
+        """The evaluation of the group's first instances or retries, if this stage may give them."""
+        kind, demand, context = self._kind, self._demand, self._selection.context
+        self._selection.examined.add(place)
+        found = self._evaluator.evaluate(place, group, kind, retry=retry)
+        if isinstance(found, Refusal):
+            self._note(place, group, found)
+            if found.code is RefusalCode.BELOW_GATE:
+                self._behind_gate(group, found)
+            elif found.code in BUSY and context.catalogue.reserved.kept:
+                self._evaluator.promise(group, kind, retry=retry)
+            return found
+        if not found.gated:
+            if stage is Stage.GATED or stage is Stage.LEFT_OVER:
+                return Later.UNGATED
+            if demand.instances > 0.0 or group.urgent or not self._shares:
+                return found
+            fraction = context.catalogue.settings.scheduler.newcomer_fraction
+            kept = kept_for_newcomers(group.batch, found.standing, fraction)
+            if kept is not None:
+                self._note(place, group, kept)
+            return kept or found
+        if stage in WITHOUT_SHARE or demand.has_room_for_urgent(
+            found.usable.usage, found.runtime_s, self._urgent_share, draw(InstanceId(context.seed))
+        ):
+            return found
+        self._share_used_up = True
+        if found.due.gate is Gate.AFAP:
+            self._crowded.add(group.batch.app_id)
+        self._behind_gate(group, None)
+        return Later.SHARE_USED_UP
+
+    def _behind_gate(self, group: SlotGroup, why: Refusal | None) -> None:
+        """Remember that the host may have no job of a whole batch now, where a gate is the same for all its jobs."""
+        if not group.urgent and is_gated_whole(group.batch, self._selection.context, refused=why is not None):
+            self._gated[group.batch.batch_id] = why
+
+    def _note(self, place: int, group: SlotGroup, why: Refusal) -> None:
+        """Remember a class's refusal; one of the whole app is reported once."""
+        selection, kind, app_id = self._selection, self._kind, group.batch.app_id
+        selection.refused[place, kind] = why
+        if not group.urgent:
+            self._closed.add(place)
+        if self._evaluator.bests.get((app_id, kind)) is why:
+            self._closed.add(place)
+            selection.refused_apps[app_id, kind] = self._useless[app_id] = why

@@ -1,0 +1,169 @@
+"""The stages of a selection: in which order a request looks at the ready jobs. Pure. docs/decisions/0005 and 0036."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import dropwhile, takewhile
+from typing import assert_never
+
+from domain.apps import ProcessorType
+from domain.batches import QoS, goes_first
+from domain.deadline_rules import traits_of
+from domain.draws import draw
+from domain.refusals import Refusal
+from domain.units import AppId, InstanceId
+from scheduler.context import SchedulingContext
+from scheduler.deadline import retry_turnaround_s
+from scheduler.evaluation import ClassEvaluator
+from scheduler.gates import lowest_gate
+from scheduler.ports import SlotGroup
+
+Placed = tuple[int, SlotGroup]  # a group and its place in the order
+
+
+class Stage(StrEnum):
+    """Stages in their order; each goes through the groups from the start."""
+
+    LEASED = "leased"  # a job of the batch that the host is leased to, or for processors that are idle until then
+    GATED = "gated"  # jobs that ask for a percentile, while the host reaches one, up to the urgent share
+    PROMPT = "prompt"  # other jobs of AFAP batches, and of those due soon, before what can wait, in a share of requests
+    LOCALITY = "locality"  # jobs whose sticky files the host holds
+    BETA = "beta"  # apps being tested, for volunteers who opted in
+    ALL = "all"  # everything in order
+    LEFT_OVER = "left_over"  # gated jobs beyond the urgent share, when there is nothing else
+    UNPAID = "unpaid"  # work that is charged nothing, when there is nothing else at all
+
+
+WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not bound by the share of urgent jobs
+
+
+def stages_of(context: SchedulingContext, groups: Sequence[SlotGroup]) -> tuple[Stage, ...]:
+    """The stages of a request over these groups, in order: those that may look at something.
+
+    LEASED is not one of them: it comes before them, for a leased host.
+    """
+    if not groups:
+        return ()
+    has_gates = bool(traits_of(context.catalogue.settings.deadline).gates)
+    has = (
+        (Stage.GATED, has_gates),
+        (Stage.PROMPT, _afap_first(context)),
+        (Stage.LOCALITY, bool(context.sticky_files)),
+        (Stage.BETA, context.volunteer.beta and bool(_tested(context))),
+        (Stage.ALL, True),
+        (Stage.LEFT_OVER, has_gates),
+        (Stage.UNPAID, _some_unpaid(groups)),
+    )
+    return tuple([stage for stage, is_one in has if is_one])
+
+
+def groups_of(
+    stage: Stage,
+    groups: Sequence[SlotGroup],
+    context: SchedulingContext,
+    evaluator: ClassEvaluator,
+    kind: ProcessorType,
+) -> Iterator[Placed]:
+    """The groups a stage looks at, in order. A group is left out only if the stage cannot give a job of it."""
+    placed = _paid_for(groups)
+    match stage:
+        case Stage.LEASED:
+            lease = evaluator.guard.lease
+            return (one for one in placed if lease is not None and one[1].batch.batch_id == lease.batch_id)
+        case Stage.GATED | Stage.LEFT_OVER:
+            return _behind_open_gates(placed, context, evaluator, kind)
+        case Stage.PROMPT:
+            return _in_a_hurry(placed, context, kind)
+        case Stage.LOCALITY:
+            files = context.sticky_files
+            return (one for one in placed if one[1].sticky_files and one[1].sticky_files <= files)
+        case Stage.BETA:
+            tested = _tested(context)
+            return (one for one in placed if one[1].batch.app_id in tested)
+        case Stage.ALL:
+            return placed
+        case Stage.UNPAID:
+            return dropwhile(_is_paid, enumerate(groups))
+        case _:
+            assert_never(stage)
+
+
+def is_afap_of(apps: Container[AppId], group: SlotGroup) -> bool:
+    """Whether a group is of an AFAP batch of one of the apps."""
+    return group.batch.qos is QoS.AFAP and group.batch.app_id in apps
+
+
+def _tested(context: SchedulingContext) -> set[AppId]:
+    return {app_id for app_id, app in context.catalogue.apps.items() if app.beta}
+
+
+def _afap_first(context: SchedulingContext) -> bool:
+    """Whether AFAP batches go before what can wait: not in every request, so that they starve nothing."""
+    settings = context.catalogue.settings
+    if not traits_of(settings.deadline).afap_first:
+        return False
+    return draw(InstanceId(context.seed)) < settings.scheduler.afap_first_fraction
+
+
+def _in_a_hurry(placed: Iterable[Placed], context: SchedulingContext, kind: ProcessorType) -> Iterator[Placed]:
+    """Groups of AFAP batches, and of those whose deadline leaves room for a few retries only (decision 0049).
+
+    A retry takes T_retry on these processors. A deadline further ahead than a job's delay bound is never near.
+    """
+    catalogue, now = context.catalogue, context.now
+    factor = catalogue.settings.deadline.first_factor
+    for one in placed:
+        batch = one[1].batch
+        within_s = 0.0
+        if batch.deadline_at is not None:
+            bound_s = one[1].job_class.delay_bound_s
+            retry_s = retry_turnaround_s(catalogue.cut_points.get((batch.app_id, kind)), bound_s)
+            within_s = min(factor * retry_s, bound_s)
+        if goes_first(batch, within_s=within_s, now=now):
+            yield one
+
+
+def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[Placed]:
+    """The groups that are charged to an account."""
+    return takewhile(_is_paid, enumerate(groups)) if _some_unpaid(groups) else enumerate(groups)
+
+
+def _some_unpaid(groups: Sequence[SlotGroup]) -> bool:
+    """Unpaid groups stand behind all others, whatever the order."""
+    return bool(groups) and groups[-1].batch.unpaid
+
+
+def _is_paid(one: Placed) -> bool:
+    return not one[1].batch.unpaid
+
+
+def _behind_open_gates(
+    placed: Iterable[Placed], context: SchedulingContext, evaluator: ClassEvaluator, kind: ProcessorType
+) -> Iterator[Placed]:
+    """Groups that may ask for a percentile, of apps in which the host reaches the lowest gate."""
+    if traits_of(context.catalogue.settings.deadline).accelerates:
+        yield from _accelerated(placed, context)
+        return
+    reached: dict[AppId, bool] = {}
+    ungated = QoS.THROUGHPUT
+    for place, group in placed:
+        batch = group.batch
+        if batch.qos is ungated and not group.urgent:
+            continue
+        is_open = reached.get(batch.app_id)
+        if is_open is None:
+            best = evaluator.best(batch.app_id, kind)
+            is_open = not isinstance(best, Refusal) and best.for_gated.percentile.passes(
+                lowest_gate(evaluator.gates(best.for_gated))
+            )
+            reached[batch.app_id] = is_open
+        if is_open:
+            yield place, group
+
+
+def _accelerated(placed: Iterable[Placed], context: SchedulingContext) -> Iterator[Placed]:
+    """Groups of accelerated batches, for a low-turnaround host."""
+    acceleration = context.catalogue.acceleration
+    if acceleration is not None and context.host.host_id in acceleration.hosts:
+        yield from (one for one in placed if acceleration.covers(one[1].batch.batch_id, one[1].batch.app_id))

@@ -1,0 +1,98 @@
+"""Traces a selection: what happened to each group of jobs while a request was decided. Pure.
+
+`traced` decides by the same code as `choose`; the trace only observes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from domain.apps import CPU, ProcessorType
+from domain.refusals import Refusal, RefusalCode
+from domain.units import AppId
+from scheduler.choice import Choice
+from scheduler.context import SchedulingContext
+from scheduler.evaluation import ClassEvaluator
+from scheduler.ports import JobSource, SlotGroup
+from scheduler.selection import Later, choose
+from scheduler.stages import Stage
+from scheduler.versions import Best
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStep:
+    """One look at a group, in one stage for one processor type.
+
+    `given` slots were taken from it. `refusal` is why the group as a whole was refused, `later` why it waits for
+    another stage; `passed_over` are slots this host may not have one by one, by code with count and first sentence.
+    """
+
+    processor_type: ProcessorType
+    stage: Stage
+    place: int
+    given: int
+    refusal: Refusal | None = None
+    later: str = ""
+    passed_over: tuple[tuple[RefusalCode, int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTrace:
+    """A decision and how it came about. `groups` is the whole order; a step's `place` is an index into it.
+
+    `cut_short` names the stages that ended at a search limit, before the last group.
+    """
+
+    choice: Choice
+    groups: Sequence[SlotGroup]
+    steps: tuple[TraceStep, ...]
+    cut_short: tuple[tuple[ProcessorType, Stage], ...] = ()
+
+
+def traced(context: SchedulingContext, array: JobSource) -> DecisionTrace:
+    """The decision about a request, as `choose` takes it, with every look at a group."""
+    groups, recorder = array.groups(), _Recorder()
+    choice = choose(context, array, recorder)
+    return DecisionTrace(choice, groups, tuple(recorder.steps), tuple(recorder.cut))
+
+
+def bests_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType, Best | Refusal], ...]:
+    """The version each app would be given with on each wanted processor type, before anything is given, or why none."""
+    evaluator = ClassEvaluator(context)
+    return tuple(
+        (app_id, want.processor_type, evaluator.best(app_id, want.processor_type))
+        for app_id in sorted(context.catalogue.apps)
+        for want in context.wants
+    )
+
+
+class _Recorder:
+    def __init__(self) -> None:
+        self.steps: list[TraceStep] = []
+        self.cut: list[tuple[ProcessorType, Stage]] = []
+        self._at: tuple[ProcessorType, Stage] = (CPU, Stage.ALL)
+
+    def begins(self, stage: Stage, kind: ProcessorType) -> None:
+        self._at = (kind, stage)
+
+    def refused(self, place: int, why: Refusal | Later) -> None:
+        self.offered(place, 0, (), (why,))
+
+    def offered(
+        self, place: int, given: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]
+    ) -> None:
+        refusal, later = None, ""
+        for one in not_now:
+            if isinstance(one, Later):
+                later = one.value
+            else:
+                refusal = one
+        firsts = {one.code: one.detail for one in reversed(passed_over)}
+        counts = Counter(one.code for one in passed_over)
+        seen = tuple((code, count, firsts[code]) for code, count in counts.items())
+        self.steps.append(TraceStep(*self._at, place, given, refusal, later, seen))
+
+    def cut_short(self) -> None:
+        self.cut.append(self._at)
