@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from domain.host_lists import ListedHost
 from domain.hosts import Host, HostAppVersion
-from domain.listings import HeldInstance
-from domain.populations import StoredPercentile
+from domain.ranking import StoredPercentile
 from domain.units import Instant
+from domain.views import HeldInstance
 
 
 def host_as_json(host: Host) -> dict[str, object]:

@@ -21,7 +21,7 @@ from batch_estimator.snapshot import Floats, Snapshot, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from batch_estimator.waiting import Board, board_of
 from domain.errors import MusterError
-from domain.forecasts import Hold, Method, Terms
+from domain.forecasts import ForecastHold, Method, Terms
 from domain.units import Instant, Seconds
 
 SHARES = (0.1, 0.5, 0.9)
@@ -120,7 +120,7 @@ def _retries_expected(board: Board, rules: RetryRules) -> float:
     return float(np.bincount(board.classes.of) @ (1.0 - prospects(mean, rules).success * in_time))
 
 
-def _holds(snapshot: Snapshot, open_: Open, board: Board, parts: list[LogServed], at: int) -> list[Hold]:
+def _holds(snapshot: Snapshot, open_: Open, board: Board, parts: list[LogServed], at: int) -> list[ForecastHold]:
     """The doubts at the grid's point `at`, at the middle node of the shared uncertainty."""
     middle = parts[1]
     at = min(at, middle.retries.shape[0] - 1)

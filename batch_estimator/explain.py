@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.snapshot import Bools, Floats, Ints
-from domain.forecasts import Hold, HoldKind
+from domain.forecasts import ForecastHold, HoldKind
 from domain.units import HostId
 
 MOST_HOSTS = 5
@@ -31,7 +31,9 @@ class OutDoubts:
     agreeing: Bools
 
 
-def holds_of(out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: int, first_doubt: float) -> list[Hold]:
+def holds_of(
+    out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: int, first_doubt: float
+) -> list[ForecastHold]:
     """The kinds that hold any slot, the one with most doubt first.
 
     >>> overdue, agreeing = np.array([True, False]), np.array([False, False])
@@ -46,10 +48,10 @@ def holds_of(out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: 
     holds = []
     if first_unsent:
         because = f"{first_unsent} first {_plural('instance', first_unsent)} not sent yet"
-        holds.append(Hold(HoldKind.NOT_SENT, first_unsent, _part(first_doubt, total), (), because))
+        holds.append(ForecastHold(HoldKind.NOT_SENT, first_unsent, _part(first_doubt, total), (), because))
     if retries:
         because = f"{retries} {_plural('retry', retries)} not sent yet"
-        holds.append(Hold(HoldKind.RETRIES, retries, _part(retry_doubt, total), (), because))
+        holds.append(ForecastHold(HoldKind.RETRIES, retries, _part(retry_doubt, total), (), because))
     for kind, chosen in (
         (HoldKind.OVERDUE, out.overdue),
         (HoldKind.QUORUM, ~out.overdue & out.agreeing),
@@ -60,7 +62,7 @@ def holds_of(out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: 
     return sorted(holds, key=lambda hold: (-hold.doubt_fraction, hold.kind))
 
 
-def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> Hold:
+def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> ForecastHold:
     slots = int(chosen.sum())
     hosts, of = np.unique(out.host_id[chosen], return_inverse=True)
     per_host = np.bincount(of, weights=out.doubt[chosen])
@@ -71,7 +73,7 @@ def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> Ho
         f"{float(out.age_s[chosen].max()) / 86400.0:.1f} days, {'are' if slots > 1 else 'is'} {STATES[kind]}; "
         f"mostly host{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
     )
-    return Hold(kind, slots, _part(float(out.doubt[chosen].sum()), total), ids, because)
+    return ForecastHold(kind, slots, _part(float(out.doubt[chosen].sum()), total), ids, because)
 
 
 def _part(doubt: float, total: float) -> float:

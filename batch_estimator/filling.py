@@ -25,7 +25,7 @@ from batch_estimator.tailing import tail_of
 from domain.forecasting import BatchTables, CountedAs
 from domain.settings import DeadlineRule, Settings
 from domain.units import BatchId, Instant, Seconds
-from lifecycle.grace import grace_s
+from lifecycle.turnaround import grace_s
 
 
 class TableSnapshots:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.snapshot import Floats
-from domain.forecasts import Hold, Method, Terms
+from domain.forecasts import ForecastHold, Method, Terms
 from domain.units import Instant, Seconds
 
 
@@ -26,7 +26,7 @@ class Forecast:
     method: Method
     because: str
     terms: Terms | None = None
-    holds: tuple[Hold, ...] = ()
+    holds: tuple[ForecastHold, ...] = ()
     copied: bool = False
 
 

@@ -1,7 +1,8 @@
 """What one scheduler request reads and writes, as values. Pure.
 
 A request is one read, one decision, one write. `RequestKey` names what to read, `RequestView` is what
-was found, `RequestWrites` is what the decision changes, `WriteOutcome` what of it was committed.
+was found, `RequestWrites` is what the decision changes, `WriteOutcome` what of it was committed. A request may also
+bring `Trickle`s: messages that an app sends while its job runs (trickle-ups).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from domain.apps import Volunteer
 from domain.havs import HavEvent
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held, Input, InstanceState, Output
@@ -31,6 +31,7 @@ from domain.units import (
     Seconds,
     VolunteerId,
 )
+from domain.volunteers import Volunteer
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -223,3 +224,24 @@ class WriteOutcome:
     sent: Mapping[InstanceId, SentJob] = field(default_factory=dict)
     left_out: frozenset[InstanceId] = frozenset()
     moved: frozenset[InstanceId] = frozenset()
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Trickle:
+    """One message of an instance. `sent_at` is by the client's clock; `trickle_id` is 0 until it is stored."""
+
+    instance_id: InstanceId
+    sent_at: Instant
+    received_at: Instant
+    variety: str  # the kind of message, as the app names it
+    text: str
+    trickle_id: int = 0
+
+
+class TrickleFate(StrEnum):
+    """What became of a message. Every one is acknowledged: clients repeat a message until it is."""
+
+    KEPT = "kept"
+    TOO_LARGE = "too_large"
+    TOO_MANY = "too_many"  # of its instance, or of the request
+    NOT_IN_PROGRESS = "not_in_progress"  # the client neither runs nor reports that instance

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from administration.explain.ports import ExplainStore
 from administration.ports import Volunteers
-from domain.belongings import Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
-from domain.listings import HeldInstance
 from domain.units import HostId, VolunteerId
+from domain.views import HeldInstance
+from domain.volunteers import Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 
 
 class Belongings(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from domain.apps import ANONYMOUS, CPU, ProcessorType, Volunteer
+from domain.apps import ANONYMOUS, CPU, ProcessorType
 from domain.catalogue import Catalogue
 from domain.dispatch import RequestKey, RequestView
 from domain.hosts import Host
@@ -17,6 +17,7 @@ from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
 from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+from domain.volunteers import Volunteer
 from scheduler import sanity
 from scheduler.asking import Asking, HeldElsewhere, Want
 from scheduler.quota import within_quotas

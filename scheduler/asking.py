@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from domain.apps import ProcessorType, Volunteer
+from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal
 from domain.units import AppVersionId, FlopPerSecond, Instant, Seconds
+from domain.volunteers import Volunteer
 
 
 @quick_dataclass(frozen=True, slots=True)

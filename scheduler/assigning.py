@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from domain.dispatch import Assignment
 from domain.jobs import Ready
-from lifecycle.grace import timeout_at
-from lifecycle.replication import copies_for
+from lifecycle.settle import copies_for
+from lifecycle.turnaround import timeout_at
 from scheduler.asking import Asking
 from scheduler.choice import Chosen
 from scheduler.feasibility import hr_class_of

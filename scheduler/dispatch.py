@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.apps import ANONYMOUS, ProcessorType
-from domain.draws import draw
-from domain.jobs import Ready
+from domain.jobs import Ready, draw
 from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineRule

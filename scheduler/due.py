@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.lengths import told
+from domain.formatting import told
 from domain.quick import quick_dataclass
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode

@@ -14,7 +14,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from domain.errors import UnavailableError
-from domain.lengths import in_words
+from domain.formatting import in_words
 from scheduler.ports import RequestLimit, RequestObserver
 from wire.decode import decode_request
 from wire.encode import encode_reply

@@ -16,8 +16,7 @@ from domain.hosts import Host
 from domain.jobs import Held, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
 from domain.units import AppVersionId, HostId, InstanceId, Instant, JobId
-from lifecycle.machine import advance, host_record
-from lifecycle.states import Event
+from lifecycle.states import Event, advance, host_record
 from scheduler.reports import NO_INSTANCE, is_dead, timed_out
 
 MOST_STRAYS = 1000  # looked up per request; a client lists more only when something is badly wrong

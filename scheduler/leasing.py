@@ -13,8 +13,7 @@ from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.reservations import Lease
 from domain.units import BatchId, Instant, Seconds
-from priority.big_jobs import fits_around, lease
-from priority.reservations import Taken
+from priority.big_jobs import CoreUse, fits_around, lease
 from scheduler.asking import Asking
 from scheduler.busy import Timeline
 
@@ -92,6 +91,6 @@ def may_idle(held: Lease, asking: Asking) -> bool:
     return held.start_at - asking.now <= asking.catalogue.settings.ordering.lease_slack_s
 
 
-def taken_of(queue: Timeline, now: Instant) -> list[Taken]:
+def taken_of(queue: Timeline, now: Instant) -> list[CoreUse]:
     """Each processor as taken until it is wholly free."""
-    return [Taken(number, 1.0, now, Instant(now + parts[-1])) for number, parts in enumerate(queue.instances)]
+    return [CoreUse(number, 1.0, now, Instant(now + parts[-1])) for number, parts in enumerate(queue.instances)]

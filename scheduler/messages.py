@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
-from domain.lengths import in_words
-from domain.plain_reasons import PLAIN_REASONS
-from domain.refusals import Refusal, RefusalCode, Whys
+from domain.formatting import in_words
+from domain.refusals import PLAIN_REASONS, Refusal, RefusalCode, Whys
 from domain.units import Seconds
 from scheduler.admission import Admission, HostCase
 from scheduler.delays import WRONG_PLATFORM

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from domain.apps import ProcessorType
 from domain.batches import QoS, goes_first
-from domain.draws import draw
+from domain.jobs import draw
 from domain.refusals import Refusal
 from domain.settings import AfapPolicy, DeadlineRule
 from domain.units import AppId, InstanceId

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from domain.apps import PlanClass
+from domain.formatting import both_in_words
 from domain.hosts import Coprocessor, Host
 from domain.refusals import Refusal, RefusalCode
-from domain.sizes import both_in_words
 
 PlanCheck = Callable[[PlanClass, Host], Refusal | None]
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from domain.draws import draw
 from domain.host_classes import NO_STANDINGS, ClassesByApp, ClassStanding, Standings
-from domain.jobs import Ready
+from domain.jobs import Ready, draw
 from domain.refusals import Refusal, RefusalCode
 from domain.units import Flop, InstanceId, Seconds
 from priority.node_groups import HostClass, drawn_class, shares

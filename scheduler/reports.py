@@ -15,10 +15,9 @@ from domain.hosts import Host
 from domain.jobs import Held, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
 from domain.units import InstanceId, Instant
-from lifecycle.machine import advance, allows, host_record
 from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
-from lifecycle.samples import censored_sample, yardstick_s
-from lifecycle.states import Event
+from lifecycle.states import Event, advance, allows, host_record
+from lifecycle.turnaround import censored_sample, yardstick_s
 from scheduler import sanity
 from wire.messages import ReportedResult
 

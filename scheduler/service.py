@@ -9,16 +9,16 @@ from logging import DEBUG
 
 import structlog
 
-from domain.apps import ANONYMOUS, Volunteer
+from domain.apps import ANONYMOUS
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.dispatch import Report, Reported, RequestView, RequestWrites, TakeOver
+from domain.dispatch import Report, Reported, RequestView, RequestWrites, TakeOver, TrickleFate
 from domain.errors import TooManyHostsError
 from domain.jobs import Held
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
-from domain.trickles import TrickleFate
 from domain.units import HostId, InstanceId, Instant, Seconds, later
+from domain.volunteers import Volunteer
 from scheduler import messages, reply
 from scheduler.admission import (
     Admission,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from domain.dispatch import Trickle, TrickleFate
 from domain.jobs import Held
 from domain.quick import quick_dataclass
 from domain.settings import FileSettings
-from domain.trickles import Trickle, TrickleFate
 from domain.units import Instant
 from scheduler import sanity
 from wire.messages import SchedulerRequest

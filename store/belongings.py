@@ -8,12 +8,12 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from domain.belongings import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState
-from domain.listings import HeldInstance
 from domain.refusals import Whys
 from domain.units import HostId, VolunteerId
+from domain.views import HeldInstance
+from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from store import rows
 from store.listings import LAST_HOST_ID, LAST_ID, held_instance
 from store.pool import Database

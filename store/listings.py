@@ -8,7 +8,8 @@ import asyncpg
 
 from domain.batches import QoS
 from domain.jobs import InstanceState
-from domain.listings import (
+from domain.units import BatchId, HostId, InstanceId
+from domain.views import (
     ActiveTotal,
     BatchChoice,
     BatchPlace,
@@ -18,7 +19,6 @@ from domain.listings import (
     ListedBatch,
     ListedInstance,
 )
-from domain.units import BatchId, HostId, InstanceId
 from store import rows
 from store.pool import Database
 

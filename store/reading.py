@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 import asyncpg
 
-from domain.apps import Volunteer
 from domain.dispatch import Reported, RequestKey, RequestView
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held
 from domain.quotas import SharedQuota
 from domain.units import AppVersionId, HostId, InstanceId, VolunteerId
+from domain.volunteers import Volunteer
 from store import rows, work_rows
 from store.pool import Connection
 from store.queries import load

@@ -5,11 +5,21 @@ from __future__ import annotations
 import msgspec
 
 from domain.dispatch import Reported, SentJob, Upload
-from domain.jobs import Held, Input, InstanceState, JobClass, JobState, Output, Ready, ValidatorKind, instance_name
+from domain.jobs import (
+    Candidate,
+    Held,
+    Input,
+    InstanceState,
+    JobClass,
+    JobState,
+    Output,
+    Ready,
+    ValidatorKind,
+    instance_name,
+)
 from domain.settlement import InstanceFacts, JobFacts, TailInstance
 from domain.units import Seconds
 from domain.views import InstanceRow, JobRow
-from domain.waiting import Candidate
 from store.rows import Row
 
 

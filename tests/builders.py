@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.apps import App, AppFile, AppVersion, PlanClass, Volunteer
+from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Held, JobClass, Output, Ready
@@ -25,6 +25,7 @@ from domain.units import (
     SubmitterId,
     VolunteerId,
 )
+from domain.volunteers import Volunteer
 
 NOW = Instant(1_800_000_000.0)
 LINUX = "x86_64-pc-linux-gnu"

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from domain.forecasts import ForecastPoint
 from domain.jobs import InstanceState
-from domain.listings import (
+from domain.units import BatchId, HostId, Instant
+from domain.views import (
     ActiveTotal,
     BatchChoice,
     BatchPlace,
@@ -18,7 +19,6 @@ from domain.listings import (
     ListedInstance,
     ProcessReport,
 )
-from domain.units import BatchId, HostId, Instant
 
 
 class Listings(Protocol):

@@ -18,7 +18,7 @@ from domain.jobs import JobClass
 from domain.refusals import Refusal
 from domain.units import AppVersionId, InstanceId, Instant, Seconds
 from domain.views import InstanceRow
-from lifecycle.grace import timeout_at
+from lifecycle.turnaround import timeout_at
 from scheduler.deadline import assign_due_at, retry_turnaround_s
 from scheduler.due import Due, Moment
 from scheduler.gates import percentile_of, reachable

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from domain.belongings import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from domain.errors import NotFoundError
-from domain.listings import HeldInstance
 from domain.units import HostId, VolunteerId
+from domain.views import HeldInstance
+from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from store.memory.listings import held_instance
 from store.memory.rows import StoredHost, StoredInstance
 from store.memory.work import Work

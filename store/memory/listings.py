@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from domain.batches import BatchState, QoS
 from domain.jobs import InstanceState
-from domain.listings import (
+from domain.units import BatchId, HostId, Instant
+from domain.views import (
     ActiveTotal,
     BatchChoice,
     BatchPlace,
@@ -16,7 +17,6 @@ from domain.listings import (
     ListedBatch,
     ListedInstance,
 )
-from domain.units import BatchId, HostId, Instant
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance
 from store.memory.work import Work

@@ -12,7 +12,7 @@ from typing import Protocol
 from domain.batches import Batch, BatchCounts, BatchState
 from domain.dispatch import Upload
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import Held, Input, InstanceState, JobClass, JobState, instance_name
+from domain.jobs import Candidate, Held, Input, InstanceState, JobClass, JobState, instance_name
 from domain.refusals import Whys
 from domain.submission import NewBatch
 from domain.units import (
@@ -26,7 +26,6 @@ from domain.units import (
     Seconds,
     VolunteerId,
 )
-from domain.waiting import Candidate
 from store.counting import Counted
 from store.memory.queues import WaitingQueues
 from store.memory.texts import Texts

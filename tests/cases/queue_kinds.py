@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.units import HOUR_S, MINUTE_S, Instant, Seconds
-from priority.reservations import Plan, Rehearsed, Taken, Wanting, plan, rehearse
+from priority.big_jobs import CoreUse, Plan, Rehearsed, Wanting, plan, rehearse
 
 START = Instant(0.0)
 
@@ -19,7 +19,7 @@ def backfill_policy(inputs: Mapping[str, Any], _expected: Mapping[str, Any]) -> 
     cancel = inputs.get("cancel")
     cancelled = [] if cancel is None else cancel if isinstance(cancel, list) else [cancel]
 
-    def look(waiting: list[Wanting], running: tuple[Taken, ...]) -> Plan:
+    def look(waiting: list[Wanting], running: tuple[CoreUse, ...]) -> Plan:
         return plan(waiting, cores=inputs["cores"], running=running, now=START, depth=depth)
 
     first = look(jobs, ())

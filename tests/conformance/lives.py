@@ -11,10 +11,9 @@ from domain.dispatch import Report, RequestWrites
 from domain.errors import MusterError
 from domain.havs import HavEvent, HavEventKind
 from domain.history import JobPlace, MovedJobs
-from domain.jobs import Held, InstanceState, JobState
+from domain.jobs import Candidate, Held, InstanceState, JobState
 from domain.settlement import ExtraCopy, InstanceStep, JobFacts, JobSettlement
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
-from domain.waiting import Candidate
 from store.counting import UNUSABLE
 from tests.builders import NOW, a_job_class
 from tests.conformance.twins import Twins, assert_equal, months_of

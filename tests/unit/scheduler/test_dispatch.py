@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from domain.apps import ANONYMOUS, CPU, NVIDIA
+from domain.apps import ANONYMOUS, CPU, NVIDIA, OnePerVolunteer
 from domain.batches import BatchCounts, QoS
 from domain.dispatch import Assignment
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
 from domain.jobs import Held, Input
 from domain.refusals import RefusalCode
-from domain.spread import OnePerVolunteer
 from domain.units import (
     DAY_S,
     HOUR_S,

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from domain.dispatch import Report, RequestKey, RequestWrites
+from domain.dispatch import Report, RequestKey, RequestWrites, TrickleFate
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState
-from domain.trickles import TrickleFate
 from domain.units import HostId, InstanceId, Instant, Seconds, later
 from tests.builders import NOW
 from tests.unit.scheduler.project import KEY, Project, a_project, a_request, a_success, listed
