@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from domain.havs import HavEvent
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import Held, Input, InstanceState, Output
+from domain.jobs import Input, InstanceInProgress, InstanceState, Output
 from domain.quick import quick_dataclass
 from domain.quotas import SharedQuota
 from domain.refusals import Whys
@@ -73,7 +73,7 @@ class ExpectedOutput:
 class Reported:
     """An instance a host reports about, as the server knows it."""
 
-    held: Held
+    held: InstanceInProgress
     state: InstanceState
     app_name: str
     fpops_est_flop: Flop
@@ -96,7 +96,7 @@ class RequestView:
     volunteer: Volunteer | None = None
     host: Host | None = None
     havs: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
-    held: tuple[Held, ...] = ()
+    held: tuple[InstanceInProgress, ...] = ()
     reported: Mapping[InstanceId, Reported] = field(default_factory=dict)
     network: str = ""
     quotas: tuple[SharedQuota, ...] = ()

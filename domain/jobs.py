@@ -114,7 +114,7 @@ class Ready:
 
 
 @quick_dataclass(frozen=True, slots=True)
-class Held:
+class InstanceInProgress:
     """An instance a host has in progress, as the server knows it."""
 
     instance_id: InstanceId

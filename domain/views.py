@@ -155,7 +155,7 @@ class ListedInstance:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldInstance:
+class ListedInProgress:
     """An instance that a host has in progress."""
 
     instance_id: InstanceId

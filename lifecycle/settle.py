@@ -1,4 +1,4 @@
-"""What becomes of a job now: more instances, a canonical result, or the end? Pure.
+"""Settles a job: more instances, a canonical result, or the end; and how many copies a job needs. Pure.
 
 Two steps, because comparing outputs reads files: `needs_comparison` names the instances to compare, the
 caller groups their outputs (lifecycle/compare.py), `settle` decides.
@@ -285,6 +285,9 @@ def _canonical(job: JobView) -> InstanceId:
     if job.canonical_instance_id is None:
         raise InvalidInputError("canonical_instance_id", "an instance id, because the job is valid", None)
     return job.canonical_instance_id
+
+
+# ---- adaptive replication
 
 
 def copies_for(

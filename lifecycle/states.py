@@ -1,6 +1,7 @@
-"""What may happen to an instance, in one table: (state, event) -> (state, instructions). Pure.
+"""The states of an instance and the steps between them, in one table: (state, event) -> (state, instructions). Pure.
 
-Everything absent from TRANSITIONS is no step. `docs/lifecycle.md` and its drawing are made from this table.
+Everything absent from TRANSITIONS is no step: `advance` refuses it. `advance` changes nothing, services carry out the
+instructions it returns. `docs/lifecycle.md` and its drawing are made from this table.
 """
 
 from __future__ import annotations
@@ -156,6 +157,8 @@ SHAPES: Mapping[InstanceState, StateShape] = MappingProxyType(
     }
 )
 
+
+# ---- taking a step
 
 _RECORDS: Mapping[Instruction, HavEventKind] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""What does an instance's turnaround say about its host? Pure."""
+"""Times of an instance: grace and time-out, the least outage, and the samples its turnaround gives. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 
 from domain.settings import LifecycleSettings
 from domain.units import Instant, Seconds, elapsed_s, later
+
+# ---- grace, time-out, outage
 
 MISSED_ROUNDS = 3  # a gap of fewer sweeps is no outage, however far apart they are
 
@@ -42,6 +44,8 @@ def least_outage_s(settings: LifecycleSettings) -> Seconds:
     """
     return Seconds(max(settings.outage_s, MISSED_ROUNDS * settings.sweep_interval_s))
 
+
+# ---- samples of turnarounds, for the statistics of a (host, app version)
 
 LEAST_S = Seconds(1.0)  # turnarounds and yardsticks count as at least this, so that their logarithms are tame
 LEAST_CENSORED_RATIO = 10.0  # POLICY 4.5

@@ -1,4 +1,4 @@
-"""How does a job that needs much of a host get one? Pure.
+"""Finds room for big jobs: reservation and backfill, kept slots of the job array, leases on hosts. Pure.
 
 Slots of the job array are kept for the first few big jobs that find no host, until they are sent or too long there; and
 a busy host with many cores is leased: what it is sent until then ends before, or leaves enough cores free.
@@ -19,11 +19,14 @@ from domain.reservations import Kept, Lease, LeaseStanding
 from domain.units import BatchId, HostId, Instant, Seconds
 from priority.scheme import request_pe
 
+# ---- reservation and backfill: jobs in order of priority; a job that fits now and delays no promise starts; otherwise,
+# while fewer than `depth` promises exist, it is promised the earliest start that the limits of other jobs allow.
+
 INSTANT_S = 1e-6  # lengths of time below this are nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Wanting:
+class CoreRequest:
     """A job that wants some cores for at most `limit_s`."""
 
     job: Hashable
@@ -51,14 +54,14 @@ class Plan:
 
 
 def plan(
-    queue: Iterable[Wanting], *, cores: float, running: Iterable[CoreUse] = (), now: Instant, depth: int | None = 1
+    queue: Iterable[CoreRequest], *, cores: float, running: Iterable[CoreUse] = (), now: Instant, depth: int | None = 1
 ) -> Plan:
     """One look at the queue, in order of priority. `depth` None: every job is promised a start (conservative).
 
     A running job past its limit is taken to end now. A job that wants more cores than there are never
     starts and is promised nothing.
 
-    >>> looked = plan([Wanting("big", 2, Seconds(60.0)), Wanting("small", 1, Seconds(30.0))], cores=2,
+    >>> looked = plan([CoreRequest("big", 2, Seconds(60.0)), CoreRequest("small", 1, Seconds(30.0))], cores=2,
     ...               running=[CoreUse("old", 1, Instant(0.0), Instant(50.0))], now=Instant(10.0))
     >>> [one.job for one in looked.started], [(one.job, one.start_at) for one in looked.promised]
     (['small'], [('big', 50.0)])
@@ -84,11 +87,11 @@ def plan(
     return Plan(tuple(started), tuple(promised), because)
 
 
-def earliest(job: Wanting, taken: Sequence[CoreUse], *, cores: float, now: Instant) -> Instant:
+def earliest(job: CoreRequest, taken: Sequence[CoreUse], *, cores: float, now: Instant) -> Instant:
     """The earliest instant from which `job.cores` are free for the whole of its limit.
 
     >>> busy = [CoreUse("b", 1, Instant(0.0), Instant(5.0))]
-    >>> earliest(Wanting("a", 2, Seconds(10.0)), busy, cores=2, now=Instant(1.0))
+    >>> earliest(CoreRequest("a", 2, Seconds(10.0)), busy, cores=2, now=Instant(1.0))
     5.0
     """
     for start_at in sorted({now, *(one.end_at for one in taken if one.end_at > now)}):
@@ -97,7 +100,7 @@ def earliest(job: Wanting, taken: Sequence[CoreUse], *, cores: float, now: Insta
     return Instant(math.inf)
 
 
-def _free(job: Wanting, taken: Sequence[CoreUse], cores: float, start_at: Instant) -> bool:
+def _free(job: CoreRequest, taken: Sequence[CoreUse], cores: float, start_at: Instant) -> bool:
     """Whether the job fits from `start_at` on: it can only collide where something else begins."""
     end_at = start_at + job.limit_s - INSTANT_S
     moments = [start_at, *(one.start_at for one in taken if start_at < one.start_at < end_at)]
@@ -112,7 +115,7 @@ def _used(taken: Iterable[CoreUse], moment: float) -> float:
 class Rehearsed:
     """A job of a rehearsal: `actual_s` is what it takes, at most its limit. Higher priority first."""
 
-    wanting: Wanting
+    wanting: CoreRequest
     submit_at: Instant = Instant(0.0)
     actual_s: Seconds | None = None
     priority: float = 0.0
@@ -138,7 +141,7 @@ def rehearse(
 
     Without `backfill` nobody starts while a job before it waits.
 
-    >>> jobs = [Rehearsed(Wanting("a", 1, Seconds(10.0))), Rehearsed(Wanting("b", 2, Seconds(5.0)))]
+    >>> jobs = [Rehearsed(CoreRequest("a", 1, Seconds(10.0))), Rehearsed(CoreRequest("b", 2, Seconds(5.0)))]
     >>> dict(rehearse(jobs, cores=2).starts)
     {'a': 0.0, 'b': 10.0}
     """
@@ -181,6 +184,9 @@ def _takes(job: Hashable, jobs: Sequence[Rehearsed]) -> float:
             limit_s = one.wanting.limit_s
             return limit_s if one.actual_s is None else min(one.actual_s, limit_s)
     return 0.0
+
+
+# ---- kept slots and leases
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +264,7 @@ def lease(
     if cores > host_cores:
         return None
     taken = [CoreUse(one.job, one.cores, one.start_at, Instant(max(now, one.end_at))) for one in under_way]
-    start_at = earliest(Wanting(batch_id, cores, limit_s), taken, cores=host_cores, now=now)
+    start_at = earliest(CoreRequest(batch_id, cores, limit_s), taken, cores=host_cores, now=now)
     if not math.isfinite(start_at):
         return None
     return Lease(batch_id, host_id, cores, start_at, limit_s, Instant(start_at + slack_s), processor_type, now)

@@ -1,4 +1,4 @@
-"""What does an event cost a submitter, or give back? Pure.
+"""What work costs: usage charged and refunded, queues with their rates, service units and grants. Pure.
 
 Work is charged by estimate when it is sent, corrected to what it took when it comes back, and refunded when a
 volunteer failed: a refund is at most what was charged. All of it counts from the instant the work was sent.
@@ -68,6 +68,9 @@ def _charge(
         because,
     )
 
+
+# ---- queues and grants. One service unit is one core for one hour at the rate 1. Queues are strict tiers with rates. A
+# submitter whose account has spent its grant continues in the last queue, which costs nothing.
 
 MOST_AMOUNT = 1e18  # of a setting
 
@@ -159,6 +162,9 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
     last = max(queues.values(), key=lambda one: (one.tier, one.name))
     spent = f"the grant of {grant.granted_su:g} SU is spent"
     return last, f"{last.name}: {spent} (used {grant.used_su:g}, reserved {grant.reserved_su:g})"
+
+
+# ---- the settings ordering.queues and ordering.usage_weights
 
 
 def queues(text: str) -> Mapping[str, Queue]:

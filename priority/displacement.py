@@ -1,4 +1,4 @@
-"""May a job be sent that makes its host put other work off? Pure.
+"""Decides whether a job may displace other work of its host, and whether it may go to this host now. Pure.
 
 A job whose deadline forces the client to run it first is an act of preemption. The rules of NCI's suspension score
 in a form of our own, for no public one exists: every single factor can veto, and the score must be positive.
@@ -51,7 +51,7 @@ class UnderWay:
 
 
 @dataclass(frozen=True, slots=True)
-class Newcomer:
+class DisplacingJob:
     """The job that would run first."""
 
     cores: float
@@ -69,7 +69,7 @@ class DisplacementVerdict:
 
 
 def may_displace(
-    job: Newcomer,
+    job: DisplacingJob,
     under_way: Sequence[UnderWay],
     *,
     host_cores: float,
@@ -82,9 +82,10 @@ def may_displace(
     score = size ratio + 0.5 * log2((running of its owner + 1) / (running of ours + 1)) - 2 * done^2
 
     >>> old = UnderWay("old", 4.0, Seconds(9000.0), Seconds(10000.0), Instant(1e6), Instant(0.0))
-    >>> may_displace(Newcomer(4.0, Seconds(1000.0), Instant(2000.0)), [old], host_cores=4.0, now=Instant(0.0)).send
+    >>> may_displace(DisplacingJob(4.0, Seconds(1000.0), Instant(2000.0)), [old], host_cores=4.0, now=Instant(0.0)).send
     True
-    >>> may_displace(Newcomer(4.0, Seconds(3000.0), Instant(4000.0)), [old], host_cores=4.0, now=Instant(0.0)).because
+    >>> longer = DisplacingJob(4.0, Seconds(3000.0), Instant(4000.0))
+    >>> may_displace(longer, [old], host_cores=4.0, now=Instant(0.0)).because
     'old would be stretched to 1.3 of its limit, at most 1.25'
     """
     ends = _simulated(job, under_way, host_cores, now)
@@ -109,11 +110,11 @@ def may_displace(
     return DisplacementVerdict(True, "nothing under way is put off too long")
 
 
-def score(job: Newcomer, one: UnderWay, now: Instant) -> float:
+def score(job: DisplacingJob, one: UnderWay, now: Instant) -> float:
     """How much the job may put this one off: positive for bigger jobs of submitters with less under way.
 
     >>> half = UnderWay("half", 1.0, Seconds(50.0), Seconds(100.0), Instant(1e6), Instant(0.0), owners_running=3)
-    >>> score(Newcomer(2.0, Seconds(10.0), Instant(1e6), owners_running=0), half, Instant(0.0))
+    >>> score(DisplacingJob(2.0, Seconds(10.0), Instant(1e6), owners_running=0), half, Instant(0.0))
     2.5
     """
     size = job.cores / one.cores if one.cores > 0.0 else job.cores
@@ -122,7 +123,9 @@ def score(job: Newcomer, one: UnderWay, now: Instant) -> float:
     return SIZE_WEIGHT * size + OWNER_WEIGHT * owners - DONE_WEIGHT * done * done
 
 
-def _simulated(job: Newcomer | None, under_way: Sequence[UnderWay], host_cores: float, now: Instant) -> list[float]:
+def _simulated(
+    job: DisplacingJob | None, under_way: Sequence[UnderWay], host_cores: float, now: Instant
+) -> list[float]:
     """When each would end, the job first if there is one: list scheduling on cores, the job, then by due date."""
     cores = [now] * max(1, int(host_cores))
     ends = [0.0] * len(under_way)
@@ -142,6 +145,9 @@ def _run(cores: list[Instant], wanted: float, seconds: float) -> float:
     end_at = Instant(cores[number - 1] + seconds)
     cores[:number] = [end_at] * number
     return end_at
+
+
+# ---- admission: unpaid work, the host's lease, and displacement together
 
 
 class HostAnswer(StrEnum):
@@ -210,7 +216,7 @@ def admit(
         if not fits:
             return HostAdmission(HostAnswer.HOLD, because)
     if displace and job.tight and host.under_way:
-        newcomer = Newcomer(job.cores, job.runtime_s, job.due_at, job.owners_running)
+        newcomer = DisplacingJob(job.cores, job.runtime_s, job.due_at, job.owners_running)
         verdict = may_displace(newcomer, host.under_way, host_cores=host.cores, now=now, most_stretched=most_stretched)
         return HostAdmission(HostAnswer.SEND if verdict.send else HostAnswer.HOLD, verdict.because)
     return HostAdmission(HostAnswer.SEND, because)

@@ -1,4 +1,4 @@
-"""What would another system's fair-share say of a tree given as JSON? Pure.
+"""Computes the fair-share of other systems for a tree given as JSON, in their forms. Pure.
 
 The dry run behind `muster fairshare emulate --system flux|slurm|pbs|maui|nci`: nothing is read or changed.
 """
@@ -19,6 +19,8 @@ from priority.systems.flux import FluxNode
 from priority.systems.maui import Credential
 from priority.systems.pbs import PbsNode
 from priority.systems.slurm import PARENT, Association, FairTreeRow, SlurmNode, fair_tree
+
+# ---- reading documents
 
 DEEPEST = 100  # levels of a tree
 LARGEST = 1e100  # figure that is taken: sums and products stay finite
@@ -176,6 +178,9 @@ def _number(where: str, value: object) -> float:
 
 def _whole(value: float) -> float:
     return int(value) if value == int(value) else value
+
+
+# ---- the tables
 
 
 @dataclass(frozen=True, slots=True)

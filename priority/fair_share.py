@@ -1,7 +1,8 @@
-"""Does a submitter use more or less than its share? Pure.
+"""Fair-share of submitters in a tree of accounts, the order of users in such a tree, and their names. Pure.
 
 A tree of accounts with submitters as leaves. Two numbers for each leaf: the *ratio* (0.5 on target, 1 under-, 0
-over-served) and the *rank* (place in the tree's order over the number of leaves), which breaks ties.
+over-served) and the *rank* (place in the tree's order over the number of leaves), which breaks ties. Forms of other
+systems (priority/systems) use the same order and names.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 
 from domain.batches import Account
 from domain.errors import InvalidInputError
+from domain.ordered_work import LeafId
 from domain.units import AccountId, SubmitterId
 from domain.usage import LEAST_USAGE
+
+# ---- the order of users: siblings by weight, highest first, and depth first below each account
 
 Weight = float | Fraction
 
@@ -96,6 +100,9 @@ def _users(members: Iterable[Weighed]) -> int:
     return users
 
 
+# ---- names of vertices in tables: a user may be in several accounts
+
+
 class Vertex(Protocol):
     @property
     def name(self) -> str: ...
@@ -135,7 +142,7 @@ def _paths(siblings: Sequence[V], above: str) -> Iterator[tuple[V, str]]:
         yield from _paths(vertex.children, f"{above}{vertex.name}/")
 
 
-LeafId = tuple[SubmitterId, AccountId]
+# ---- fair-share
 
 
 @dataclass(frozen=True, slots=True)

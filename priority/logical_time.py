@@ -1,6 +1,7 @@
-"""When would a batch end if it had the whole pool, from its submitter's logical time on? Pure.
+"""Logical end times of batches: charging, corrections and refunds of a submitter's logical time. Pure.
 
-The smaller a batch's logical end time (LET), the earlier it goes. It is an order, never a forecast.
+A batch's logical end time (LET) is when it would end if it had the whole pool from its submitter's logical time on. The
+smaller it is, the earlier the batch goes. It is an order, never a forecast.
 """
 
 from __future__ import annotations
@@ -145,6 +146,10 @@ def _check(name: str, value: float, high: float = math.inf) -> None:
     if not (math.isfinite(value) and 0.0 <= value <= high):
         raise InvalidInputError(name, "a number of at least 0" if math.isinf(high) else f"0 to {high:g}", value)
 
+
+# ---- refunds. A batch is charged whole when it is submitted. What its instances took of their estimates stays charged,
+# the rest is refunded: when the batch is aborted (instances in progress count by estimate), and again when none is in
+# progress any more.
 
 LEAST_MOVED = 1e-6  # of what was charged: less is not corrected
 

@@ -12,9 +12,9 @@ from itertools import compress, pairwise, zip_longest
 from operator import ne, or_
 from typing import NamedTuple
 
+from domain.ordered_work import LeafId
 from domain.ordering import BatchFacts, Breakdown, total_of
 from domain.units import BatchId, Instant
-from priority.fair_share import LeafId
 from priority.policies import Policy, tier_of
 from priority.scheme import PolicyContext, evaluator, explain
 

@@ -1,4 +1,4 @@
-"""Whose batch goes first, and why? Pure.
+"""Ordering policies: which batch goes first, and why. Pure.
 
 A policy is a scheme of terms per service level. It turns what is known of a batch into an order key, (tier, key),
 smaller first and within equal keys the smaller batch id, and into the breakdown that explains it.
@@ -30,6 +30,10 @@ from priority.scheme import (
     request_pe,
     scheme,
 )
+
+# ---- multifactor: six factors between 0 and 1, weighted and summed, the Flux multi-factor plugin as designed.
+# P = Ww * wait + Wq * qos + Wu * queue + Ws * size + Wr * user + Wf * fair-share. Only the user factor may be
+# negative. A weight of 0 removes a factor; without any weight all batches tie and go in the order of their submission.
 
 LEAST_USER_PRIORITY = -1024
 LEVELS: Mapping[ServiceLevel, float] = {
@@ -113,6 +117,11 @@ def _user_factor(facts: BatchFacts, _moment: PolicyContext) -> float:
     """-1024..1023 scaled to [-1, 1)."""
     return max(-1.0, min(1.0, facts.user_priority / -LEAST_USER_PRIORITY))
 
+
+# ---- components: the sum of Moab's and Maui's components and sub-components.
+# P = sum over components of Wc * min(Cc, sum of W * min(C, value)); caps bound from above alone, before the weight. By
+# default only QUEUETIME counts, which is the order of submission. Weights of a service level add to the global ones.
+# USAGE (CONSUMED, REMAINING, PERCENT) concerns instances in progress and only enters priority/displacement.py.
 
 MIB = 1024.0 * 1024.0
 PARAMETER = re.compile(r"(?:([a-z]+)\.)?([A-Z]+?)(WEIGHT|CAP)=(.+)")
@@ -247,6 +256,8 @@ def _measures(parameters: ComponentWeights) -> Mapping[str, Measure]:
 def _deadline(facts: BatchFacts, moment: PolicyContext) -> float:
     return deadline_nearness(submitted_at=facts.submitted_at, deadline_at=facts.deadline_at, now=moment.now)
 
+
+# ---- all policies
 
 UNPAID_TIER = 100  # behind the tiers of all queues
 FURTHEST = Bound(-LARGEST, LARGEST)  # a term that is out of it counts as unknown, and 0 is the first place

@@ -1,4 +1,4 @@
-"""What is a batch's priority, term by term, and what do the terms add up to? Pure.
+"""A batch's priority as a sum of weighted terms, and what terms are measured by: the project at one instant. Pure.
 
 A scheme is a list of weighted terms. P = sum over components of Wc * min(Cc, sum over terms of W * min(C, value)),
 with C the caps. The printed points always sum to the printed total: what a component's cap takes off is a term
@@ -13,10 +13,9 @@ from functools import lru_cache
 from itertools import groupby
 from math import inf
 
-from domain.ordered_work import LeafStanding
+from domain.ordered_work import LeafId, LeafStanding
 from domain.ordering import BatchFacts, Breakdown, Clamp, Contribution, Request, ServiceLevel, total_of
 from domain.units import Instant
-from priority.fair_share import LeafId
 from priority.measures import capped, processor_equivalents
 
 UNKNOWN = LeafStanding()
@@ -55,6 +54,8 @@ def request_pe(request: Request, reference: Request) -> float:
     """
     return processor_equivalents(request.amounts(), reference.amounts())
 
+
+# ---- terms and schemes
 
 LARGEST = 1e30  # no measure is greater: what is, or is no number, is not known
 

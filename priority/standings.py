@@ -1,4 +1,7 @@
-"""How do all submitters stand at this moment? Makes what policies share of what is stored. Pure."""
+"""How submitters stand now: fair-share, targets over recent windows, work in progress. Pure.
+
+Policies read these standings. Windows are aligned to the epoch: window number = floor(instant / interval).
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,15 @@ from enum import StrEnum
 
 from domain.batches import Account
 from domain.errors import InvalidInputError
-from domain.ordered_work import LeafStanding
+from domain.ordered_work import LeafId, LeafStanding
 from domain.ordering import ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, Instant, Seconds
 from domain.usage import LEAST_USAGE
-from priority.fair_share import FairShares, Leaf, LeafId, fair_shares
+from priority.fair_share import FairShares, Leaf, fair_shares
 from priority.measures import estimate_accuracy
+
+# ---- targets, as in Maui: usage is a percentage of what was delivered in the last windows; older windows count less.
 
 STAR_POINTS = 5.0  # off target by more than this, in percentage points
 MOST_WINDOWS = 24
@@ -186,6 +191,8 @@ def over_cap(target: Target | None, *, used: float, delivered: float, request: f
         return None
     return f"{percent:.3g} % of what is delivered would exceed the cap of {target.amount:g} %"
 
+
+# ---- standings of all submitters
 
 Windows = Mapping[int, float]  # usage by window number
 

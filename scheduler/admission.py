@@ -12,7 +12,7 @@ from domain.apps import ANONYMOUS, CPU, ProcessorType
 from domain.catalogue import Catalogue
 from domain.dispatch import RequestKey, RequestView
 from domain.hosts import Host
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
@@ -173,8 +173,8 @@ def asking_of(
     view: RequestView,
     *,
     wants: tuple[Want, ...],
-    kept: tuple[Held, ...],
-    resent: tuple[Held, ...],
+    kept: tuple[InstanceInProgress, ...],
+    resent: tuple[InstanceInProgress, ...],
     catalogue: Catalogue,
     now: Instant,
 ) -> Asking:
@@ -291,7 +291,9 @@ def wants_of(request: SchedulerRequest, host: Host) -> tuple[Want, ...]:
     return tuple([want for want in wants if want.req_s > 0])
 
 
-def less_resent(wants: tuple[Want, ...], resent: Iterable[Held], catalogue: Catalogue) -> tuple[Want, ...]:
+def less_resent(
+    wants: tuple[Want, ...], resent: Iterable[InstanceInProgress], catalogue: Catalogue
+) -> tuple[Want, ...]:
     """What is still wanted after lost jobs were sent again: req_s less R times the instances each uses."""
     left = {want.processor_type: want for want in wants}
     for held in resent:

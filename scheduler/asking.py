@@ -8,7 +8,7 @@ from dataclasses import field
 from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal
 from domain.units import AppVersionId, FlopPerSecond, Instant, Seconds
@@ -71,8 +71,8 @@ class Asking:
     disk_bytes: float
     seed: int
     havs: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
-    held: tuple[Held, ...] = ()
-    resent: tuple[Held, ...] = ()
+    held: tuple[InstanceInProgress, ...] = ()
+    resent: tuple[InstanceInProgress, ...] = ()
     in_progress: tuple[HeldElsewhere, ...] | None = None
     sticky_files: frozenset[str] = frozenset()
     alone_s: Seconds = Seconds(0.0)

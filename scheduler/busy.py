@@ -15,7 +15,7 @@ from itertools import starmap
 
 from domain.apps import CPU, AppVersion, PlanClass, ProcessorType
 from domain.hosts import Host
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.units import AppVersionId, Instant, Seconds
 from scheduler.asking import HeldElsewhere, Want
@@ -198,7 +198,9 @@ class Work:
     tight: bool
 
 
-def held_work(held: Iterable[Held], versions: Mapping[AppVersionId, AppVersion], *, now: Instant) -> tuple[Work, ...]:
+def held_work(
+    held: Iterable[InstanceInProgress], versions: Mapping[AppVersionId, AppVersion], *, now: Instant
+) -> tuple[Work, ...]:
     """What the server knows the host holds, oldest first: each R long, from its dispatch at the earliest."""
     return tuple(
         Work(
@@ -211,7 +213,7 @@ def held_work(held: Iterable[Held], versions: Mapping[AppVersionId, AppVersion],
     )
 
 
-def resent_work(resent: Iterable[Held], versions: Mapping[AppVersionId, AppVersion]) -> tuple[Work, ...]:
+def resent_work(resent: Iterable[InstanceInProgress], versions: Mapping[AppVersionId, AppVersion]) -> tuple[Work, ...]:
     """Lost jobs that are sent again: each R long, from now on."""
     return tuple(
         Work(_plan_of(one, versions), one.est_runtime_s, 0.0, one.tight)
@@ -219,12 +221,12 @@ def resent_work(resent: Iterable[Held], versions: Mapping[AppVersionId, AppVersi
     )
 
 
-def _plan_of(held: Held, versions: Mapping[AppVersionId, AppVersion]) -> PlanClass:
+def _plan_of(held: InstanceInProgress, versions: Mapping[AppVersionId, AppVersion]) -> PlanClass:
     version = versions.get(held.app_version_id)
     return version.plan_class if version is not None else PlanClass("")
 
 
-def told_work(in_progress: Iterable[HeldElsewhere], held: Iterable[Held], host: Host) -> tuple[Work, ...]:
+def told_work(in_progress: Iterable[HeldElsewhere], held: Iterable[InstanceInProgress], host: Host) -> tuple[Work, ...]:
     """What the client says it has, earliest report deadline first; remaining time over availability."""
     tight_names = frozenset(one.name for one in held if one.tight)
     works = []
@@ -249,7 +251,7 @@ def busy_of(wants: Iterable[Want], host: Host, work: Iterable[Work]) -> Busy:
     `queue`: all the work it holds, list-scheduled, and never less than `start`.
     A job that was sent before may have run since: its free time is counted from then.
 
-    >>> from domain.jobs import Held
+    >>> from domain.jobs import InstanceInProgress
     >>> want = Want(CPU, 2, Seconds(1.0), req_instances=1.0, estimated_delay_s=Seconds(600.0))
     >>> works = (Work(PlanClass(""), 3600.0, -600.0, False),)
     >>> busy = busy_of((want,), Host(1, 1, ncpus=2), works)

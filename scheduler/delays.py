@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from domain.apps import ANONYMOUS, CPU, AppVersion
 from domain.catalogue import Catalogue
 from domain.hosts import Host
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.refusals import RefusalCode
 from domain.settings import SchedulerSettings
 from domain.units import AppVersionId, Instant, Seconds
@@ -59,7 +59,10 @@ def request_delay_s(
 
 
 def work_s(
-    jobs: Iterable[JobToSend], held: Iterable[Held], wants: Sequence[Want], versions: Mapping[AppVersionId, AppVersion]
+    jobs: Iterable[JobToSend],
+    held: Iterable[InstanceInProgress],
+    wants: Sequence[Want],
+    versions: Mapping[AppVersionId, AppVersion],
 ) -> Seconds:
     """Return how long the processors that were given jobs, or wanted some, have work for, the least of all types.
 

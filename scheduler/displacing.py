@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from domain.apps import CPU, PlanClass, ProcessorType
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.units import BatchId, Instant, Seconds
-from priority.displacement import Newcomer, UnderWay, may_displace
+from priority.displacement import DisplacingJob, UnderWay, may_displace
 from scheduler.asking import Asking, HeldElsewhere
 from scheduler.busy import usage_of
 
@@ -38,7 +38,7 @@ def displacement_refusal(job: Sending, given: Sequence[Sending], asking: Asking)
     work = list(_told(asking, kind, owners) if asking.in_progress is not None else _held(asking, kind, owners))
     work += [_given(one, asking.now, owners) for one in given if one.processor_type == kind]
     found = may_displace(
-        Newcomer(job.usage, job.runtime_s, job.due_at, owners[job.batch_id]),
+        DisplacingJob(job.usage, job.runtime_s, job.due_at, owners[job.batch_id]),
         work,
         host_cores=float(_processors(asking, kind)),
         now=asking.now,
@@ -58,7 +58,7 @@ def _told(asking: Asking, kind: ProcessorType, owners: Mapping[BatchId, int]) ->
 
 
 def _under_way(
-    one: HeldElsewhere, ours: Held | None, left_s: Seconds, now: Instant, owners: Mapping[BatchId, int]
+    one: HeldElsewhere, ours: InstanceInProgress | None, left_s: Seconds, now: Instant, owners: Mapping[BatchId, int]
 ) -> UnderWay:
     limit_s = left_s if ours is None else max(left_s, ours.est_runtime_s)
     cores = max(1.0, one.ncpus) if one.gpu_type is None else one.gpu_count

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from domain.apps import CPU, ProcessorType
 from domain.hosts import HostAppVersion
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppVersionId, Seconds
@@ -133,10 +133,10 @@ def _limit_reached(detail: str) -> Refusal:
     return Refusal(RefusalCode.IN_PROGRESS_LIMIT, detail)
 
 
-def _type_of(held: Held, asking: Asking) -> ProcessorType:
+def _type_of(held: InstanceInProgress, asking: Asking) -> ProcessorType:
     version = asking.catalogue.versions.get(held.app_version_id)
     return version.processor_type if version is not None else CPU
 
 
-def _urgent(held: Iterable[Held]) -> int:
+def _urgent(held: Iterable[InstanceInProgress]) -> int:
     return sum(1 for one in held if one.gated or one.tight)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from domain.dispatch import Report, Reported
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
-from domain.jobs import Held, InstanceState, instance_id_of
+from domain.jobs import InstanceInProgress, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
 from domain.units import InstanceId, Instant
 from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
@@ -148,7 +148,7 @@ def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
     )
 
 
-def timed_out(held: Held, now: Instant) -> HavEvent:
+def timed_out(held: InstanceInProgress, now: Instant) -> HavEvent:
     """What the host's statistics are told of a job that will not come back, before its time-out: a censored sample."""
     usual_s = yardstick_s(
         tight=held.tight, est_runtime_s=held.est_runtime_s, median_turnaround_s=held.median_turnaround_s

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from domain.dispatch import Trickle, TrickleFate
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.settings import FileSettings
 from domain.units import Instant
@@ -30,7 +30,7 @@ class TricklesTaken:
 
 
 def take_trickles(
-    request: SchedulerRequest, running: Iterable[Held], *, settings: FileSettings, now: Instant
+    request: SchedulerRequest, running: Iterable[InstanceInProgress], *, settings: FileSettings, now: Instant
 ) -> TricklesTaken:
     """Choose the messages to keep of a request that came at `now` from a host with `running` instances."""
     ids = {one.name: one.instance_id for one in running}

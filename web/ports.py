@@ -13,9 +13,9 @@ from domain.views import (
     BatchChoice,
     BatchPlace,
     BatchSort,
-    HeldInstance,
     InstancePlace,
     ListedBatch,
+    ListedInProgress,
     ListedInstance,
     ProcessReport,
 )
@@ -44,7 +44,7 @@ class Listings(Protocol):
         """The batch's instances in these states, those of the history too, by retries (descending) and id."""
         ...
 
-    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
+    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
         """What the host has in progress, by due date."""
         ...
 

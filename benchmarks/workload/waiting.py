@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 
 from benchmarks.workload.submitted import Submitted, Workload
 from domain.limits import Holds, Limit, Quantity, RequestedAmounts, Scope
+from domain.ordered_work import LeafId
 from domain.ordering import BatchFacts, QueueClock
 from domain.settings import Settings
 from domain.units import BatchId, Flop, FlopPerSecond, Instant, Seconds
 from domain.usage import Amounts, ChargeEvent, ChargeKind, DecayedUsage
 from priority.charging import charge, usage_weights
 from priority.equal_access import Claim, shuffled
-from priority.fair_share import Leaf, LeafId
+from priority.fair_share import Leaf
 from priority.limits import holds
 from priority.logical_time import charge_batch, correct_charge
 from priority.measures import ACCURACY_JOBS

@@ -1,4 +1,4 @@
-"""What would PBS make of the same tree and job formula? Pure.
+"""Fair-share and the job formula (job_sort_formula) as PBS computes them. Pure.
 
 Facts: openpbs cd7ab5e (fairshare.cpp and its functional tests).
 """
@@ -99,6 +99,8 @@ def users(top: Sequence[PbsNode]) -> list[str]:
 
     return below(top)
 
+
+# ---- the job formula: arithmetic over a job's numbers, and nothing else
 
 LONGEST_FORMULA = 1_000  # characters
 _BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {

@@ -1,6 +1,6 @@
-"""What would Slurm's classic fair-share, partitions and billing make of the same figures? Pure.
+"""Fair-share as Slurm computes it, classic and Fair Tree, with partitions and billing. Pure.
 
-Facts: slurm 284c3b9 (priority_multifactor.c) and its documentation of classic fair-share.
+Facts: slurm 284c3b9 (priority_multifactor.c, fair_tree.c) and its documentation of both forms.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ def billed(amounts: Mapping[str, float], weights: Mapping[str, float], *, larges
     products = [amount * weights.get(name, 0.0) for name, amount in amounts.items()]
     return max(products, default=0.0) if largest_only else sum(products)
 
+
+# ---- Fair Tree. Fractions are exact, so that equal ones tie.
 
 PARENT = "parent"
 

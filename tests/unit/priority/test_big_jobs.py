@@ -10,11 +10,11 @@ from domain.ordering import Request
 from domain.reservations import Kept, Lease, LeaseStanding
 from domain.units import BatchId, HostId, Instant, Seconds
 from priority.big_jobs import (
+    CoreRequest,
     CoreUse,
     Plan,
     Rehearsed,
     WaitingBigJob,
-    Wanting,
     earliest,
     fits_around,
     given_back,
@@ -23,7 +23,7 @@ from priority.big_jobs import (
     plan,
     rehearse,
 )
-from priority.displacement import BatchSending, HostAnswer, HostNow, Newcomer, UnderWay, admit, may_displace
+from priority.displacement import BatchSending, DisplacingJob, HostAnswer, HostNow, UnderWay, admit, may_displace
 
 START = Instant(0.0)
 NOW = Instant(100.0)
@@ -32,7 +32,7 @@ HOST = Request(8.0, 16e9)
 
 def looked(*queue: tuple[str, float, float], cores: float = 4.0, depth: int | None = 1, busy: float = 0.0) -> Plan:
     running = [CoreUse("old", busy, Instant(-50.0), Instant(100.0))] if busy else []
-    wanted = [Wanting(job, wants, Seconds(limit_s)) for job, wants, limit_s in queue]
+    wanted = [CoreRequest(job, wants, Seconds(limit_s)) for job, wants, limit_s in queue]
     return plan(wanted, cores=cores, running=running, now=START, depth=depth)
 
 
@@ -64,20 +64,20 @@ def test_a_job_that_no_host_could_hold_blocks_nobody() -> None:
 def test_work_past_its_limit_is_taken_to_end_now() -> None:
     late = [CoreUse("late", 4, Instant(-100.0), Instant(-10.0))]
 
-    assert [slot.job for slot in plan([Wanting("a", 4, Seconds(5.0))], cores=4, running=late, now=START).started] == [
-        "a"
-    ]
+    assert [
+        slot.job for slot in plan([CoreRequest("a", 4, Seconds(5.0))], cores=4, running=late, now=START).started
+    ] == ["a"]
 
 
 def test_what_never_fits_has_no_earliest_start() -> None:
-    assert earliest(Wanting("a", 5, Seconds(1.0)), [], cores=4, now=START) == math.inf
+    assert earliest(CoreRequest("a", 5, Seconds(1.0)), [], cores=4, now=START) == math.inf
 
 
 def test_without_backfill_nobody_passes_the_first_that_waits() -> None:
     jobs = [
-        Rehearsed(Wanting("old", 1, Seconds(100.0))),
-        Rehearsed(Wanting("big", 2, Seconds(10.0)), Instant(1.0), priority=2.0),
-        Rehearsed(Wanting("small", 1, Seconds(10.0)), Instant(1.0), priority=1.0),
+        Rehearsed(CoreRequest("old", 1, Seconds(100.0))),
+        Rehearsed(CoreRequest("big", 2, Seconds(10.0)), Instant(1.0), priority=2.0),
+        Rehearsed(CoreRequest("small", 1, Seconds(10.0)), Instant(1.0), priority=1.0),
     ]
 
     assert dict(rehearse(jobs, cores=2).starts) == {"old": 0.0, "small": 1.0, "big": 100.0}
@@ -163,7 +163,7 @@ def under_way(**changes: object) -> UnderWay:
 
 
 def verdict(one: UnderWay, seconds: float = 1000.0, due_at: float = 1e5, running: int = 0) -> tuple[bool, str]:
-    job = Newcomer(4.0, Seconds(seconds), Instant(due_at), running)
+    job = DisplacingJob(4.0, Seconds(seconds), Instant(due_at), running)
     found = may_displace(job, [one], host_cores=4.0, now=NOW)
     return found.send, found.because
 
@@ -184,7 +184,7 @@ def test_each_factor_alone_forbids_displacement() -> None:
 def test_what_would_be_late_anyway_is_no_obstacle() -> None:
     free = under_way(name="late", cores=1.0, due_at=Instant(200.0))
 
-    assert may_displace(Newcomer(2.0, Seconds(10.0), Instant(1e5)), [free], host_cores=4.0, now=NOW).send
+    assert may_displace(DisplacingJob(2.0, Seconds(10.0), Instant(1e5)), [free], host_cores=4.0, now=NOW).send
 
 
 def test_reports_grow_old_and_work_goes_on_meanwhile() -> None:
