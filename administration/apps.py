@@ -7,10 +7,9 @@ from dataclasses import asdict, replace
 
 from administration.names import checked_app_name, checked_plan_class_name, checked_text
 from administration.ports import Applications
-from domain.apps import App, PlanClass, ProcessorType
+from domain.apps import App, OnePerVolunteer, PlanClass, ProcessorType
 from domain.bounds import in_bounds
 from domain.errors import InvalidInputError
-from domain.spread import OnePerVolunteer
 from domain.units import AppId
 
 MOST_COPIES = 10

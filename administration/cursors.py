@@ -7,10 +7,10 @@ from math import inf
 from sys import float_info
 from typing import Any, TypeVar
 
-from domain.belongings import ResultPlace
 from domain.errors import InvalidInputError
 from domain.host_lists import HostPlace
-from domain.listings import BatchPlace, InstancePlace
+from domain.views import BatchPlace, InstancePlace
+from domain.volunteers import ResultPlace
 
 Place = TypeVar("Place", ResultPlace, InstancePlace, HostPlace, BatchPlace)
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from administration.heartbeats import SILENT_S
 from domain.clock import Clock
-from domain.listings import ProcessReport
 from domain.refusals import RefusalCode
 from domain.units import BatchId, Instant, later
+from domain.views import ProcessReport
 
 Document = Mapping[str, Any]  # Any: a JSON document
 

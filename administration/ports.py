@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from domain.apps import App, AppFile, AppVersion, PlanClass, Volunteer
+from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.batches import Account, Batch, Submitter
-from domain.belongings import ResultPlace
 from domain.catalogue import Catalogue
-from domain.dispatch import Upload
+from domain.dispatch import Trickle, Upload
 from domain.history import FinishedMonth, OutputPage
 from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.hosts import Host, HostAppVersion
 from domain.insight import Caller, HostSample, JobSize, Newcomers, SentTerms, Short, WaitingBatch, WorkAhead
 from domain.jobs import InstanceState, JobClass
 from domain.ordered_work import Permission
-from domain.trickles import Trickle
 from domain.units import (
     AccountId,
     AppId,
@@ -30,7 +28,7 @@ from domain.units import (
     VolunteerId,
 )
 from domain.views import InstanceRow, JobRow, SettingChange, Whose
-from domain.volunteers import Credentials, VolunteerRecord
+from domain.volunteers import Credentials, ResultPlace, Volunteer, VolunteerRecord
 from hoststats.ports import Table
 
 __all__ = [

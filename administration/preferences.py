@@ -6,10 +6,11 @@ from collections.abc import Collection, Container
 from dataclasses import replace
 from typing import Any
 
-from domain.apps import App, Volunteer
+from domain.apps import App
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.units import AppId, Instant, later
+from domain.volunteers import Volunteer
 
 MOST = 1_000_000  # jobs in progress, or CPUs of one job
 STEP_S = 1.0  # clients are told when in whole seconds: each change has one of its own

@@ -19,10 +19,9 @@ from typing import Protocol
 
 from administration.checking.files import PAGE
 from administration.checking.folder import FoundFile, files_in, md5_of
-from domain.checking import KnownFile
+from domain.checking import KnownFile, NewIds
 from domain.clock import Clock
-from domain.restoring import NewIds
-from domain.sizes import in_words
+from domain.formatting import size_in_words
 from domain.units import InstanceId
 from lifecycle.states import ACCEPTS_OUTPUTS
 from transfer.files import sync_folder
@@ -61,7 +60,7 @@ class Restored:
         ids = (
             f"{self.new_ids.sequences} id sequences moved forward, {self.new_ids.instances} unsent instances renumbered"
         )
-        size = in_words(self.set_aside_bytes)
+        size = size_in_words(self.set_aside_bytes)
         files = f"{self.kept} files kept, {self.recorded} recorded, {self.set_aside} of {size} set aside{where}"
         return f"{ids}\n{files}"
 

@@ -10,7 +10,7 @@ from domain.apps import App
 from domain.batches import Account, Batch, BatchCounts, Submitter
 from domain.catalogue import Catalogue
 from domain.forecasts import ForecastRecord, ForecastState, Method
-from domain.populations import HostStatisticsRun
+from domain.ranking import HostStatisticsRun
 
 
 def batch_as_json(

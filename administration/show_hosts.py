@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from domain.host_lists import ListedHost
 from domain.hosts import Host, HostAppVersion
-from domain.listings import HeldInstance
-from domain.populations import StoredPercentile
+from domain.ranking import StoredPercentile
 from domain.units import Instant
+from domain.views import ListedInProgress
 
 
 def host_as_json(host: Host) -> dict[str, object]:
@@ -82,7 +82,7 @@ def hav_as_json(hav: HostAppVersion, now: Instant) -> dict[str, object]:
     }
 
 
-def held_as_json(one: HeldInstance) -> dict[str, object]:
+def held_as_json(one: ListedInProgress) -> dict[str, object]:
     """An instance that a host has in progress."""
     return {
         "instance_id": one.instance_id,

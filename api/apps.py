@@ -14,10 +14,9 @@ from api.files import FileParams, Files, VersionParams
 from api.paging import Page, page_of_all
 from api.table import Ask, File, NoParams, Route
 from domain.access import Right
-from domain.apps import App, AppVersion
+from domain.apps import App, AppVersion, OnePerVolunteer
 from domain.catalogue import Catalogue
 from domain.errors import NotFoundError
-from domain.spread import OnePerVolunteer
 
 TAG = "applications"
 

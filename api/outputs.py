@@ -20,8 +20,8 @@ from api import shapes
 from api.batches import AfterJob
 from api.paging import Page, key_of, page_of
 from api.table import Ask, File, Route
+from domain.dispatch import Trickle
 from domain.errors import MusterError
-from domain.trickles import Trickle
 from domain.units import BatchId, InstanceId, JobId
 from transfer.downloads import OwnBytes
 

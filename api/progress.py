@@ -18,8 +18,8 @@ from administration.show import counts_as_json
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
-from domain.listings import ActiveTotal
 from domain.units import BatchId
+from domain.views import ActiveTotal
 from web.problems import BusyError
 
 EVERY_S = 1.0

@@ -18,9 +18,9 @@ from api import shapes
 from api.paging import Page, key_of, page_of
 from api.table import Ask, NoParams, Route
 from domain.access import Right
+from domain.bounds import name_of_setting
 from domain.clock import Clock
 from domain.errors import InvalidInputError
-from domain.knobs import name_of_setting
 from domain.settings import Settings
 
 TAG = "settings"

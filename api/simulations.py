@@ -17,7 +17,7 @@ from api import shapes
 from api.table import Ask, NoParams, Route
 from domain.access import Right
 from domain.clock import Clock
-from domain.simulations import Simulation, SimulationState
+from domain.views import Simulation, SimulationState
 
 TAG = "settings"
 LOST = "lost"  # the process that ran it is gone

@@ -20,7 +20,7 @@ from batch_estimator.sending import SendingRate, sending_of
 from batch_estimator.snapshot import Bools, Floats, Ints, Snapshot, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from domain.errors import MusterError
-from domain.forecasts import Hold, HoldKind, Method, Terms
+from domain.forecasts import ForecastHold, HoldKind, Method, Terms
 from domain.units import HostId, Instant, Seconds
 
 MOST_HOSTS = 5
@@ -44,7 +44,9 @@ class OutDoubts:
     agreeing: Bools
 
 
-def holds_of(out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: int, first_doubt: float) -> list[Hold]:
+def holds_of(
+    out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: int, first_doubt: float
+) -> list[ForecastHold]:
     """The kinds that hold any slot, the one with most doubt first.
 
     >>> overdue, agreeing = np.array([True, False]), np.array([False, False])
@@ -59,10 +61,10 @@ def holds_of(out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: 
     holds = []
     if first_unsent:
         because = f"{first_unsent} first {_plural('instance', first_unsent)} not sent yet"
-        holds.append(Hold(HoldKind.NOT_SENT, first_unsent, _part(first_doubt, total), (), because))
+        holds.append(ForecastHold(HoldKind.NOT_SENT, first_unsent, _part(first_doubt, total), (), because))
     if retries:
         because = f"{retries} {_plural('retry', retries)} not sent yet"
-        holds.append(Hold(HoldKind.RETRIES, retries, _part(retry_doubt, total), (), because))
+        holds.append(ForecastHold(HoldKind.RETRIES, retries, _part(retry_doubt, total), (), because))
     for kind, chosen in (
         (HoldKind.OVERDUE, out.overdue),
         (HoldKind.QUORUM, ~out.overdue & out.agreeing),
@@ -73,7 +75,7 @@ def holds_of(out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: 
     return sorted(holds, key=lambda hold: (-hold.doubt_fraction, hold.kind))
 
 
-def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> Hold:
+def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> ForecastHold:
     slots = int(chosen.sum())
     hosts, of = np.unique(out.host_id[chosen], return_inverse=True)
     per_host = np.bincount(of, weights=out.doubt[chosen])
@@ -84,7 +86,7 @@ def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> Ho
         f"{float(out.age_s[chosen].max()) / 86400.0:.1f} days, {'are' if slots > 1 else 'is'} {STATES[kind]}; "
         f"mostly host{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
     )
-    return Hold(kind, slots, _part(float(out.doubt[chosen].sum()), total), ids, because)
+    return ForecastHold(kind, slots, _part(float(out.doubt[chosen].sum()), total), ids, because)
 
 
 def _part(doubt: float, total: float) -> float:
@@ -260,7 +262,7 @@ def _retries_expected(work: OpenWork, rules: RetryRules) -> float:
     return float(np.bincount(work.classes.of) @ (1.0 - prospects(mean, rules).success * in_time))
 
 
-def _holds(snapshot: Snapshot, open_: Open, work: OpenWork, parts: list[LogServed], at: int) -> list[Hold]:
+def _holds(snapshot: Snapshot, open_: Open, work: OpenWork, parts: list[LogServed], at: int) -> list[ForecastHold]:
     """The doubts at the grid's point `at`, at the middle node of the shared uncertainty."""
     middle = parts[1]
     at = min(at, middle.retries.shape[0] - 1)

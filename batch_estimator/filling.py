@@ -26,7 +26,7 @@ from domain.deadline_rules import traits_of
 from domain.forecasting import BatchTables, CountedAs
 from domain.settings import Settings
 from domain.units import BatchId, Instant, Seconds
-from lifecycle.grace import grace_s
+from lifecycle.turnaround import grace_s
 
 
 class TableSnapshots:

@@ -14,7 +14,7 @@ import numpy as np
 from batch_estimator.selfcheck import checkpoint_passed
 from batch_estimator.snapshot import Floats, Snapshot
 from domain.batches import QoS
-from domain.forecasts import FAR_BOUNDS, Change, ForecastRecord, ForecastStanding, Hold, Method, Terms, Trigger
+from domain.forecasts import FAR_BOUNDS, Change, ForecastHold, ForecastRecord, ForecastStanding, Method, Terms, Trigger
 from domain.units import DAY_S, Instant, Seconds
 
 
@@ -32,7 +32,7 @@ class Forecast:
     method: Method
     because: str
     terms: Terms | None = None
-    holds: tuple[Hold, ...] = ()
+    holds: tuple[ForecastHold, ...] = ()
     copied: bool = False
 
 

@@ -18,9 +18,9 @@ from benchmarks.running import reference_us
 from domain.batches import BatchCounts, QoS
 from domain.clock import SystemClock
 from domain.hosts import DecayedSums
+from domain.jobs import Candidate
 from domain.settings import FeederSettings
 from domain.units import HostId, Seconds, VolunteerId
-from domain.waiting import Candidate
 from feeder.array import JobArray
 from scheduler.context import SchedulingContext
 from scheduler.selection import choose

@@ -15,7 +15,7 @@ from cli.rows import aligned
 from client import Client
 from domain.errors import InvalidInputError
 from priority.displays import figure
-from priority.emulate import SYSTEMS, Table, emulate
+from priority.emulate import SYSTEMS, EmulatedTable, emulate
 from store.postgres import PostgresStore
 
 Kind = Literal["account", "submitter"]
@@ -63,10 +63,10 @@ def document_in(file: Path) -> object:
         raise InvalidInputError(where, "JSON of fewer levels", "too many levels") from None
 
 
-def rows_of(table: Table) -> list[dict[str, str]]:
+def rows_of(table: EmulatedTable) -> list[dict[str, str]]:
     """An object per row.
 
-    >>> rows_of(Table(("user", "fairshare"), (("ann", "0.5"),)))
+    >>> rows_of(EmulatedTable(("user", "fairshare"), (("ann", "0.5"),)))
     [{'user': 'ann', 'fairshare': '0.5'}]
     """
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]

@@ -10,8 +10,8 @@ from administration.names import checked_text
 from administration.ordering.knobs import check_ordering
 from administration.show_settings import change_as_json, setting_as_json
 from cli.context import Run, as_text, command, lines_of, user
+from domain.bounds import name_of_setting
 from domain.errors import InvalidInputError
-from domain.knobs import name_of_setting
 from domain.settings import Settings
 from store.postgres import PostgresStore
 

@@ -19,8 +19,8 @@ from cli.settings import parsed
 from cli.simulate import run_cases
 from client import Client
 from domain.errors import InvalidInputError, MusterError
-from domain.simulations import SimulationState
 from domain.units import Seconds
+from domain.views import SimulationState
 from simulator.report import table_of
 from simulator.text_charts import charts_of
 from store.postgres import PostgresStore

@@ -19,8 +19,8 @@ from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord, batch_state
 from domain.insight import Short
-from domain.listings import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from domain.units import BatchId, Instant
+from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from web.bodies import whole_number
 from web.desk import Desk
 from web.rendering import Page

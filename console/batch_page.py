@@ -23,7 +23,7 @@ from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.settings import Settings
 from domain.units import BatchId, Instant, JobId, Seconds
-from priority.parameters import queues
+from priority.charging import queues
 from web.bodies import whole_number
 from web.desk import LARGEST_ID, Desk, hosts_asked, id_of
 from web.rendering import Crumb, Page

@@ -12,7 +12,6 @@ from aiohttp import web
 
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
-from domain.belongings import ResultPlace
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import RESULTS_LOOKED_AT
@@ -20,6 +19,7 @@ from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
 from domain.units import HostId, Instant
+from domain.volunteers import ResultPlace
 from web.desk import Desk, id_of
 from web.rendering import Crumb, Page
 

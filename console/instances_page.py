@@ -9,8 +9,8 @@ from aiohttp import web
 from administration.cursors import cursor_of, place_of
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
-from domain.listings import InstancePlace
 from domain.units import BatchId
+from domain.views import InstancePlace
 from web.desk import Desk, id_of
 from web.rendering import Crumb, Page
 

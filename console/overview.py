@@ -12,8 +12,8 @@ from administration.failed_requests import failed_lately
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from console.bars import Bar, bar_of
 from console.charts import Chart, at_ms, line, time_axis
-from domain.listings import ActiveTotal, ProcessReport
 from domain.units import Instant, later
+from domain.views import ActiveTotal, ProcessReport
 from web.desk import Desk
 from web.moments import rate, stamp
 from web.rendering import Page

@@ -13,9 +13,8 @@ from administration.access.who import admit
 from administration.names import checked_text
 from administration.ordering.knobs import check_ordering
 from domain.access import Role
-from domain.bounds import written
+from domain.bounds import name_of_setting, written
 from domain.errors import InvalidInputError
-from domain.knobs import name_of_setting
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
 from web.desk import Desk, fields_of, reason_of, typed

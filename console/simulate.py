@@ -14,7 +14,7 @@ from administration.simulations.runs import SimulationRuns
 from console.simulation_charts import charts_of
 from domain.access import Role
 from domain.errors import MusterError
-from domain.simulations import SimulationState
+from domain.views import SimulationState
 from simulator.fitted_hosts import FITTED
 from simulator.run import FIXED_COPIES, RULES
 from simulator.scenario import SHIPPED

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from domain.knobs import knob
+from domain.bounds import knob
 from domain.units import DAY_S, HOUR_S, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
 from domain.volunteers import VolunteerRecord
 

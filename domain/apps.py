@@ -1,13 +1,13 @@
-"""Applications, their versions, and what a version needs of a host. Pure."""
+"""Applications, over which hosts the instances of their jobs are spread, and what a version needs of a host. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NewType
 
 from domain.quick import quick_dataclass
-from domain.spread import OnePerVolunteer, Spread, spread_of
-from domain.units import AppId, AppVersionId, Instant, VolunteerId
+from domain.units import AppId, AppVersionId, Instant
 
 ProcessorType = NewType("ProcessorType", str)
 CPU = ProcessorType("cpu")  # every other value is the client's name of a coprocessor type
@@ -16,6 +16,45 @@ ATI = ProcessorType("ATI")
 INTEL_GPU = ProcessorType("intel_gpu")
 
 ANONYMOUS = "anonymous"  # the platform a client names when its user brings an own executable
+
+
+class OnePerVolunteer(StrEnum):
+    """For which jobs of an app a volunteer gets one instance at most, over all of the volunteer's hosts."""
+
+    QUORUM = "quorum"  # those of which several results must agree
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Spread:
+    """The limits of one job. A limit per volunteer includes one per host: a host has one owner for good.
+
+    `per_volunteer`: a volunteer gets one instance at most. `per_host`: a host gets one instance at most; without that
+    limit it gets another one only when it has none in progress.
+    """
+
+    per_volunteer: bool
+    per_host: bool
+
+    @property
+    def one_per(self) -> str | None:
+        """What gets one instance at most: "volunteer", "host", or None: a host gets another one after its first."""
+        return "volunteer" if self.per_volunteer else "host" if self.per_host else None
+
+
+def spread_of(one_per_volunteer: OnePerVolunteer, *, one_per_host: bool, agreeing: int) -> Spread:
+    """The limits of a job of which `agreeing` results must agree, by its app's settings.
+
+    >>> spread_of(OnePerVolunteer.QUORUM, one_per_host=True, agreeing=1)
+    Spread(per_volunteer=False, per_host=True)
+    >>> spread_of(OnePerVolunteer.QUORUM, one_per_host=False, agreeing=2)
+    Spread(per_volunteer=True, per_host=True)
+    """
+    per_volunteer = one_per_volunteer is OnePerVolunteer.ALWAYS or (
+        one_per_volunteer is OnePerVolunteer.QUORUM and agreeing > 1
+    )
+    return Spread(per_volunteer, per_volunteer or one_per_host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +144,3 @@ class AppVersion:
         '1.10 x86_64-pc-linux-gnu'
         """
         return f"{self.version_num / 100:.2f} {self.platform} {self.plan_class.name}".rstrip()
-
-
-@dataclass(frozen=True, slots=True)
-class Volunteer:
-    """A person whose computers do the work."""
-
-    volunteer_id: VolunteerId
-    name: str
-    created_at: Instant
-    email_hash: str = ""  # md5 of the lower-case e-mail: what clients identify an account by
-    cross_project_id: str = ""
-    beta: bool = False
-    no_gpu: bool = False
-    max_jobs: int = 0  # most jobs in progress per host; 0 = no wish
-    apps: tuple[AppId, ...] = ()  # chosen apps; empty = all
-    no_cpu: bool = False
-    max_cpus: int = 0  # most CPUs of one job; 0 = no wish
-    preferred_at: Instant | None = None  # when beta and what follows it here were last changed; None: never

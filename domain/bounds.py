@@ -1,4 +1,4 @@
-"""The range of every number a submitter or an operator may give, field by field. Pure.
+"""Ranges of the numbers that submitters and operators give, and fields of settings with their ranges. Pure.
 
 A number outside its range is refused with the field, the range and what came. The ranges are far wider than any project
 needs; they keep sums finite: a million jobs of every largest value still add up, and every instant has a date.
@@ -6,11 +6,12 @@ needs; they keep sums finite: a million jobs of every largest value still add up
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from math import isfinite
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from domain.errors import InvalidInputError
 from domain.units import DAY_S, Seconds
@@ -106,3 +107,46 @@ def written(number: float) -> str:
     if isfinite(number) and number == int(number) and abs(number) < 1e15:
         return str(int(number))
     return f"{number:g}"
+
+
+# ---- fields of settings
+
+
+def knob(
+    default: Any,
+    meaning: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    pattern: str = r"[\s\S]*",
+    expected: str = "text",
+) -> Any:
+    """A settings field: its default, what it means, and its range (both ends allowed).
+
+    A number without an upper end of its own has that of its kind: LONGEST_S, or MOST_WHOLE of a whole number.
+    A text matches `pattern` as a whole; `expected` says the same in words.
+    """
+    if high is None and isinstance(default, (int, float)) and not isinstance(default, bool):
+        high = LONGEST_S if isinstance(default, float) else MOST_WHOLE
+    metadata = {"meaning": meaning, "low": low, "high": high, "pattern": pattern, "expected": expected}
+    return field(default=default, metadata=metadata)
+
+
+def one_of(default: str, meaning: str, *names: str) -> Any:
+    """A settings field that takes one of some names; the meaning ends in their list."""
+    return knob(default, meaning, pattern="|".join(names), expected="one of " + ", ".join(names))
+
+
+def name_of_setting(key: str, known: Iterable[str]) -> str:
+    """What was expected instead of a key that no setting has: those of the `known` ones that are nearest to it.
+
+    >>> name_of_setting("deadline.p_tigth", ["deadline.p_tight", "feeder.slots"])
+    'the name of a setting (see `muster setting list`), perhaps deadline.p_tight'
+    >>> name_of_setting("colour", ["deadline.p_tight", "feeder.slots"])
+    'the name of a setting (see `muster setting list`)'
+    """
+    expected = "the name of a setting (see `muster setting list`)"
+    known = list(known)
+    near = get_close_matches(key, known, n=3, cutoff=0.8)
+    near = near or [one for one in known if key and one.partition(".")[2] == key]
+    return f"{expected}, perhaps {' or '.join(near)}" if near else expected

@@ -1,4 +1,4 @@
-"""What an inspection of the whole project finds. Pure."""
+"""What an inspection of the whole project finds, and what `muster restore` changed. Values only."""
 
 from __future__ import annotations
 
@@ -44,3 +44,11 @@ class KnownFile:
     state: str | None
     nbytes: int | None
     reported_success: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewIds:
+    """Unsent instances that were given new ids, and id sequences that were moved forward."""
+
+    instances: int
+    sequences: int

@@ -1,7 +1,8 @@
 """What one scheduler request reads and writes, as values. Pure.
 
 A request is one read, one decision, one write. `RequestKey` names what to read, `RequestView` is what
-was found, `RequestWrites` is what the decision changes, `WriteOutcome` what of it was committed.
+was found, `RequestWrites` is what the decision changes, `WriteOutcome` what of it was committed. A request may also
+bring `Trickle`s: messages that an app sends while its job runs (trickle-ups).
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from domain.apps import Volunteer
 from domain.havs import HavEvent
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import Held, Input, InstanceState, Output
+from domain.jobs import Input, InstanceInProgress, InstanceState, Output
 from domain.quick import quick_dataclass
 from domain.quotas import SharedQuota
 from domain.refusals import Whys
@@ -31,6 +31,7 @@ from domain.units import (
     Seconds,
     VolunteerId,
 )
+from domain.volunteers import Volunteer
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class ExpectedOutput:
 class Reported:
     """An instance a host reports about, as the server knows it."""
 
-    held: Held
+    held: InstanceInProgress
     state: InstanceState
     app_name: str
     fpops_est_flop: Flop
@@ -95,7 +96,7 @@ class RequestView:
     volunteer: Volunteer | None = None
     host: Host | None = None
     havs: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
-    held: tuple[Held, ...] = ()
+    held: tuple[InstanceInProgress, ...] = ()
     reported: Mapping[InstanceId, Reported] = field(default_factory=dict)
     network: str = ""
     quotas: tuple[SharedQuota, ...] = ()
@@ -223,3 +224,24 @@ class WriteOutcome:
     sent: Mapping[InstanceId, SentJob] = field(default_factory=dict)
     left_out: frozenset[InstanceId] = frozenset()
     moved: frozenset[InstanceId] = frozenset()
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Trickle:
+    """One message of an instance. `sent_at` is by the client's clock; `trickle_id` is 0 until it is stored."""
+
+    instance_id: InstanceId
+    sent_at: Instant
+    received_at: Instant
+    variety: str  # the kind of message, as the app names it
+    text: str
+    trickle_id: int = 0
+
+
+class TrickleFate(StrEnum):
+    """What became of a message. Every one is acknowledged: clients repeat a message until it is."""
+
+    KEPT = "kept"
+    TOO_LARGE = "too_large"
+    TOO_MANY = "too_many"  # of its instance, or of the request
+    NOT_IN_PROGRESS = "not_in_progress"  # the client neither runs nor reports that instance

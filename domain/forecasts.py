@@ -56,7 +56,7 @@ class HoldKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class ForecastHold:
     """One kind of what holds the batch.
 
     `doubt_fraction` is its part of the doubt that the batch is complete at q90: its sum of -ln H over
@@ -113,7 +113,7 @@ class ForecastRecord:
     at_risk: str | None = None
     flag: str | None = None
     terms: Terms | None = None
-    holds: tuple[Hold, ...] = ()
+    holds: tuple[ForecastHold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

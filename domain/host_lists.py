@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from domain.belongings import ResultPlace
 from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds
+from domain.volunteers import ResultPlace
 
 FAILED = (InstanceState.FAILED, InstanceState.INVALID, InstanceState.TIMED_OUT)
 # What a page reads at most of hosts, or of failures, to find those that are asked for.

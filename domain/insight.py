@@ -168,7 +168,7 @@ class WorkAhead:
 class SentTerms:
     """What is stored of an instance beside what people look at. Fields are None until it is sent.
 
-    `turnaround_sample` is what its host's statistics were given: lifecycle.samples. `copied_because` is why it was
+    `turnaround_sample` is what its host's statistics were given: lifecycle.turnaround. `copied_because` is why it was
     made beyond what its job needs (lifecycle.tail), "" of all others.
     """
 

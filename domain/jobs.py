@@ -1,9 +1,10 @@
-"""Jobs and their instances. Pure."""
+"""Jobs and their instances: states, what the feeder and the scheduler know of them, names, and draws. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from domain.quick import quick_dataclass
 from domain.units import (
@@ -113,7 +114,7 @@ class Ready:
 
 
 @quick_dataclass(frozen=True, slots=True)
-class Held:
+class InstanceInProgress:
     """An instance a host has in progress, as the server knows it."""
 
     instance_id: InstanceId
@@ -131,6 +132,25 @@ class Held:
     no_longer_needed: bool = False  # its job is over
     median_turnaround_s: Seconds | None = None  # of its batch's results, or of the app's by size; None: unknown
     gated: bool = False  # its host was asked for a percentile
+
+
+@quick_dataclass(frozen=True, slots=True)
+class FreshRange:
+    """The next `limit` fresh instances of a (batch, shard) behind `after_instance_id`."""
+
+    batch_id: BatchId
+    shard: int
+    after_instance_id: InstanceId
+    limit: int
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Candidate:
+    """An unsent instance and who had its siblings."""
+
+    ready: Ready
+    sibling_hosts: tuple[HostId, ...] = ()
+    sibling_volunteers: tuple[VolunteerId, ...] = ()
 
 
 def job_name(app_name: str, batch_id: BatchId, job_id: JobId) -> str:
@@ -171,3 +191,22 @@ def output_file_name(instance: str, position: int) -> str:
     'pi_3_41_77_r0'
     """
     return f"{instance}_r{position}"
+
+
+DRAWS_KEPT = 4096  # most draws in the cache; a draw that was dropped is computed again, with the same result
+
+
+@lru_cache(maxsize=DRAWS_KEPT)
+def draw(instance_id: InstanceId) -> float:
+    """A number from 0 to below 1 that belongs to an instance: equal for all requests and workers.
+
+    The id's bits are mixed by two rounds of multiply and xor-shift, so that the neighbours of one batch
+    are spread evenly.
+
+    >>> sum(draw(InstanceId(i)) < 0.05 for i in range(100_000)) / 100_000
+    0.05065
+    """
+    mixed = (instance_id * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93) & 0xFFFFFFFFFFFFFFFF
+    mixed ^= mixed >> 32
+    return (mixed >> 11) / float(1 << 53)

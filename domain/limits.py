@@ -47,7 +47,7 @@ Counts = Mapping[tuple[Scope, str, Quantity], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedAmounts:
     """What sending one more job of a batch would take. `names` of its submitter, account, app and queue."""
 
     names: Mapping[Scope, str]

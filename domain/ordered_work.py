@@ -158,7 +158,7 @@ class OrderingView:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchPlace:
+class StoredPlace:
     """A batch's place in the order, the limits that hold it (None: none), and what its counter `sent` may come to.
 
     `unpaid` and `job_pe` as in Batch.

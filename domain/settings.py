@@ -1,4 +1,4 @@
-"""Settings: every knob with its default, unit, range and meaning. Pure.
+"""Settings: every field with its default, unit, range and meaning. Pure.
 
 A setting's key is "section.name". Values come from the database's setting table at run time;
 `Settings.from_mapping` checks them and names the key, what was expected and what came.
@@ -15,15 +15,12 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from domain.access import AccessSettings
-from domain.bounds import written
-from domain.deadline_settings import AfapPolicy, DeadlineRule, DeadlineSettings
+from domain.bounds import knob, name_of_setting, written
 from domain.errors import InvalidInputError
-from domain.knobs import knob, name_of_setting
 from domain.ordering_settings import OrderingSettings
-from domain.server_settings import ServerSettings
 from domain.units import DAY_S, HOUR_S, Seconds
 
-__all__ = [  # those of due dates are in a file of their own
+__all__ = [
     "MASTER_URL",
     "AccessSettings",
     "AfapPolicy",
@@ -108,6 +105,65 @@ class SchedulerSettings:
         HOUR_S, "no work for a host whose clock differs from the project's by more than this", low=600
     )
     max_request_bytes: int = knob(8_000_000, "largest scheduler request taken", low=10_000)
+
+
+# Settings of due dates and of the gates before them. Each says which decision or sweep its default is from
+# (docs/decisions/).
+
+
+class DeadlineRule(StrEnum):
+    MUSTER = "muster"  # DESIGN's table
+    PROPOSAL = "proposal"  # the proposal's pseudo-code word for word
+    FIXED = "fixed"  # now + delay bound
+    ACCELERATED = "accelerated"  # the reference server's batch acceleration (POLICY 2.7)
+
+
+class AfapPolicy(StrEnum):
+    PROMPT = "prompt"  # good hosts hurry, others in their turn: docs/decisions/0036
+    TABLE = "table"  # DESIGN's rows 2 to 5
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineSettings:
+    rule: DeadlineRule = knob(DeadlineRule.MUSTER, "how due dates are chosen: muster, proposal, fixed or accelerated")
+    p_afap: float = knob(0.5, "least percentile to hurry for AFAP batches (decisions 36, 50)", low=0, high=1)
+    p_late: float = knob(0.5, "least percentile when the host would finish close to C(B) (decision 50)", low=0, high=1)
+    p_retry: float = knob(0.5, "least percentile for a retry (decision 50)", low=0, high=1)
+    p_tight: float = knob(0.9, "least percentile when the host would finish after C(B) (decision 50)", low=0, high=1)
+    min_slack_s: Seconds = knob(
+        Seconds(3600.0), "least slack of a computed due date over the runtime (decision 50)", low=0
+    )
+    slack_factor: float = knob(2.5, "R_q over R until a host and its app have data (decision 50)", low=1, high=20)
+    gate_wait_fraction: float = knob(
+        0.25,
+        "a gate is lowered when its jobs would wait longer than this share of R; 0 = never (decision 12)",
+        low=0,
+        high=10,
+    )
+    min_gate_wait_s: Seconds = knob(Seconds(1800.0), "least wait from which a gate is lowered (decision 12)", low=60)
+    afap: AfapPolicy = knob(AfapPolicy.PROMPT, "due dates of AFAP batches: prompt, or as in the table of all batches")
+    afap_turn_factor: float = knob(  # this and the next: the sweep in docs/decisions/0036
+        2.0,
+        "other hosts get AFAP jobs in their turn, if done within so many times a retry's time (decision 36)",
+        low=0,
+        high=100,
+    )
+    afap_due_factor: float = knob(
+        1.1,
+        "AFAP jobs are due so many times as far ahead as their host is done for sure (decision 50)",
+        low=1,
+        high=10,
+    )
+    first_factor: float = knob(
+        4.0,
+        "batches with a deadline go first, as AFAP ones, with less than so many times a retry's time left; 0 = never "
+        "(decision 49)",
+        low=0,
+        high=100,
+    )
+    reliability_quantile_z: float = knob(
+        1.2816, "z of the turnaround quantile R_q stands for (decision 47)", low=0, high=4
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +259,58 @@ class StorageSettings:
         low=DAY_S,
     )
     keep_trickles_s: Seconds = knob(Seconds(90 * DAY_S), "seconds trickle messages are kept", low=DAY_S)
+
+
+_BYTE = r"(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
+_IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}(?:/(?:3[0-2]|[12]?[0-9]))?"
+_IPV6 = r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(?:/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))?"
+_NETWORK = rf"(?:{_IPV4}|{_IPV6})"
+_NETWORKS = rf"(?:{_NETWORK}(?:\s*,\s*{_NETWORK})*)?"
+_EXPECTED = "addresses or networks with commas between them, as 127.0.0.0/8, ::1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Limits of a worker's HTTP server: how much of it one caller may take."""
+
+    trusted_proxies: str = knob(
+        "127.0.0.0/8, ::1",
+        "addresses of reverse proxies whose X-Forwarded-For is believed, with commas; empty: none is",
+        pattern=_NETWORKS,
+        expected=_EXPECTED,
+    )
+    metrics_networks: str = knob(
+        "127.0.0.0/8, ::1",
+        "addresses that may read /metrics of a worker, with commas; empty: none may",
+        pattern=_NETWORKS,
+        expected=_EXPECTED,
+    )
+    address_requests_per_s: float = knob(
+        50.0, "requests a second that one address may make of a worker, in the long run; 0 = any number", low=0
+    )
+    address_burst: int = knob(1000, "requests one address may make of a worker at once, after a pause", low=1)
+    host_requests_per_s: float = knob(
+        2.0, "scheduler requests a second that one host may make of a worker, in the long run; 0 = any number", low=0
+    )
+    host_burst: int = knob(200, "scheduler requests one host may make of a worker at once, after a pause", low=1)
+    volunteer_new_hosts: int = knob(
+        2000,
+        "new computers one volunteer may bring in a day (UTC); more are told to come tomorrow; 0 = any number",
+        low=0,
+    )
+    address_new_hosts: int = knob(
+        2000, "new computers one address may bring in a day (UTC), of all volunteers together; 0 = any number", low=0
+    )
+    connections: int = knob(10_000, "connections a worker holds; more are told to come later", low=10, high=1_000_000)
+    idle_timeout_s: Seconds = knob(
+        Seconds(75.0), "seconds a connection may wait with no whole request; from a worker's next start on", low=1
+    )
+    upload_bytes_per_s: float = knob(
+        1000.0, "bytes a second an upload must bring on average, after five minutes; 0 = any number", low=0
+    )
+    body_timeout_s: Seconds = knob(
+        Seconds(60.0), "seconds a request's body may take, and one more for every 10 kB it is to have", low=1
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from domain.dispatch import Upload
 from domain.havs import HavEvent
-from domain.jobs import Held, InstanceState, JobClass, JobState
+from domain.jobs import InstanceInProgress, InstanceState, JobClass, JobState
 from domain.quick import quick_dataclass
 from domain.units import (
     AppVersionId,
@@ -38,7 +38,7 @@ class InstanceFacts:
     uploads: tuple[Upload, ...]
     turnaround_sample: float | None = None
     timeout_at: Instant | None = None
-    median_turnaround_s: Seconds | None = None  # as domain.jobs.Held has it
+    median_turnaround_s: Seconds | None = None  # as domain.jobs.InstanceInProgress has it
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class JobSettlement:
 class Overdue:
     """An instance whose due date and grace have passed in silence."""
 
-    held: Held
+    held: InstanceInProgress
     fpops_est_flop: Flop
 
 
@@ -137,7 +137,7 @@ class TailJob:
     copies: int
     tail_copies: int
     instances: tuple[TailInstance, ...]
-    median_turnaround_s: Seconds | None = None  # as domain.jobs.Held has it
+    median_turnaround_s: Seconds | None = None  # as domain.jobs.InstanceInProgress has it
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,10 @@ from typing import Protocol
 from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.clock import Clock
-from domain.jobs import JobClass, Ready
+from domain.jobs import Candidate, JobClass, Ready
 from domain.refusals import RefusalCode
 from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, HostId, InstanceId, Seconds, VolunteerId
-from domain.waiting import Candidate
 from feeder.groups import ONE_TURN, Group, GroupKey, group_key, turns_of
 from feeder.in_flight import InFlight, Taken
 from feeder.level import Level

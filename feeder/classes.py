@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from domain.errors import NotFoundError
-from domain.jobs import JobClass
+from domain.jobs import Candidate, JobClass
 from domain.units import BatchId, JobClassId
-from domain.waiting import Candidate
 from feeder.ports import WaitingWork
 
 

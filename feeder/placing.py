@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.batches import Batch
-from domain.jobs import JobClass
+from domain.jobs import Candidate, JobClass
 from domain.quick import quick_dataclass
 from domain.units import InstanceId, JobClassId
-from domain.waiting import Candidate
 from feeder.array import JobArray
 from feeder.cursors import Cursors
 from feeder.partitions import Part

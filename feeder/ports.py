@@ -9,9 +9,8 @@ from typing import Protocol
 from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.catalogue import CatalogueSource
-from domain.jobs import JobClass, Ready
+from domain.jobs import Candidate, FreshRange, JobClass, Ready
 from domain.units import AppId, BatchId, InstanceId, JobClassId
-from domain.waiting import Candidate, FreshRange
 
 __all__ = ["Candidate", "CatalogueSource", "FallThrough", "FreshRange", "Ports", "Shards", "Stale", "WaitingWork"]
 

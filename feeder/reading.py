@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.batches import Batch
+from domain.jobs import Candidate, FreshRange
 from domain.units import SHARDS, BatchId, Seconds
-from domain.waiting import Candidate, FreshRange
 from feeder.cursors import Cursors
 
 ALL_SHARDS = frozenset(range(SHARDS))

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.jobs import JobClass
+from domain.jobs import Candidate, JobClass
 from domain.settings import FeederSettings
 from domain.units import BatchId, Instant, JobClassId, Seconds, shard_of
-from domain.waiting import Candidate
 from feeder.approach import MOST_CHANGED, approached
 from feeder.array import JobArray
 from feeder.classes import Classes

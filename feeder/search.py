@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.clock import Clock
+from domain.jobs import Candidate, FreshRange
 from domain.units import AppId, InstanceId, Seconds
-from domain.waiting import Candidate, FreshRange
 from feeder.array import JobArray, room_for_search
 from feeder.classes import Classes
 from feeder.cursors import Cursors

@@ -12,8 +12,7 @@ import numpy as np
 
 from domain.apps import App, AppVersion, ProcessorType
 from domain.hosts import STATS_HALF_LIFE_S
-from domain.populations import PERCENTILE_FIELDS, AppFacts, RankedPart
-from domain.ranking import CutPoints
+from domain.ranking import PERCENTILE_FIELDS, AppFacts, CutPoints, RankedPart
 from domain.settings import Settings
 from domain.units import Instant
 from hoststats.cuts import median_safe_runtime_s, pooled, quantiles, retry_turnaround_s, slack_factors

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from domain.populations import AppFacts
+from domain.ranking import AppFacts
 from domain.settings import DeadlineSettings
 from domain.units import Flop, Seconds
 from hoststats.ranking import Floats

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from domain.apps import AppVersion
 from domain.catalogue import Catalogue
-from domain.populations import AppFacts, HostStatisticsRun, Since, StoredPercentile
-from domain.ranking import CutPoints
+from domain.ranking import AppFacts, CutPoints, HostStatisticsRun, Since, StoredPercentile
 from domain.units import AppId, HostId, Instant
 
-Table = NDArray[np.void]  # records of domain.populations: HAV_FIELDS or PERCENTILE_FIELDS
+Table = NDArray[np.void]  # records of domain.ranking: HAV_FIELDS or PERCENTILE_FIELDS
 
 
 class Catalogues(Protocol):

@@ -16,8 +16,7 @@ import structlog
 from domain.apps import App, ProcessorType
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.populations import HostStatisticsRun, RankedPart, Since
-from domain.ranking import CutPoints
+from domain.ranking import CutPoints, HostStatisticsRun, RankedPart, Since
 from domain.units import Instant, Seconds
 from hoststats.apps import Part, rank_app
 from hoststats.ports import NewGeneration, Ports, Table

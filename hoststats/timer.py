@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.clock import Clock
-from domain.populations import HostStatisticsRun
+from domain.ranking import HostStatisticsRun
 from domain.settings import RankingSettings
 from domain.units import Instant, Seconds
 from hoststats.ports import Generations

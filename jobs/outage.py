@@ -9,7 +9,7 @@ import structlog
 from domain.clock import Clock
 from domain.settings import LifecycleSettings
 from jobs.ports import OutageReport, Outages
-from lifecycle.grace import least_outage_s
+from lifecycle.turnaround import least_outage_s
 
 LIMIT = 5_000  # due dates moved per transaction
 

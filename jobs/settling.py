@@ -12,10 +12,9 @@ from domain.jobs import JobClass, output_file_name
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
 from domain.units import Flop, InstanceId, Instant, Seconds
 from jobs.comparisons import OutputFile
-from lifecycle.machine import advance, host_record
-from lifecycle.samples import LEAST_S, returned_sample, yardstick_s
 from lifecycle.settle import InstanceView, JobView, Settlement
-from lifecycle.states import Event
+from lifecycle.states import Event, advance, host_record
+from lifecycle.turnaround import LEAST_S, returned_sample, yardstick_s
 
 NO_REASONS: Mapping[InstanceId, str] = MappingProxyType({})
 

@@ -16,13 +16,13 @@ from domain.clock import Clock
 from domain.deadline_rules import traits_of
 from domain.errors import InvalidInputError
 from domain.forecasting import PlannedBatch
+from domain.formatting import both_in_words
 from domain.jobs import Input
 from domain.limits import Scope
 from domain.ordered_work import Permission, Reference, SubmissionOrder
 from domain.ordering import BatchFacts, QueueClock
 from domain.ordering_settings import OrderingSettings
 from domain.settings import DeadlineSettings, FileSettings
-from domain.sizes import both_in_words
 from domain.submission import NewBatch, SubmissionKey, SubmitterStanding
 from domain.units import BatchId, Instant, later
 from jobs.job_stream import JobStream, Progress

@@ -19,9 +19,8 @@ from domain.units import InstanceId, Instant
 from jobs.outage import OutageWatch
 from jobs.ports import OverdueWork
 from jobs.writing import Resting, write_or_rest
-from lifecycle.machine import advance, host_record
-from lifecycle.samples import censored_sample, yardstick_s
-from lifecycle.states import Event
+from lifecycle.states import Event, advance, host_record
+from lifecycle.turnaround import censored_sample, yardstick_s
 
 LIMIT = 1_000  # instances per round
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from domain.errors import MusterError
-from domain.lengths import in_words as length_in_words
-from domain.sizes import both_in_words
+from domain.formatting import both_in_words
+from domain.formatting import in_words as length_in_words
 from domain.units import Seconds
 
 MOST_DIGITS = 400  # of a whole number; larger ones are beyond the range of a double

@@ -1,4 +1,4 @@
-"""What becomes of a job now: more instances, a canonical result, or the end? Pure.
+"""Settles a job: more instances, a canonical result, or the end; and how many copies a job needs. Pure.
 
 Two steps, because comparing outputs reads files: `needs_comparison` names the instances to compare, the
 caller groups their outputs (lifecycle/compare.py), `settle` decides.
@@ -6,14 +6,14 @@ caller groups their outputs (lifecycle/compare.py), `settle` decides.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection, Iterable, Mapping
 
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState, JobState
 from domain.quick import quick_dataclass
 from domain.units import InstanceId
-from lifecycle.machine import advance
-from lifecycle.states import JOB_ERRORS, LOST, NOT_COUNTED, OUTSTANDING, RETRY_CAUSES, UNDECIDED, USABLE, Event
+from lifecycle.states import JOB_ERRORS, LOST, NOT_COUNTED, OUTSTANDING, RETRY_CAUSES, UNDECIDED, USABLE, Event, advance
 
 UNREADABLE = -1  # the group of an instance whose output cannot be read
 UNSENT = frozenset({InstanceState.UNSENT})
@@ -285,3 +285,28 @@ def _canonical(job: JobView) -> InstanceId:
     if job.canonical_instance_id is None:
         raise InvalidInputError("canonical_instance_id", "an instance id, because the job is valid", None)
     return job.canonical_instance_id
+
+
+# ---- adaptive replication
+
+
+def copies_for(
+    consecutive_valid: int, adaptive_copies: int, *, rng: random.Random, consecutive_valid_infinite: int = 10
+) -> int:
+    """How many copies a job needs because this host gets an instance; 0 = leave it as it is.
+
+    A host with more than `consecutive_valid_infinite` valid results in a row is trusted with probability
+    1 - 1 / consecutive_valid (POLICY 4.2), so one job in `consecutive_valid` is still checked; every
+    other host's job needs `adaptive_copies`. An app with fewer than 2 adaptive copies checks nothing.
+    A host with 20 valid results in a row has 1 job in 20 checked.
+
+    >>> copies_for(3, 2, rng=random.Random(0)), copies_for(3, 0, rng=random.Random(0))
+    (2, 0)
+    >>> rng = random.Random(7)
+    >>> sum(copies_for(20, 2, rng=rng) > 0 for _ in range(100))  # about 5
+    4
+    """
+    if adaptive_copies < 2:
+        return 0
+    trusted = consecutive_valid > consecutive_valid_infinite and rng.random() >= 1.0 / consecutive_valid
+    return 0 if trusted else adaptive_copies

@@ -1,16 +1,21 @@
-"""What may happen to an instance, in one table: (state, event) -> (state, instructions). Pure.
+"""The states of an instance and the steps between them, in one table: (state, event) -> (state, instructions). Pure.
 
-Everything absent from TRANSITIONS is no step. `docs/lifecycle.md` and its drawing are made from this table.
+Everything absent from TRANSITIONS is no step: `advance` refuses it. `advance` changes nothing, services carry out the
+instructions it returns. `docs/lifecycle.md` and its drawing are made from this table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
+from domain.errors import IllegalTransitionError
+from domain.havs import HavEventKind
 from domain.jobs import InstanceState
+from domain.units import InstanceId
 
 
 class Event(StrEnum):
@@ -151,3 +156,66 @@ SHAPES: Mapping[InstanceState, StateShape] = MappingProxyType(
         S.TOO_LATE: StateShape(sent=True, reported=True),
     }
 )
+
+
+# ---- taking a step
+
+_RECORDS: Mapping[Instruction, HavEventKind] = MappingProxyType(
+    {
+        Instruction.RECORD_VALID: HavEventKind.VALID,
+        Instruction.RECORD_INVALID: HavEventKind.INVALID,
+        Instruction.RECORD_ERROR: HavEventKind.ERROR,
+        Instruction.RECORD_TIME_OUT: HavEventKind.TIMED_OUT,
+        Instruction.RECORD_LOSS: HavEventKind.LOST,
+    }
+)
+
+
+class Step(NamedTuple):
+    """Where an event leads, and what services do because of it."""
+
+    state: InstanceState
+    instructions: tuple[Instruction, ...]
+
+
+_STEPS: Mapping[tuple[InstanceState, Event], Step] = MappingProxyType(
+    {key: Step(*step) for key, step in TRANSITIONS.items()}
+)
+
+
+def advance(state: InstanceState, event: Event, *, instance_id: InstanceId | None = None) -> Step:
+    """The step `event` makes from `state`. Raises IllegalTransitionError when there is none.
+
+    >>> advance(InstanceState.IN_PROGRESS, Event.SUCCEEDED).state
+    <InstanceState.REPORTED: 'reported'>
+    >>> advance(InstanceState.VALID, Event.SENT, instance_id=InstanceId(7))
+    Traceback (most recent call last):
+    domain.errors.IllegalTransitionError: instance 7: valid has no step for the event sent
+    """
+    step = _STEPS.get((state, event))
+    if step is None:
+        which = "an instance" if instance_id is None else f"instance {instance_id}"
+        raise IllegalTransitionError(f"{which}: {state} has no step for the event {event}")
+    return step
+
+
+def allows(state: InstanceState, event: Event) -> bool:
+    """Whether `advance` would take the step; a repeated report, for one, is no step and is only acknowledged.
+
+    >>> allows(InstanceState.TIMED_OUT, Event.SUCCEEDED), allows(InstanceState.VALID, Event.SUCCEEDED)
+    (True, False)
+    """
+    return (state, event) in TRANSITIONS
+
+
+def host_record(instructions: Iterable[Instruction]) -> HavEventKind | None:
+    """What the instructions enter in the statistics of the instance's (host, app version).
+
+    >>> host_record(advance(InstanceState.IN_PROGRESS, Event.FAILED).instructions)
+    <HavEventKind.ERROR: 'error'>
+    """
+    for instruction in instructions:
+        kind = _RECORDS.get(instruction)
+        if kind is not None:
+            return kind
+    return None

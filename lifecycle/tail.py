@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.batches import Batch, BatchCounts
+from domain.formatting import in_words
 from domain.jobs import InstanceState
-from domain.lengths import in_words
 from domain.settings import FeederSettings, LifecycleSettings
 from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
 from domain.units import Instant, Seconds

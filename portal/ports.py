@@ -7,9 +7,9 @@ from typing import Protocol
 
 from administration.explain.ports import ExplainStore
 from administration.ports import Volunteers
-from domain.belongings import Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
-from domain.listings import HeldInstance
 from domain.units import HostId, VolunteerId
+from domain.views import ListedInProgress
+from domain.volunteers import Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 
 
 class Belongings(Protocol):
@@ -23,7 +23,9 @@ class Belongings(Protocol):
         """NotFoundError, for somebody else's too."""
         ...
 
-    async def held(self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int) -> Sequence[HeldInstance]:
+    async def held(
+        self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
+    ) -> Sequence[ListedInProgress]:
         """What is in progress, by due date."""
         ...
 

@@ -9,9 +9,9 @@ from aiohttp import web
 
 from administration.access.who import the_volunteer
 from administration.cursors import cursor_of, place_of
-from domain.belongings import Outcome, OwnResult, ResultPlace
 from domain.errors import InvalidInputError
 from domain.units import HostId
+from domain.volunteers import Outcome, OwnResult, ResultPlace
 from portal.desk import SiteDesk, titles_of
 from portal.words import OUTCOME_WORDS, name_of
 from web.bodies import whole_number

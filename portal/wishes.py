@@ -9,9 +9,9 @@ from aiohttp import web
 
 from administration.access.who import the_volunteer
 from administration.preferences import MOST, choice_of, preferring
-from domain.apps import Volunteer
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.units import AppId, Instant
+from domain.volunteers import Volunteer
 from portal.desk import SiteDesk, apps_offered, title_of
 from portal.words import told
 from web.bodies import whole_number

@@ -8,13 +8,12 @@ from math import exp
 from typing import Any
 
 from administration.access.errors import WrongPasswordError
-from domain.belongings import Outcome
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from domain.hosts import Host, HostAppVersion
-from domain.plain_reasons import PLAIN_REASONS
 from domain.ranking import Percentile
-from domain.refusals import RefusalCode, Whys
+from domain.refusals import PLAIN_REASONS, RefusalCode, Whys
 from domain.units import Seconds
+from domain.volunteers import Outcome
 
 Document = Mapping[str, Any]  # Any: a JSON document
 

@@ -1,4 +1,4 @@
-"""How does a job that needs much of a host get one? Pure.
+"""Finds room for big jobs: reservation and backfill, kept slots of the job array, leases on hosts. Pure.
 
 Slots of the job array are kept for the first few big jobs that find no host, until they are sent or too long there; and
 a busy host with many cores is leased: what it is sent until then ends before, or leaves enough cores free.
@@ -7,21 +7,190 @@ a busy host with many cores is leased: what it is sent until then ends before, o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
 
 from domain.apps import CPU, ProcessorType
+from domain.formatting import in_words, told
 from domain.insight import SILENT_INTERVALS
-from domain.lengths import in_words, told
 from domain.ordering import Request
 from domain.reservations import Kept, Lease, LeaseStanding
 from domain.units import BatchId, HostId, Instant, Seconds
-from priority.moment import request_pe
-from priority.reservations import INSTANT_S, Taken, Wanting, earliest
+from priority.scheme import request_pe
+
+# ---- reservation and backfill: jobs in order of priority; a job that fits now and delays no promise starts; otherwise,
+# while fewer than `depth` promises exist, it is promised the earliest start that the limits of other jobs allow.
+
+INSTANT_S = 1e-6  # lengths of time below this are nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class CoreRequest:
+    """A job that wants some cores for at most `limit_s`."""
+
+    job: Hashable
+    cores: float
+    limit_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class CoreUse:
+    """Cores taken from one instant to another: by a running job until its limit, or by a promise."""
+
+    job: Hashable
+    cores: float
+    start_at: Instant
+    end_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one look at the queue decided. Jobs that neither start nor are promised wait."""
+
+    started: tuple[CoreUse, ...] = ()
+    promised: tuple[CoreUse, ...] = ()
+    because: Mapping[Hashable, str] = field(default_factory=dict)
+
+
+def plan(
+    queue: Iterable[CoreRequest], *, cores: float, running: Iterable[CoreUse] = (), now: Instant, depth: int | None = 1
+) -> Plan:
+    """One look at the queue, in order of priority. `depth` None: every job is promised a start (conservative).
+
+    A running job past its limit is taken to end now. A job that wants more cores than there are never
+    starts and is promised nothing.
+
+    >>> looked = plan([CoreRequest("big", 2, Seconds(60.0)), CoreRequest("small", 1, Seconds(30.0))], cores=2,
+    ...               running=[CoreUse("old", 1, Instant(0.0), Instant(50.0))], now=Instant(10.0))
+    >>> [one.job for one in looked.started], [(one.job, one.start_at) for one in looked.promised]
+    (['small'], [('big', 50.0)])
+    """
+    taken = [CoreUse(one.job, one.cores, one.start_at, Instant(max(one.end_at, now))) for one in running]
+    started, promised, because = list[CoreUse](), list[CoreUse](), dict[Hashable, str]()
+    for job in queue:
+        if job.cores > cores:
+            because[job.job] = f"wants {job.cores:g} cores where there are {cores:g}"
+            continue
+        start_at = earliest(job, taken, cores=cores, now=now)
+        slot = CoreUse(job.job, job.cores, start_at, Instant(start_at + job.limit_s))
+        if start_at - now < INSTANT_S:
+            started.append(slot)
+            because[job.job] = "fits now and delays no promise"
+        elif depth is None or len(promised) < depth:
+            promised.append(slot)
+            because[job.job] = f"promised to start in {in_words(start_at - now)}"
+        else:
+            because[job.job] = f"waits behind {len(promised)} promises"
+            continue
+        taken.append(slot)
+    return Plan(tuple(started), tuple(promised), because)
+
+
+def earliest(job: CoreRequest, taken: Sequence[CoreUse], *, cores: float, now: Instant) -> Instant:
+    """The earliest instant from which `job.cores` are free for the whole of its limit.
+
+    >>> busy = [CoreUse("b", 1, Instant(0.0), Instant(5.0))]
+    >>> earliest(CoreRequest("a", 2, Seconds(10.0)), busy, cores=2, now=Instant(1.0))
+    5.0
+    """
+    for start_at in sorted({now, *(one.end_at for one in taken if one.end_at > now)}):
+        if _free(job, taken, cores, Instant(start_at)):
+            return Instant(start_at)
+    return Instant(math.inf)
+
+
+def _free(job: CoreRequest, taken: Sequence[CoreUse], cores: float, start_at: Instant) -> bool:
+    """Whether the job fits from `start_at` on: it can only collide where something else begins."""
+    end_at = start_at + job.limit_s - INSTANT_S
+    moments = [start_at, *(one.start_at for one in taken if start_at < one.start_at < end_at)]
+    return all(_used(taken, moment) + job.cores <= cores + 1e-9 for moment in moments)
+
+
+def _used(taken: Iterable[CoreUse], moment: float) -> float:
+    return sum(one.cores for one in taken if one.start_at <= moment + INSTANT_S < one.end_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """A job of a rehearsal: `actual_s` is what it takes, at most its limit. Higher priority first."""
+
+    wanting: CoreRequest
+    submit_at: Instant = Instant(0.0)
+    actual_s: Seconds | None = None
+    priority: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """How it went: when each job started, and what was promised at the instants asked for."""
+
+    starts: Mapping[Hashable, Instant]
+    promises: Mapping[Instant, Mapping[Hashable, Instant]]
+
+
+def rehearse(
+    jobs: Sequence[Rehearsed],
+    *,
+    cores: float,
+    depth: int | None = 1,
+    backfill: bool = True,
+    asked_at: Iterable[Instant] = (),
+) -> Rehearsal:
+    """What would happen to these jobs on one host: a look at every submission and end, promises sliding forward.
+
+    Without `backfill` nobody starts while a job before it waits.
+
+    >>> jobs = [Rehearsed(CoreRequest("a", 1, Seconds(10.0))), Rehearsed(CoreRequest("b", 2, Seconds(5.0)))]
+    >>> dict(rehearse(jobs, cores=2).starts)
+    {'a': 0.0, 'b': 10.0}
+    """
+    asked = sorted(set(asked_at))
+    due = sorted({*asked, *(one.submit_at for one in jobs)}, reverse=True)
+    order = sorted(jobs, key=lambda one: (-one.priority, one.submit_at))
+    starts, promises = dict[Hashable, Instant](), dict[Instant, dict[Hashable, Instant]]()
+    running: dict[Hashable, tuple[CoreUse, Instant]] = {}  # with the instant of its real end
+    while due:
+        now = due.pop()
+        running = {job: one for job, one in running.items() if one[1] > now}
+        waiting = [one for one in order if one.submit_at <= now and one.wanting.job not in starts]
+        looked = plan(
+            [one.wanting for one in waiting],
+            cores=cores,
+            running=[slot for slot, _ in running.values()],
+            now=now,
+            depth=depth,
+        )
+        looked = looked if backfill else _in_order(looked, [one.wanting.job for one in waiting])
+        for slot in looked.started:
+            starts[slot.job] = now
+            end_at = Instant(now + _takes(slot.job, jobs))
+            running[slot.job] = (slot, end_at)
+            due = sorted({*due, end_at}, reverse=True)
+        promises[now] = {slot.job: slot.start_at for slot in looked.promised}
+    return Rehearsal(starts, {at: promises[at] for at in asked})
+
+
+def _in_order(looked: Plan, waiting: Iterable[Hashable]) -> Plan:
+    """The same without backfill: only what starts before the first that must wait."""
+    started = {slot.job: slot for slot in looked.started}
+    first = takewhile(lambda job: job in started, waiting)
+    return Plan(tuple(started[job] for job in first), looked.promised, looked.because)
+
+
+def _takes(job: Hashable, jobs: Sequence[Rehearsed]) -> float:
+    for one in jobs:
+        if one.wanting.job == job:
+            limit_s = one.wanting.limit_s
+            return limit_s if one.actual_s is None else min(one.actual_s, limit_s)
+    return 0.0
+
+
+# ---- kept slots and leases
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingBigJob:
     """A batch with unsent jobs, in the order of its place; `blocked`: hosts that asked could not take it.
 
     `sent` counts its instances that were sent so far.
@@ -43,7 +212,7 @@ def is_big(request: Request, reference: Request, least_pe: float) -> bool:
 
 
 def kept_slots(
-    waiting: Sequence[Waiting],
+    waiting: Sequence[WaitingBigJob],
     kept: Iterable[Kept],
     *,
     depth: int,
@@ -56,7 +225,7 @@ def kept_slots(
 
     A newly higher job takes nothing away: else a big job never gets through a stream of small ones.
 
-    >>> big = [Waiting(BatchId(1), Request(8.0)), Waiting(BatchId(2), Request(8.0))]
+    >>> big = [WaitingBigJob(BatchId(1), Request(8.0)), WaitingBigJob(BatchId(2), Request(8.0))]
     >>> slots = kept_slots(big, [Kept(BatchId(2), Instant(5.0))], depth=1, reference=Request(8.0), least_pe=4.0,
     ...                    longest_s=Seconds(100.0), now=Instant(10.0))
     >>> [slot.batch_id for slot in slots]
@@ -77,7 +246,7 @@ def lease(
     limit_s: Seconds,
     host_id: HostId,
     host_cores: float,
-    under_way: Iterable[Taken],
+    under_way: Iterable[CoreUse],
     slack_s: Seconds,
     now: Instant,
     processor_type: ProcessorType = CPU,
@@ -86,15 +255,16 @@ def lease(
 
     Called again at each of the host's requests, it slides forward when work ends early.
 
+    >>> busy = [CoreUse("x", 2.0, Instant(0.0), Instant(50.0))]
     >>> made = lease(batch_id=BatchId(1), cores=4.0, limit_s=Seconds(100.0), host_id=HostId(9), host_cores=4.0,
-    ...              under_way=[Taken("x", 2.0, Instant(0.0), Instant(50.0))], slack_s=Seconds(60.0), now=Instant(10.0))
+    ...              under_way=busy, slack_s=Seconds(60.0), now=Instant(10.0))
     >>> made.start_at, made.expires_at
     (50.0, 110.0)
     """
     if cores > host_cores:
         return None
-    taken = [Taken(one.job, one.cores, one.start_at, Instant(max(now, one.end_at))) for one in under_way]
-    start_at = earliest(Wanting(batch_id, cores, limit_s), taken, cores=host_cores, now=now)
+    taken = [CoreUse(one.job, one.cores, one.start_at, Instant(max(now, one.end_at))) for one in under_way]
+    start_at = earliest(CoreRequest(batch_id, cores, limit_s), taken, cores=host_cores, now=now)
     if not math.isfinite(start_at):
         return None
     return Lease(batch_id, host_id, cores, start_at, limit_s, Instant(start_at + slack_s), processor_type, now)
@@ -106,7 +276,7 @@ def fits_around(
     cores: float,
     limit_s: Seconds,
     host_cores: float,
-    under_way: Iterable[Taken],
+    under_way: Iterable[CoreUse],
     now: Instant,
     slack_s: Seconds = Seconds(0.0),
 ) -> tuple[bool, str]:

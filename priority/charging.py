@@ -1,4 +1,4 @@
-"""What does an event cost a submitter, or give back? Pure.
+"""What work costs: usage charged and refunded, queues with their rates, service units and grants. Pure.
 
 Work is charged by estimate when it is sent, corrected to what it took when it comes back, and refunded when a
 volunteer failed: a refund is at most what was charged. All of it counts from the instant the work was sent.
@@ -6,8 +6,12 @@ volunteer failed: a refund is at most what was charged. All of it counts from th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import assert_never
 
+from domain.errors import InvalidInputError
+from domain.units import AccountId, Instant, Seconds
 from domain.usage import Amounts, Charge, ChargeEvent, ChargeKind
 
 
@@ -63,3 +67,144 @@ def _charge(
         reserved_su,
         because,
     )
+
+
+# ---- queues and grants. One service unit is one core for one hour at the rate 1. Queues are strict tiers with rates. A
+# submitter whose account has spent its grant continues in the last queue, which costs nothing.
+
+MOST_AMOUNT = 1e18  # of a setting
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue: its tier under equal access (smaller first), its number under the others, its rate per PE-hour."""
+
+    name: str
+    tier: int
+    priority: float
+    rate: float
+
+    @property
+    def is_unpaid(self) -> bool:
+        """Its work is for hosts that can be given nothing else."""
+        return self.rate <= 0.0
+
+
+EXPRESS = Queue("express", 0, 1.0, 3.0)
+NORMAL = Queue("normal", 1, 0.5, 1.0)
+BONUS = Queue("bonus", 2, 0.0, 0.0)
+QUEUES: Mapping[str, Queue] = {one.name: one for one in (EXPRESS, NORMAL, BONUS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Service units of an account for one period; nothing is carried over into the next.
+
+    `reserved_su` is what its work under way will cost by estimate.
+    """
+
+    account_id: AccountId
+    granted_su: float
+    period_start_at: Instant
+    period_s: Seconds
+    used_su: float = 0.0
+    reserved_su: float = 0.0
+
+    @property
+    def left_su(self) -> float:
+        return self.granted_su - self.used_su - self.reserved_su
+
+    def at(self, now: Instant) -> Grant:
+        """The grant in the period `now` lies in: a new one has used nothing; what is under way stays reserved.
+
+        >>> Grant(AccountId(1), 10.0, Instant(0.0), Seconds(100.0), 8.0).at(Instant(250.0)).period_start_at
+        200.0
+        """
+        passed = (now - self.period_start_at) // self.period_s if self.period_s > 0.0 else 0.0
+        if passed < 1.0:
+            return self
+        return replace(self, period_start_at=Instant(self.period_start_at + passed * self.period_s), used_su=0.0)
+
+    def charged(self, *, used_su: float, reserved_su: float) -> Grant:
+        return replace(
+            self,
+            used_su=max(0.0, self.used_su + used_su),
+            reserved_su=max(0.0, self.reserved_su + reserved_su),
+        )
+
+
+def service_units(
+    *, rate: float, cores: float, wall_h: float, memory: float = 0.0, memory_per_core: float | None = None
+) -> float:
+    """rate * max(cores asked for, memory asked for / memory per core) * hours. Any unit of memory, the same in both.
+
+    >>> service_units(rate=2, cores=8, memory=192, memory_per_core=4, wall_h=5)
+    480.0
+    """
+    by_memory = memory / memory_per_core if memory_per_core else 0.0
+    return float(rate * max(cores, by_memory) * wall_h)
+
+
+def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUES) -> tuple[Queue, str]:
+    """The queue a batch of that queue is really in, and why. Without a grant nothing is ever spent.
+
+    Raises InvalidInputError for a queue there is not.
+
+    >>> spent = Grant(AccountId(1), 10.0, Instant(0.0), Seconds(100.0), used_su=10.0)
+    >>> queue_of("normal", spent)[1]
+    'bonus: the grant of 10 SU is spent (used 10, reserved 0)'
+    """
+    if name not in queues:
+        raise InvalidInputError("queue", "one of " + ", ".join(queues), name)
+    queue = queues[name]
+    if grant is None or grant.left_su > 0.0 or queue.rate <= 0.0:
+        return queue, f"{queue.name}, charged {queue.rate:g}"
+    last = max(queues.values(), key=lambda one: (one.tier, one.name))
+    spent = f"the grant of {grant.granted_su:g} SU is spent"
+    return last, f"{last.name}: {spent} (used {grant.used_su:g}, reserved {grant.reserved_su:g})"
+
+
+# ---- the settings ordering.queues and ordering.usage_weights
+
+
+def queues(text: str) -> Mapping[str, Queue]:
+    """Queues by name from words NAME=TIER/NUMBER/RATE. Raises InvalidInputError.
+
+    >>> queues("express=0/1/3 bonus=2/0/0")["bonus"]
+    Queue(name='bonus', tier=2, priority=0.0, rate=0.0)
+    """
+    found: dict[str, Queue] = {}
+    for word in text.split():
+        name, _, rest = word.partition("=")
+        parts = rest.split("/")
+        if not name or len(parts) != 3:
+            raise InvalidInputError("ordering.queues", "words like express=0/1/3", word)
+        tier, number, rate = (_amount("ordering.queues", part, word) for part in parts)
+        found[name] = Queue(name, int(tier), number, rate)
+    return found
+
+
+def usage_weights(text: str) -> Amounts:
+    """What a unit of each resource counts as usage. Raises InvalidInputError.
+
+    >>> usage_weights("flop=1 gpu_s=1e12").gpu_s
+    1000000000000.0
+    """
+    known = {one.name for one in fields(Amounts)}
+    weights: dict[str, float] = {}
+    for word in text.split():
+        name, _, amount = word.partition("=")
+        if name not in known:
+            raise InvalidInputError("ordering.usage_weights", "one of " + ", ".join(sorted(known)), name)
+        weights[name] = _amount("ordering.usage_weights", amount, word)
+    return Amounts(**weights)
+
+
+def _amount(key: str, text: str, word: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        raise InvalidInputError(key, "a number", word) from None
+    if not 0.0 <= amount <= MOST_AMOUNT:
+        raise InvalidInputError(key, f"a number from 0 to {MOST_AMOUNT:g}", word)
+    return amount

@@ -1,4 +1,4 @@
-"""May a job be sent that makes its host put other work off? Pure.
+"""Decides whether a job may displace other work of its host, and whether it may go to this host now. Pure.
 
 A job whose deadline forces the client to run it first is an act of preemption. The rules of NCI's suspension score
 in a form of our own, for no public one exists: every single factor can veto, and the score must be positive.
@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from domain.lengths import in_words
-from domain.units import Instant, Seconds
+from domain.formatting import in_words
+from domain.reservations import Lease
+from domain.units import BatchId, HostId, Instant, Seconds
+from priority.big_jobs import CoreUse, fits_around
 
 MOST_STRETCHED = 1.25  # expansion factor of displaced work
 SIZE_WEIGHT, OWNER_WEIGHT, DONE_WEIGHT = 1.0, 0.5, 2.0
@@ -48,7 +51,7 @@ class UnderWay:
 
 
 @dataclass(frozen=True, slots=True)
-class Newcomer:
+class DisplacingJob:
     """The job that would run first."""
 
     cores: float
@@ -58,7 +61,7 @@ class Newcomer:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DisplacementVerdict:
     """Whether the job may be sent, and why."""
 
     send: bool
@@ -66,49 +69,52 @@ class Verdict:
 
 
 def may_displace(
-    job: Newcomer,
+    job: DisplacingJob,
     under_way: Sequence[UnderWay],
     *,
     host_cores: float,
     now: Instant,
     most_stretched: float = MOST_STRETCHED,
-) -> Verdict:
+) -> DisplacementVerdict:
     """Send when no work under way is stretched beyond (limit + suspension) / limit = 1.25, none misses its due date
     by earliest-deadline-first, and every one that must wait has a positive score.
 
     score = size ratio + 0.5 * log2((running of its owner + 1) / (running of ours + 1)) - 2 * done^2
 
     >>> old = UnderWay("old", 4.0, Seconds(9000.0), Seconds(10000.0), Instant(1e6), Instant(0.0))
-    >>> may_displace(Newcomer(4.0, Seconds(1000.0), Instant(2000.0)), [old], host_cores=4.0, now=Instant(0.0)).send
+    >>> may_displace(DisplacingJob(4.0, Seconds(1000.0), Instant(2000.0)), [old], host_cores=4.0, now=Instant(0.0)).send
     True
-    >>> may_displace(Newcomer(4.0, Seconds(3000.0), Instant(4000.0)), [old], host_cores=4.0, now=Instant(0.0)).because
+    >>> longer = DisplacingJob(4.0, Seconds(3000.0), Instant(4000.0))
+    >>> may_displace(longer, [old], host_cores=4.0, now=Instant(0.0)).because
     'old would be stretched to 1.3 of its limit, at most 1.25'
     """
     ends = _simulated(job, under_way, host_cores, now)
     if ends[0] > job.due_at:
-        return Verdict(False, f"would end {in_words(ends[0] - job.due_at)} after its own due date")
+        return DisplacementVerdict(False, f"would end {in_words(ends[0] - job.due_at)} after its own due date")
     before = _simulated(None, under_way, host_cores, now)
     for one, end_at, without_at in zip(under_way, ends[1:], before, strict=True):
         if end_at > one.due_at and end_at > without_at:
-            return Verdict(False, f"{one.name} would end {in_words(end_at - one.due_at)} after its due date")
+            return DisplacementVerdict(
+                False, f"{one.name} would end {in_words(end_at - one.due_at)} after its due date"
+            )
         put_off_s = end_at - without_at
         if put_off_s <= 0.0:
             continue
         stretched = (one.limit_s + put_off_s) / one.limit_s if one.limit_s > 0.0 else math.inf
         if stretched > most_stretched + 1e-9:
-            return Verdict(
+            return DisplacementVerdict(
                 False, f"{one.name} would be stretched to {stretched:.3g} of its limit, at most {most_stretched:g}"
             )
         if (points := score(job, one, now)) <= 0.0:
-            return Verdict(False, f"{one.name} is not to be put off for it: score {points:.3g}")
-    return Verdict(True, "nothing under way is put off too long")
+            return DisplacementVerdict(False, f"{one.name} is not to be put off for it: score {points:.3g}")
+    return DisplacementVerdict(True, "nothing under way is put off too long")
 
 
-def score(job: Newcomer, one: UnderWay, now: Instant) -> float:
+def score(job: DisplacingJob, one: UnderWay, now: Instant) -> float:
     """How much the job may put this one off: positive for bigger jobs of submitters with less under way.
 
     >>> half = UnderWay("half", 1.0, Seconds(50.0), Seconds(100.0), Instant(1e6), Instant(0.0), owners_running=3)
-    >>> score(Newcomer(2.0, Seconds(10.0), Instant(1e6), owners_running=0), half, Instant(0.0))
+    >>> score(DisplacingJob(2.0, Seconds(10.0), Instant(1e6), owners_running=0), half, Instant(0.0))
     2.5
     """
     size = job.cores / one.cores if one.cores > 0.0 else job.cores
@@ -117,7 +123,9 @@ def score(job: Newcomer, one: UnderWay, now: Instant) -> float:
     return SIZE_WEIGHT * size + OWNER_WEIGHT * owners - DONE_WEIGHT * done * done
 
 
-def _simulated(job: Newcomer | None, under_way: Sequence[UnderWay], host_cores: float, now: Instant) -> list[float]:
+def _simulated(
+    job: DisplacingJob | None, under_way: Sequence[UnderWay], host_cores: float, now: Instant
+) -> list[float]:
     """When each would end, the job first if there is one: list scheduling on cores, the job, then by due date."""
     cores = [now] * max(1, int(host_cores))
     ends = [0.0] * len(under_way)
@@ -137,3 +145,78 @@ def _run(cores: list[Instant], wanted: float, seconds: float) -> float:
     end_at = Instant(cores[number - 1] + seconds)
     cores[:number] = [end_at] * number
     return end_at
+
+
+# ---- admission: unpaid work, the host's lease, and displacement together
+
+
+class HostAnswer(StrEnum):
+    SEND = "send"
+    HOLD = "hold"  # not to this host now
+    SKIP = "skip"  # only when there is nothing else for the host
+
+
+@dataclass(frozen=True, slots=True)
+class HostAdmission:
+    answer: HostAnswer
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSending:
+    """A feasible job about to be sent. `tight`: its due date forces the client to run it first."""
+
+    batch_id: BatchId
+    cores: float
+    runtime_s: Seconds
+    due_at: Instant
+    rate: float = 1.0  # of its queue, in service units; 0: only for hosts with nothing else
+    tight: bool = False
+    owners_running: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HostNow:
+    """The asking host by its in-progress list. `others_feasible`: there is other work it could take."""
+
+    host_id: HostId
+    cores: float
+    under_way: Sequence[UnderWay] = ()
+    others_feasible: bool = False
+    lease: Lease | None = None
+
+    def taken(self, now: Instant) -> list[CoreUse]:
+        return [CoreUse(one.name, one.cores, now, Instant(now + one.left_s(now))) for one in self.under_way]
+
+
+def admit(
+    host: HostNow, job: BatchSending, now: Instant, *, displace: bool = False, most_stretched: float = 1.25
+) -> HostAdmission:
+    """Send, hold or skip, and why.
+
+    Work that is charged nothing waits for hosts with nothing else; a host leased to another batch takes what fits
+    around; with `displace`, tight work must not put other work off too much.
+
+    >>> free = BatchSending(BatchId(1), 1.0, Seconds(60.0), Instant(1e6), rate=0.0)
+    >>> admit(HostNow(HostId(1), 4.0, others_feasible=True), free, Instant(0.0)).answer
+    <HostAnswer.SKIP: 'skip'>
+    """
+    if job.rate <= 0.0 and host.others_feasible:
+        return HostAdmission(HostAnswer.SKIP, "work that is charged nothing waits until the host can take nothing else")
+    because = "nothing in the order is against it"
+    if host.lease is not None and host.lease.batch_id != job.batch_id:
+        fits, because = fits_around(
+            host.lease,
+            cores=job.cores,
+            limit_s=job.runtime_s,
+            host_cores=host.cores,
+            under_way=host.taken(now),
+            now=now,
+        )
+        if not fits:
+            return HostAdmission(HostAnswer.HOLD, because)
+    if displace and job.tight and host.under_way:
+        newcomer = DisplacingJob(job.cores, job.runtime_s, job.due_at, job.owners_running)
+        verdict = may_displace(newcomer, host.under_way, host_cores=host.cores, now=now, most_stretched=most_stretched)
+        return HostAdmission(HostAnswer.SEND if verdict.send else HostAnswer.HOLD, verdict.because)
+    return HostAdmission(HostAnswer.SEND, because)

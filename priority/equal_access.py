@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from domain.ordering import BatchFacts
 from domain.units import BatchId, Instant
-from priority.moment import Moment
-from priority.scheme import Scheme, Term, scheme
+from priority.scheme import PolicyContext, Scheme, Term, scheme
 
 
 def equal_access(*, by_account: bool = False, bypass_gain_pe: float = 1.0) -> Scheme:
@@ -23,7 +22,7 @@ def equal_access(*, by_account: bool = False, bypass_gain_pe: float = 1.0) -> Sc
     ('bypassed', 'held')
     """
 
-    def held(facts: BatchFacts, moment: Moment) -> float:
+    def held(facts: BatchFacts, moment: PolicyContext) -> float:
         if by_account:
             return moment.held_by_account.get(facts.account_id, 0.0)
         return moment.standing_of(facts).held_pe

@@ -1,22 +1,148 @@
-"""Does a submitter use more or less than its share? Pure.
+"""Fair-share of submitters in a tree of accounts, the order of users in such a tree, and their names. Pure.
 
 A tree of accounts with submitters as leaves. Two numbers for each leaf: the *ratio* (0.5 on target, 1 under-, 0
-over-served) and the *rank* (place in the tree's order over the number of leaves), which breaks ties.
+over-served) and the *rank* (place in the tree's order over the number of leaves), which breaks ties. Forms of other
+systems (priority/systems) use the same order and names.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from domain.batches import Account
 from domain.errors import InvalidInputError
+from domain.ordered_work import LeafId
 from domain.units import AccountId, SubmitterId
 from domain.usage import LEAST_USAGE
-from priority.tree_rank import Weighed, user_ranks
 
-LeafId = tuple[SubmitterId, AccountId]
+# ---- the order of users: siblings by weight, highest first, and depth first below each account
+
+Weight = float | Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A user or an account among its siblings. `key` names a user; an account is passed through.
+
+    Weights are compared exactly: whoever wants nearly equal ones to tie makes them equal before.
+    """
+
+    key: Hashable
+    weight: Weight
+    is_user: bool = True
+    children: tuple[Weighed, ...] = ()
+
+
+class _Step(NamedTuple):
+    member: Weighed | None  # None: accounts that are walked as one
+    tied: bool
+    children: tuple[Weighed, ...] = ()
+
+
+def user_ranks(top: Iterable[Weighed], *, tie_carries: bool = False) -> Mapping[Hashable, int]:
+    """Rank of every user, N for the best of N, in the order of the walk.
+
+    Siblings go by weight, highest first, a user before an account of the same weight. Tied sibling users
+    share a rank; the next one loses one rank per user passed. Tied sibling accounts are walked as one: their
+    children compete in one list, each with the weight it has among its own siblings. With `tie_carries`
+    (Slurm) the first below an account that tied with a user shares that user's rank; without (Flux) the
+    user is above.
+
+    >>> tree = [Weighed("a", 1.0), Weighed("", 2.0, False, (Weighed("b", 5.0), Weighed("c", 5.0)))]
+    >>> dict(user_ranks(tree))
+    {'b': 3, 'c': 3, 'a': 1}
+    """
+    members = tuple(top)
+    left = rank = _users(members)
+    ranks: dict[Hashable, int] = {}
+    waiting = list(_steps(members, tied=False))[::-1]
+    while waiting:
+        step = waiting.pop()
+        if step.member is None:
+            waiting.extend(list(_steps(step.children, tied=step.tied and tie_carries))[::-1])
+            continue
+        if not step.tied:
+            rank = left
+        ranks[step.member.key] = rank
+        left -= 1
+    return ranks
+
+
+def _steps(members: Iterable[Weighed], *, tied: bool) -> Iterator[_Step]:
+    """One list of siblings in order; `tied`: its first member shares the rank of whoever came before."""
+    ordered = sorted(members, key=lambda member: (-member.weight, not member.is_user))
+    for _, equals in groupby(ordered, key=lambda member: member.weight):
+        accounts: list[Weighed] = []
+        for member in equals:
+            if not member.is_user:
+                accounts.append(member)
+                continue
+            yield _Step(member, tied)
+            tied = True
+        if accounts:
+            merged = tuple(child for account in accounts for child in account.children)
+            yield _Step(None, tied, merged)
+        tied = False
+
+
+def _users(members: Iterable[Weighed]) -> int:
+    waiting, users = list(members), 0
+    while waiting:
+        member = waiting.pop()
+        users += member.is_user
+        waiting.extend(member.children)
+    return users
+
+
+# ---- names of vertices in tables: a user may be in several accounts
+
+
+class Vertex(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def children(self) -> tuple[Self, ...]: ...
+
+
+V = TypeVar("V", bound=Vertex)
+
+
+def one_kind(_vertex: object) -> bool:
+    """Users and accounts share one list of names."""
+    return True
+
+
+def shown_names(top: Sequence[V], kind_of: Callable[[V], bool] = one_kind) -> Mapping[int, str]:
+    """A name by the identity of each vertex: its own, or the path to it where another of its kind has the same.
+
+    Raises InvalidInputError for siblings of one kind and name.
+
+    >>> from priority.systems.slurm import SlurmNode
+    >>> tree = SlurmNode("a", children=(SlurmNode("ann"),)), SlurmNode("b", children=(SlurmNode("ann"),))
+    >>> list(shown_names(tree).values())
+    ['a', 'a/ann', 'b', 'b/ann']
+    """
+    paths = list(_paths(top, ""))
+    times = Counter((kind_of(vertex), vertex.name) for vertex, _ in paths)
+    twice = [path for (_, path), n in Counter((kind_of(vertex), path) for vertex, path in paths).items() if n > 1]
+    if twice:
+        raise InvalidInputError("tree.name", "a name of its own for each of an account's children", twice[0])
+    return {id(vertex): path if times[kind_of(vertex), vertex.name] > 1 else vertex.name for vertex, path in paths}
+
+
+def _paths(siblings: Sequence[V], above: str) -> Iterator[tuple[V, str]]:
+    for vertex in siblings:
+        yield vertex, above + vertex.name
+        yield from _paths(vertex.children, f"{above}{vertex.name}/")
+
+
+# ---- fair-share
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from domain.limits import SIZE_LIMITS, Asked, Counts, Hold, Holds, Limit, Quantity, Scope
+from domain.limits import SIZE_LIMITS, Counts, Hold, Holds, Limit, Quantity, RequestedAmounts, Scope
 
 NO_MORE_THAN = 1e-9  # above a bound by less is at it
 
 
-def limits_of(asked: Asked, limits: Iterable[Limit]) -> list[tuple[Limit, str]]:
+def limits_of(asked: RequestedAmounts, limits: Iterable[Limit]) -> list[tuple[Limit, str]]:
     """The limits that apply: a limit of its own name comes instead of everybody's."""
     found: dict[tuple[Scope, Quantity], tuple[Limit, str]] = {}
     for limit in limits:
@@ -26,11 +26,11 @@ def limits_of(asked: Asked, limits: Iterable[Limit]) -> list[tuple[Limit, str]]:
     return list(found.values())
 
 
-def holds(asked: Asked, limits: Iterable[Limit], counts: Counts) -> Holds:
+def holds(asked: RequestedAmounts, limits: Iterable[Limit], counts: Counts) -> Holds:
     """Every soft and hard limit that one more job would be over. Work on standby is free of size limits.
 
     >>> limit = Limit(Scope.SUBMITTER, Quantity.JOBS, hard=2.0)
-    >>> one_more = Asked({Scope.SUBMITTER: "ada"}, {Quantity.JOBS: 1.0})
+    >>> one_more = RequestedAmounts({Scope.SUBMITTER: "ada"}, {Quantity.JOBS: 1.0})
     >>> holds(one_more, [limit], {(Scope.SUBMITTER, "ada", Quantity.JOBS): 2.0}).reason()
     'hard limit of submitter ada: 2 and 1 more of at most 2 jobs in progress'
     """
@@ -47,24 +47,24 @@ def holds(asked: Asked, limits: Iterable[Limit], counts: Counts) -> Holds:
     return Holds(tuple(hard), tuple(soft), ("held by its submitter",) if asked.held else ())
 
 
-def eligible(asked: Asked, limits: Iterable[Limit], counts: Counts) -> str | None:
+def eligible(asked: RequestedAmounts, limits: Iterable[Limit], counts: Counts) -> str | None:
     """None when another job of the batch may be sent now, else every reason why not.
 
-    >>> eligible(Asked({}, {}, held=True), [], {})
+    >>> eligible(RequestedAmounts({}, {}, held=True), [], {})
     'held by its submitter'
     """
     return holds(asked, limits, counts).reason()
 
 
 def released(
-    waiting: Sequence[tuple[Hashable, Asked]], limits: Sequence[Limit], counts: Counts
+    waiting: Sequence[tuple[Hashable, RequestedAmounts]], limits: Sequence[Limit], counts: Counts
 ) -> list[tuple[Hashable, Holds]]:
     """Which of those that wait may go now, in order, each counted before the next is looked at.
 
     All that fit within soft limits come first, then what is left within hard ones.
 
     >>> limit = Limit(Scope.SUBMITTER, Quantity.JOBS, hard=1.0)
-    >>> one = Asked({Scope.SUBMITTER: "ada"}, {Quantity.JOBS: 1.0})
+    >>> one = RequestedAmounts({Scope.SUBMITTER: "ada"}, {Quantity.JOBS: 1.0})
     >>> [key for key, _ in released([("a", one), ("b", one)], [limit], {})]
     ['a']
     """
@@ -72,7 +72,7 @@ def released(
     gone = list[tuple[Hashable, Holds]]()
     left = list(waiting)
     for within_soft in (True, False):
-        kept = list[tuple[Hashable, Asked]]()
+        kept = list[tuple[Hashable, RequestedAmounts]]()
         for key, asked in left:
             held = holds(asked, limits, totals)
             if held.reason() is not None or (within_soft and held.soft):
@@ -104,7 +104,7 @@ def idle_hold(*, inside: int, room: int, submitter: str) -> str | None:
     return f"idle limit: {submitter} has as many unsent jobs in the job array as allowed, none of this batch"
 
 
-def _count(totals: dict[tuple[Scope, str, Quantity], float], asked: Asked) -> None:
+def _count(totals: dict[tuple[Scope, str, Quantity], float], asked: RequestedAmounts) -> None:
     """One more job of the batch is under way."""
     for scope, name in asked.names.items():
         for quantity, amount in asked.amounts.items():

@@ -1,6 +1,7 @@
-"""When would a batch end if it had the whole pool, from its submitter's logical time on? Pure.
+"""Logical end times of batches: charging, corrections and refunds of a submitter's logical time. Pure.
 
-The smaller a batch's logical end time (LET), the earlier it goes. It is an order, never a forecast.
+A batch's logical end time (LET) is when it would end if it had the whole pool from its submitter's logical time on. The
+smaller it is, the earlier the batch goes. It is an order, never a forecast.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.errors import InvalidInputError
+from domain.ordered_work import LogicalCorrection, OrderedBatch
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
 
 UNKNOWN_POOL_FLOP_PER_S = FlopPerSecond(1e12)  # while no host is known; only the order matters
@@ -143,3 +145,57 @@ def _rule(rule: str) -> LetRule:
 def _check(name: str, value: float, high: float = math.inf) -> None:
     if not (math.isfinite(value) and 0.0 <= value <= high):
         raise InvalidInputError(name, "a number of at least 0" if math.isinf(high) else f"0 to {high:g}", value)
+
+
+# ---- refunds. A batch is charged whole when it is submitted. What its instances took of their estimates stays charged,
+# the rest is refunded: when the batch is aborted (instances in progress count by estimate), and again when none is in
+# progress any more.
+
+LEAST_MOVED = 1e-6  # of what was charged: less is not corrected
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceTally:
+    """Instances of a batch that count as usage, and those of them that are back."""
+
+    charged: int
+    used: int
+
+
+def counted(one: OrderedBatch) -> InstanceTally:
+    """What its counters come to. What volunteers lost does not count; the errors of jobs that failed do.
+
+    A job fails after `max_errors` errors: those are taken for the submitter's fault.
+    """
+    counts = one.batch.counts
+    faults = min(counts.retries, counts.jobs_failed * one.max_errors)
+    charged = max(0, counts.sent - counts.retries + faults)
+    return InstanceTally(charged, max(0, charged - counts.in_progress))
+
+
+def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection | None:
+    """What a batch that is over should have been charged in logical time, by what its instances took; None: as it is.
+
+    Nothing is left of it: what an aborted batch did not use is refunded. An instance that is back took `fraction` of
+    its estimate, one that is under way is taken to need all of it. What a second is charged for never changes.
+    """
+    batch, now_s = one.batch, one.charged_s - one.refunded_s
+    if one.charged_s <= 0.0 or one.batch_flop <= 0.0:
+        return None
+    found = counted(one)
+    taken = found.charged - found.used + found.used * fraction
+    corrected = correct_charge(
+        charged_s=Seconds(now_s),
+        used_flop=Flop(taken * one.job_flop),
+        left_flop=Flop(0.0),
+        pool_flop_per_s=one.batch_flop / one.charged_s,  # with its share
+        share_fraction=1.0,
+    )
+    if abs(corrected.moved_s) <= LEAST_MOVED * one.charged_s:
+        return None
+    return LogicalCorrection(batch.batch_id, batch.submitter_id, Seconds(now_s), corrected.charged_s)
+
+
+def abort_refund(one: OrderedBatch) -> LogicalCorrection | None:
+    """The correction of a batch in the moment it is aborted, by what is noted of its instances."""
+    return logical_correction(one, 1.0 if one.notes is None else one.notes.used_fraction)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from domain.lengths import told
+from domain.formatting import told
 from domain.units import Flop, FlopPerSecond, Seconds
 
 

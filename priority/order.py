@@ -12,12 +12,11 @@ from itertools import compress, pairwise, zip_longest
 from operator import ne, or_
 from typing import NamedTuple
 
+from domain.ordered_work import LeafId
 from domain.ordering import BatchFacts, Breakdown, total_of
 from domain.units import BatchId, Instant
-from priority.fair_share import LeafId
-from priority.moment import Moment
 from priority.policies import Policy, tier_of
-from priority.scheme import evaluator, explain
+from priority.scheme import PolicyContext, evaluator, explain
 
 LEAST_STEP = 1e-300  # between keys that must differ
 MANY_TIES = 0.1  # of all batches: from there on it is cheaper to sort anew than to look at each tie
@@ -32,10 +31,10 @@ class Place(NamedTuple):
     total: float
 
 
-class Order:
+class BatchOrder:
     """All batches in order under one policy. Ties: higher fair-share rank, earlier effective submission, id."""
 
-    def __init__(self, policy: Policy, batches: Sequence[BatchFacts], moment: Moment) -> None:
+    def __init__(self, policy: Policy, batches: Sequence[BatchFacts], moment: PolicyContext) -> None:
         self._policy = policy
         schemes = {id(scheme): scheme for scheme in policy.schemes.values()}
         self._own = {key: evaluator(scheme.own, scheme) for key, scheme in schemes.items()}
@@ -62,7 +61,7 @@ class Order:
         """All batches, the first to go first."""
         return self._at(self._standing)
 
-    def recharged(self, moment: Moment, changed: Iterable[LeafId]) -> list[Place]:
+    def recharged(self, moment: PolicyContext, changed: Iterable[LeafId]) -> list[Place]:
         """Order again after charges to the leaves in `changed`; the places whose key is another, in order.
 
         `moment` is the same instant with new standings. What is a batch's own (wait, size, queue) is looked at again

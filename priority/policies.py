@@ -1,4 +1,4 @@
-"""Whose batch goes first, and why? Pure.
+"""Ordering policies: which batch goes first, and why. Pure.
 
 A policy is a scheme of terms per service level. It turns what is known of a batch into an order key, (tier, key),
 smaller first and within equal keys the smaller batch id, and into the breakdown that explains it.
@@ -6,19 +6,258 @@ smaller first and within equal keys the smaller batch id, and into the breakdown
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from domain.bounds import Bound
 from domain.errors import InvalidInputError
 from domain.ordering import BatchFacts, Breakdown, ServiceLevel
-from domain.ordering_settings import OrderingSettings
-from priority.components import components, parse_components
+from domain.ordering_settings import COMPONENTS, SUBCOMPONENTS, OrderingSettings
+from domain.units import DAY_S, MINUTE_S, Seconds
 from priority.equal_access import equal_access
-from priority.moment import Moment
-from priority.multifactor import MultifactorWeights, multifactor
-from priority.scheme import LARGEST, Scheme, Term, explain, scheme
+from priority.measures import batch_runtime_s, deadline_nearness, expansion_factor, queue_minutes, target_nearness
+from priority.scheme import (
+    LARGEST,
+    UNKNOWN,
+    Component,
+    Measure,
+    PolicyContext,
+    Scheme,
+    Term,
+    explain,
+    request_pe,
+    scheme,
+)
+
+# ---- multifactor: six factors between 0 and 1, weighted and summed, the Flux multi-factor plugin as designed.
+# P = Ww * wait + Wq * qos + Wu * queue + Ws * size + Wr * user + Wf * fair-share. Only the user factor may be
+# negative. A weight of 0 removes a factor; without any weight all batches tie and go in the order of their submission.
+
+LEAST_USER_PRIORITY = -1024
+LEVELS: Mapping[ServiceLevel, float] = {
+    ServiceLevel.EXPEDITE: 1.0,
+    ServiceLevel.NORMAL: 0.5,
+    ServiceLevel.STANDBY: 0.0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MultifactorWeights:
+    """Weights of the six factors, and what wait counts as the whole."""
+
+    wait: float = 10_000.0
+    fairshare: float = 100_000.0
+    qos: float = 100_000.0
+    queue: float = 10_000.0
+    size: float = 0.0
+    user: float = 10_000.0
+    max_wait_s: Seconds = Seconds(7 * DAY_S)
+    fairshare_by_rank: bool = False
+    favour_small: bool = False
+
+
+def multifactor(weights: MultifactorWeights) -> Scheme:
+    """The scheme of the six factors. A total below 0 is shown as 0.
+
+    >>> facts = BatchFacts(1, 1, 1, submitted_at=0.0, user_priority=-512, level=ServiceLevel.EXPEDITE)
+    >>> six = multifactor(MultifactorWeights())
+    >>> [(term.name, term.measure(facts, PolicyContext(0.0))) for term in six.own]
+    [('wait', 0.0), ('qos', 1.0), ('queue', 0.0), ('size', 1.0), ('user', -0.5)]
+    """
+
+    def waited(facts: BatchFacts, moment: PolicyContext) -> float:
+        if weights.max_wait_s <= 0.0:
+            return 1.0
+        return min(1.0, facts.clock.waited_s(moment.now) / weights.max_wait_s)
+
+    def sized(facts: BatchFacts, moment: PolicyContext) -> float:
+        size = (
+            min(1.0, request_pe(facts.request, moment.reference) / moment.largest_pe) if moment.largest_pe > 0 else 0.0
+        )
+        return 1.0 - size if weights.favour_small else size
+
+    def served(facts: BatchFacts, moment: PolicyContext) -> float | None:
+        standing = moment.standing_of(facts)
+        return standing.fairshare_rank if weights.fairshare_by_rank else standing.fairshare_ratio
+
+    return scheme(
+        "multifactor",
+        (
+            Term("wait", "wait", "s", weights.wait, waited, raw=lambda facts, moment: facts.clock.waited_s(moment.now)),
+            Term("qos", "qos", "level", weights.qos, lambda facts, _: LEVELS[facts.level]),
+            Term("queue", "queue", "number", weights.queue, _queue_factor, raw=_queue_number),
+            Term(
+                "size",
+                "size",
+                "PE",
+                weights.size,
+                sized,
+                raw=lambda facts, now: request_pe(facts.request, now.reference),
+            ),
+            Term("user", "user", "priority", weights.user, _user_factor, raw=lambda facts, _: facts.user_priority),
+            Term("fairshare", "fairshare", "fraction", weights.fairshare, served, shared=True),
+        ),
+        least=0.0,
+    )
+
+
+def _queue_number(facts: BatchFacts, moment: PolicyContext) -> float:
+    return moment.queue_numbers.get(facts.queue, 0.0)
+
+
+def _queue_factor(facts: BatchFacts, moment: PolicyContext) -> float:
+    """The queue's number over the largest of all queues."""
+    largest = max(moment.queue_numbers.values(), default=0.0)
+    return max(0.0, moment.queue_numbers.get(facts.queue, 0.0) / largest) if largest > 0.0 else 0.0
+
+
+def _user_factor(facts: BatchFacts, _moment: PolicyContext) -> float:
+    """-1024..1023 scaled to [-1, 1)."""
+    return max(-1.0, min(1.0, facts.user_priority / -LEAST_USER_PRIORITY))
+
+
+# ---- components: the sum of Moab's and Maui's components and sub-components.
+# P = sum over components of Wc * min(Cc, sum of W * min(C, value)); caps bound from above alone, before the weight. By
+# default only QUEUETIME counts, which is the order of submission. Weights of a service level add to the global ones.
+# USAGE (CONSUMED, REMAINING, PERCENT) concerns instances in progress and only enters priority/displacement.py.
+
+MIB = 1024.0 * 1024.0
+PARAMETER = re.compile(r"(?:([a-z]+)\.)?([A-Z]+?)(WEIGHT|CAP)=(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentWeights:
+    """Weights and caps by name, "QUEUETIME" or "SERVICE", what levels add to weights, and the other parameters.
+
+    What is not named weighs 1 if it is a component or QUEUETIME, else 0. `xf_min_s` is XFMINWCLIMIT,
+    `target_wait_s` and `target_xf` are what TARGETQUEUETIME and TARGETXFACTOR aim at.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    caps: Mapping[str, float] = field(default_factory=dict)
+    extra: Mapping[ServiceLevel, Mapping[str, float]] = field(default_factory=dict)
+    xf_min_s: Seconds = MINUTE_S
+    target_wait_s: Seconds | None = None
+    target_xf: float | None = None
+
+
+def parse_components(
+    text: str, *, xf_min_s: Seconds = MINUTE_S, target_wait_s: Seconds | None = None, target_xf: float | None = None
+) -> ComponentWeights:
+    """Weights as Moab names them: "SERVICEWEIGHT=10 XFACTORWEIGHT=100 XFACTORCAP=50 expedite.XFACTORWEIGHT=1000".
+
+    Raises InvalidInputError for a name there is not or what is no number.
+
+    >>> parse_components("XFACTORWEIGHT=100 expedite.XFACTORWEIGHT=1000").extra[ServiceLevel.EXPEDITE]["XFACTOR"]
+    1000.0
+    """
+    weights, caps = dict[str, float](), dict[str, float]()
+    extra: dict[ServiceLevel, dict[str, float]] = {level: {} for level in ServiceLevel}
+    for word in text.split():
+        level, name, what, number = _parameter(word)
+        if what == "CAP":
+            caps[name] = number
+        elif level is None:
+            weights[name] = number
+        else:
+            extra[level][name] = number
+    return ComponentWeights(weights, caps, extra, xf_min_s, target_wait_s, target_xf)
+
+
+def _parameter(word: str) -> tuple[ServiceLevel | None, str, str, float]:
+    found = PARAMETER.fullmatch(word)
+    known = found is not None and found[2] in {*COMPONENTS, *SUBCOMPONENTS} and found[1] in {None, *ServiceLevel}
+    if found is None or not known or (found[1] and found[3] == "CAP"):
+        raise InvalidInputError("ordering.components", "words like XFACTORWEIGHT=100, XFACTORCAP=50", word)
+    try:
+        number = float(found[4])
+    except ValueError:
+        raise InvalidInputError("ordering.components", "a number behind the =", word) from None
+    if not abs(number) <= 1e12:
+        raise InvalidInputError("ordering.components", "a number from -1e12 to 1e12", word)
+    return ServiceLevel(found[1]) if found[1] else None, found[2], found[3], number
+
+
+def components(parameters: ComponentWeights, level: ServiceLevel = ServiceLevel.NORMAL) -> Scheme:
+    """The scheme for batches of one service level.
+
+    >>> sums = components(ComponentWeights({"USERPRIO": 2.0}))
+    >>> [(term.name, term.weight) for term in sums.own if term.weight]
+    [('QUEUETIME', 1.0), ('USERPRIO', 2.0)]
+    """
+    extra = parameters.extra.get(level, {})
+
+    def weight(name: str, default: float) -> float:
+        return parameters.weights.get(name, default) + extra.get(name, 0.0)
+
+    measures = _measures(parameters)
+    terms = [
+        Term(
+            name,
+            sub.component,
+            sub.unit,
+            weight(name, 1.0 if name == "QUEUETIME" else 0.0),
+            measures[name],
+            parameters.caps.get(name),
+            shared=sub.component == "FS",
+        )
+        for name, sub in SUBCOMPONENTS.items()
+    ]
+    grouped = {name: Component(weight(name, 1.0), parameters.caps.get(name)) for name in COMPONENTS}
+    return scheme("components", terms, components=grouped)
+
+
+def _measures(parameters: ComponentWeights) -> Mapping[str, Measure]:
+    """How each sub-component is measured."""
+
+    def runtime_s(facts: BatchFacts, moment: PolicyContext) -> float | None:
+        return batch_runtime_s(facts.job_runtime_s, facts.batch_flop, moment.pool_flop_per_s)
+
+    def xfactor(facts: BatchFacts, moment: PolicyContext) -> float:
+        waited_s = facts.clock.waited_s(moment.now)
+        return expansion_factor(
+            waited_s=waited_s, runtime_s=runtime_s(facts, moment), least_runtime_s=parameters.xf_min_s
+        )
+
+    def wait_target(facts: BatchFacts, moment: PolicyContext) -> float:
+        wanted = parameters.target_wait_s
+        minutes = None if wanted is None else wanted / MINUTE_S
+        return target_nearness(minutes, queue_minutes(facts.clock.waited_s(moment.now)))
+
+    def xf_target(facts: BatchFacts, moment: PolicyContext) -> float:
+        return target_nearness(parameters.target_xf, xfactor(facts, moment))
+
+    return {
+        "QUEUETIME": lambda facts, moment: queue_minutes(facts.clock.waited_s(moment.now)),
+        "XFACTOR": xfactor,
+        "DEADLINE": _deadline,
+        "SPVIOLATION": lambda facts, _: 1.0 if facts.soft_limits else 0.0,
+        "USERPRIO": lambda facts, _: facts.user_priority,
+        "BYPASS": lambda facts, _: facts.bypassed,
+        "TARGETQUEUETIME": wait_target,
+        "TARGETXFACTOR": xf_target,
+        "CLASS": lambda facts, moment: moment.queue_numbers.get(facts.queue, 0.0),
+        "QOS": lambda facts, _: LEVELS[facts.level],
+        "PROC": lambda facts, _: facts.request.cores,
+        "MEM": lambda facts, _: facts.request.memory_bytes / MIB,
+        "DISK": lambda facts, _: facts.request.disk_bytes / MIB,
+        "PE": lambda facts, moment: request_pe(facts.request, moment.reference),
+        "WALLTIME": lambda facts, _: facts.job_runtime_s,
+        "FSUSER": lambda facts, moment: moment.standings.get(facts.leaf, UNKNOWN).user_delta,
+        "FSGROUP": lambda facts, moment: moment.standings.get(facts.leaf, UNKNOWN).group_delta,
+        "FSACCOUNT": lambda facts, moment: moment.standings.get(facts.leaf, UNKNOWN).account_delta,
+        "FSQOS": lambda facts, moment: moment.level_deltas.get(facts.level, 0.0),
+        "WCACCURACY": lambda facts, moment: moment.standings.get(facts.leaf, UNKNOWN).accuracy,
+    }
+
+
+def _deadline(facts: BatchFacts, moment: PolicyContext) -> float:
+    return deadline_nearness(submitted_at=facts.submitted_at, deadline_at=facts.deadline_at, now=moment.now)
+
+
+# ---- all policies
 
 UNPAID_TIER = 100  # behind the tiers of all queues
 FURTHEST = Bound(-LARGEST, LARGEST)  # a term that is out of it counts as unknown, and 0 is the first place
@@ -107,12 +346,12 @@ def policy_of(settings: OrderingSettings) -> Policy:
     return Policy(settings.policy, POLICIES[settings.policy](settings))
 
 
-def tier_of(scheme: Scheme, facts: BatchFacts, moment: Moment) -> int:
+def tier_of(scheme: Scheme, facts: BatchFacts, moment: PolicyContext) -> int:
     """Strict tiers come before every number: the queue's under equal access; over a soft limit is one lower.
 
     What is charged nothing comes after everything, under every policy.
 
-    >>> two = Moment(0.0, queue_tiers={"express": 0, "normal": 1})
+    >>> two = PolicyContext(0.0, queue_tiers={"express": 0, "normal": 1})
     >>> facts = BatchFacts(1, 1, 1, 0.0, soft_limits=("2 of 1 jobs in progress",))
     >>> tier_of(equal_access(), facts, two)
     3
@@ -121,11 +360,11 @@ def tier_of(scheme: Scheme, facts: BatchFacts, moment: Moment) -> int:
     return 2 * tier + (1 if facts.soft_limits else 0) + (UNPAID_TIER if facts.unpaid else 0)
 
 
-def order_key(policy: Policy, facts: BatchFacts, moment: Moment) -> OrderKey:
+def order_key(policy: Policy, facts: BatchFacts, moment: PolicyContext) -> OrderKey:
     """One batch's order key and its breakdown: key = -total, so that a higher priority goes first.
 
     >>> facts = BatchFacts(1, 1, 1, 100.0, logical_end_at=700.0)
-    >>> order_key(policy_of(OrderingSettings()), facts, Moment(100.0)).key
+    >>> order_key(policy_of(OrderingSettings()), facts, PolicyContext(100.0)).key
     700.0
     """
     scheme = policy.scheme_of(facts)
@@ -137,7 +376,7 @@ def _because(breakdown: Breakdown) -> str:
     """The terms in a line, the largest first.
 
     >>> facts = BatchFacts(1, 1, 1, 100.0)
-    >>> order_key(policy_of(OrderingSettings(policy="fifo")), facts, Moment(100.0)).because
+    >>> order_key(policy_of(OrderingSettings(policy="fifo")), facts, PolicyContext(100.0)).because
     'submitted at 100'
     """
     terms = sorted(breakdown.components, key=lambda one: -abs(one.points))
@@ -146,5 +385,7 @@ def _because(breakdown: Breakdown) -> str:
     return ", ".join(f"{one.name} {one.points:+.6g}" for one in terms if one.points) or "no term has points"
 
 
-def _one_term(policy: str, name: str, measure: Callable[[BatchFacts, Moment], float]) -> Mapping[ServiceLevel, Scheme]:
+def _one_term(
+    policy: str, name: str, measure: Callable[[BatchFacts, PolicyContext], float]
+) -> Mapping[ServiceLevel, Scheme]:
     return dict.fromkeys(ServiceLevel, scheme(policy, (Term(name, name, "instant", -1.0, measure),)))

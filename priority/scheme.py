@@ -1,4 +1,4 @@
-"""What is a batch's priority, term by term, and what do the terms add up to? Pure.
+"""A batch's priority as a sum of weighted terms, and what terms are measured by: the project at one instant. Pure.
 
 A scheme is a list of weighted terms. P = sum over components of Wc * min(Cc, sum over terms of W * min(C, value)),
 with C the caps. The printed points always sum to the printed total: what a component's cap takes off is a term
@@ -9,16 +9,57 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from math import inf
 
-from domain.ordering import BatchFacts, Breakdown, Clamp, Contribution, total_of
-from priority.measures import capped
-from priority.moment import Moment
+from domain.ordered_work import LeafId, LeafStanding
+from domain.ordering import BatchFacts, Breakdown, Clamp, Contribution, Request, ServiceLevel, total_of
+from domain.units import Instant
+from priority.measures import capped, processor_equivalents
+
+UNKNOWN = LeafStanding()
+ONE_CORE = Request()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyContext:
+    """One instant of the project: the same for every batch that is ordered.
+
+    `reference` is the component-wise median of hosts seen in 7 days; `largest_pe` the processor equivalents of the
+    largest feasible host. `queue_tiers`, `queue_numbers` and `level_deltas` are by name and service level.
+    """
+
+    now: Instant
+    standings: Mapping[LeafId, LeafStanding] = field(default_factory=dict)
+    reference: Request = ONE_CORE
+    largest_pe: float = 1.0
+    pool_flop_per_s: float = 0.0
+    queue_tiers: Mapping[str, int] = field(default_factory=dict)
+    queue_numbers: Mapping[str, float] = field(default_factory=dict)
+    level_deltas: Mapping[ServiceLevel, float] = field(default_factory=dict)
+    held_by_account: Mapping[int, float] = field(default_factory=dict)
+    usage_snapshot_id: int | None = None
+
+    def standing_of(self, facts: BatchFacts) -> LeafStanding:
+        return self.standings.get(facts.leaf, UNKNOWN)
+
+
+@lru_cache(maxsize=4096)
+def request_pe(request: Request, reference: Request) -> float:
+    """Processor equivalents of one job on the reference host.
+
+    >>> request_pe(Request(1.0, memory_bytes=4e9), Request(8.0, memory_bytes=16e9))
+    2.0
+    """
+    return processor_equivalents(request.amounts(), reference.amounts())
+
+
+# ---- terms and schemes
 
 LARGEST = 1e30  # no measure is greater: what is, or is no number, is not known
 
-Measure = Callable[[BatchFacts, Moment], float | None]
+Measure = Callable[[BatchFacts, PolicyContext], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +130,7 @@ def scheme(
     )
 
 
-Points = Callable[[BatchFacts, Moment], list[float]]
+Points = Callable[[BatchFacts, PolicyContext], list[float]]
 
 
 def evaluator(terms: Sequence[Term], scheme: Scheme) -> Points:
@@ -99,7 +140,7 @@ def evaluator(terms: Sequence[Term], scheme: Scheme) -> Points:
 
     >>> held = Term("held", "held", "PE", -1.0, lambda facts, moment: 3.0, cap=2.0)
     >>> plain = scheme("p", [held])
-    >>> evaluator(plain.own, plain)(BatchFacts(1, 1, 1, 0.0), Moment(0.0))
+    >>> evaluator(plain.own, plain)(BatchFacts(1, 1, 1, 0.0), PolicyContext(0.0))
     [-2.0]
     """
     active = [term for term in terms if term.weight and scheme.component(term.component).weight]
@@ -107,7 +148,7 @@ def evaluator(terms: Sequence[Term], scheme: Scheme) -> Points:
         return _capped_evaluator(active, scheme)
     parts = [(term.measure, scheme.component(term.component).weight, term.weight, term.cap or inf) for term in active]
 
-    def plain(facts: BatchFacts, moment: Moment) -> list[float]:
+    def plain(facts: BatchFacts, moment: PolicyContext) -> list[float]:
         found = list[float]()
         for measure, component_weight, weight, cap in parts:
             value = measure(facts, moment)
@@ -123,7 +164,7 @@ def evaluator(terms: Sequence[Term], scheme: Scheme) -> Points:
 def _capped_evaluator(active: Sequence[Term], scheme: Scheme) -> Points:
     groups = [(scheme.component(name), list(group)) for name, group in groupby(active, key=lambda term: term.component)]
 
-    def with_caps(facts: BatchFacts, moment: Moment) -> list[float]:
+    def with_caps(facts: BatchFacts, moment: PolicyContext) -> list[float]:
         found = list[float]()
         for component, terms in groups:
             before = [_points(term, 1.0, facts, moment) for term in terms]
@@ -134,7 +175,7 @@ def _capped_evaluator(active: Sequence[Term], scheme: Scheme) -> Points:
     return with_caps
 
 
-def _points(term: Term, component_weight: float, facts: BatchFacts, moment: Moment) -> float:
+def _points(term: Term, component_weight: float, facts: BatchFacts, moment: PolicyContext) -> float:
     value = term.measure(facts, moment)
     if value is None or not -LARGEST <= value <= LARGEST:
         return 0.0
@@ -146,7 +187,9 @@ def _excess(before: Iterable[float], component: Component) -> float:
     return max(0.0, total_of(before) - component.cap) if component.cap else 0.0
 
 
-def explain(scheme: Scheme, facts: BatchFacts, moment: Moment, *, tier: int, all_terms: bool = False) -> Breakdown:
+def explain(
+    scheme: Scheme, facts: BatchFacts, moment: PolicyContext, *, tier: int, all_terms: bool = False
+) -> Breakdown:
     """The breakdown of a batch's priority: every term with what it was made from.
 
     Terms of weight 0 are left out unless asked for. Points sum to the total, in their order.
@@ -172,7 +215,9 @@ def _clamp(total: float, scheme: Scheme) -> Clamp | None:
     return Clamp(f"at least {scheme.least:g}", scheme.least)
 
 
-def _contributions(scheme: Scheme, facts: BatchFacts, moment: Moment, *, all_terms: bool) -> Iterator[Contribution]:
+def _contributions(
+    scheme: Scheme, facts: BatchFacts, moment: PolicyContext, *, all_terms: bool
+) -> Iterator[Contribution]:
     for name, group in groupby((*scheme.own, *scheme.shared), key=lambda term: term.component):
         terms, component = list(group), scheme.component(name)
         for term in terms:
@@ -185,7 +230,7 @@ def _contributions(scheme: Scheme, facts: BatchFacts, moment: Moment, *, all_ter
             yield Contribution(f"{name} cap", name, excess, "points", -excess, None, weight, -weight * excess, note)
 
 
-def _contribution(term: Term, component_weight: float, facts: BatchFacts, moment: Moment) -> Contribution:
+def _contribution(term: Term, component_weight: float, facts: BatchFacts, moment: PolicyContext) -> Contribution:
     value = term.measure(facts, moment)
     if value is not None and not -LARGEST <= value <= LARGEST:
         value = None

@@ -10,8 +10,8 @@ from statistics import median
 import structlog
 
 from domain.clock import Clock
+from domain.dispatch import TrickleFate
 from domain.refusals import RefusalCode
-from domain.trickles import TrickleFate
 from domain.units import Seconds
 from feeder.refill import Refill
 from runtime.metrics.catalogue import LATENCY_S

@@ -14,13 +14,12 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, WriteOutcome
+from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Trickle, WriteOutcome
 from domain.errors import UnavailableError
+from domain.formatting import in_words
 from domain.hosts import Host
 from domain.jobs import JobClass
-from domain.lengths import in_words
 from domain.quotas import QuotaGrant, QuotaRequest
-from domain.trickles import Trickle
 from domain.units import HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from scheduler.ports import Ledger
 

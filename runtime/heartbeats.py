@@ -16,8 +16,8 @@ from administration.heartbeats import FORGOTTEN_S, Document, partitions, taken_a
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from domain.errors import UnavailableError
-from domain.listings import ProcessReport
 from domain.units import Instant, Seconds, later
+from domain.views import ProcessReport
 from feeder.array import JobArray
 from feeder.rotation import Unrunnable
 from runtime.counters import RequestCounters

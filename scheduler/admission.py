@@ -8,15 +8,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from domain.apps import ANONYMOUS, CPU, ProcessorType, Volunteer
+from domain.apps import ANONYMOUS, CPU, ProcessorType
 from domain.catalogue import Catalogue
 from domain.dispatch import RequestKey, RequestView
 from domain.hosts import Host
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
 from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+from domain.volunteers import Volunteer
 from scheduler import sanity
 from scheduler.context import ClientTask, SchedulingContext, WorkRequest
 from scheduler.quota import within_quotas
@@ -172,8 +173,8 @@ def context_of(
     view: RequestView,
     *,
     wants: tuple[WorkRequest, ...],
-    kept: tuple[Held, ...],
-    resent: tuple[Held, ...],
+    kept: tuple[InstanceInProgress, ...],
+    resent: tuple[InstanceInProgress, ...],
     catalogue: Catalogue,
     now: Instant,
 ) -> SchedulingContext:
@@ -291,7 +292,7 @@ def wants_of(request: SchedulerRequest, host: Host) -> tuple[WorkRequest, ...]:
 
 
 def less_resent(
-    wants: tuple[WorkRequest, ...], resent: Iterable[Held], catalogue: Catalogue
+    wants: tuple[WorkRequest, ...], resent: Iterable[InstanceInProgress], catalogue: Catalogue
 ) -> tuple[WorkRequest, ...]:
     """What is still wanted after lost jobs were sent again: req_s less R times the instances each uses."""
     left = {want.processor_type: want for want in wants}

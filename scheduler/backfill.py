@@ -13,14 +13,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from domain.apps import CPU, PlanClass, ProcessorType
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.reservations import Lease
 from domain.units import BatchId, Instant, Seconds
-from priority.big_jobs import fits_around, lease
-from priority.displacement import Newcomer, UnderWay, may_displace
-from priority.reservations import Taken
+from priority.big_jobs import CoreUse, fits_around, lease
+from priority.displacement import DisplacingJob, UnderWay, may_displace
 from scheduler.busy import HostLoad, Timeline, usage_of
 from scheduler.context import ClientTask, SchedulingContext
 
@@ -98,9 +97,9 @@ def may_idle(held: Lease, context: SchedulingContext) -> bool:
     return held.start_at - context.now <= context.catalogue.settings.ordering.lease_slack_s
 
 
-def taken_of(queue: Timeline, now: Instant) -> list[Taken]:
+def taken_of(queue: Timeline, now: Instant) -> list[CoreUse]:
     """Each processor as taken until it is wholly free."""
-    return [Taken(number, 1.0, now, Instant(now + parts[-1])) for number, parts in enumerate(queue.instances)]
+    return [CoreUse(number, 1.0, now, Instant(now + parts[-1])) for number, parts in enumerate(queue.instances)]
 
 
 # ---- displacement
@@ -126,7 +125,7 @@ def displacement_refusal(job: Sending, given: Sequence[Sending], context: Schedu
     work = list(_told(context, kind, owners) if context.in_progress is not None else _held(context, kind, owners))
     work += [_given(one, context.now, owners) for one in given if one.processor_type == kind]
     found = may_displace(
-        Newcomer(job.usage, job.runtime_s, job.due_at, owners[job.batch_id]),
+        DisplacingJob(job.usage, job.runtime_s, job.due_at, owners[job.batch_id]),
         work,
         host_cores=float(_processors(context, kind)),
         now=context.now,
@@ -146,7 +145,7 @@ def _told(context: SchedulingContext, kind: ProcessorType, owners: Mapping[Batch
 
 
 def _under_way(
-    one: ClientTask, ours: Held | None, left_s: Seconds, now: Instant, owners: Mapping[BatchId, int]
+    one: ClientTask, ours: InstanceInProgress | None, left_s: Seconds, now: Instant, owners: Mapping[BatchId, int]
 ) -> UnderWay:
     limit_s = left_s if ours is None else max(left_s, ours.est_runtime_s)
     cores = max(1.0, one.ncpus) if one.gpu_type is None else one.gpu_count

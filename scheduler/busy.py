@@ -15,7 +15,7 @@ from itertools import starmap
 
 from domain.apps import CPU, AppVersion, PlanClass, ProcessorType
 from domain.hosts import Host
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.ranking import Percentile
 from domain.units import AppVersionId, Instant, Seconds
@@ -201,7 +201,7 @@ class QueuedWork:
 
 
 def held_work(
-    held: Iterable[Held], versions: Mapping[AppVersionId, AppVersion], *, now: Instant
+    held: Iterable[InstanceInProgress], versions: Mapping[AppVersionId, AppVersion], *, now: Instant
 ) -> tuple[QueuedWork, ...]:
     """What the server knows the host holds, oldest first: each R long, from its dispatch at the earliest."""
     return tuple(
@@ -215,7 +215,9 @@ def held_work(
     )
 
 
-def resent_work(resent: Iterable[Held], versions: Mapping[AppVersionId, AppVersion]) -> tuple[QueuedWork, ...]:
+def resent_work(
+    resent: Iterable[InstanceInProgress], versions: Mapping[AppVersionId, AppVersion]
+) -> tuple[QueuedWork, ...]:
     """Lost jobs that are sent again: each R long, from now on."""
     return tuple(
         QueuedWork(_plan_of(one, versions), one.est_runtime_s, 0.0, one.tight)
@@ -223,12 +225,14 @@ def resent_work(resent: Iterable[Held], versions: Mapping[AppVersionId, AppVersi
     )
 
 
-def _plan_of(held: Held, versions: Mapping[AppVersionId, AppVersion]) -> PlanClass:
+def _plan_of(held: InstanceInProgress, versions: Mapping[AppVersionId, AppVersion]) -> PlanClass:
     version = versions.get(held.app_version_id)
     return version.plan_class if version is not None else PlanClass("")
 
 
-def told_work(in_progress: Iterable[ClientTask], held: Iterable[Held], host: Host) -> tuple[QueuedWork, ...]:
+def told_work(
+    in_progress: Iterable[ClientTask], held: Iterable[InstanceInProgress], host: Host
+) -> tuple[QueuedWork, ...]:
     """What the client says it has, earliest report deadline first; remaining time over availability."""
     tight_names = frozenset(one.name for one in held if one.tight)
     works = []
@@ -253,7 +257,7 @@ def busy_of(wants: Iterable[WorkRequest], host: Host, work: Iterable[QueuedWork]
     `queue`: all the work it holds, list-scheduled, and never less than `start`.
     A job that was sent before may have run since: its free time is counted from then.
 
-    >>> from domain.jobs import Held
+    >>> from domain.jobs import InstanceInProgress
     >>> want = WorkRequest(CPU, 2, Seconds(1.0), req_instances=1.0, estimated_delay_s=Seconds(600.0))
     >>> works = (QueuedWork(PlanClass(""), 3600.0, -600.0, False),)
     >>> busy = busy_of((want,), Host(1, 1, ncpus=2), works)

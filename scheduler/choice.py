@@ -13,8 +13,8 @@ from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.reservations import Lease
 from domain.units import AppId, BatchId, FlopPerSecond, JobClassId
-from lifecycle.grace import timeout_at
-from lifecycle.replication import copies_for
+from lifecycle.settle import copies_for
+from lifecycle.turnaround import timeout_at
 from scheduler.context import SchedulingContext
 from scheduler.evaluation import Evaluation
 from scheduler.feasibility import hr_class_of

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from domain.apps import CPU, ProcessorType, Volunteer
+from domain.apps import CPU, ProcessorType
 from domain.catalogue import Catalogue
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppVersionId, FlopPerSecond, Instant, Seconds
+from domain.volunteers import Volunteer
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ class SchedulingContext:
     disk_bytes: float
     seed: int
     havs: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
-    held: tuple[Held, ...] = ()
-    resent: tuple[Held, ...] = ()
+    held: tuple[InstanceInProgress, ...] = ()
+    resent: tuple[InstanceInProgress, ...] = ()
     in_progress: tuple[ClientTask, ...] | None = None
     sticky_files: frozenset[str] = frozenset()
     alone_s: Seconds = Seconds(0.0)
@@ -201,10 +202,10 @@ def _limit_reached(detail: str) -> Refusal:
     return Refusal(RefusalCode.IN_PROGRESS_LIMIT, detail)
 
 
-def _type_of(held: Held, context: SchedulingContext) -> ProcessorType:
+def _type_of(held: InstanceInProgress, context: SchedulingContext) -> ProcessorType:
     version = context.catalogue.versions.get(held.app_version_id)
     return version.processor_type if version is not None else CPU
 
 
-def _urgent(held: Iterable[Held]) -> int:
+def _urgent(held: Iterable[InstanceInProgress]) -> int:
     return sum(1 for one in held if one.gated or one.tight)

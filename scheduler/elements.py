@@ -13,7 +13,7 @@ from domain.apps import App, AppFile, AppVersion
 from domain.catalogue import Catalogue
 from domain.dispatch import SentJob
 from domain.hosts import Host
-from domain.jobs import Held, Input, JobClass, Output, instance_name, job_name, output_file_name
+from domain.jobs import Input, InstanceInProgress, JobClass, Output, instance_name, job_name, output_file_name
 from domain.quick import quick_dataclass
 from domain.units import AppVersionId, BatchId, FlopPerSecond, InstanceId, Instant, JobId
 from scheduler.choice import Chosen
@@ -72,7 +72,9 @@ def chosen_job(chosen: Chosen, sent: SentJob) -> JobToSend:
     )
 
 
-def lost_job(held: Held, version: AppVersion, job_class: JobClass, host: Host, sent: SentJob) -> JobToSend:
+def lost_job(
+    held: InstanceInProgress, version: AppVersion, job_class: JobClass, host: Host, sent: SentJob
+) -> JobToSend:
     """A lost job, with the due date and the speed it was first sent with.
 
     The speed is what R stood for: fpops_est / R / availability.

@@ -11,10 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 
 from domain.apps import CPU, App, ProcessorType
-from domain.draws import draw
 from domain.host_classes import NO_STANDINGS, ClassesByApp, ClassStanding, Standings, class_by_names
 from domain.hosts import Host
-from domain.jobs import JobClass, Ready
+from domain.jobs import JobClass, Ready, draw
 from domain.refusals import Refusal, RefusalCode
 from domain.units import Flop, InstanceId, JobId, Seconds
 from priority.node_groups import HostClass, drawn_class, shares

@@ -15,7 +15,7 @@ from aiohttp import hdrs, web
 
 from domain.clock import Clock
 from domain.errors import UnavailableError
-from domain.lengths import in_words
+from domain.formatting import in_words
 from scheduler.ports import RequestLimit, RequestObserver
 from scheduler.service import SchedulerPorts, build_service
 from wire.decode import decode_request

@@ -13,11 +13,10 @@ from domain.catalogue import Catalogue
 from domain.dispatch import Report, Reported
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
-from domain.jobs import Held, InstanceState, instance_id_of
+from domain.jobs import InstanceInProgress, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
 from domain.units import AppVersionId, HostId, InstanceId, Instant, JobId
-from lifecycle.machine import advance, host_record
-from lifecycle.states import Event
+from lifecycle.states import Event, advance, host_record
 from scheduler.reports import NO_INSTANCE, is_dead, timed_out
 
 MOST_STRAYS = 1000  # looked up per request; a client lists more only when something is badly wrong
@@ -33,13 +32,13 @@ class HeldReview:
     lists them and a success can still complete them.
     """
 
-    resend: tuple[Held, ...] = ()
+    resend: tuple[InstanceInProgress, ...] = ()
     ended: tuple[Report, ...] = ()
     abort: tuple[str, ...] = ()
     abort_if_not_started: tuple[str, ...] = ()
-    kept: tuple[Held, ...] = ()
-    taken_over: tuple[Held, ...] = ()
-    overdue: tuple[Held, ...] = ()
+    kept: tuple[InstanceInProgress, ...] = ()
+    taken_over: tuple[InstanceInProgress, ...] = ()
+    overdue: tuple[InstanceInProgress, ...] = ()
 
     def moved(self, instance_ids: Collection[InstanceId]) -> HeldReview:
         """What follows when only these were taken over: another host has the others, the client should drop them."""
@@ -64,7 +63,7 @@ class HeldReview:
         )
 
 
-def stray_ids(listed: Collection[str], held: Iterable[Held]) -> tuple[InstanceId, ...]:
+def stray_ids(listed: Collection[str], held: Iterable[InstanceInProgress]) -> tuple[InstanceId, ...]:
     """Instances the client lists that it does not have in progress as far as we know, at most MOST_STRAYS."""
     if not listed:
         return ()
@@ -81,7 +80,7 @@ def runnable_versions(catalogue: Catalogue, host: Host) -> frozenset[AppVersionI
 def review_held(
     listed: Collection[str],
     reported: Collection[str],
-    held: Iterable[Held],
+    held: Iterable[InstanceInProgress],
     strays: Mapping[InstanceId, Reported | None],
     *,
     host_id: HostId,
@@ -104,9 +103,9 @@ def review_held(
     listed, reported, held = frozenset(listed), frozenset(reported), tuple(held)
     if not listed and not held:
         return HeldReview()
-    resend: list[Held] = []
+    resend: list[InstanceInProgress] = []
     ended: list[Report] = []
-    kept: list[Held] = []
+    kept: list[InstanceInProgress] = []
     for entry in held:
         if entry.name in reported:
             continue
@@ -137,12 +136,12 @@ def review_held(
 
 def _taken_over(
     names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId
-) -> list[tuple[Held, InstanceState]]:
+) -> list[tuple[InstanceInProgress, InstanceState]]:
     """Of results listed those that another host has, and that a success could still complete.
 
     One per job, the newest: a host has one instance of a job, or one at a time.
     """
-    found: dict[JobId, tuple[Held, InstanceState]] = {}
+    found: dict[JobId, tuple[InstanceInProgress, InstanceState]] = {}
     for name in names:
         stray = known.get(instance_id_of(name) or NO_INSTANCE)
         if stray is None or stray.held.name != name or stray.held.host_id == host_id or is_dead(stray.state):
@@ -153,7 +152,9 @@ def _taken_over(
     return list(found.values())
 
 
-def _overdue(names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId) -> tuple[Held, ...]:
+def _overdue(
+    names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId
+) -> tuple[InstanceInProgress, ...]:
     """Of results listed the host's own that ended here, and that a success could still complete."""
     found = []
     for name in names:
@@ -164,7 +165,7 @@ def _overdue(names: Iterable[str], known: Mapping[InstanceId, Reported | None], 
     return tuple(found)
 
 
-def _lost(entry: Held, event: Event, reason: str, now: Instant) -> Report:
+def _lost(entry: InstanceInProgress, event: Event, reason: str, now: Instant) -> Report:
     step = advance(InstanceState.IN_PROGRESS, event, instance_id=entry.instance_id)
     told = None if entry.no_longer_needed else _told(entry, host_record(step.instructions), now)
     return Report(
@@ -179,7 +180,7 @@ def _lost(entry: Held, event: Event, reason: str, now: Instant) -> Report:
     )
 
 
-def _told(entry: Held, kind: HavEventKind | None, now: Instant) -> HavEvent | None:
+def _told(entry: InstanceInProgress, kind: HavEventKind | None, now: Instant) -> HavEvent | None:
     """What the host's statistics are told of an instance that it lost."""
     if kind is None or kind is HavEventKind.TIMED_OUT:
         return None if kind is None else timed_out(entry, now)

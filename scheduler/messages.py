@@ -7,11 +7,10 @@ from functools import lru_cache
 
 from domain.apps import ANONYMOUS, CPU, AppVersion
 from domain.catalogue import Catalogue
+from domain.formatting import in_words
 from domain.hosts import Host
-from domain.jobs import Held
-from domain.lengths import in_words
-from domain.plain_reasons import PLAIN_REASONS
-from domain.refusals import Refusal, RefusalCode, Whys
+from domain.jobs import InstanceInProgress
+from domain.refusals import PLAIN_REASONS, Refusal, RefusalCode, Whys
 from domain.settings import SchedulerSettings
 from domain.units import AppVersionId, Instant, Seconds
 from scheduler.admission import Admission, HostCase
@@ -61,7 +60,7 @@ def request_delay_s(
 
 def work_s(
     jobs: Iterable[JobToSend],
-    held: Iterable[Held],
+    held: Iterable[InstanceInProgress],
     wants: Sequence[WorkRequest],
     versions: Mapping[AppVersionId, AppVersion],
 ) -> Seconds:

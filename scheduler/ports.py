@@ -8,12 +8,11 @@ from typing import Protocol
 from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.catalogue import CatalogueSource
-from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, WriteOutcome
+from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Trickle, TrickleFate, WriteOutcome
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.refusals import RefusalCode
-from domain.trickles import Trickle, TrickleFate
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 
 __all__ = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from domain.apps import Volunteer
 from domain.quick import quick_dataclass
 from domain.settings import Settings
 from domain.units import Seconds
+from domain.volunteers import Volunteer
 from scheduler import messages
 from scheduler.admission import Admission
 from scheduler.elements import ReplyWork

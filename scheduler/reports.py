@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from domain.dispatch import Report, Reported
+from domain.dispatch import Report, Reported, Trickle, TrickleFate
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
-from domain.jobs import Held, InstanceState, instance_id_of
+from domain.jobs import InstanceInProgress, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
 from domain.settings import FileSettings
-from domain.trickles import Trickle, TrickleFate
 from domain.units import InstanceId, Instant
-from lifecycle.machine import advance, allows, host_record
 from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
-from lifecycle.samples import censored_sample, yardstick_s
-from lifecycle.states import Event
+from lifecycle.states import Event, advance, allows, host_record
+from lifecycle.turnaround import censored_sample, yardstick_s
 from scheduler import sanity
 from wire.messages import ReportedResult, SchedulerRequest
 
@@ -152,7 +150,7 @@ def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
     )
 
 
-def timed_out(held: Held, now: Instant) -> HavEvent:
+def timed_out(held: InstanceInProgress, now: Instant) -> HavEvent:
     """What the host's statistics are told of a job that will not come back, before its time-out: a censored sample."""
     usual_s = yardstick_s(
         tight=held.tight, est_runtime_s=held.est_runtime_s, median_turnaround_s=held.median_turnaround_s
@@ -199,7 +197,7 @@ class TricklesTaken:
 
 
 def take_trickles(
-    request: SchedulerRequest, running: Iterable[Held], *, settings: FileSettings, now: Instant
+    request: SchedulerRequest, running: Iterable[InstanceInProgress], *, settings: FileSettings, now: Instant
 ) -> TricklesTaken:
     """Choose the messages to keep of a request that came at `now` from a host with `running` instances."""
     ids = {one.name: one.instance_id for one in running}

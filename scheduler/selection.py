@@ -15,8 +15,7 @@ from typing import Protocol
 
 from domain.apps import ANONYMOUS, ProcessorType
 from domain.deadline_rules import traits_of
-from domain.draws import draw
-from domain.jobs import Ready
+from domain.jobs import Ready, draw
 from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, BatchId, InstanceId, JobId

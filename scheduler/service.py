@@ -9,16 +9,16 @@ from logging import DEBUG
 
 import structlog
 
-from domain.apps import ANONYMOUS, Volunteer
+from domain.apps import ANONYMOUS
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.dispatch import Report, Reported, RequestView, RequestWrites, TakeOver
+from domain.dispatch import Report, Reported, RequestView, RequestWrites, TakeOver, TrickleFate
 from domain.errors import TooManyHostsError
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
-from domain.trickles import TrickleFate
 from domain.units import HostId, InstanceId, Instant, Seconds, later
+from domain.volunteers import Volunteer
 from scheduler import messages, reply
 from scheduler.admission import (
     Admission,
@@ -174,7 +174,7 @@ class RequestService:
         log.info("host created", host_id=host_id, volunteer_id=volunteer.volunteer_id, because=admission.because)
         return replace(admission, host=replace(admission.host, host_id=host_id)), view
 
-    async def _keep_trickles(self, contact: Contact, running: Iterable[Held]) -> None:
+    async def _keep_trickles(self, contact: Contact, running: Iterable[InstanceInProgress]) -> None:
         """Store the request's trickle messages of `running` before the other writes: a repeated one is stored once."""
         request, settings = contact.request, contact.catalogue.settings
         taken = take_trickles(request, running, settings=settings.files, now=contact.now)
@@ -223,7 +223,9 @@ class RequestService:
             now=contact.now,
         )
 
-    async def _lost_jobs(self, contact: Contact, admission: Admission, lost: Sequence[Held]) -> tuple[JobToSend, ...]:
+    async def _lost_jobs(
+        self, contact: Contact, admission: Admission, lost: Sequence[InstanceInProgress]
+    ) -> tuple[JobToSend, ...]:
         """What the reply needs to send lost jobs once more; those that ended meanwhile are left out."""
         if not lost:
             return ()

@@ -10,7 +10,7 @@ from typing import assert_never
 from domain.apps import ProcessorType
 from domain.batches import QoS, goes_first
 from domain.deadline_rules import traits_of
-from domain.draws import draw
+from domain.jobs import draw
 from domain.refusals import Refusal
 from domain.units import AppId, InstanceId
 from scheduler.context import SchedulingContext

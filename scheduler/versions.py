@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from domain.apps import App, AppVersion, PlanClass, ProcessorType
+from domain.formatting import both_in_words
 from domain.hosts import Coprocessor, Host
 from domain.quick import quick_dataclass
 from domain.ranking import CutPoints, Percentile, samples
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings
-from domain.sizes import both_in_words
 from domain.units import DAY_S, AppVersionId, Instant
 from scheduler.busy import usage_of
 from scheduler.context import SchedulingContext, believed

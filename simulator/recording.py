@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 
 from batch_estimator.ports import Forecasts
 from domain.batches import QoS
-from domain.dispatch import Assignment, AssignmentFate, RequestWrites, WriteOutcome
+from domain.dispatch import Assignment, AssignmentFate, RequestWrites, TrickleFate, WriteOutcome
 from domain.forecasts import ForecastAge, ForecastRecord
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.refusals import RefusalCode
 from domain.settlement import InstanceStep, JobFacts, JobSettlement
-from domain.trickles import TrickleFate
 from domain.units import BatchId, Instant, JobClassId, JobId, Seconds
 from jobs.ports import OverdueWork, UnsettledJobs
 from scheduler.ports import Ledger

@@ -8,12 +8,12 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from domain.belongings import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState
-from domain.listings import HeldInstance
 from domain.refusals import Whys
 from domain.units import HostId, VolunteerId
+from domain.views import ListedInProgress
+from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from store import rows
 from store.listings import LAST_HOST_ID, LAST_ID, held_instance
 from store.pool import Database
@@ -37,7 +37,9 @@ class PostgresBelongings:
             raise NotFoundError("computer", host_id)
         return _own_host(row)
 
-    async def held(self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int) -> Sequence[HeldInstance]:
+    async def held(
+        self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
+    ) -> Sequence[ListedInProgress]:
         found = await self._database.fetch("held_of_volunteer", volunteer_id, host_id, limit)
         return [held_instance(row) for row in found]
 

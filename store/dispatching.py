@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import asyncpg
 
+from domain.apps import OnePerVolunteer, Spread, spread_of
 from domain.dispatch import Assignment, AssignmentFate, SentJob
 from domain.jobs import InstanceState
-from domain.spread import OnePerVolunteer, Spread, spread_of
 from domain.units import HostId, InstanceId, JobId, VolunteerId
 from store import work_rows
 from store.counters import CountChanges

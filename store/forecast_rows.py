@@ -11,9 +11,9 @@ from domain.forecasts import (
     Change,
     ForecastAge,
     ForecastHealth,
+    ForecastHold,
     ForecastRecord,
     ForecastStanding,
-    Hold,
     KeptForecast,
     Method,
     Score,
@@ -63,7 +63,7 @@ def record(row: Row) -> ForecastRecord:
         at_risk=row["at_risk"],
         flag=row["flag"],
         terms=None if row["terms"] is None else msgspec.json.decode(row["terms"], type=Terms),
-        holds=msgspec.json.decode(row["holds"], type=tuple[Hold, ...]),
+        holds=msgspec.json.decode(row["holds"], type=tuple[ForecastHold, ...]),
     )
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.apps import AppVersion
-from domain.populations import HAV_FIELDS, AppFacts, Since
 from domain.progress import note_progress
+from domain.ranking import HAV_FIELDS, AppFacts, Since
 from domain.units import AppId, AppVersionId, Instant
 from store.binary_copy import Fields, GrowingTable, RowReader, Table, TableReader
 from store.percentiles import COPY_TIMEOUT_S, bulk_connection

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import asyncpg
 
-from domain.belongings import ResultPlace
 from domain.host_lists import (
     LOOKED_AT,
     RESULTS_LOOKED_AT,
@@ -22,6 +21,7 @@ from domain.host_lists import (
 )
 from domain.jobs import InstanceState
 from domain.units import HostId, Instant, Seconds, VolunteerId
+from domain.volunteers import ResultPlace
 from store import rows
 from store.listings import LAST_HOST_ID, LAST_ID
 from store.pool import Database

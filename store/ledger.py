@@ -11,13 +11,13 @@ from domain.dispatch import (
     RequestView,
     RequestWrites,
     SentJob,
+    Trickle,
     WriteOutcome,
 )
 from domain.hosts import Host
 from domain.jobs import JobClass
 from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest
 from domain.settings import SchedulerSettings
-from domain.trickles import Trickle
 from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
 from store import hosts, quotas, work_rows
 from store.counters import CountChanges

@@ -8,17 +8,17 @@ import asyncpg
 
 from domain.batches import QoS
 from domain.jobs import InstanceState
-from domain.listings import (
+from domain.units import BatchId, HostId, InstanceId
+from domain.views import (
     ActiveTotal,
     BatchChoice,
     BatchPlace,
     BatchSort,
-    HeldInstance,
     InstancePlace,
     ListedBatch,
+    ListedInProgress,
     ListedInstance,
 )
-from domain.units import BatchId, HostId, InstanceId
 from store import rows
 from store.pool import Database
 
@@ -82,12 +82,12 @@ class PostgresListings:
         by_id = {row["instance_id"]: _instance(row) for row in (*moved, *found)}
         return sorted(by_id.values(), key=lambda one: (-one.retries, one.instance_id))[:limit]
 
-    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
+    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
         return [held_instance(row) for row in await self._database.fetch("held_instances", host_id, limit)]
 
 
-def held_instance(row: asyncpg.Record) -> HeldInstance:
-    return HeldInstance(
+def held_instance(row: asyncpg.Record) -> ListedInProgress:
+    return ListedInProgress(
         row["instance_id"],
         row["job_id"],
         row["batch_id"],

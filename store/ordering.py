@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from domain.ordered_work import (
-    BatchPlace,
     LeafId,
     LeafStanding,
     LogicalCorrection,
@@ -15,6 +14,7 @@ from domain.ordered_work import (
     OrderingView,
     Reference,
     StoredGrant,
+    StoredPlace,
 )
 from domain.ordering import Request
 from domain.units import BatchId, FlopPerSecond, Instant
@@ -87,7 +87,7 @@ class PostgresOrdering:
 
         return await self._database.in_transaction(write)
 
-    async def move(self, places: Sequence[BatchPlace]) -> int:
+    async def move(self, places: Sequence[StoredPlace]) -> int:
         by_id = {place.batch_id: place for place in sorted(places, key=lambda place: place.batch_id)}
         moved = 0
         ids = list(by_id)
@@ -95,7 +95,7 @@ class PostgresOrdering:
             moved += await self._move(ids[start : start + CHUNK], by_id)
         return moved
 
-    async def _move(self, ids: Sequence[BatchId], by_id: Mapping[BatchId, BatchPlace]) -> int:
+    async def _move(self, ids: Sequence[BatchId], by_id: Mapping[BatchId, StoredPlace]) -> int:
         async def write(connection: Connection) -> int:
             locked = await connection.fetch(load("lock_places"), ids)
             lines = [_place_columns(by_id[row["batch_id"]]) for row in locked]
@@ -159,5 +159,5 @@ def _grant_columns(one: StoredGrant) -> tuple[object, ...]:
     return one.account_id, one.period_start_at, one.used_su, one.reserved_su
 
 
-def _place_columns(place: BatchPlace) -> tuple[object, ...]:
+def _place_columns(place: StoredPlace) -> tuple[object, ...]:
     return place.batch_id, place.tier, place.key, place.hold, place.sent_most, place.unpaid, place.job_pe

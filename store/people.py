@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import asyncpg
 
-from domain.apps import Volunteer
 from domain.batches import Account, Submitter
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.ordered_work import Permission
 from domain.units import AccountId, Instant, SubmitterId, VolunteerId
-from domain.volunteers import Credentials, VolunteerRecord
+from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from store import rows
 from store.pool import Database
 

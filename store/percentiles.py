@@ -12,14 +12,14 @@ import numpy as np
 import structlog
 
 from domain.errors import UnavailableError
-from domain.populations import (
+from domain.progress import note_progress
+from domain.ranking import (
     PERCENTILE_FIELDS,
+    CutPoints,
     HostStatisticsRun,
     RankedPart,
     StoredPercentile,
 )
-from domain.progress import note_progress
-from domain.ranking import CutPoints
 from domain.units import HostId, Instant
 from store.binary_copy import HEADER, TRAILER, Table, encoded
 from store.pool import CLOSE_S, LOST, Database, connect_patiently, lost_means_unavailable

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import asyncpg
 
 from domain.errors import NotFoundError
-from domain.listings import ProcessReport
-from domain.simulations import Simulation, SimulationState
 from domain.units import Instant, later
+from domain.views import ProcessReport, Simulation, SimulationState
 from store import rows
 from store.pool import Connection, Database
 from store.queries import load

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 import asyncpg
 
-from domain.apps import Volunteer
 from domain.dispatch import Reported, RequestKey, RequestView
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.quotas import SharedQuota
 from domain.units import AppVersionId, HostId, InstanceId, VolunteerId
+from domain.volunteers import Volunteer
 from store import rows, work_rows
 from store.pool import Connection
 from store.queries import load
@@ -60,7 +60,7 @@ async def read_many(connection: Connection, keys: Sequence[RequestKey]) -> list[
 def _view(
     asker: Asker | None,
     key: RequestKey,
-    held: Mapping[HostId, Sequence[Held]],
+    held: Mapping[HostId, Sequence[InstanceInProgress]],
     reported: Mapping[InstanceId, Reported],
     computers: Mapping[HostId, Computer],
 ) -> RequestView:
@@ -105,10 +105,10 @@ def _asker(row: asyncpg.Record) -> Asker:
 
 async def _held(
     connection: Connection, askers: Collection[Asker], wanted: Collection[InstanceId]
-) -> tuple[Mapping[HostId, Sequence[Held]], dict[InstanceId, Reported]]:
+) -> tuple[Mapping[HostId, Sequence[InstanceInProgress]], dict[InstanceId, Reported]]:
     """What the askers' hosts have in progress, and those of it that are `wanted` as what is reported."""
     host_ids = sorted({asker.host.host_id for asker in askers if asker.host is not None})
-    held: dict[HostId, list[Held]] = defaultdict(list)
+    held: dict[HostId, list[InstanceInProgress]] = defaultdict(list)
     reported: dict[InstanceId, Reported] = {}
     if host_ids:
         for row in await connection.fetch(load("instances_on_hosts"), host_ids):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.checking import KnownFile
-from domain.restoring import NewIds
+from domain.checking import KnownFile, NewIds
 from domain.units import InstanceId
 from store.pool import Database
 from store.queries import load

@@ -11,15 +11,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType, Volunteer
+from domain.apps import App, AppFile, AppVersion, OnePerVolunteer, PlanClass, ProcessorType
 from domain.batches import Account, Batch, BatchCounts, BatchState, QoS, Submitter
 from domain.hosts import Coprocessor, DecayedSums, Host, HostAppVersion
 from domain.ordering import ServiceLevel
 from domain.ranking import CutPoints
-from domain.spread import OnePerVolunteer
 from domain.units import Instant
 from domain.views import SettingChange
-from domain.volunteers import Credentials, VolunteerRecord
+from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 
 
 class Row(Protocol):

@@ -328,7 +328,7 @@ CREATE TABLE instance (
     cpu_s             double precision,
     exit_status       int,
     reason            text,                             -- why it failed, in words
-    turnaround_sample double precision,                 -- what its HAV row was given (lifecycle/samples.py)
+    turnaround_sample double precision,                 -- what its HAV row was given (lifecycle/turnaround.py)
     copied_because    text,                             -- why it was made beyond what its job needs (lifecycle/tail.py)
     gated             boolean NOT NULL DEFAULT false,   -- its host was asked for a percentile: an urgent job
     nth               smallint NOT NULL DEFAULT 0,      -- of its volunteer's instances of the job, from 0

@@ -26,7 +26,7 @@ from domain.units import (
     later,
     shard_of,
 )
-from priority.refunds import abort_refund
+from priority.logical_time import abort_refund
 from store import order_rows, rows
 from store.counters import CountChanges
 from store.counting import Counted, change_counts

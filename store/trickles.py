@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from domain.trickles import Trickle
+from domain.dispatch import Trickle
 from domain.units import InstanceId, Instant
 from store.pool import Connection, Database
 from store.queries import load

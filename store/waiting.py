@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 import structlog
 
 from domain.batches import Batch
-from domain.jobs import JobClass
+from domain.jobs import Candidate, FreshRange, JobClass
 from domain.units import BatchId, InstanceId, JobClassId
-from domain.waiting import Candidate, FreshRange
 from store import rows, work_rows
 from store.pool import Connection, Database
 from store.queries import load

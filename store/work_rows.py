@@ -5,11 +5,21 @@ from __future__ import annotations
 import msgspec
 
 from domain.dispatch import Reported, SentJob, Upload
-from domain.jobs import Held, Input, InstanceState, JobClass, JobState, Output, Ready, ValidatorKind, instance_name
+from domain.jobs import (
+    Candidate,
+    Input,
+    InstanceInProgress,
+    InstanceState,
+    JobClass,
+    JobState,
+    Output,
+    Ready,
+    ValidatorKind,
+    instance_name,
+)
 from domain.settlement import InstanceFacts, JobFacts, TailInstance
 from domain.units import Seconds
 from domain.views import InstanceRow, JobRow
-from domain.waiting import Candidate
 from store.rows import Row
 
 
@@ -48,9 +58,9 @@ def uploads(text: str | None) -> tuple[Upload, ...]:
     return () if text is None else msgspec.json.decode(text, type=tuple[Upload, ...])
 
 
-def held(row: Row) -> Held:
+def held(row: Row) -> InstanceInProgress:
     """`app_name` and `no_longer_needed` come with the row."""
-    return Held(
+    return InstanceInProgress(
         row["instance_id"],
         instance_name(row["app_name"], row["batch_id"], row["job_id"], row["instance_id"]),
         row["job_id"],
@@ -69,7 +79,7 @@ def held(row: Row) -> Held:
     )
 
 
-def reported(row: Row, entry: Held | None = None) -> Reported:
+def reported(row: Row, entry: InstanceInProgress | None = None) -> Reported:
     """`entry`: the row as a held instance, where it is there already."""
     return Reported(
         held(row) if entry is None else entry,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.apps import App, AppFile, AppVersion, PlanClass, Volunteer
+from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import Held, JobClass, Output, Ready
+from domain.jobs import InstanceInProgress, JobClass, Output, Ready
 from domain.units import (
     AccountId,
     AppId,
@@ -25,6 +25,7 @@ from domain.units import (
     SubmitterId,
     VolunteerId,
 )
+from domain.volunteers import Volunteer
 
 NOW = Instant(1_800_000_000.0)
 LINUX = "x86_64-pc-linux-gnu"
@@ -108,8 +109,8 @@ def a_ready(**changes: Any) -> Ready:
     return replace(Ready(InstanceId(1), JobId(1), BatchId(1), JobClassId(1)), **changes)
 
 
-def a_held(**changes: Any) -> Held:
-    held = Held(
+def a_held(**changes: Any) -> InstanceInProgress:
+    held = InstanceInProgress(
         InstanceId(1),
         "pi_1_1_1",
         JobId(1),

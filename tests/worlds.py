@@ -15,7 +15,7 @@ from domain.batches import Batch, QoS
 from domain.dispatch import Assignment, AssignmentFate, Report, RequestKey, RequestView, RequestWrites, WriteOutcome
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
-from domain.jobs import InstanceState, JobClass
+from domain.jobs import Candidate, FreshRange, InstanceState, JobClass
 from domain.submission import NewBatch, NewJob
 from domain.units import (
     AccountId,
@@ -31,7 +31,6 @@ from domain.units import (
     later,
 )
 from domain.volunteers import Credentials
-from domain.waiting import Candidate, FreshRange
 from tests.builders import NOW, a_host, a_job_class, an_app, an_app_version
 from tests.stores import Store
 

@@ -11,7 +11,7 @@ import math
 from aiohttp import ClientError, StreamReader
 
 from domain.clock import Clock
-from domain.lengths import in_words
+from domain.formatting import in_words
 from wire.errors import ProtocolError
 from wire.messages import SizeQuery, UploadHeader
 from wire.uploads import decode_upload_head

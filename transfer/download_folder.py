@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from domain.errors import AlreadyExistsError, InvalidInputError
-from domain.sizes import in_words
+from domain.formatting import size_in_words
 from transfer.files import CHUNK_BYTES, make_folder, md5_of, open_new, sync, sync_folder, temporary_beside
 from transfer.names import stored_path
 
@@ -64,7 +64,7 @@ class DownloadFolder:
             for chunk in _chunks(source):
                 nbytes += len(chunk)
                 if nbytes > self._max_bytes:
-                    raise InvalidInputError(name, f"a file of at most {in_words(self._max_bytes)}", "a larger one")
+                    raise InvalidInputError(name, f"a file of at most {size_in_words(self._max_bytes)}", "a larger one")
                 digest.update(chunk)
                 file.write(chunk)
             sync(file)

@@ -19,7 +19,7 @@ from aiohttp import web
 from domain.clock import Clock
 from domain.dispatch import Upload
 from domain.errors import UnavailableError
-from domain.sizes import both_in_words
+from domain.formatting import both_in_words
 from transfer.body import RequestBody
 from transfer.download_folder import Content
 from transfer.names import OutputName, parse_output_name

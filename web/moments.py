@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from domain.lengths import in_words
+from domain.formatting import in_words
 from domain.units import Instant, utc
 
 DASH = "–"

@@ -7,18 +7,18 @@ from typing import Protocol
 
 from domain.forecasts import ForecastPoint
 from domain.jobs import InstanceState
-from domain.listings import (
+from domain.units import BatchId, HostId, Instant
+from domain.views import (
     ActiveTotal,
     BatchChoice,
     BatchPlace,
     BatchSort,
-    HeldInstance,
     InstancePlace,
     ListedBatch,
+    ListedInProgress,
     ListedInstance,
     ProcessReport,
 )
-from domain.units import BatchId, HostId, Instant
 
 
 class Listings(Protocol):
@@ -44,7 +44,7 @@ class Listings(Protocol):
         """The batch's instances in these states, those of the history too, by retries (descending) and id."""
         ...
 
-    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
+    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
         """What the host has in progress, by due date."""
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from domain.access import Role
 from domain.errors import MusterError
-from domain.lengths import in_words
+from domain.formatting import in_words
 from domain.units import Seconds
 
 

@@ -13,7 +13,7 @@ from administration.checking.files import NEVER, FileCounts, missing_files, stra
 from administration.checking.nodes import NODES
 from administration.checking.ports import CheckedDatabase
 from domain.checking import Wrong
-from domain.sizes import in_words
+from domain.formatting import size_in_words
 from domain.units import Instant
 
 MISSING, STRAY = "files of outputs", "files without an owner"
@@ -52,7 +52,7 @@ class Inspection:
         lines += [f"{question}: there is more; only the first are listed" for question in self.cut]
         counts = self.counts
         if counts.abandoned:
-            size = in_words(counts.abandoned_bytes)
+            size = size_in_words(counts.abandoned_bytes)
             lines.append(f"{counts.abandoned} files of {size} were begun, and no host will bring the rest")
         if counts.unacknowledged:
             lines.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from domain.checking import Wrong
-from domain.listings import ProcessReport
+from domain.views import ProcessReport
 
 NODES = "files of nodes"
 HERE = "this machine"

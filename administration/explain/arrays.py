@@ -11,10 +11,9 @@ from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.jobs import JobClass, Ready
+from domain.jobs import Candidate, JobClass, Ready
 from domain.refusals import RefusalCode
 from domain.units import AppId, BatchId, HostId, InstanceId, JobClassId, VolunteerId
-from domain.waiting import Candidate
 from feeder.array import JobArray
 from feeder.groups import Group
 from feeder.ports import WaitingWork

@@ -11,7 +11,7 @@ from domain.apps import CPU, ProcessorType
 from domain.catalogue import Catalogue
 from domain.dispatch import RequestView
 from domain.hosts import Host
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.refusals import Refusal
 from domain.units import Instant, Seconds
 from scheduler.admission import Admission, HostCase, context_of, refuse_all, wants_of
@@ -22,7 +22,7 @@ from wire.messages import CoprocRequest, SchedulerRequest
 AT_LEAST_ONE_JOB_S = Seconds(1e-9)  # as little as can be asked for: a second would be two jobs of half a second
 
 
-def supposed_request(host: Host, held: tuple[Held, ...], catalogue: Catalogue) -> SchedulerRequest:
+def supposed_request(host: Host, held: tuple[InstanceInProgress, ...], catalogue: Catalogue) -> SchedulerRequest:
     """The request such a host would send, as far as a decision depends on it."""
     coprocs = tuple(
         CoprocRequest(
@@ -48,7 +48,9 @@ def supposed_request(host: Host, held: tuple[Held, ...], catalogue: Catalogue) -
     )
 
 
-def idle_instances(kind: ProcessorType, count: int, held: tuple[Held, ...], catalogue: Catalogue) -> float:
+def idle_instances(
+    kind: ProcessorType, count: int, held: tuple[InstanceInProgress, ...], catalogue: Catalogue
+) -> float:
     """Processors of a type that no job in progress occupies."""
     plans = [
         catalogue.versions[one.app_version_id].plan_class for one in held if one.app_version_id in catalogue.versions

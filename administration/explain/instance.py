@@ -18,7 +18,7 @@ from domain.jobs import JobClass
 from domain.refusals import Refusal
 from domain.units import AppVersionId, InstanceId, Instant, Seconds
 from domain.views import InstanceRow
-from lifecycle.grace import timeout_at
+from lifecycle.turnaround import timeout_at
 from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import percentile_of, reachable
 from scheduler.runtime import speed_of

@@ -15,10 +15,9 @@ from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.insight import WorkAhead
-from domain.jobs import InstanceState
+from domain.jobs import Candidate, FreshRange, InstanceState
 from domain.units import InstanceId, Instant, JobId, shard_of
 from domain.views import InstanceRow, JobRow
-from domain.waiting import Candidate, FreshRange
 
 MOST_URGENT = 10_000  # of the batch that are looked through for an instance
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from domain.lengths import in_words
+from domain.formatting import in_words
 from domain.reservations import Kept, Lease
 from domain.units import Instant
 

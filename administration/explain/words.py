@@ -7,7 +7,7 @@ from typing import Any
 
 from administration.explain.reserved import kept_in_words, lease_in_words
 from administration.thresholds.shown import stale_in_words
-from domain.lengths import in_words
+from domain.formatting import in_words
 
 Document = Mapping[str, Any]  # Any: a JSON document
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.lengths import in_words
+from domain.formatting import in_words
 from domain.units import Instant, utc
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from administration.forecasts.chart import Fan, Mark, Point, chart
 from administration.forecasts.instants import instant_of, seen_from
 from domain.forecasts import FAR_BOUNDS, ForecastState
-from domain.lengths import in_words
+from domain.formatting import in_words
 from domain.units import Instant
 
 Document = Mapping[str, Any]  # Any: a JSON document

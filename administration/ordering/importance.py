@@ -16,7 +16,7 @@ from domain.settings import Settings
 from domain.units import AccountId, BatchId, Instant
 from jobs.ordering.admission import check_rights, permissions_of
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from priority.parameters import queues
+from priority.charging import queues
 
 
 class ImportanceStore(Protocol):

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from priority.parameters import queues, targets, usage_weights
+from priority.charging import queues, usage_weights
 from priority.policies import POLICIES, policy_of
+from priority.standings import targets
 
 SECTION = "ordering."
 KEYS = tuple(key for key in Settings().as_mapping() if key.startswith(SECTION))

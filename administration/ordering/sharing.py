@@ -16,8 +16,8 @@ from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
 from domain.units import AccountId, Instant
 from jobs.ordering.ports import OrderedWork
+from priority.charging import usage_weights
 from priority.fair_share import FairShares, Leaf, Share, fair_shares
-from priority.parameters import usage_weights
 
 
 class SharingStore(Protocol):

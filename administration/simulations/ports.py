@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from domain.simulations import Simulation, SimulationState
 from domain.units import Instant
+from domain.views import Simulation, SimulationState
 
 
 class Simulations(Protocol):

@@ -20,8 +20,8 @@ import structlog
 from administration.simulations.ports import Simulations
 from domain.clock import Clock
 from domain.errors import ConflictError, UnavailableError
-from domain.simulations import SILENT_S, SimulationState
 from domain.units import later
+from domain.views import SILENT_S, SimulationState
 from simulator.run import Case, Ran
 
 PROGRAM = (sys.executable, "-m", "administration.simulations.process")

@@ -22,7 +22,7 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.insight import HostSample, JobSize, WaitingBatch
-from domain.populations import AppFacts
+from domain.ranking import AppFacts
 from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds, SubmitterId
 from simulator.measured import MeasuredHost, MeasuredPopulation
 from simulator.ports import ShareOf

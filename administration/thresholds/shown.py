@@ -8,7 +8,7 @@ from typing import Any  # a JSON document's values
 from administration.thresholds.preview import Side, TypePreview, Wait
 from administration.thresholds.replayed import Replayed
 from administration.thresholds.service import Preview
-from domain.lengths import in_words
+from domain.formatting import in_words
 
 
 def preview_as_json(preview: Preview) -> dict[str, object]:

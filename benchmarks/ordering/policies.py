@@ -14,15 +14,14 @@ import time
 from collections.abc import Callable
 
 from domain.batches import Account
-from domain.component_names import SUBCOMPONENTS
 from domain.ordered_work import LeafStanding
 from domain.ordering import BatchFacts, QueueClock, Request, ServiceLevel
-from domain.ordering_settings import OrderingSettings
+from domain.ordering_settings import SUBCOMPONENTS, OrderingSettings
 from domain.units import DAY_S, AccountId, BatchId, Flop, Instant, Seconds, SubmitterId
 from priority.fair_share import Leaf, fair_shares
-from priority.moment import Moment
-from priority.order import Order
+from priority.order import BatchOrder
 from priority.policies import POLICIES, Policy, policy_of
+from priority.scheme import PolicyContext
 
 NOW = Instant(1_800_000_000.0)
 SEED = 20
@@ -48,7 +47,7 @@ class Project:
         self.leaves = [_leaf(SubmitterId(n + 1), chance) for n in range(submitters)]
         self.batches = [_batch(BatchId(n + 1), self.leaves[n % submitters], chance) for n in range(batches)]
 
-    def moment(self) -> Moment:
+    def moment(self) -> PolicyContext:
         """The standings of all, the fair-share tree included."""
         shares = fair_shares(self.accounts, self.leaves).leaves
         standings = {
@@ -57,7 +56,7 @@ class Project:
             )
             for leaf, share in shares.items()
         }
-        return Moment(
+        return PolicyContext(
             NOW,
             standings,
             REFERENCE,
@@ -116,7 +115,7 @@ def policy_named(name: str) -> Policy:
 
 def measured(project: Project, policy: Policy) -> dict[str, float]:
     """One policy's figures."""
-    order = Order(policy, project.batches, project.moment())
+    order = BatchOrder(policy, project.batches, project.moment())
 
     def charged() -> None:
         leaf = project.charge()
@@ -124,7 +123,7 @@ def measured(project: Project, policy: Policy) -> dict[str, float]:
 
     ids = [facts.batch_id for facts in project.batches[:1000]]
     return {
-        "full_ms": round(cpu_ms(lambda: Order(policy, project.batches, project.moment())), 2),
+        "full_ms": round(cpu_ms(lambda: BatchOrder(policy, project.batches, project.moment())), 2),
         "charge_ms": round(cpu_ms(charged), 2),
         "explain_us": round(cpu_ms(lambda: [order.breakdown(batch_id).as_record() for batch_id in ids]), 2),
     }

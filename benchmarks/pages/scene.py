@@ -21,7 +21,7 @@ from benchmarks.submit import APP, COMMAND_LINE, JOB, make_app
 from domain.access import Role
 from domain.clock import Clock
 from domain.settings import Settings
-from domain.simulations import SimulationState
+from domain.views import SimulationState
 from runtime.compose import host_statistics
 from runtime.database import database_dsn, open_database
 from store.postgres import PostgresStore

@@ -15,9 +15,9 @@ from domain.apps import AppVersion
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import RequestWrites
+from domain.jobs import Candidate
 from domain.settings import Settings
 from domain.units import SHARDS, HostId
-from domain.waiting import Candidate
 from feeder.build import build
 from feeder.ports import Ports
 from feeder.refill import Refill

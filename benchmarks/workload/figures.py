@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from benchmarks.workload.pulling import Went
-from priority.fair_share import LeafId
+from domain.ordered_work import LeafId
 
 SLOWDOWN_FROM_S = 10.0  # shorter jobs count as this long, as usual for bounded slowdown
 

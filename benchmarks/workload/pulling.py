@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from benchmarks.workload.submitted import Submitted, Workload
 from benchmarks.workload.waiting import Waiting
+from domain.ordered_work import LeafId
 from domain.units import Instant
-from priority.fair_share import LeafId
 
 
 @dataclass(slots=True)

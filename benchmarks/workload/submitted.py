@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from domain.batches import Account
+from domain.ordered_work import LeafId
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
-from priority.fair_share import LeafId
 from simulator.swf import FLOP_PER_S, LoggedJob
 
 ROOT = AccountId(1)

@@ -8,23 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchmarks.workload.submitted import Submitted, Workload
-from domain.limits import Asked, Holds, Limit, Quantity, Scope
+from domain.limits import Holds, Limit, Quantity, RequestedAmounts, Scope
+from domain.ordered_work import LeafId
 from domain.ordering import BatchFacts, QueueClock
 from domain.settings import Settings
 from domain.units import BatchId, Flop, FlopPerSecond, Instant, Seconds
 from domain.usage import Amounts, ChargeEvent, ChargeKind, DecayedUsage
-from priority.charging import charge
+from priority.charging import charge, usage_weights
 from priority.equal_access import Claim, shuffled
-from priority.fair_share import Leaf, LeafId
+from priority.fair_share import Leaf
 from priority.limits import holds
 from priority.logical_time import charge_batch, correct_charge
 from priority.measures import ACCURACY_JOBS
-from priority.moment import Moment
-from priority.order import Order
-from priority.parameters import usage_weights
+from priority.order import BatchOrder
 from priority.policies import order_key, policy_of
-from priority.standings import Submitting, standings
-from priority.targets import window_of
+from priority.scheme import PolicyContext
+from priority.standings import Submitting, standings, window_of
 from simulator.swf import FLOP_PER_S
 
 ONE_JOB_PE = 1.0
@@ -64,7 +63,7 @@ class Waiting:
         self._weights = usage_weights(self._settings.usage_weights)
         self._batches: dict[BatchId, _Batch] = {}
         self._unsent: dict[BatchId, int] = {}
-        self._moment = Moment(Instant(0.0), pool_flop_per_s=self._pool)
+        self._moment = PolicyContext(Instant(0.0), pool_flop_per_s=self._pool)
         self._ordered_at: float | None = None
         self._queue: list[tuple[int, float, BatchId]] = []
         self._turns: deque[BatchId] = deque()
@@ -166,10 +165,10 @@ class Waiting:
             self._turns = deque(self._shuffled(waiting))
             return
         self._held.clear()
-        places = Order(self._policy, waiting, self._moment).places
+        places = BatchOrder(self._policy, waiting, self._moment).places
         self._queue = [(place.tier, place.key, place.batch_id) for place in places]  # sorted, and so a heap
 
-    def _moment_at(self, now: Instant) -> Moment:
+    def _moment_at(self, now: Instant) -> PolicyContext:
         half_life_s = self._settings.half_life_s
         submitting = [
             Submitting(
@@ -182,7 +181,7 @@ class Waiting:
             for leaf, book in self._books.items()
         ]
         found = standings(self._workload.accounts, submitting, self._settings, now=now)
-        return Moment(now, found.leaves, pool_flop_per_s=self._pool, held_by_account=found.held_by_account)
+        return PolicyContext(now, found.leaves, pool_flop_per_s=self._pool, held_by_account=found.held_by_account)
 
     def _with_limits(self, batch: _Batch, now: Instant) -> BatchFacts:
         """The batch as it stands: a clock that pauses while a hard limit holds it, and the soft limits it is over."""
@@ -194,9 +193,11 @@ class Waiting:
         batch.facts = facts
         return facts
 
-    def _asked(self, one: Submitted) -> Asked:
+    def _asked(self, one: Submitted) -> RequestedAmounts:
         names = {Scope.SUBMITTER: f"user{one.leaf[0]}"}
-        return Asked(names, {Quantity.JOBS: 1.0, Quantity.PE: ONE_JOB_PE, Quantity.PE_SECONDS: one.estimate_s})
+        return RequestedAmounts(
+            names, {Quantity.JOBS: 1.0, Quantity.PE: ONE_JOB_PE, Quantity.PE_SECONDS: one.estimate_s}
+        )
 
     def _counts(self, leaf: LeafId) -> Mapping[tuple[Scope, str, Quantity], float]:
         name, held = f"user{leaf[0]}", self._books[leaf].held_pe

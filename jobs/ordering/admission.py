@@ -7,18 +7,17 @@ from dataclasses import dataclass, replace
 
 from domain.batches import Account, Submitter
 from domain.errors import InvalidInputError
-from domain.limits import Asked, Counts, Quantity, Scope
+from domain.limits import Counts, Quantity, RequestedAmounts, Scope
 from domain.ordered_work import LeafId, Member, Permission, SubmissionOrder
 from domain.ordering import BatchFacts, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, Instant
 from jobs.ordering.grants import grant_of
 from jobs.ordering.sizing import JobSize
-from priority.grants import Queue, queue_of
+from priority.charging import Queue, queue_of, queues
 from priority.limits import holds
-from priority.moment import Moment, request_pe
-from priority.parameters import queues
 from priority.policies import OrderKey, order_key, policy_of
+from priority.scheme import PolicyContext, request_pe
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def place(
 
 def _check_limits(facts: BatchFacts, size: JobSize, known: SubmissionOrder, names: Mapping[Scope, str]) -> None:
     counts: Counts = {(scope, names[scope], Quantity.BATCHES): float(count) for scope, count in known.active.items()}
-    asked = Asked(
+    asked = RequestedAmounts(
         names,
         {Quantity.BATCHES: 1.0, Quantity.JOB_PE: size.pe, Quantity.JOB_RUNTIME_S: size.runtime_s},
         standby=facts.level is ServiceLevel.STANDBY,
@@ -112,8 +111,8 @@ def _check_limits(facts: BatchFacts, size: JobSize, known: SubmissionOrder, name
 
 def _moment(
     facts: BatchFacts, known: SubmissionOrder, by_name: Mapping[str, Queue], pool_flop_per_s: float, now: Instant
-) -> Moment:
-    moment = Moment(
+) -> PolicyContext:
+    moment = PolicyContext(
         now,
         {} if known.standing is None else {facts.leaf: known.standing},
         pool_flop_per_s=pool_flop_per_s,

@@ -10,11 +10,10 @@ from domain.ordering import ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import Instant, Seconds
 from domain.usage import Charge
+from priority.charging import usage_weights
 from priority.fair_share import Leaf
 from priority.measures import ACCURACY_JOBS
-from priority.parameters import usage_weights
-from priority.standings import Submitting
-from priority.targets import MOST_WINDOWS, window_of
+from priority.standings import MOST_WINDOWS, Submitting, window_of
 
 WindowKey = tuple[LeafId, ServiceLevel, int]  # with the number of the window
 

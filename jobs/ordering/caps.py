@@ -10,9 +10,17 @@ from domain.ordered_work import LeafId
 from domain.ordering import ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, Instant
-from priority.parameters import target_for, targets
-from priority.standings import Submitting
-from priority.targets import Target, TargetMode, newest_first, over_cap, window_of, window_weights
+from priority.standings import (
+    Submitting,
+    Target,
+    TargetMode,
+    newest_first,
+    over_cap,
+    target_for,
+    targets,
+    window_of,
+    window_weights,
+)
 
 Windows = Mapping[int, float]
 

@@ -15,7 +15,7 @@ from domain.units import Instant
 from domain.usage import Charge, ChargeEvent, ChargeKind
 from jobs.ordering.sizing import JobSize
 from priority.charging import charge
-from priority.refunds import Counted, counted
+from priority.logical_time import InstanceTally, counted
 
 MOST_FRACTION = 10.0  # of an estimate that a job is taken to use: what volunteers claim is bounded
 
@@ -69,7 +69,7 @@ def _charges(
     one: OrderedBatch,
     notes: OrderNotes,
     size: JobSize,
-    found: Counted,
+    found: InstanceTally,
     *,
     sent: int,
     lost: int,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from domain.ordered_work import BatchPlace
+from domain.ordered_work import StoredPlace
 from domain.units import BatchId
 from jobs.ordering.rows import Row, stood
 
@@ -18,7 +18,7 @@ TURNS: Final = 10  # orderings after which everything that changed is explained
 
 
 def to_explain(
-    in_order: Sequence[Row], moved: Mapping[BatchId, BatchPlace], *, anew: bool, serial: int
+    in_order: Sequence[Row], moved: Mapping[BatchId, StoredPlace], *, anew: bool, serial: int
 ) -> list[BatchId]:
     """The batches to explain, in their order: those without an explanation, and of those whose number changed all that
     stand behind another batch than before, in another tier or under another hold, and a tenth of the others.
@@ -43,6 +43,6 @@ def to_explain(
     return found
 
 
-def _elsewhere(place: BatchPlace, row: Row) -> bool:
+def _elsewhere(place: StoredPlace, row: Row) -> bool:
     batch = row.one.batch
     return (place.tier, place.hold, place.sent_most) != (batch.order_tier, batch.hold, batch.sent_most)

@@ -9,7 +9,7 @@ from domain.batches import Account
 from domain.errors import InvalidInputError
 from domain.ordered_work import StoredGrant
 from domain.units import AccountId, Instant
-from priority.grants import Grant, Queue, queue_of
+from priority.charging import Grant, Queue, queue_of
 
 
 class Grants:

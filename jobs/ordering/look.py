@@ -12,7 +12,6 @@ from functools import cache, partial
 
 from domain.catalogue import Catalogue
 from domain.ordered_work import (
-    BatchPlace,
     LeafId,
     OrderedBatch,
     OrderingCharges,
@@ -21,6 +20,7 @@ from domain.ordered_work import (
     Permission,
     Reference,
     StoredGrant,
+    StoredPlace,
 )
 from domain.ordering import BatchFacts, Breakdown, QueueClock, Request
 from domain.units import AppId, BatchId, Flop, Instant
@@ -34,12 +34,12 @@ from jobs.ordering.names import names_by_scope, names_of
 from jobs.ordering.rooms import UNBOUNDED, Claim, Room, idle_holds, in_progress, rooms, soft_sentences
 from jobs.ordering.rows import Row, differs, passed_over, row_of
 from jobs.ordering.sizing import JobSize, gpu_of, job_size
-from priority.moment import Moment, request_pe
-from priority.order import Order
-from priority.parameters import queues
+from priority.charging import queues
+from priority.logical_time import logical_correction
+from priority.order import BatchOrder
 from priority.policies import policy_of
-from priority.refunds import logical_correction
-from priority.standings import Standings, standings
+from priority.scheme import PolicyContext, request_pe
+from priority.standings import LeafStandings, standings
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Look:
     """What one ordering found: what it charges, the places that changed, and whose breakdowns are to be kept."""
 
     charges: OrderingCharges
-    places: Sequence[BatchPlace]
+    places: Sequence[StoredPlace]
     explained: Sequence[BatchId]
     batches: int
     held: int
-    order: Order = field(repr=False)
+    order: BatchOrder = field(repr=False)
     rows: Mapping[BatchId, Row] = field(repr=False)
     found: Mapping[BatchId, Room] = field(repr=False)
 
@@ -124,7 +124,9 @@ class _Ordering:
         submitting, levels = books.submitting(self._held_pe()), books.level_windows()
         standing = standings(self._view.accounts, submitting, self._settings, now=self._now, level_windows=levels)
         active = {row.batch_id: row for row in self._rows if row.is_active}
-        order = Order(policy_of(self._settings), [self._facts(row) for row in active.values()], self._moment(standing))
+        order = BatchOrder(
+            policy_of(self._settings), [self._facts(row) for row in active.values()], self._moment(standing)
+        )
         caps = Caps(self._view.accounts, submitting, levels, self._settings, self._now)
         in_order = [active[place.batch_id] for place in order.places]
         found = self._rooms(in_order, caps)
@@ -194,9 +196,9 @@ class _Ordering:
             unpaid=row.queue.is_unpaid,
         )
 
-    def _moment(self, standing: Standings) -> Moment:
+    def _moment(self, standing: LeafStandings) -> PolicyContext:
         reference = self._reference
-        return Moment(
+        return PolicyContext(
             self._now,
             standing.leaves,
             reference.host,
@@ -241,7 +243,7 @@ class _Ordering:
             noted[row.batch_id] = row.notes if clock is row.notes.clock else replace(row.notes, clock=clock)
         return noted
 
-    def _charges(self, books: Books, standing: Standings, notes: Mapping[BatchId, OrderNotes]) -> OrderingCharges:
+    def _charges(self, books: Books, standing: LeafStandings, notes: Mapping[BatchId, OrderNotes]) -> OrderingCharges:
         over = [row for row in self._rows if not row.is_active and row.one.batch.counts.in_progress <= 0]
         due = {row.batch_id: logical_correction(row.one, row.notes.used_fraction) for row in over}
         return OrderingCharges(
@@ -270,8 +272,8 @@ def _size_of(catalogue: Catalogue, reference: Reference, app_id: AppId, request:
     return job_size(request, job_flop, reference, gpu_of(catalogue, app_id))
 
 
-def _place(tier: int, key: float, row: Row, found: Mapping[BatchId, Room]) -> BatchPlace:
+def _place(tier: int, key: float, row: Row, found: Mapping[BatchId, Room]) -> StoredPlace:
     room, counts = found[row.batch_id], row.one.batch.counts
     bounded = room.jobs is not None and room.hold is None and room.jobs < counts.unsent
     sent_most = counts.sent + room.jobs if bounded and room.jobs is not None else None
-    return BatchPlace(row.batch_id, tier, key, room.hold, sent_most, row.queue.is_unpaid, row.size.pe)
+    return StoredPlace(row.batch_id, tier, key, room.hold, sent_most, row.queue.is_unpaid, row.size.pe)

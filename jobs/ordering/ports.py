@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from domain.ordered_work import BatchPlace, OrderingCharges, OrderingView, Reference
+from domain.ordered_work import OrderingCharges, OrderingView, Reference, StoredPlace
 from domain.units import BatchId, Instant
 
 
@@ -26,7 +26,7 @@ class OrderedWork(Protocol):
         """Write all of it in one transaction; the new serial, or None when another ordering came first."""
         ...
 
-    async def move(self, places: Sequence[BatchPlace]) -> int:
+    async def move(self, places: Sequence[StoredPlace]) -> int:
         """Move batches that are active still, some at a time; how many. One that somebody is changing stays."""
         ...
 

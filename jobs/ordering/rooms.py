@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from domain.limits import SIZE_LIMITS, Asked, Limit, Quantity, Scope
+from domain.limits import SIZE_LIMITS, Limit, Quantity, RequestedAmounts, Scope
 from domain.ordering import ServiceLevel
 from domain.units import BatchId
 from jobs.ordering.sizing import JobSize
@@ -34,9 +34,9 @@ class Claim:
     in_progress: int
     others: tuple[str, ...] = ()
 
-    def asked(self) -> Asked:
+    def asked(self) -> RequestedAmounts:
         """What one more of its jobs would take."""
-        return Asked(self.names, amounts_of(self.size), standby=self.level is ServiceLevel.STANDBY)
+        return RequestedAmounts(self.names, amounts_of(self.size), standby=self.level is ServiceLevel.STANDBY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def rooms(claims: Iterable[Claim], limits: Sequence[Limit], totals: Totals) -> d
     return found
 
 
-def _most(asked: Asked, limits: Sequence[Limit], totals: Totals) -> int | None:
+def _most(asked: RequestedAmounts, limits: Sequence[Limit], totals: Totals) -> int | None:
     """How many more jobs fit under every hard limit; None: any number."""
     fits = [
         (limit.hard - totals.get((limit.scope, name, limit.quantity), 0.0)) / amount

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from domain.batches import BatchState
-from domain.ordered_work import BatchPlace, LeafId, OrderedBatch, OrderNotes
+from domain.ordered_work import LeafId, OrderedBatch, OrderNotes, StoredPlace
 from domain.units import AppId, BatchId
 from domain.usage import Charge
 from jobs.ordering.charges import noted
 from jobs.ordering.sizing import JobSize
-from priority.grants import Queue
+from priority.charging import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def row_of(
     return Row(one, size, queue, queue_because, notes, charges, sent, batch.batch_id, leaf, is_active, waits)
 
 
-def differs(place: BatchPlace, one: OrderedBatch) -> bool:
+def differs(place: StoredPlace, one: OrderedBatch) -> bool:
     """Whether a batch stands elsewhere than its row says."""
     batch = one.batch
     return (place.tier, place.key, place.hold, place.sent_most, place.unpaid, place.job_pe) != (

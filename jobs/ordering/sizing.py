@@ -11,8 +11,8 @@ from domain.ordered_work import Reference
 from domain.ordering import Request
 from domain.units import HOUR_S, AppId, Flop, Seconds
 from domain.usage import Amounts
-from priority.grants import service_units
-from priority.moment import request_pe
+from priority.charging import service_units
+from priority.scheme import request_pe
 
 LEAST_CORES = 1e-3  # taken for a job that asks for none
 _REQUEST_BOUNDS = tuple(BOUNDS[name] for name in ("ncpus", "memory_bytes", "disk_bytes"))

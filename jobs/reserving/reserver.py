@@ -20,7 +20,7 @@ from domain.reservations import BigBatch, Kept, LeaseEnd, LeaseStanding
 from domain.units import DAY_S, AppId, BatchId, Instant, Seconds
 from jobs.ordering.sizing import gpu_of
 from jobs.reserving.ports import ReservedWork
-from priority.big_jobs import Waiting, given_back, kept_slots
+from priority.big_jobs import WaitingBigJob, given_back, kept_slots
 
 LOOKED_AT = 4  # batches per slot that is to be kept, and
 MORE_LOOKED_AT = 20  # besides: those that hosts take anyway need no slot
@@ -120,7 +120,7 @@ def ends_of(standing: Sequence[LeaseStanding], *, slack_s: Seconds, now: Instant
     ]
 
 
-def _waiting(one: BigBatch, gpus: Mapping[AppId, str], *, is_blocked: bool) -> Waiting:
+def _waiting(one: BigBatch, gpus: Mapping[AppId, str], *, is_blocked: bool) -> WaitingBigJob:
     gpu = gpus.get(one.app_id)
     asked = Request(one.cores, one.memory_bytes, one.disk_bytes, () if gpu is None else ((gpu, 1.0),))
-    return Waiting(one.batch_id, asked, is_blocked, one.sent)
+    return WaitingBigJob(one.batch_id, asked, is_blocked, one.sent)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from domain.errors import InvalidInputError
-from priority.systems.naming import shown_names
-from priority.tree_rank import Weighed, user_ranks
+from priority.fair_share import Weighed, shown_names, user_ranks
 
 LARGEST_WEIGHT = 2.0**64  # of whoever used nothing
 DECAY = 0.5  # of a bin, once per half-life

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from domain.errors import InvalidInputError
 from priority.measures import absolute_percent, weighted_points
-from priority.targets import Target, delta, starred, used_percent
+from priority.standings import Target, delta, starred, used_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MauiStanding:
     """What `mdiag -f` prints of a credential: percent of what was delivered, and a star when off target."""
 
     percent: float
@@ -37,17 +37,17 @@ class Standing:
 
 def fair_share_table(
     rows: Sequence[Credential], total_per_window: Sequence[float], *, decay: float
-) -> Mapping[str, Standing]:
+) -> Mapping[str, MauiStanding]:
     """The rows of `mdiag -f` by "SECTION/name", in their order.
 
     >>> rows = [Credential("USER", "rosa", Target(20.0), (12.0, 6.0, 2.0))]
     >>> fair_share_table(rows, [20.0, 40.0, 160.0], decay=0.25)["USER/rosa"]
-    Standing(percent=8.0, starred=True)
+    MauiStanding(percent=8.0, starred=True)
     """
-    found: dict[str, Standing] = {}
+    found: dict[str, MauiStanding] = {}
     for row in rows:
         percent = used_percent(row.windows, total_per_window, decay=decay)
-        found[row.key] = Standing(percent, starred(row.target, percent))
+        found[row.key] = MauiStanding(percent, starred(row.target, percent))
     return found
 
 

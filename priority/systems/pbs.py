@@ -1,16 +1,19 @@
-"""What would PBS make of the same tree and job formula? Pure.
+"""Fair-share and the job formula (job_sort_formula) as PBS computes them. Pure.
 
 Facts: openpbs cd7ab5e (fairshare.cpp and its functional tests).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from priority.fair_share import ratio_factor
-from priority.systems.naming import shown_names
+from domain.errors import InvalidInputError
+from priority.fair_share import ratio_factor, shown_names
 
 MIN_USAGE = 1.0  # of every vertex, the root too
 DECAY_FACTOR = 0.5  # every 24 hours
@@ -95,3 +98,71 @@ def users(top: Sequence[PbsNode]) -> list[str]:
         return list(chain.from_iterable(own))
 
     return below(top)
+
+
+# ---- the job formula: arithmetic over a job's numbers, and nothing else
+
+LONGEST_FORMULA = 1_000  # characters
+_BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Mod: math.fmod,
+    ast.Pow: math.pow,
+}
+_UNARY: Mapping[type[ast.unaryop], Callable[[float], float]] = {ast.USub: operator.neg, ast.UAdd: operator.pos}
+_FUNCTIONS: Mapping[str, Callable[..., float]] = {
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "sqrt": math.sqrt,
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "log2": math.log2,
+}
+
+
+def evaluate(formula: str, values: Mapping[str, float]) -> float:
+    """The formula's value: numbers, names of `values`, + - * / % **, min, max, abs, sqrt, ceil, floor, log2.
+
+    Without a value (a division by zero, a root of a negative number) it is 0, as PBS has it.
+    Raises InvalidInputError for anything else in it, naming the part.
+
+    >>> evaluate("fairshare_factor + walltime/ncpus", {"fairshare_factor": 0.5, "walltime": 50, "ncpus": 2})
+    25.5
+    """
+    if len(formula) > LONGEST_FORMULA:
+        raise InvalidInputError("formula", f"at most {LONGEST_FORMULA} characters", formula)
+    try:
+        tree = ast.parse(formula.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InvalidInputError("formula", "an arithmetic formula", formula) from None
+    try:
+        value = _value(tree.body, values)
+    except (ArithmeticError, ValueError):
+        return 0.0
+    return value if math.isfinite(value) else 0.0
+
+
+def _value(node: ast.expr, values: Mapping[str, float]) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return float(number)
+        case ast.Name(id=name) if name in values:
+            return float(values[name])
+        case ast.BinOp(left, op, right) if type(op) in _BINARY:
+            return _BINARY[type(op)](_value(left, values), _value(right, values))
+        case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _UNARY:
+            return _UNARY[type(sign)](_value(operand, values))
+        case ast.Call(func=ast.Name(id=name), args=[_, *_] as args, keywords=[]) if name in _FUNCTIONS:
+            return _called(name, [_value(one, values) for one in args])
+    raise InvalidInputError("formula", "numbers, arithmetic and one of " + ", ".join(sorted(values)), ast.unparse(node))
+
+
+def _called(name: str, args: list[float]) -> float:
+    if name in {"min", "max"} and len(args) == 1:
+        return args[0]
+    if name not in {"min", "max"} and len(args) != 1:
+        raise InvalidInputError("formula", f"one value in {name}()", len(args))
+    return float(_FUNCTIONS[name](*args))

@@ -14,9 +14,9 @@ from batch_estimator.ports import Forecasts
 from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.insight import WaitingBatch
-from domain.listings import ActiveTotal
-from domain.populations import HostStatisticsRun
+from domain.ranking import HostStatisticsRun
 from domain.units import Instant, Seconds
+from domain.views import ActiveTotal
 from runtime.metrics import catalogue as metric
 from runtime.metrics.forecasts import of_forecasts
 from runtime.metrics.kinds import Sample

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from administration.access.addresses import Networks, address_of
 from domain.clock import Clock
-from domain.lengths import in_words
+from domain.formatting import in_words
 from domain.units import Instant, Seconds
 from feeder.refill import Refill
 from runtime.metrics.board import Board

@@ -17,8 +17,8 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from administration.access.addresses import ADDRESS, ASKED_FROM, Networks, address_of, network_of
-from domain.lengths import in_words
-from domain.server_settings import ServerSettings
+from domain.formatting import in_words
+from domain.settings import ServerSettings
 from domain.units import Seconds
 from web.rate_limit import Buckets
 

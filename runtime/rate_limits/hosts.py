@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from domain.server_settings import ServerSettings
+from domain.settings import ServerSettings
 from domain.units import Seconds
 from web.rate_limit import Buckets
 

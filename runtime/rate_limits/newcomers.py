@@ -10,7 +10,7 @@ import structlog
 from administration.access.addresses import ASKED_FROM, Networks, network_of
 from domain.clock import Clock
 from domain.errors import TooManyHostsError
-from domain.server_settings import ServerSettings
+from domain.settings import ServerSettings
 from domain.units import DAY_S, VolunteerId
 
 log = structlog.get_logger()

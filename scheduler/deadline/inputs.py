@@ -10,8 +10,8 @@ retry takes and P the percentile of (host, app version):
 from __future__ import annotations
 
 from domain.batches import Batch, QoS, complete_at
+from domain.formatting import told
 from domain.jobs import JobClass
-from domain.lengths import told
 from domain.quick import quick_dataclass
 from domain.ranking import CutPoints, Gate, Percentile
 from domain.refusals import Refusal, RefusalCode

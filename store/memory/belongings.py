@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from domain.belongings import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from domain.errors import NotFoundError
-from domain.listings import HeldInstance
 from domain.units import HostId, VolunteerId
+from domain.views import ListedInProgress
+from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from store.memory.listings import held_instance
 from store.memory.rows import StoredHost, StoredInstance
 from store.memory.work import Work
@@ -27,7 +27,9 @@ class MemoryBelongings:
             raise NotFoundError("computer", host_id)
         return _own_host(stored)
 
-    async def held(self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int) -> Sequence[HeldInstance]:
+    async def held(
+        self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
+    ) -> Sequence[ListedInProgress]:
         own = [one for one in self._own(volunteer_id) if host_id in (None, one.host.host_id)]
         held = [held_instance(row) for one in own for row in one.held.values()]
         return sorted(held, key=lambda one: (one.due_at, one.instance_id))[:limit]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp
 
-from domain.belongings import ResultPlace
 from domain.host_lists import (
     FAILED,
     LOOKED_AT,
@@ -24,6 +23,7 @@ from domain.host_lists import (
 )
 from domain.jobs import InstanceState
 from domain.units import AppVersionId, HostId, InstanceId, Instant, Seconds, VolunteerId
+from domain.volunteers import ResultPlace
 from store.memory.percentiles import MemoryGenerations
 from store.memory.registry import Registry
 from store.memory.rows import StoredInstance

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from domain.apps import CPU, App, AppVersion
+from domain.apps import CPU, App, AppVersion, spread_of
 from domain.batches import BatchState
 from domain.dispatch import RequestKey
 from domain.errors import NotFoundError
@@ -30,7 +30,6 @@ from domain.insight import (
     calls_per_hour,
 )
 from domain.jobs import InstanceState
-from domain.spread import spread_of
 from domain.units import HOUR_S, BatchId, Flop, HostId, InstanceId, Instant
 from store.binary_copy import Table, native_dtype
 from store.memory.host_columns import HAV_COLUMNS

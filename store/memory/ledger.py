@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from domain.apps import App
+from domain.apps import App, Spread, spread_of
 from domain.batches import BatchState
 from domain.dispatch import (
     Assignment,
@@ -17,6 +17,7 @@ from domain.dispatch import (
     RequestWrites,
     SentJob,
     TakeOver,
+    Trickle,
     WriteOutcome,
 )
 from domain.errors import InvalidInputError, NotFoundError
@@ -24,8 +25,6 @@ from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.quotas import QuotaGrant, QuotaRequest
-from domain.spread import Spread, spread_of
-from domain.trickles import Trickle
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, JobId, VolunteerId
 from store.memory.registry import Registry
 from store.memory.reserving import make_lease

@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from domain.batches import BatchState, QoS
 from domain.jobs import InstanceState
-from domain.listings import (
+from domain.units import BatchId, HostId, Instant
+from domain.views import (
     ActiveTotal,
     BatchChoice,
     BatchPlace,
     BatchSort,
-    HeldInstance,
     InstancePlace,
     ListedBatch,
+    ListedInProgress,
     ListedInstance,
 )
-from domain.units import BatchId, HostId, Instant
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance
 from store.memory.work import Work
@@ -71,7 +71,7 @@ class MemoryListings:
         start = None if after is None else (-after.retries, after.instance_id)
         return [_instance(row) for row in found if start is None or _by_retries(row) > start][:limit]
 
-    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[HeldInstance]:
+    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
         rows = (row for job in self._work.jobs for row in job.instances)
         held = [held_instance(row) for row in rows if row.host_id == host_id and row.state is InstanceState.IN_PROGRESS]
         return sorted(held, key=lambda one: (one.due_at, one.instance_id))[:limit]
@@ -130,13 +130,13 @@ def _made_at(row: StoredInstance) -> Instant:
     return row.job.batch.new.created_at if row.created_at is None else row.created_at
 
 
-def held_instance(row: StoredInstance) -> HeldInstance:
+def held_instance(row: StoredInstance) -> ListedInProgress:
     assert row.host_id is not None
     assert row.sent_at is not None
     assert row.due_at is not None
     batch = row.job.batch
     runtime_s = row.est_runtime_s or 0.0
-    return HeldInstance(
+    return ListedInProgress(
         row.instance_id,
         row.job.job_id,
         batch.batch_id,

@@ -15,13 +15,13 @@ from domain.errors import NotFoundError
 from domain.jobs import InstanceState
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
-    BatchPlace,
     LeafUsage,
     Member,
     OrderingCharges,
     OrderingView,
     Reference,
     StoredGrant,
+    StoredPlace,
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, Request, ServiceLevel
@@ -101,7 +101,7 @@ class MemoryOrdering:
                 book.grants[grant.account_id] = replace(grant, granted_su=known.granted_su, period_s=known.period_s)
         return book.serial
 
-    async def move(self, places: Sequence[BatchPlace]) -> int:
+    async def move(self, places: Sequence[StoredPlace]) -> int:
         active = [one for one in places if self._work.batches[one.batch_id].state is BatchState.ACTIVE]
         for place in active:
             self._work.move_batch(self._work.batches[place.batch_id], place)

@@ -11,15 +11,17 @@ import numpy as np
 
 from domain.apps import AppVersion
 from domain.batches import BatchState
-from domain.populations import (
+from domain.ranking import (
+    FORGIVEN,
+    FORGIVEN_VALID,
     HAV_FIELDS,
     PERCENTILE_FIELDS,
     AppFacts,
+    CutPoints,
     HostStatisticsRun,
     Since,
     StoredPercentile,
 )
-from domain.ranking import FORGIVEN, FORGIVEN_VALID, CutPoints
 from domain.units import AppId, AppVersionId, HostId, Instant, JobId, Seconds
 from store.binary_copy import Table, native_dtype
 from store.memory.host_columns import HAV_COLUMNS

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from domain.errors import NotFoundError
-from domain.listings import ProcessReport
-from domain.simulations import Simulation, SimulationState
 from domain.units import Instant
+from domain.views import ProcessReport, Simulation, SimulationState
 
 
 class MemoryProcessReports:

@@ -12,7 +12,7 @@ from typing import Protocol
 from domain.batches import Batch, BatchCounts, BatchState
 from domain.dispatch import Upload
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import Held, Input, InstanceState, JobClass, JobState, instance_name
+from domain.jobs import Candidate, Input, InstanceInProgress, InstanceState, JobClass, JobState, instance_name
 from domain.refusals import Whys
 from domain.submission import NewBatch
 from domain.units import (
@@ -26,7 +26,6 @@ from domain.units import (
     Seconds,
     VolunteerId,
 )
-from domain.waiting import Candidate
 from store.counting import Counted
 from store.memory.queues import WaitingQueues
 from store.memory.texts import Texts
@@ -200,7 +199,7 @@ class StoredInstance:
     created_at: Instant | None = None  # None: with its batch
     # As the feeder reads it, and a request while a host has it; None: to be made, something has changed.
     candidate: Candidate | None = None
-    held: Held | None = None
+    held: InstanceInProgress | None = None
 
     @property
     def name(self) -> str:
@@ -215,18 +214,18 @@ class StoredInstance:
     def counted(self) -> Counted:
         return Counted(self.state, self.sent_at, self.due_at, self.reported_at)
 
-    def as_held(self) -> Held:
+    def as_held(self) -> InstanceInProgress:
         """The instance as its host has it; it must have been sent."""
         held, usual_s = self.held, self.job.median_turnaround_s
         if held is None or held.median_turnaround_s != usual_s:
             held = self.held = self._as_held(usual_s)
         return held
 
-    def _as_held(self, median_turnaround_s: Seconds | None) -> Held:
+    def _as_held(self, median_turnaround_s: Seconds | None) -> InstanceInProgress:
         job = self.job
         assert self.host_id is not None and self.volunteer_id is not None and self.app_version_id is not None
         assert self.sent_at is not None and self.due_at is not None and self.est_runtime_s is not None
-        return Held(
+        return InstanceInProgress(
             self.instance_id,
             self.name,
             job.job_id,

@@ -16,7 +16,7 @@ from domain.ordered_work import OrderNotes, SubmissionOrder
 from domain.ordering import QueueClock
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
 from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId
-from priority.refunds import abort_refund
+from priority.logical_time import abort_refund
 from store.memory.order_book import OrderBook, correct_logical_times, ordered_batch
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredJob

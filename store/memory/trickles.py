@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.trickles import Trickle
+from domain.dispatch import Trickle
 from domain.units import InstanceId, Instant
 
 

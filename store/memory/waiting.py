@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from domain.batches import Batch
-from domain.jobs import InstanceState, JobClass, Ready
+from domain.jobs import Candidate, FreshRange, InstanceState, JobClass, Ready
 from domain.units import SHARDS, BatchId, HostId, InstanceId, JobClassId, VolunteerId
-from domain.waiting import Candidate, FreshRange
 from store.memory.queues import FreshQueue
 from store.memory.rows import RETURNED, StoredBatch, StoredInstance
 from store.memory.work import Work

@@ -18,7 +18,7 @@ from domain.forecasts import ForecastRecord
 from domain.havs import HavEvent, applied, combine
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobClass, JobState
-from domain.ordered_work import BatchPlace
+from domain.ordered_work import StoredPlace
 from domain.quotas import earned
 from domain.units import (
     DAY_S,
@@ -151,7 +151,7 @@ class Work:
         batch.counts = added(batch.counts, change)
         self._note_ready(batch, was_ready)
 
-    def move_batch(self, batch: StoredBatch, place: BatchPlace) -> None:
+    def move_batch(self, batch: StoredBatch, place: StoredPlace) -> None:
         """Give a batch its place in the order."""
         if batch.is_ready:
             self._drop_ready(batch)

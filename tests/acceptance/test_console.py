@@ -11,7 +11,7 @@ import aiohttp
 
 from administration.access.passwords import stretched
 from domain.access import Role
-from domain.simulations import SimulationState
+from domain.views import SimulationState
 from tests.acceptance.server import LiveServer
 from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, work_off
 

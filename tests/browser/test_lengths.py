@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from playwright.async_api import Browser
 
-from domain.lengths import in_words
+from domain.formatting import in_words
 
 EDGES = (10.0, 120.0, 3600.0, 86400.0, 172_800.0)
 LENGTHS = [1.0, 1.04, 9.49, 59.6, 61.4, 330.0, 5400.0, 3629.0, 3630.0, 200_000.0, 9e6]

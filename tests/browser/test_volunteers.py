@@ -7,8 +7,7 @@ from xml.etree import ElementTree as ET
 
 from playwright.async_api import Browser, expect
 
-from domain.plain_reasons import PLAIN_REASONS
-from domain.refusals import RefusalCode
+from domain.refusals import PLAIN_REASONS, RefusalCode
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import new_tab

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from domain.errors import InvalidInputError
-from priority.formula import evaluate
+from priority.emulate import associations_of, flux_tree_of, maui_rows_of, pbs_tree_of, slurm_tree_of
+from priority.standings import used_fraction
 from priority.systems import flux, maui
 from priority.systems import pbs as pbs_system
 from priority.systems import slurm as slurm_system
-from priority.systems.fair_tree import fair_tree
-from priority.systems.trees import associations_of, flux_tree_of, maui_rows_of, pbs_tree_of, slurm_tree_of
-from priority.targets import used_fraction
+from priority.systems.pbs import evaluate
+from priority.systems.slurm import fair_tree
 from tests.cases.comparing import Checked, same_text
 
 Inputs = Mapping[str, Any]
@@ -171,7 +171,7 @@ def maui_fs_usage(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
 
 
 def mdiag_f(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
-    found: dict[str, maui.Standing] = {}
+    found: dict[str, maui.MauiStanding] = {}
     for table in inputs.get("sets", [inputs]):
         totals: Sequence[float] = table["total_per_window"]
         found |= maui.fair_share_table(maui_rows_of(table["rows"]), totals, decay=inputs["decay"])

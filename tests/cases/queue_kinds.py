@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.units import HOUR_S, MINUTE_S, Instant, Seconds
-from priority.reservations import Plan, Rehearsed, Taken, Wanting, plan, rehearse
+from priority.big_jobs import CoreRequest, CoreUse, Plan, Rehearsed, plan, rehearse
 
 START = Instant(0.0)
 
 
 def backfill_policy(inputs: Mapping[str, Any], _expected: Mapping[str, Any]) -> Mapping[str, Any]:
     """Jobs in order on one host, looked at twice: all of them, and those left after some are cancelled."""
-    jobs = [Wanting(job["id"], job["cores"], Seconds(job["limit_min"] * MINUTE_S)) for job in inputs["jobs"]]
+    jobs = [CoreRequest(job["id"], job["cores"], Seconds(job["limit_min"] * MINUTE_S)) for job in inputs["jobs"]]
     depth = inputs.get("reservation_depth", 1)
     cancel = inputs.get("cancel")
     cancelled = [] if cancel is None else cancel if isinstance(cancel, list) else [cancel]
 
-    def look(waiting: list[Wanting], running: tuple[Taken, ...]) -> Plan:
+    def look(waiting: list[CoreRequest], running: tuple[CoreUse, ...]) -> Plan:
         return plan(waiting, cores=inputs["cores"], running=running, now=START, depth=depth)
 
     first = look(jobs, ())
@@ -56,7 +56,7 @@ def backfill_story(inputs: Mapping[str, Any], expected: Mapping[str, Any]) -> Ma
 
 
 def _rehearsed(job: Mapping[str, Any]) -> Rehearsed:
-    wanting = Wanting(job["id"], job["procs"], Seconds(job["limit_h"] * HOUR_S))
+    wanting = CoreRequest(job["id"], job["procs"], Seconds(job["limit_h"] * HOUR_S))
     actual = job.get("actual_h")
     submit_at = Instant(job.get("submit_h", 0.0) * HOUR_S)
     return Rehearsed(

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.units import HOUR_S, Seconds
-from priority.grants import service_units
+from priority.charging import service_units
+from priority.emulate import target_of
 from priority.measures import (
     alike,
     expansion_factor,
@@ -14,9 +15,8 @@ from priority.measures import (
     processor_equivalents,
     weighted_points,
 )
+from priority.standings import delta, window_percents
 from priority.systems import flux, maui, slurm
-from priority.systems.trees import target_of
-from priority.targets import delta, window_percents
 from tests.cases.comparing import Within
 
 Inputs = Mapping[str, Any]

@@ -11,10 +11,9 @@ from domain.dispatch import Report, RequestWrites
 from domain.errors import MusterError
 from domain.havs import HavEvent, HavEventKind
 from domain.history import JobPlace, MovedJobs
-from domain.jobs import Held, InstanceState, JobState
+from domain.jobs import Candidate, InstanceInProgress, InstanceState, JobState
 from domain.settlement import ExtraCopy, InstanceStep, JobFacts, JobSettlement
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
-from domain.waiting import Candidate
 from store.counting import UNUSABLE
 from tests.builders import NOW, a_job_class
 from tests.conformance.twins import Twins, assert_equal, months_of
@@ -140,7 +139,7 @@ class Life(Twins):
         distinct = {report.instance_id: report for report in reports}
         await self.both(lambda store: store.ledger.write(RequestWrites(host.host, reports=tuple(distinct.values()))))
 
-    def _report(self, held: Held, state: InstanceState, choice: int) -> Report:
+    def _report(self, held: InstanceInProgress, state: InstanceState, choice: int) -> Report:
         to_state = (S.REPORTED, S.REPORTED, S.FAILED, S.ABORTED)[choice % 4]
         kind = {S.FAILED: HavEventKind.ERROR, S.ABORTED: HavEventKind.LOST}.get(to_state, HavEventKind.VALID)
         event = HavEvent(
@@ -311,7 +310,7 @@ class Life(Twins):
         self.seen_before = found[-3:]
         return found
 
-    async def _on_host(self, host: RegisteredHost) -> list[tuple[Held, InstanceState]]:
+    async def _on_host(self, host: RegisteredHost) -> list[tuple[InstanceInProgress, InstanceState]]:
         """What the host holds or has lost sight of, with its state."""
         ids: list[InstanceId] = []
         for batch in await self.one.views.batches(limit=100):

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from domain.belongings import Outcome, OwnResult, OwnTotals, ResultPlace
 from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState
 from domain.units import HostId, Instant, Seconds
+from domain.volunteers import Outcome, OwnResult, OwnTotals, ResultPlace
 from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import (

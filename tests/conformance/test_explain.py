@@ -12,7 +12,7 @@ from administration.explain.arrays import private_feeder
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
 from domain.acceleration import Acceleration
-from domain.apps import NVIDIA
+from domain.apps import NVIDIA, OnePerVolunteer
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
@@ -20,7 +20,6 @@ from domain.hosts import Coprocessor
 from domain.jobs import InstanceState
 from domain.quotas import QuotaRequest
 from domain.settlement import ExtraCopy, JobSettlement
-from domain.spread import OnePerVolunteer
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
 from feeder.array import JobArray
 from tests.builders import NOW, a_job_class

@@ -14,9 +14,9 @@ from domain.forecasts import (
     Change,
     EndedBatch,
     ForecastHealth,
+    ForecastHold,
     ForecastPoint,
     ForecastRecord,
-    Hold,
     HoldKind,
     Method,
     Score,
@@ -32,7 +32,7 @@ from tests.stores import Store
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 
 TERMS = Terms(3, 1, Seconds(60.0), 0.02, 0.03, 0.5, Seconds(7200.0), -0.25)
-HOLDS = (Hold(HoldKind.OVERDUE, 2, 0.75, (HostId(7),), "2 instances on 1 host are overdue"),)
+HOLDS = (ForecastHold(HoldKind.OVERDUE, 2, 0.75, (HostId(7),), "2 instances on 1 host are overdue"),)
 
 
 def a_record(batch: Batch, made_at: float = NOW, **changes: Any) -> ForecastRecord:

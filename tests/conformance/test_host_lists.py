@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from domain.belongings import ResultPlace
 from domain.havs import HavEventKind
 from domain.host_lists import HostChoice, HostInstance, HostKind, HostList, HostPlace, ListedHost, RecentFailures
 from domain.jobs import InstanceState
 from domain.settlement import InstanceStep
 from domain.units import BatchId, HostId, Instant, Seconds, later
+from domain.volunteers import ResultPlace
 from tests.builders import NOW
 from tests.conformance.test_host_statistics import one_sample_is_enough, ranked, some_hosts
 from tests.stores import Store

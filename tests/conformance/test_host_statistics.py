@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from domain.apps import CPU, DEFAULT_PLAN_CLASS, NVIDIA, AppVersion, PlanClass
-from domain.populations import HAV_FIELDS, AppFacts, HostStatisticsRun, Since
-from domain.ranking import FORGIVEN, Percentile
+from domain.ranking import FORGIVEN, HAV_FIELDS, AppFacts, HostStatisticsRun, Percentile, Since
 from domain.units import AppVersionId, BatchId, Flop, Instant, later
 from hoststats.ports import Ports, Table
 from hoststats.service import HostStatistics, Progress

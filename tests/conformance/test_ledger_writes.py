@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from domain.batches import BatchCounts
 from domain.dispatch import AssignmentFate, RequestWrites, SentJob, WriteOutcome
-from domain.jobs import Input, InstanceState, JobState
+from domain.jobs import Candidate, Input, InstanceState, JobState
 from domain.settlement import JobSettlement
 from domain.submission import NewJob
 from domain.units import InstanceId, later
-from domain.waiting import Candidate
 from tests.builders import NOW, a_job_class
 from tests.stores import Store
 from tests.worlds import (

@@ -10,10 +10,9 @@ from domain.batches import BatchState, QoS
 from domain.errors import NotFoundError
 from domain.history import START
 from domain.jobs import InstanceState, JobState
-from domain.listings import BatchChoice, BatchPlace, BatchSort, InstancePlace, ListedBatch, ListedInstance
 from domain.settlement import JobSettlement
-from domain.simulations import SimulationState
 from domain.units import BatchId, Instant, later
+from domain.views import BatchChoice, BatchPlace, BatchSort, InstancePlace, ListedBatch, ListedInstance, SimulationState
 from tests.builders import NOW
 from tests.conformance.to_settle import valid
 from tests.stores import Store

@@ -10,7 +10,6 @@ from domain.batches import BatchState
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
-    BatchPlace,
     LeafStanding,
     LeafUsage,
     LogicalCorrection,
@@ -20,6 +19,7 @@ from domain.ordered_work import (
     Permission,
     Reference,
     StoredGrant,
+    StoredPlace,
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, QueueClock, Request, ServiceLevel
@@ -150,7 +150,7 @@ async def test_batches_move_where_they_are_told(store: Store) -> None:
     first, second = await a_submitted_batch(store), await a_submitted_batch(store)
 
     moved = await store.ordering.move(
-        [BatchPlace(first.batch_id, 1, 5.0), BatchPlace(second.batch_id, 1, -5.0, sent_most=7)]
+        [StoredPlace(first.batch_id, 1, 5.0), StoredPlace(second.batch_id, 1, -5.0, sent_most=7)]
     )
 
     assert moved == 2
@@ -167,21 +167,21 @@ async def test_batches_move_where_they_are_told(store: Store) -> None:
 async def test_a_held_batch_is_not_drawn_from_until_it_is_let_go(store: Store) -> None:
     batch = await a_submitted_batch(store)
 
-    await store.ordering.move([BatchPlace(batch.batch_id, 0, 0.0, hold="2 of at most 2 jobs")])
+    await store.ordering.move([StoredPlace(batch.batch_id, 0, 0.0, hold="2 of at most 2 jobs")])
     assert list(await store.waiting.ready_batches(10)) == []
     assert (await store.views.batch(batch.batch_id)).hold == "2 of at most 2 jobs"
 
-    await store.ordering.move([BatchPlace(batch.batch_id, 0, 0.0)])
+    await store.ordering.move([StoredPlace(batch.batch_id, 0, 0.0)])
     assert [one.batch_id for one in await store.waiting.ready_batches(10)] == [batch.batch_id]
 
 
 async def test_a_held_batch_can_be_aborted(store: Store) -> None:
     batch = await a_submitted_batch(store)
-    await store.ordering.move([BatchPlace(batch.batch_id, 0, 0.0, hold="a limit")])
+    await store.ordering.move([StoredPlace(batch.batch_id, 0, 0.0, hold="a limit")])
 
     await store.submissions.abort_batch(batch.batch_id, now=NOW)
 
-    assert await store.ordering.move([BatchPlace(batch.batch_id, 0, 9.0)]) == 0
+    assert await store.ordering.move([StoredPlace(batch.batch_id, 0, 9.0)]) == 0
     assert list(await store.waiting.ready_batches(10)) == []
 
 

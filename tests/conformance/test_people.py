@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from domain.apps import Volunteer
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.units import AccountId, AppId, Instant, VolunteerId
-from domain.volunteers import Credentials, VolunteerRecord
+from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from tests.builders import NOW, a_volunteer
 from tests.stores import Store
 from tests.worlds import a_registered_host, a_registered_volunteer, hash_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from administration.relaxing import GateRelaxer, GateReport
+from domain.apps import OnePerVolunteer
 from domain.catalogue import Catalogue
 from domain.ranking import Gate, RelaxedGate
 from domain.settings import DeadlineSettings
-from domain.spread import OnePerVolunteer
 from domain.units import DAY_S, later
 from scheduler.gates import reachable
 from tests.conformance.test_spread import set_app

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from domain.apps import OnePerVolunteer
 from domain.batches import Batch
 from domain.insight import Short
-from domain.spread import OnePerVolunteer
 from domain.units import Instant, later
 from tests.builders import NOW
 from tests.conformance.test_insight import a_retry

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from domain.apps import OnePerVolunteer
 from domain.dispatch import Assignment, AssignmentFate
 from domain.jobs import InstanceState
-from domain.spread import OnePerVolunteer
 from tests.stores import Store
 from tests.worlds import (
     RegisteredHost,

@@ -11,8 +11,7 @@ from domain.dispatch import RequestWrites, TakeOver
 from domain.jobs import InstanceState
 from domain.settlement import InstanceStep
 from domain.units import HostId, InstanceId, JobId, later
-from lifecycle.machine import allows
-from lifecycle.states import Event
+from lifecycle.states import Event, allows
 from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.trickles import Trickle
+from domain.dispatch import Trickle
 from domain.units import InstanceId, Instant, later
 from tests.builders import NOW
 from tests.stores import Store

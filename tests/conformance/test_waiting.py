@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from domain.batches import Batch
-from domain.jobs import InstanceState, JobState, Ready
+from domain.jobs import Candidate, FreshRange, InstanceState, JobState, Ready
 from domain.settlement import JobSettlement
 from domain.units import BatchId, InstanceId, JobClassId, later, shard_of
-from domain.waiting import Candidate, FreshRange
 from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import (

@@ -9,12 +9,10 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from domain.apps import AppVersion
+from domain.apps import AppVersion, OnePerVolunteer
 from domain.dispatch import AssignmentFate, RequestWrites, WriteOutcome
 from domain.errors import UnavailableError
-from domain.jobs import InstanceState
-from domain.spread import OnePerVolunteer
-from domain.waiting import Candidate
+from domain.jobs import Candidate, InstanceState
 from store.group import Grouped
 from store.pool import Connection
 from store.postgres import PostgresStore

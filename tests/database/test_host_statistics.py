@@ -14,8 +14,7 @@ from administration.catalogue import CatalogueCache
 from administration.project import create_project
 from domain.apps import CPU
 from domain.errors import UnavailableError
-from domain.populations import HostStatisticsRun, Since
-from domain.ranking import CutPoints
+from domain.ranking import CutPoints, HostStatisticsRun, Since
 from domain.units import AppId, Instant, Seconds, later
 from scheduler.gates import percentile_of
 from store.hav_tables import PostgresHavTables

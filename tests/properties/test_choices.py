@@ -13,7 +13,7 @@ from domain.acceleration import Acceleration
 from domain.apps import CPU, NVIDIA
 from domain.batches import QoS
 from domain.hosts import Coprocessor, DecayedSums
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.ranking import Gate, RelaxedGate
 from domain.reservations import Lease, Reserved
 from domain.settings import AfapPolicy, DeadlineRule
@@ -281,7 +281,7 @@ def test_request_after_request_a_host_keeps_to_its_urgent_share_while_there_is_o
 ) -> None:
     """It wants some jobs and returns the oldest it holds; one urgent job is let through where the share is less."""
     array = ListArray([urgent_groups(kind), a_group(9, 40, disk_bytes=0.0)])
-    held: tuple[Held, ...] = ()
+    held: tuple[InstanceInProgress, ...] = ()
     for seed, (wanted, returned) in enumerate(turns):
         context = a_good_host(fraction, ncpus=ncpus, wanted=wanted, held=held, seed=seed)
         for one in choose(context, array).chosen:

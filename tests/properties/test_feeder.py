@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.batches import QoS
-from domain.jobs import Ready
+from domain.jobs import Candidate, Ready
 from domain.refusals import RefusalCode
 from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, HostId, InstanceId, JobClassId, JobId, VolunteerId
-from domain.waiting import Candidate
 from feeder.array import JobArray, room_for_search
 from feeder.groups import slot_rank
 from feeder.in_flight import IN_FLIGHT_S

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from domain.jobs import InstanceState, JobState
 from domain.units import InstanceId
-from lifecycle.machine import advance, allows
 from lifecycle.settle import UNREADABLE, InstanceView, JobView, Settlement, needs_comparison, settle
-from lifecycle.states import OUTSTANDING, OVER, RETRY_CAUSES, Event
+from lifecycle.states import OUTSTANDING, OVER, RETRY_CAUSES, Event, advance, allows
 
 S = InstanceState
 HAPPENINGS = (

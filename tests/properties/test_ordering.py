@@ -10,22 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.batches import Account
-from domain.component_names import COMPONENTS, SUBCOMPONENTS
 from domain.ordered_work import LeafStanding
 from domain.ordering import BatchFacts, QueueClock, Request, ServiceLevel, total_of
-from domain.ordering_settings import OrderingSettings
+from domain.ordering_settings import COMPONENTS, SUBCOMPONENTS, OrderingSettings
 from domain.units import AccountId, BatchId, Flop, Instant, Seconds, SubmitterId
 from domain.usage import Amounts, DecayedUsage
+from priority.charging import QUEUES
 from priority.displays import Format, shown, verbose
 from priority.fair_share import Leaf, fair_shares
-from priority.grants import QUEUES
 from priority.limits import idle_room
 from priority.logical_time import charge_batch
-from priority.moment import Moment
-from priority.order import Order
+from priority.order import BatchOrder
 from priority.policies import POLICIES, Policy, order_key, policy_of
-from priority.standings import Submitting, standings
-from priority.targets import Target, TargetMode, delta, used_fraction, window_of
+from priority.scheme import PolicyContext
+from priority.standings import Submitting, Target, TargetMode, delta, standings, used_fraction, window_of
 
 NOW = Instant(1e9)
 amounts = st.sampled_from([0.0, 1e-300, 1.0, 7.0]) | st.floats(0, 1e18)
@@ -53,7 +51,7 @@ facts = st.builds(
 )
 standing = st.builds(LeafStanding, maybe, st.none() | st.floats(0, 1), maybe, maybe, maybe, maybe, amounts)
 moments = st.builds(
-    Moment,
+    PolicyContext,
     st.just(NOW),
     st.dictionaries(st.tuples(st.integers(1, 5), st.integers(1, 2)), standing),
     requests,
@@ -91,7 +89,9 @@ policies = st.builds(
 
 
 @given(policies, facts, moments)
-def test_parts_sum_to_the_total_and_nothing_is_infinite(policy: Policy, batch: BatchFacts, moment: Moment) -> None:
+def test_parts_sum_to_the_total_and_nothing_is_infinite(
+    policy: Policy, batch: BatchFacts, moment: PolicyContext
+) -> None:
     breakdown = order_key(policy, batch, moment).breakdown
 
     assert math.isfinite(breakdown.total)
@@ -106,16 +106,16 @@ def test_parts_sum_to_the_total_and_nothing_is_infinite(policy: Policy, batch: B
 @given(policies, st.lists(facts, max_size=12, unique_by=lambda one: one.batch_id), moments, st.randoms())
 @settings(max_examples=60)
 def test_the_order_is_total_repeatable_and_that_of_the_stored_keys(
-    policy: Policy, batches: list[BatchFacts], moment: Moment, chance: object
+    policy: Policy, batches: list[BatchFacts], moment: PolicyContext, chance: object
 ) -> None:
-    places = Order(policy, batches, moment).places
+    places = BatchOrder(policy, batches, moment).places
     shuffled = list(batches)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]  # random.Random
 
-    assert Order(policy, shuffled, moment).places == places
+    assert BatchOrder(policy, shuffled, moment).places == places
     assert sorted(places, key=lambda one: (one.tier, one.key, one.batch_id)) == places
     for place in places:
-        assert place.total == Order(policy, batches, moment).breakdown(place.batch_id).total
+        assert place.total == BatchOrder(policy, batches, moment).breakdown(place.batch_id).total
 
 
 @given(st.lists(st.tuples(amounts, amounts, st.integers(1, 3)), min_size=1, max_size=12))
@@ -143,7 +143,7 @@ def test_who_is_under_served_never_ranks_below_an_equal_who_is_over_served(
         replace(batch, batch_id=BatchId(n), submitter_id=SubmitterId(n), account_id=AccountId(1)) for n in (1, 2)
     ]
     chosen = OrderingSettings(policy="multifactor", fairshare="rank" if by_rank else "ratio")
-    places = Order(policy_of(chosen), batches, Moment(NOW, standings)).places
+    places = BatchOrder(policy_of(chosen), batches, PolicyContext(NOW, standings)).places
 
     less = 1 if one < other else 2
     if abs(one - other) > 1e-9 * max(one, other):
@@ -186,7 +186,7 @@ def test_of_equals_who_was_served_more_never_goes_first(
         for n, much in served.items()
     ]
 
-    first = Order(policy_of(chosen), batches, Moment(NOW, standing)).places[0].batch_id
+    first = BatchOrder(policy_of(chosen), batches, PolicyContext(NOW, standing)).places[0].batch_id
 
     assert served[first] <= min(one, other) * (1.0 + 1e-9) + 1.0
 

@@ -6,7 +6,7 @@ const page = document.documentElement;
 // ------------------------------------------------ times, relative to the reader's clock as the server's was
 const skew = Date.now() - Number(page.dataset.now) * 1000;
 
-function lengthOf(seconds) { // as domain/lengths.py says it
+function lengthOf(seconds) { // as domain/formatting.py says it
   const whole = Math.floor(seconds + 0.5);
   if (whole < 120) return `${whole >= 10 ? whole : Number(seconds.toPrecision(2))} s`;
   const both = (value, of, unit, smaller) =>

@@ -7,10 +7,9 @@ import hashlib
 import pytest
 
 from administration.accounts import AccountKeys, add_volunteer, authenticator_hash, checked_email, password_matches
-from domain.apps import Volunteer
 from domain.errors import AlreadyExistsError, InvalidInputError
 from domain.units import VolunteerId
-from domain.volunteers import Credentials, VolunteerRecord
+from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from store.memory import MemoryStore
 from tests.builders import NOW
 from wire.attach import password_hash

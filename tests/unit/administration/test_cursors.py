@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from administration.cursors import cursor_of, place_of
-from domain.belongings import ResultPlace
 from domain.errors import InvalidInputError
 from domain.host_lists import HostPlace
-from domain.listings import BatchPlace, InstancePlace
 from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant
+from domain.views import BatchPlace, InstancePlace
+from domain.volunteers import ResultPlace
 
 
 def test_a_place_comes_back_from_its_address() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from administration.failed_requests import Failed, FailedLately, FailedRequests, failed_lately
 from console.overview import failures_told
 from domain.catalogue import Catalogue
-from domain.listings import ProcessReport
 from domain.units import Instant, Seconds, later
+from domain.views import ProcessReport
 from feeder.array import JobArray
 from runtime.counters import RequestCounters
 from runtime.heartbeats import HeartbeatWriter, WorkerHeartbeat

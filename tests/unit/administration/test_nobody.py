@@ -6,9 +6,9 @@ from typing import Any
 
 from administration.heartbeats import taken_as_json, unrunnable_as_json
 from administration.nobody import Refused, is_cut, refused_of
-from domain.listings import ProcessReport
 from domain.refusals import RefusalCode
 from domain.units import BatchId, HostId, Instant, JobClassId, later
+from domain.views import ProcessReport
 from feeder.rotation import Unrunnable
 from tests.builders import NOW
 

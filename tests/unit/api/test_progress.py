@@ -12,8 +12,8 @@ import pytest
 from api.progress import ProgressHub
 from domain.batches import Batch, BatchCounts
 from domain.errors import NotFoundError, UnavailableError
-from domain.listings import ActiveTotal
 from domain.units import BatchId, Instant
+from domain.views import ActiveTotal
 from tests.builders import a_batch
 from tests.unit.administration.clocks import HastyClock, StillClock
 from web.problems import BusyError

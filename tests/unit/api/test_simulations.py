@@ -15,8 +15,8 @@ from api.errors import problems
 from api.serving import Table
 from api.simulations import SimulationsApi
 from api.table import Ask, Route
-from domain.simulations import SILENT_S, SimulationState
 from domain.units import later
+from domain.views import SILENT_S, SimulationState
 from store.memory import MemoryStore
 from tests.unit.administration.clocks import StillClock
 from tests.unit.api.test_api_edge import SIGNED, Client, document_of, the_door

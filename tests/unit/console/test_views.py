@@ -20,11 +20,11 @@ from console.simulate import in_order
 from domain.apps import CPU
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
-from domain.listings import BatchPlace, BatchSort, ProcessReport
 from domain.ordering import Breakdown, Contribution, PlaceInOrder
 from domain.ranking import CutPoints
 from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant
+from domain.views import BatchPlace, BatchSort, ProcessReport
 from tests.builders import NOW, a_batch, an_app
 
 

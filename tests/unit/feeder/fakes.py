@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 from domain.apps import CPU, App, AppVersion, ProcessorType
 from domain.batches import Batch, BatchState
 from domain.catalogue import Catalogue
-from domain.jobs import JobClass, Ready
+from domain.jobs import Candidate, FreshRange, JobClass, Ready
 from domain.ranking import CutPoints
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds, shard_of
-from domain.waiting import Candidate, FreshRange
 from tests.builders import NOW, a_batch, a_job_class, a_plan_class, a_ready, an_app, an_app_version
 
 

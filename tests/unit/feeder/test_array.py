@@ -3,11 +3,10 @@ from __future__ import annotations
 import tracemalloc
 
 from domain.apps import CPU
-from domain.jobs import Input, Ready
+from domain.jobs import Candidate, Input, Ready
 from domain.refusals import RefusalCode
 from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, HostId, InstanceId, JobClassId, JobId, VolunteerId
-from domain.waiting import Candidate
 from feeder.array import JobArray
 from feeder.in_flight import IN_FLIGHT_S
 from tests.builders import a_batch, a_job_class, a_ready

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from domain.catalogue import Catalogue
 from domain.dispatch import AssignmentFate
+from domain.jobs import Candidate
 from domain.units import BatchId
-from domain.waiting import Candidate
 from feeder.build import build
 from feeder.ports import Ports
 from feeder.service import Feeder

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from domain.batches import Batch
 from domain.errors import MusterError
-from domain.waiting import Candidate, FreshRange
+from domain.jobs import Candidate, FreshRange
 from feeder.service import LEAST_GAP_S
 from tests.unit.feeder.fakes import FakeWaiting, StillClock, a_few_turns
 from tests.unit.feeder.rig import Rig

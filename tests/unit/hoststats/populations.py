@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from domain.hosts import DecayedSums, HostAppVersion
-from domain.populations import HAV_FIELDS
+from domain.ranking import HAV_FIELDS
 from domain.settings import RankingSettings
 from domain.units import AppVersionId, HostId
 from hoststats.ports import Table

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from domain.apps import CPU, NVIDIA, App, AppVersion, PlanClass
-from domain.populations import AppFacts
+from domain.ranking import AppFacts
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, Instant
 from hoststats.apps import rank_app

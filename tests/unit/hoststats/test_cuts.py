@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from domain.apps import App, AppVersion
 from domain.hosts import DecayedSums
-from domain.populations import AppFacts
-from domain.ranking import CutPoints, percentile
+from domain.ranking import AppFacts, CutPoints, percentile
 from domain.settings import DeadlineSettings, RankingSettings, Settings
 from domain.units import AppId, AppVersionId, Flop, Instant, Seconds
 from hoststats.apps import Part, rank_app

@@ -17,12 +17,11 @@ from administration.access.sign_in import SignIn
 from administration.accounts import AccountKeys, authenticator_hash
 from administration.catalogue import CatalogueCache
 from administration.ports import Volunteers
-from domain.apps import Volunteer
 from domain.catalogue import Catalogue
 from domain.errors import UnavailableError
 from domain.settings import Settings
 from domain.units import AppId, Instant, VolunteerId
-from domain.volunteers import Credentials, VolunteerRecord
+from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from portal.attach import AttachFlow
 from store.memory import MemoryStore
 from tests.builders import LINUX, an_app_version

@@ -16,13 +16,11 @@ from administration.access.door import VOLUNTEER_COOKIE
 from administration.access.sign_in import hash_of
 from administration.accounts import AccountKeys, add_volunteer, password_matches
 from administration.catalogue import CatalogueCache
-from domain.belongings import Outcome
 from domain.dispatch import RequestWrites
 from domain.jobs import InstanceState
-from domain.plain_reasons import PLAIN_REASONS
-from domain.refusals import RefusalCode
+from domain.refusals import PLAIN_REASONS, RefusalCode
 from domain.units import Instant
-from domain.volunteers import VolunteerRecord
+from domain.volunteers import Outcome, VolunteerRecord
 from portal.build import PLACE, QUESTIONS, build_site
 from portal.words import OUTCOME_WORDS
 from runtime.mounting import mounted

@@ -1,28 +1,96 @@
-"""Room for jobs that need much of a host."""
+"""Big jobs: reservation and backfill, kept slots, leases, and work that displaces other work."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 
 from domain.ordering import Request
 from domain.reservations import Kept, Lease, LeaseStanding
 from domain.units import BatchId, HostId, Instant, Seconds
-from priority.admission import Answer, HostNow, Sending, admit
-from priority.big_jobs import Waiting, fits_around, given_back, kept_slots, lease
-from priority.displacement import Newcomer, UnderWay, may_displace
-from priority.reservations import Taken
+from priority.big_jobs import (
+    CoreRequest,
+    CoreUse,
+    Plan,
+    Rehearsed,
+    WaitingBigJob,
+    earliest,
+    fits_around,
+    given_back,
+    kept_slots,
+    lease,
+    plan,
+    rehearse,
+)
+from priority.displacement import BatchSending, DisplacingJob, HostAnswer, HostNow, UnderWay, admit, may_displace
 
+START = Instant(0.0)
 NOW = Instant(100.0)
 HOST = Request(8.0, 16e9)
 
 
-def slots(waiting: list[Waiting], kept: list[Kept], depth: int = 1, longest_s: float = 1000.0) -> list[int]:
+def looked(*queue: tuple[str, float, float], cores: float = 4.0, depth: int | None = 1, busy: float = 0.0) -> Plan:
+    running = [CoreUse("old", busy, Instant(-50.0), Instant(100.0))] if busy else []
+    wanted = [CoreRequest(job, wants, Seconds(limit_s)) for job, wants, limit_s in queue]
+    return plan(wanted, cores=cores, running=running, now=START, depth=depth)
+
+
+def started(one: Plan) -> list[object]:
+    return [slot.job for slot in one.started]
+
+
+def test_a_small_job_that_ends_before_the_promise_goes_ahead() -> None:
+    one = looked(("big", 4, 60.0), ("short", 2, 100.0), ("long", 2, 101.0), busy=2)
+
+    assert started(one) == ["short"]
+    assert [(slot.job, slot.start_at) for slot in one.promised] == [("big", 100.0)]
+    assert one.because["long"] == "waits behind 1 promises"
+
+
+def test_depth_nought_promises_nothing_and_any_job_that_fits_goes() -> None:
+    one = looked(("big", 4, 60.0), ("long", 2, 1e6), depth=0, busy=2)
+
+    assert (started(one), one.promised) == (["long"], ())
+
+
+def test_a_job_that_no_host_could_hold_blocks_nobody() -> None:
+    one = looked(("huge", 5, 60.0), ("small", 4, 60.0))
+
+    assert started(one) == ["small"]
+    assert one.because["huge"] == "wants 5 cores where there are 4"
+
+
+def test_work_past_its_limit_is_taken_to_end_now() -> None:
+    late = [CoreUse("late", 4, Instant(-100.0), Instant(-10.0))]
+
+    assert [
+        slot.job for slot in plan([CoreRequest("a", 4, Seconds(5.0))], cores=4, running=late, now=START).started
+    ] == ["a"]
+
+
+def test_what_never_fits_has_no_earliest_start() -> None:
+    assert earliest(CoreRequest("a", 5, Seconds(1.0)), [], cores=4, now=START) == math.inf
+
+
+def test_without_backfill_nobody_passes_the_first_that_waits() -> None:
+    jobs = [
+        Rehearsed(CoreRequest("old", 1, Seconds(100.0))),
+        Rehearsed(CoreRequest("big", 2, Seconds(10.0)), Instant(1.0), priority=2.0),
+        Rehearsed(CoreRequest("small", 1, Seconds(10.0)), Instant(1.0), priority=1.0),
+    ]
+
+    assert dict(rehearse(jobs, cores=2).starts) == {"old": 0.0, "small": 1.0, "big": 100.0}
+    assert dict(rehearse(jobs, cores=2, backfill=False).starts) == {"old": 0.0, "big": 100.0, "small": 110.0}
+
+
+def slots(waiting: list[WaitingBigJob], kept: list[Kept], depth: int = 1, longest_s: float = 1000.0) -> list[int]:
     made = kept_slots(waiting, kept, depth=depth, reference=HOST, least_pe=4.0, longest_s=Seconds(longest_s), now=NOW)
     return [slot.batch_id for slot in made]
 
 
-def big(number: int, **changes: object) -> Waiting:
-    return Waiting(BatchId(number), **{"request": Request(8.0), **changes})  # type: ignore[arg-type]
+def big(number: int, **changes: object) -> WaitingBigJob:
+    return WaitingBigJob(BatchId(number), **{"request": Request(8.0), **changes})  # type: ignore[arg-type]
 
 
 def test_ordinary_jobs_and_those_hosts_take_need_no_kept_slot() -> None:
@@ -44,7 +112,7 @@ def test_a_slot_kept_too_long_goes_to_another() -> None:
     assert slots([big(1)], [Kept(BatchId(1), Instant(0.0))], longest_s=50.0) == []
 
 
-def a_lease(under_way: list[Taken], now: float = 100.0, cores: float = 4.0) -> Lease | None:
+def a_lease(under_way: list[CoreUse], now: float = 100.0, cores: float = 4.0) -> Lease | None:
     return lease(
         batch_id=BatchId(1),
         cores=cores,
@@ -58,8 +126,8 @@ def a_lease(under_way: list[Taken], now: float = 100.0, cores: float = 4.0) -> L
 
 
 def test_a_lease_slides_forward_when_work_ends_early() -> None:
-    first = a_lease([Taken("a", 2.0, NOW, Instant(900.0)), Taken("b", 1.0, NOW, Instant(400.0))])
-    second = a_lease([Taken("b", 1.0, NOW, Instant(400.0))], now=200.0)
+    first = a_lease([CoreUse("a", 2.0, NOW, Instant(900.0)), CoreUse("b", 1.0, NOW, Instant(400.0))])
+    second = a_lease([CoreUse("b", 1.0, NOW, Instant(400.0))], now=200.0)
 
     assert first is not None and second is not None
     assert (first.start_at, second.start_at) == (900.0, 400.0)
@@ -70,16 +138,16 @@ def test_a_host_with_too_few_cores_gives_no_lease() -> None:
 
 
 def test_what_leaves_enough_cores_may_outlast_the_start_of_a_lease() -> None:
-    held = a_lease([Taken("a", 3.0, NOW, Instant(300.0))], cores=2.0)
+    held = a_lease([CoreUse("a", 3.0, NOW, Instant(300.0))], cores=2.0)
     assert held is not None
 
-    def fits(cores: float, under_way: list[Taken]) -> bool:
+    def fits(cores: float, under_way: list[CoreUse]) -> bool:
         limit_s = Seconds(1000.0)
         return fits_around(held, cores=cores, limit_s=limit_s, host_cores=4.0, under_way=under_way, now=NOW)[0]
 
     assert fits(2.0, [])
     assert not fits(3.0, [])
-    assert not fits(2.0, [Taken("c", 1.0, NOW, Instant(5000.0))])
+    assert not fits(2.0, [CoreUse("c", 1.0, NOW, Instant(5000.0))])
 
 
 def under_way(**changes: object) -> UnderWay:
@@ -95,7 +163,7 @@ def under_way(**changes: object) -> UnderWay:
 
 
 def verdict(one: UnderWay, seconds: float = 1000.0, due_at: float = 1e5, running: int = 0) -> tuple[bool, str]:
-    job = Newcomer(4.0, Seconds(seconds), Instant(due_at), running)
+    job = DisplacingJob(4.0, Seconds(seconds), Instant(due_at), running)
     found = may_displace(job, [one], host_cores=4.0, now=NOW)
     return found.send, found.because
 
@@ -116,7 +184,7 @@ def test_each_factor_alone_forbids_displacement() -> None:
 def test_what_would_be_late_anyway_is_no_obstacle() -> None:
     free = under_way(name="late", cores=1.0, due_at=Instant(200.0))
 
-    assert may_displace(Newcomer(2.0, Seconds(10.0), Instant(1e5)), [free], host_cores=4.0, now=NOW).send
+    assert may_displace(DisplacingJob(2.0, Seconds(10.0), Instant(1e5)), [free], host_cores=4.0, now=NOW).send
 
 
 def test_reports_grow_old_and_work_goes_on_meanwhile() -> None:
@@ -127,37 +195,37 @@ def test_reports_grow_old_and_work_goes_on_meanwhile() -> None:
     assert (one.consumed_proc_s(NOW), one.remaining_proc_s(NOW)) == (400.0, 15600.0)
 
 
-def sending(**changes: object) -> Sending:
+def sending(**changes: object) -> BatchSending:
     values: dict[str, object] = {
         "batch_id": BatchId(7),
         "cores": 4.0,
         "runtime_s": Seconds(2000.0),
         "due_at": Instant(1e5),
     }
-    return Sending(**{**values, **changes})  # type: ignore[arg-type]
+    return BatchSending(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def test_work_that_is_charged_nothing_is_for_hosts_with_nothing_else() -> None:
     busy, idle = HostNow(HostId(1), 4.0, others_feasible=True), HostNow(HostId(1), 4.0)
 
-    assert admit(busy, sending(rate=0.0), NOW).answer is Answer.SKIP
-    assert admit(idle, sending(rate=0.0), NOW).answer is Answer.SEND
+    assert admit(busy, sending(rate=0.0), NOW).answer is HostAnswer.SKIP
+    assert admit(idle, sending(rate=0.0), NOW).answer is HostAnswer.SEND
 
 
 def test_displacement_is_looked_at_for_tight_work_and_only_when_it_is_on() -> None:
     host = HostNow(HostId(1), 4.0, [under_way()])
 
-    assert admit(host, sending(tight=True), NOW).answer is Answer.SEND
-    assert admit(host, sending(), NOW, displace=True).answer is Answer.SEND
-    assert admit(host, sending(tight=True), NOW, displace=True).answer is Answer.HOLD
+    assert admit(host, sending(tight=True), NOW).answer is HostAnswer.SEND
+    assert admit(host, sending(), NOW, displace=True).answer is HostAnswer.SEND
+    assert admit(host, sending(tight=True), NOW, displace=True).answer is HostAnswer.HOLD
 
 
 def test_a_leased_host_is_held_from_others_but_not_from_the_job_itself() -> None:
-    held = a_lease([Taken("a", 2.0, NOW, Instant(300.0))])
+    held = a_lease([CoreUse("a", 2.0, NOW, Instant(300.0))])
     host = HostNow(HostId(1), 4.0, lease=held)
 
-    assert admit(host, sending(), NOW).answer is Answer.HOLD
-    assert admit(host, sending(batch_id=BatchId(1)), NOW).answer is Answer.SEND
+    assert admit(host, sending(), NOW).answer is HostAnswer.HOLD
+    assert admit(host, sending(batch_id=BatchId(1)), NOW).answer is HostAnswer.SEND
 
 
 def standing(held: Lease, **changes: object) -> LeaseStanding:
@@ -166,7 +234,7 @@ def standing(held: Lease, **changes: object) -> LeaseStanding:
 
 
 def test_a_lease_ends_with_its_purpose_with_its_host_or_by_itself() -> None:
-    held = a_lease([Taken("a", 2.0, NOW, Instant(900.0))])
+    held = a_lease([CoreUse("a", 2.0, NOW, Instant(900.0))])
     assert held is not None and (held.start_at, held.expires_at) == (900.0, 960.0)
 
     def why(now: float = 100.0, **changes: object) -> str | None:
@@ -181,7 +249,7 @@ def test_a_lease_ends_with_its_purpose_with_its_host_or_by_itself() -> None:
 
 
 def test_a_job_may_end_as_late_as_the_slack_after_a_lease_begins() -> None:
-    held = a_lease([Taken("a", 2.0, NOW, Instant(900.0))])
+    held = a_lease([CoreUse("a", 2.0, NOW, Instant(900.0))])
     assert held is not None
 
     def fits(limit_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""What an event costs, and what usage comes to."""
+"""What an event costs, what usage comes to, and which queue a spent grant leaves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
 from domain.usage import Amounts, ChargeEvent, ChargeKind, DecayedUsage
-from priority.charging import charge
+from priority.charging import BONUS, EXPRESS, NORMAL, Grant, charge, queue_of
 
+START = Instant(0.0)
 WEEK = Seconds(604_800.0)
 SENT = ChargeEvent(
     ChargeKind.DISPATCH,
@@ -70,3 +71,13 @@ def test_usage_next_to_nothing_is_read_as_nothing() -> None:
     usage = DecayedUsage(Amounts(flop=1.0), Instant(0.0)).read(Instant(100 * WEEK), WEEK)
 
     assert usage.weighed(Amounts(flop=1.0)) == 0.0
+
+
+def test_a_spent_grant_goes_on_in_the_queue_that_costs_nothing() -> None:
+    left = Grant(AccountId(1), 10.0, START, Seconds(100.0), used_su=9.0)
+    spent = left.charged(used_su=0.0, reserved_su=1.0)
+
+    assert queue_of("express", left)[0] is EXPRESS
+    assert queue_of("express", spent)[0] is queue_of("normal", spent)[0] is BONUS
+    assert queue_of("normal", None)[0] is NORMAL
+    assert queue_of("normal", spent.at(Instant(100.0)))[0] is NORMAL

@@ -13,12 +13,12 @@ from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
 from priority.displays import Format, figure, printed, shown, sprio_weights, verbose
 from priority.emulate import SYSTEMS, emulate
-from priority.moment import Moment
-from priority.order import Order
+from priority.order import BatchOrder
 from priority.policies import policy_of
+from priority.scheme import PolicyContext
 
 LEAF = (SubmitterId(1), AccountId(1))
-MOMENT = Moment(Instant(1_000.0), {LEAF: LeafStanding(0.453217, 1.0, user_delta=-3.337)})
+MOMENT = PolicyContext(Instant(1_000.0), {LEAF: LeafStanding(0.453217, 1.0, user_delta=-3.337)})
 
 
 def breakdowns(policy: str = "multifactor", **settings: object):  # type: ignore[no-untyped-def]  # list[Breakdown]
@@ -26,7 +26,7 @@ def breakdowns(policy: str = "multifactor", **settings: object):  # type: ignore
         BatchFacts(BatchId(n), *LEAF, Instant(0.0), user_priority=-37 * n, clock=QueueClock(Seconds(1234.567 * n)))
         for n in (1, 2, 3)
     ]
-    order = Order(policy_of(OrderingSettings(policy=policy, **settings)), batches, MOMENT)  # type: ignore[arg-type]
+    order = BatchOrder(policy_of(OrderingSettings(policy=policy, **settings)), batches, MOMENT)  # type: ignore[arg-type]
     return [order.breakdown(place.batch_id) for place in order.places]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from domain.limits import Asked, Limit, Quantity, Scope
+from domain.limits import Limit, Quantity, RequestedAmounts, Scope
 from priority.limits import eligible, holds, released
 
 NAMES = {Scope.SUBMITTER: "ada", Scope.ACCOUNT: "lab", Scope.APP: "pi", Scope.QUEUE: "normal"}
 
 
-def asked(**changes: object) -> Asked:
-    return Asked(**{"names": NAMES, "amounts": {Quantity.JOBS: 1.0, Quantity.PE: 2.0}, **changes})  # type: ignore[arg-type]
+def asked(**changes: object) -> RequestedAmounts:
+    return RequestedAmounts(**{"names": NAMES, "amounts": {Quantity.JOBS: 1.0, Quantity.PE: 2.0}, **changes})  # type: ignore[arg-type]
 
 
 def test_every_limit_that_holds_a_batch_is_named() -> None:

@@ -9,9 +9,9 @@ from domain.ordered_work import LeafStanding
 from domain.ordering import BatchFacts, QueueClock, ServiceLevel, total_of
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
-from priority.moment import Moment
-from priority.order import Order, Place
+from priority.order import BatchOrder, Place
 from priority.policies import Policy, policy_of
+from priority.scheme import PolicyContext
 
 NOW = Instant(1_000.0)
 ADA, BOB = (SubmitterId(1), AccountId(1)), (SubmitterId(2), AccountId(1))
@@ -26,8 +26,8 @@ def policy(name: str, **settings: object) -> Policy:
     return policy_of(replace(OrderingSettings(policy=name), **settings))  # type: ignore[arg-type]  # by name
 
 
-def moment(ada: float, bob: float, rank: tuple[float, float] = (1.0, 0.5)) -> Moment:
-    return Moment(NOW, {ADA: LeafStanding(ada, rank[0]), BOB: LeafStanding(bob, rank[1])})
+def moment(ada: float, bob: float, rank: tuple[float, float] = (1.0, 0.5)) -> PolicyContext:
+    return PolicyContext(NOW, {ADA: LeafStanding(ada, rank[0]), BOB: LeafStanding(bob, rank[1])})
 
 
 def ids(places: list[Place]) -> list[int]:
@@ -39,13 +39,13 @@ def sorted_as_stored(places: list[Place]) -> list[int]:
 
 
 def test_the_under_served_submitter_goes_first() -> None:
-    order = Order(policy("multifactor"), [facts(1), facts(2, BOB)], moment(ada=0.2, bob=0.8))
+    order = BatchOrder(policy("multifactor"), [facts(1), facts(2, BOB)], moment(ada=0.2, bob=0.8))
 
     assert ids(order.places) == [2, 1]
 
 
 def test_a_charge_puts_its_submitter_behind() -> None:
-    order = Order(policy("multifactor"), [facts(1), facts(2, BOB), facts(3)], moment(ada=0.8, bob=0.5))
+    order = BatchOrder(policy("multifactor"), [facts(1), facts(2, BOB), facts(3)], moment(ada=0.8, bob=0.5))
     moved = order.recharged(moment(ada=0.3, bob=0.5), [ADA])
 
     assert ids(order.places) == [2, 1, 3]
@@ -59,17 +59,17 @@ def test_after_a_charge_the_order_is_that_of_a_full_ordering() -> None:
     ]
     for name in ("logical_time", "multifactor", "components", "equal_access", "fifo"):
         chosen = policy(name, components="FSUSERWEIGHT=3 FSCAP=2 USERPRIOWEIGHT=0.1 expedite.FSWEIGHT=5 SERVICECAP=9")
-        order = Order(chosen, batches, moment(0.1, 0.9))
-        after = Moment(NOW, {ADA: LeafStanding(0.7, 0.5, 4.0, held_pe=3.0), BOB: LeafStanding(0.2, 1.0, -4.0)})
+        order = BatchOrder(chosen, batches, moment(0.1, 0.9))
+        after = PolicyContext(NOW, {ADA: LeafStanding(0.7, 0.5, 4.0, held_pe=3.0), BOB: LeafStanding(0.2, 1.0, -4.0)})
         order.recharged(after, [ADA, BOB])
 
-        assert order.places == Order(chosen, batches, after).places, name
+        assert order.places == BatchOrder(chosen, batches, after).places, name
 
 
 def test_the_total_of_a_place_is_the_sum_of_its_breakdown() -> None:
     batches = [facts(n, (ADA, BOB)[n % 2], user_priority=-n, clock=QueueClock(Seconds(77.7 * n))) for n in range(1, 9)]
     for name in ("multifactor", "components", "equal_access"):
-        order = Order(
+        order = BatchOrder(
             policy(name, components="QUEUETIMEWEIGHT=0.1 USERPRIOWEIGHT=1 SERVICECAP=1"), batches, moment(0.1, 0.7)
         )
         for place in order.places:
@@ -85,7 +85,7 @@ def test_ties_go_by_rank_then_submission_then_id_and_stored_keys_agree() -> None
         facts(3, clock=QueueClock(Seconds(0.0), Instant(800.0))),
         facts(4, BOB),
     ]
-    order = Order(policy("multifactor", wait_weight=0.0), batches, moment(0.5, 0.5))
+    order = BatchOrder(policy("multifactor", wait_weight=0.0), batches, moment(0.5, 0.5))
 
     assert ids(order.places) == [3, 2, 1, 4]
     assert sorted_as_stored(order.places) == [3, 2, 1, 4]
@@ -93,7 +93,7 @@ def test_ties_go_by_rank_then_submission_then_id_and_stored_keys_agree() -> None
 
 
 def test_nothing_to_order_is_an_empty_order() -> None:
-    order = Order(policy("components"), [], Moment(NOW))
+    order = BatchOrder(policy("components"), [], PolicyContext(NOW))
 
     assert order.places == []
-    assert order.recharged(Moment(NOW), [ADA]) == []
+    assert order.recharged(PolicyContext(NOW), [ADA]) == []

@@ -12,11 +12,11 @@ from domain.ordering import BatchFacts, QueueClock, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
-from priority.moment import Moment
 from priority.policies import POLICIES, order_key, policy_of
+from priority.scheme import PolicyContext
 
 NOW = Instant(1_000.0)
-MOMENT = Moment(NOW, queue_tiers={"express": 0, "normal": 1}, queue_numbers={"express": 1.0, "normal": 0.5})
+MOMENT = PolicyContext(NOW, queue_tiers={"express": 0, "normal": 1}, queue_numbers={"express": 1.0, "normal": 0.5})
 
 
 def facts(batch_id: int = 1, **changes: object) -> BatchFacts:
@@ -24,7 +24,7 @@ def facts(batch_id: int = 1, **changes: object) -> BatchFacts:
     return BatchFacts(BatchId(batch_id), SubmitterId(1), AccountId(1), **values)  # type: ignore[arg-type]  # by name
 
 
-def placed(policy: str, batch: BatchFacts, moment: Moment = MOMENT, **settings: object) -> tuple[int, float]:
+def placed(policy: str, batch: BatchFacts, moment: PolicyContext = MOMENT, **settings: object) -> tuple[int, float]:
     key = order_key(policy_of(OrderingSettings(policy=policy, **settings)), batch, moment)  # type: ignore[arg-type]
     return key.tier, key.key
 
@@ -118,13 +118,15 @@ def test_a_components_cap_takes_off_what_is_over_it_and_says_so() -> None:
 
 
 def test_equal_access_prefers_whoever_holds_least() -> None:
-    holding = Moment(NOW, {(SubmitterId(1), AccountId(1)): LeafStanding(held_pe=8.0)})
+    holding = PolicyContext(NOW, {(SubmitterId(1), AccountId(1)): LeafStanding(held_pe=8.0)})
 
-    assert placed("equal_access", facts(), Moment(NOW)) < placed("equal_access", facts(), holding)
+    assert placed("equal_access", facts(), PolicyContext(NOW)) < placed("equal_access", facts(), holding)
 
 
 def test_express_goes_before_normal_however_much_its_submitter_holds() -> None:
-    holding = Moment(NOW, {(SubmitterId(1), AccountId(1)): LeafStanding(held_pe=1e6)}, queue_tiers=MOMENT.queue_tiers)
+    holding = PolicyContext(
+        NOW, {(SubmitterId(1), AccountId(1)): LeafStanding(held_pe=1e6)}, queue_tiers=MOMENT.queue_tiers
+    )
 
     assert placed("equal_access", facts(queue="express"), holding) < placed("equal_access", facts(), MOMENT)
 

@@ -7,7 +7,7 @@ from domain.ordering import ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import DAY_S, AccountId, Instant, SubmitterId
 from priority.fair_share import Leaf
-from priority.standings import Standings, Submitting, standings
+from priority.standings import LeafStandings, Submitting, standings
 
 NOW = Instant(20.5 * DAY_S)  # in window 10 of two days each
 ROOT, STUART, TEAM = (AccountId(n) for n in (1, 2, 3))
@@ -19,7 +19,7 @@ def submitting(number: int, name: str, windows: dict[int, float], account: Accou
     return Submitting(leaf, name, windows, held_pe=2.0)
 
 
-def made(targets: str, *every: Submitting, **settings: float) -> Standings:
+def made(targets: str, *every: Submitting, **settings: float) -> LeafStandings:
     chosen = OrderingSettings(targets=targets, **settings)  # type: ignore[arg-type]  # by name
     return standings(ACCOUNTS, every, chosen, now=NOW, level_windows={ServiceLevel.EXPEDITE: {10: 1.0}})
 

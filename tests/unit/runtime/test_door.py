@@ -8,12 +8,11 @@ from typing import Never
 
 import pytest
 
-from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, WriteOutcome
+from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Trickle, WriteOutcome
 from domain.errors import UnavailableError
 from domain.hosts import Host
 from domain.jobs import JobClass
 from domain.quotas import QuotaGrant, QuotaRequest
-from domain.trickles import Trickle
 from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
 from runtime.door import AWAY_S, LedgerDoor
 from scheduler.ports import Ledger

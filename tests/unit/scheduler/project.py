@@ -10,13 +10,12 @@ from typing import Any
 from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.catalogue import Catalogue
-from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, WriteOutcome
+from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Trickle, TrickleFate, WriteOutcome
 from domain.errors import UnavailableError
 from domain.hosts import Host
 from domain.jobs import JobClass, instance_id_of
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.refusals import RefusalCode
-from domain.trickles import Trickle, TrickleFate
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from domain.views import InstanceRow
 from feeder.array import JobArray

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.apps import CPU
 from domain.batches import QoS
-from domain.jobs import Held
+from domain.jobs import InstanceInProgress
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease, Reserved
 from domain.units import DAY_S, HOUR_S, AppId, AppVersionId, BatchId, Flop, HostId, Instant, Seconds, later
@@ -48,7 +48,7 @@ def context(
     reserved: Reserved | None = None,
     idle: int = 0,
     hours: float = 1.0,
-    held: tuple[Held, ...] = (),
+    held: tuple[InstanceInProgress, ...] = (),
     now: Instant = NOW,
     **settings: Any,
 ) -> SchedulingContext:

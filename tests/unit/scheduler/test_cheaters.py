@@ -12,7 +12,7 @@ from domain.jobs import InstanceState, JobState
 from domain.ranking import samples
 from domain.units import DAY_S, AppVersionId, BatchId, HostId, Seconds, later
 from jobs.build import JobsPorts, JobsServices, build
-from lifecycle.replication import copies_for
+from lifecycle.settle import copies_for
 from scheduler.context import BELIEVED_AT_FIRST
 from simulator.plumbing import NoFiles
 from tests.builders import NOW

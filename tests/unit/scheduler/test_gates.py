@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from domain.apps import CPU
 from domain.batches import Batch, BatchCounts, QoS
-from domain.draws import draw
 from domain.hosts import DecayedSums
+from domain.jobs import draw
 from domain.ranking import Gate, Percentile, RelaxedGate
 from domain.refusals import RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings

@@ -14,7 +14,7 @@ from domain.apps import AppVersion
 from domain.catalogue import Catalogue
 from domain.dispatch import Reported
 from domain.havs import HavEventKind
-from domain.jobs import Held, InstanceState
+from domain.jobs import InstanceInProgress, InstanceState
 from domain.units import AppVersionId, HostId, InstanceId, Instant, JobId, Seconds
 from scheduler.held import MOST_STRAYS, HeldReview, review_held, runnable_versions, stray_ids
 from tests.builders import LINUX, NOW, a_held, a_host, an_app_version
@@ -24,7 +24,7 @@ RUNNABLE = frozenset({AppVersionId(1)})
 
 
 def review(
-    held: list[Held], listed: Collection[str] = (), reported: Collection[str] = (), **changes: Any
+    held: list[InstanceInProgress], listed: Collection[str] = (), reported: Collection[str] = (), **changes: Any
 ) -> HeldReview:
     values: dict[str, Any] = {
         "strays": {},
@@ -37,7 +37,7 @@ def review(
     return review_held(listed, reported, held, values.pop("strays"), **values)
 
 
-def numbered(number: int, **changes: Any) -> Held:
+def numbered(number: int, **changes: Any) -> InstanceInProgress:
     return a_held(instance_id=InstanceId(number), job_id=JobId(number), name=f"pi_1_{number}_{number}", **changes)
 
 

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.dispatch import Report, Reported, RequestKey, RequestWrites, Upload
+from domain.dispatch import Report, Reported, RequestKey, RequestWrites, TrickleFate, Upload
 from domain.errors import UnavailableError
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, Output
-from domain.trickles import TrickleFate
 from domain.units import Flop, HostId, InstanceId, Instant, Seconds, later
 from scheduler.reports import ReportsTaken, take_reports
 from tests.builders import NOW, a_held, a_host

@@ -10,7 +10,7 @@ from domain.apps import NVIDIA
 from domain.hosts import Coprocessor, DecayedSums
 from domain.settings import DeadlineSettings
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
-from lifecycle.samples import censored_sample
+from lifecycle.turnaround import censored_sample
 from scheduler.runtime import a_priori_flop_per_s, projected_flop_per_s, slack_factor, speed_of
 from tests.builders import NOW, a_hav, a_host, a_plan_class, an_app_version
 from tests.unit.scheduler.arrays import some_cuts

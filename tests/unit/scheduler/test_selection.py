@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from domain.apps import ANONYMOUS, CPU, NVIDIA
+from domain.apps import ANONYMOUS, CPU, NVIDIA, OnePerVolunteer
 from domain.batches import BatchCounts, QoS
 from domain.dispatch import Assignment
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
-from domain.jobs import Held, Input
+from domain.jobs import Input, InstanceInProgress
 from domain.refusals import RefusalCode
-from domain.spread import OnePerVolunteer
 from domain.units import (
     DAY_S,
     HOUR_S,
@@ -393,7 +392,7 @@ def test_app_limits_instances_per_host_and_volunteer(app: dict[str, Any], quorum
     ready = array(a_group(1, 4, quorum=quorum))
     ready.hosts_of[JobId(1000)] = {HostId(1)}
     ready.volunteers_of[JobId(1001)] = {VolunteerId(1)}
-    held: tuple[Held, ...] = ()
+    held: tuple[InstanceInProgress, ...] = ()
     if "one_per_host" in app:
         ready.hosts_of[JobId(1003)] = {HostId(1)}
         held = (a_held(job_id=JobId(1003)),)

@@ -11,7 +11,7 @@ from domain.apps import ANONYMOUS, CPU, NVIDIA, App
 from domain.dispatch import Assignment, Report, RequestKey, RequestWrites, TakeOver
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
-from domain.ordered_work import BatchPlace
+from domain.ordered_work import StoredPlace
 from domain.refusals import RefusalCode
 from domain.units import DAY_S, AppId, AppVersionId, BatchId, HostId, InstanceId, Instant, Seconds, VolunteerId, later
 from feeder.array import JobArray
@@ -951,7 +951,7 @@ async def test_the_database_is_searched_before_no_work_is_answered() -> None:
 async def test_work_that_is_charged_nothing_waits_for_what_the_array_does_not_hold() -> None:
     project = await a_project()
     await project.submit(1, fill=False)
-    await project.store.ordering.move([BatchPlace(BatchId(1), 100, 0.0, unpaid=True)])
+    await project.store.ordering.move([StoredPlace(BatchId(1), 100, 0.0, unpaid=True)])
     await project.fill()
     await project.submit(1, fill=False)
     project.array.fall_through = Search(project, finds=True)
@@ -962,7 +962,7 @@ async def test_work_that_is_charged_nothing_waits_for_what_the_array_does_not_ho
 async def test_work_that_is_charged_nothing_is_sent_when_the_database_has_nothing_else() -> None:
     project = await a_project()
     await project.submit(1, fill=False)
-    await project.store.ordering.move([BatchPlace(BatchId(1), 100, 0.0, unpaid=True)])
+    await project.store.ordering.move([StoredPlace(BatchId(1), 100, 0.0, unpaid=True)])
     await project.fill()
     search = Search(project)
     project.array.fall_through = search

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.apps import NVIDIA, AppVersion, PlanClass
-from domain.populations import HAV_FIELDS
+from domain.ranking import HAV_FIELDS
 from domain.units import AppId, AppVersionId, Instant
 from store.binary_copy import native_dtype
 from store.hav_tables import HOST_FIELDS, Sorter, bundles, complete

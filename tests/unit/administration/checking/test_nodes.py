@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from administration.checking.nodes import unshared
-from domain.listings import ProcessReport
 from domain.units import Instant
+from domain.views import ProcessReport
 from transfer.identity import NAME, identity_of, mark_of
 
 

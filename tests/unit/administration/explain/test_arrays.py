@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from administration.explain.arrays import Untouched, array_of
 from domain.batches import QoS
+from domain.jobs import Candidate
 from domain.units import HostId, InstanceId, JobId, Seconds, VolunteerId
-from domain.waiting import Candidate
 from feeder.array import JobArray
 from scheduler.context import SchedulingContext
 from scheduler.selection import choose

@@ -8,14 +8,24 @@ from typing import Any
 from administration.forecasts.shown import forecasts_as_json
 from administration.forecasts.words import forecasts_in_words
 from domain.batches import BatchCounts, BatchState, QoS
-from domain.forecasts import Accuracy, AppAccuracy, Change, ForecastRecord, Hold, HoldKind, Method, Terms, Trigger
+from domain.forecasts import (
+    Accuracy,
+    AppAccuracy,
+    Change,
+    ForecastHold,
+    ForecastRecord,
+    HoldKind,
+    Method,
+    Terms,
+    Trigger,
+)
 from domain.units import HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 from tests.builders import NOW, a_batch
 
 TERMS = Terms(30, 4, Seconds(5400.0), 0.02, 0.03, 0.5, Seconds(7200.0), 0.6931)
 HOLDS = (
-    Hold(HoldKind.OVERDUE, 2, 0.75, (HostId(7),), "2 instances on 1 host are overdue; mostly host 7"),
-    Hold(HoldKind.RETRIES, 1, 0.25, (), "1 retry is not sent yet"),
+    ForecastHold(HoldKind.OVERDUE, 2, 0.75, (HostId(7),), "2 instances on 1 host are overdue; mostly host 7"),
+    ForecastHold(HoldKind.RETRIES, 1, 0.25, (), "1 retry is not sent yet"),
 )
 RECORD = ForecastRecord(
     BatchId(1),

@@ -15,7 +15,7 @@ from domain.units import Flop, Instant, Seconds, later
 from domain.usage import Amounts
 from jobs.ordering.charges import charges_of, clocked, fraction_of, noted
 from jobs.ordering.sizing import JobSize
-from priority.refunds import counted
+from priority.logical_time import counted
 from tests.builders import NOW, a_batch
 
 SIZE = JobSize(Request(), Seconds(3600.0), 1.0, Amounts(flop=10.0))

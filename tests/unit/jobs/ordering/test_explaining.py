@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from domain.ordered_work import BatchPlace, OrderedBatch, OrderNotes
+from domain.ordered_work import OrderedBatch, OrderNotes, StoredPlace
 from domain.ordering import Request
 from domain.units import BatchId, Flop, Seconds
 from domain.usage import Amounts
 from jobs.ordering.explaining import TURNS, to_explain
 from jobs.ordering.rows import Row, row_of
 from jobs.ordering.sizing import JobSize
-from priority.grants import NORMAL
+from priority.charging import NORMAL
 from tests.builders import a_batch
 
 SERIAL = 0  # whose turn it is: batches 10, 20, ...
@@ -22,8 +22,8 @@ def a_row(batch_id: int, key: float, *, explained: bool = True) -> Row:
     return row_of(one, size, queue=NORMAL, queue_because="", notes=OrderNotes(), charges=[], sent=0)
 
 
-def moved(*places: tuple[int, float], **changes: object) -> dict[BatchId, BatchPlace]:
-    return {BatchId(n): BatchPlace(BatchId(n), 0, key, **changes) for n, key in places}  # type: ignore[arg-type]  # by name
+def moved(*places: tuple[int, float], **changes: object) -> dict[BatchId, StoredPlace]:
+    return {BatchId(n): StoredPlace(BatchId(n), 0, key, **changes) for n, key in places}  # type: ignore[arg-type]  # by name
 
 
 def test_numbers_that_grow_alike_are_explained_in_turns() -> None:

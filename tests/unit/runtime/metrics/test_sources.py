@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from domain.dispatch import TrickleFate
 from domain.errors import UnavailableError
-from domain.populations import HostStatisticsRun
+from domain.ranking import HostStatisticsRun
 from domain.refusals import RefusalCode
-from domain.trickles import TrickleFate
 from domain.units import Instant, Seconds, later
 from runtime.counters import RefillCounters, RequestCounters
 from runtime.duty import Duty

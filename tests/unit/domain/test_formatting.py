@@ -7,8 +7,8 @@ import doctest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import lengths
-from domain.lengths import exactly, in_words, told
+from domain import formatting
+from domain.formatting import exactly, in_words, told
 
 UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
 
@@ -20,7 +20,7 @@ def seconds_in(words: str) -> float:
 
 
 def test_the_examples_hold() -> None:
-    assert doctest.testmod(lengths).failed == 0
+    assert doctest.testmod(formatting).failed == 0
 
 
 @given(st.floats(10.0, 1e9))

@@ -1,6 +1,6 @@
-"""How people say how long that is: the one place where lengths of time become words. Pure.
+"""Formats durations and sizes for people: the only place where seconds and bytes become words. Pure.
 
-The console's script says the same of times that pass meanwhile, which a test compares.
+The console's script formats durations that change on the page in the same way; a test compares both.
 """
 
 from __future__ import annotations
@@ -91,3 +91,32 @@ def _parsed(sentence: str) -> tuple[str, tuple[int, ...]]:
     """A sentence whose lengths are words, and which terms they are. There are a few dozen sentences."""
     places = dict.fromkeys(int(place) for place in _PLACE.findall(sentence))
     return _PLACE.sub(r"{\1}", sentence), tuple(places)
+
+
+# ---- sizes
+
+PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+THOUSAND = 1000.0
+
+
+def size_in_words(nbytes: float) -> str:
+    """A number of bytes with its unit, powers of a thousand, as exact as people read it: four digits.
+
+    >>> size_in_words(15032385536), size_in_words(2e9), size_in_words(999_999), size_in_words(12), size_in_words(-5e6)
+    ('15.03 GB', '2 GB', '1 MB', '12 B', '-5 MB')
+    """
+    step, value = 0, float(nbytes)
+    while step < len(PREFIXES) - 1 and abs(float(f"{value:.4g}")) >= THOUSAND:
+        value, step = value / THOUSAND, step + 1
+    digits = f"{value:.4g}" if abs(value) < THOUSAND else f"{value:.0f}"
+    return f"{digits} {PREFIXES[step]}B"
+
+
+def both_in_words(one: float, other: float) -> tuple[str, str]:
+    """Two that are compared: byte by byte where they would read alike and are not.
+
+    >>> both_in_words(4e9, 2.5e9), both_in_words(4_000_000_001, 4e9)
+    (('4 GB', '2.5 GB'), ('4,000,000,001 B', '4,000,000,000 B'))
+    """
+    words = size_in_words(one), size_in_words(other)
+    return words if words[0] != words[1] or one == other else (f"{one:,.0f} B", f"{other:,.0f} B")
