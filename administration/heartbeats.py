@@ -11,7 +11,7 @@ from domain.catalogue import CatalogueSource
 from domain.units import AppId, Instant, Seconds
 from feeder.array import JobArray
 from feeder.groups import GroupKey
-from feeder.rotation import Unrunnable
+from feeder.unschedulable import Unrunnable
 
 SILENT_S = Seconds(35.0)  # more than three heartbeats: such a process is gone
 FORGOTTEN_S = Seconds(86_400.0)  # a process's last heartbeat is kept for this long

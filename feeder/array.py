@@ -1,4 +1,4 @@
-"""Which instances a request may be given, in order: the job array of one request worker."""
+"""The job array of one request worker: the instances a request may be given, in order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from domain.jobs import Candidate, JobClass, Ready
 from domain.refusals import RefusalCode
 from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, HostId, InstanceId, Seconds, VolunteerId
-from feeder.groups import ONE_TURN, Group, GroupKey, group_key, turns_of
-from feeder.in_flight import InFlight, Taken
-from feeder.level import Level
-from feeder.mix import RequestMix
-from feeder.order import Order
+from feeder.groups import ONE_TURN, Group, GroupKey, Order, group_key, turns_of
+from feeder.in_flight import InFlight, SiblingIndex, Taken
 from feeder.ports import FallThrough, Stale
-from feeder.rotation import Rotation, Unrunnable, by_shard
-from feeder.siblings import Siblings
+from feeder.request_rate import LowWatermark, RequestMix
+from feeder.unschedulable import Unrunnable, UnschedulableBackOff, by_shard
 
 
 class Refusable(Protocol):
@@ -53,15 +50,15 @@ class JobArray:
 
     def __init__(self, clock: Clock, settings: Callable[[], FeederSettings]) -> None:
         self.mix = RequestMix()
-        self.rotation = Rotation(settings)
+        self.rotation = UnschedulableBackOff(settings)
         self.in_flight = InFlight()
-        self.level = Level()  # what was taken since the last refill
+        self.level = LowWatermark()  # what was taken since the last refill
         self.fall_through: FallThrough | None = None
         self.stale: Stale | None = None
         self._readers = 0
         self._clock = clock
         self._settings = settings
-        self._siblings = Siblings()
+        self._siblings = SiblingIndex()
         self._held: dict[InstanceId, Ready] = {}
         self._groups: dict[GroupKey, Group] = {}
         self.turns = ONE_TURN

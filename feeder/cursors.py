@@ -1,4 +1,4 @@
-"""How far the fresh instances of each (batch, shard) have been read."""
+"""Positions up to which the fresh instances of each (batch, shard) have been read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""How many slots each kind of work gets: by what hosts ask for, in the batches' order, under two caps. Pure.
+"""Plans how many slots each kind of work gets: by what hosts ask for, in the batches' order, under two caps. Pure.
 
-A partition is an (app, processor type). An instance can be run by every processor type its app has a
-version for, so the partitions of one app hold the same instances: they are weighed apart and filled together.
+Then slots are kept for wide jobs, and one refill goes only part of the way to the plan, so that no request waits long.
 """
 
 from __future__ import annotations
@@ -221,3 +220,67 @@ def _divided(slots: int, apps: Sequence[AppId], weights: Mapping[AppId, float]) 
     for app_id in by_remainder[: slots - sum(shares.values())]:
         shares[app_id] += 1
     return shares
+
+
+def with_kept(
+    target: Mapping[Part, int], supplies: Sequence[Supply], kept: Collection[BatchId], *, slots: int
+) -> dict[Part, int]:
+    """The plan with at least one slot for each of the `kept` batches that has instances, its urgent ones first.
+
+    While there are no slots left it is taken from the part with the most, the last in order among equals.
+
+    >>> small = Supply(BatchId(1), 1, urgent=False, gated=False, instances=900)
+    >>> big = Supply(BatchId(2), 2, urgent=False, gated=False, instances=3)
+    >>> with_kept({(1, False): 10, (2, False): 0}, [small, big], [BatchId(2)], slots=10)
+    {(1, False): 9, (2, False): 1}
+    """
+    planned = dict(target)
+    has = {batch_id for (batch_id, _), count in planned.items() if count > 0}
+    parts: dict[BatchId, Part] = {}
+    for one in supplies:  # a batch's urgent instances come before the others
+        if one.batch_id in kept and one.batch_id not in has and one.instances > 0:
+            parts.setdefault(one.batch_id, one.part)
+    used = sum(planned.values())
+    for part in parts.values():
+        if used >= slots:
+            donors = [one for one, count in planned.items() if count > 0 and one[0] not in kept]
+            if not donors:
+                break
+            planned[max(reversed(donors), key=planned.__getitem__)] -= 1
+            used -= 1
+        planned[part] = 1
+        used += 1
+    return planned
+
+
+MOST_CHANGED = 1000  # slots that one refill places or drops: no request is served meanwhile
+
+
+def approached(planned: Mapping[Part, int], held: Mapping[Part, int], *, free: int) -> dict[Part, int]:
+    """How many slots the parts should have after this refill, where so many slots are free.
+
+    Each part gets its share of what may be added, rounded up, while there is any; parts over the plan go down to it.
+
+    >>> approached({(1, True): 30, (1, False): 4000, (2, False): 970}, {(2, False): 3000}, free=2000)
+    {(1, True): 8, (1, False): 992, (2, False): 970}
+    """
+    lacks = {part: max(0, count - held.get(part, 0)) for part, count in planned.items()}
+    total, left = sum(lacks.values()), most_added(free)
+    if total <= left:
+        return dict(planned)
+    share = left / total
+    target = {}
+    for part, lack in lacks.items():
+        added = min(math.ceil(lack * share), left)
+        left -= added
+        target[part] = held.get(part, 0) + added if lack else planned[part]
+    return target
+
+
+def most_added(free: int) -> int:
+    """How many slots may be added where so many are free: for each above those another one is dropped.
+
+    >>> [most_added(free) for free in (5000, 400, 0)]
+    [1000, 700, 500]
+    """
+    return (MOST_CHANGED + min(max(0, free), MOST_CHANGED)) // 2

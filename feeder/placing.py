@@ -1,4 +1,4 @@
-"""How instances that were read become slots: in order, within the plan, in place of what is over it."""
+"""Places instances that were read as slots: in order, within the plan, in place of what is over it."""
 
 from __future__ import annotations
 

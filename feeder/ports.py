@@ -12,7 +12,7 @@ from domain.catalogue import CatalogueSource
 from domain.jobs import Candidate, FreshRange, JobClass, Ready
 from domain.units import AppId, BatchId, InstanceId, JobClassId
 
-__all__ = ["Candidate", "CatalogueSource", "FallThrough", "FreshRange", "Ports", "Shards", "Stale", "WaitingWork"]
+__all__ = ["Candidate", "CatalogueSource", "FallThrough", "FeederPorts", "FreshRange", "Shards", "Stale", "WaitingWork"]
 
 
 class WaitingWork(Protocol):
@@ -60,7 +60,7 @@ class Stale(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class FeederPorts:
     """Everything the feeder reads."""
 
     waiting: WaitingWork

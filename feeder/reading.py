@@ -1,15 +1,49 @@
-"""Which rows a refill asks the database for: a bounded number, whatever the backlog. Pure."""
+"""Chooses what a refill reads: a snapshot of the ready batches, and a bounded number of rows, whatever the backlog.
+
+Job classes are read once each.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from domain.acceleration import Acceleration
 from domain.batches import Batch
-from domain.jobs import Candidate, FreshRange
-from domain.units import SHARDS, BatchId, Seconds
+from domain.errors import NotFoundError
+from domain.jobs import Candidate, FreshRange, JobClass, Ready
+from domain.settings import FeederSettings
+from domain.units import SHARDS, AppId, BatchId, Instant, JobClassId, Seconds, shard_of
 from feeder.cursors import Cursors
+from feeder.ports import WaitingWork
+from feeder.supply import Standing, standing
+
+
+class Classes:
+    """Job classes by id, kept while their batch has work."""
+
+    def __init__(self, waiting: WaitingWork) -> None:
+        self._waiting = waiting
+        self._known: dict[JobClassId, JobClass] = {}
+
+    async def of(self, candidates: Iterable[Candidate]) -> dict[JobClassId, JobClass]:
+        """The classes of these instances. Raises NotFoundError."""
+        wanted = {candidate.ready.job_class_id for candidate in candidates}
+        missing = sorted(wanted - self._known.keys())
+        classes = {job_class_id: self._known[job_class_id] for job_class_id in wanted - set(missing)}
+        read = await self._waiting.job_classes(missing) if missing else {}
+        for job_class_id in missing:
+            if job_class_id not in read:
+                raise NotFoundError("job class", job_class_id)
+            classes[job_class_id] = self._known[job_class_id] = read[job_class_id]
+        return classes
+
+    def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
+        """Forget the classes of other batches."""
+        for job_class_id in [key for key, known in self._known.items() if known.batch_id not in batch_ids]:
+            del self._known[job_class_id]
+
 
 ALL_SHARDS = frozenset(range(SHARDS))
 MOST_RANGES = 1024  # index ranges of one refill
@@ -22,7 +56,7 @@ ByBatch = Mapping[BatchId, Sequence[Candidate]]
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class ReadRequest:
     """How many first instances of a batch should be read, and of which shards.
 
     `unheld` are those of all shards that are not in this array, about. Of the shards, `first` are read before others.
@@ -50,7 +84,7 @@ class Reads:
     tail_per_batch: int
 
 
-def reads(wants: Sequence[Want], cursors: Cursors, *, now_s: Seconds, most_tail_rows: int) -> Reads:
+def reads(wants: Sequence[ReadRequest], cursors: Cursors, *, now_s: Seconds, most_tail_rows: int) -> Reads:
     """What to read for these wants, in their order.
 
     Rows: at most the wants, ROWS_PER_RANGE more each, SPARE_ROWS per range, and `most_tail_rows`.
@@ -69,7 +103,7 @@ def reads(wants: Sequence[Want], cursors: Cursors, *, now_s: Seconds, most_tail_
     return Reads(tuple(ranges[:MOST_RANGES]), tuple(batch.batch_id for batch in tails), most + 1)
 
 
-def _ranges(want: Want, cursors: Cursors, now_s: Seconds) -> list[FreshRange]:
+def _ranges(want: ReadRequest, cursors: Cursors, now_s: Seconds) -> list[FreshRange]:
     """The least advanced shards, as many as should hold the rows wanted: about ROWS_PER_RANGE of each.
 
     Those to be read first are chosen alone if they should hold as many.
@@ -94,3 +128,57 @@ def by_batch(candidates: Sequence[Candidate]) -> ByBatch:
     for candidate in candidates:
         grouped.setdefault(candidate.ready.batch_id, []).append(candidate)
     return grouped
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`batches` are in order; `whole` says whether there are no more ready ones than these.
+
+    Slots of the `kept` ones are not rotated out.
+    """
+
+    batches: tuple[Batch, ...]
+    by_id: Mapping[BatchId, Batch]
+    standings: Mapping[BatchId, Standing]
+    owned: frozenset[int]
+    whole: bool
+    kept: frozenset[BatchId] = frozenset()
+
+    def everywhere(self, batch_id: BatchId) -> bool:
+        """Whether every worker holds the batch's first instances."""
+        found = self.standings.get(batch_id)
+        return found is not None and found.everywhere
+
+    def shards_of(self, batch_id: BatchId) -> frozenset[int]:
+        """The shards this worker reads the batch's first instances from."""
+        return ALL_SHARDS if self.everywhere(batch_id) else self.owned
+
+    def is_ours(self, ready: Ready) -> bool:
+        """Whether this worker may hold the instance: its shard is ours, or every worker holds it."""
+        return ready.urgent or shard_of(ready.job_id) in self.owned or self.everywhere(ready.batch_id)
+
+
+def snapshot_of(
+    batches: Sequence[Batch],
+    *,
+    owned: frozenset[int],
+    limit: int,
+    now: Instant,
+    medians_s: Mapping[AppId, Seconds | None],
+    settings: FeederSettings,
+    acceleration: Acceleration | None = None,
+    kept: Collection[BatchId] = (),
+) -> Snapshot:
+    """The view of these ready batches, of which `limit` were asked for; `medians_s` has the median R_q of each app."""
+    standings = {
+        batch.batch_id: standing(
+            batch,
+            now=now,
+            median_r_q_s=medians_s.get(batch.app_id),
+            settings=settings,
+            is_accelerated=acceleration is not None and acceleration.covers(batch.batch_id, batch.app_id),
+        )
+        for batch in batches
+    }
+    by_id = {batch.batch_id: batch for batch in batches}
+    return Snapshot(tuple(batches), by_id, standings, owned, whole=len(batches) < limit, kept=frozenset(kept))

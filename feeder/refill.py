@@ -1,4 +1,4 @@
-"""How one refill goes: see what is ready, let go, plan, read, place; between two, fill up from what was seen."""
+"""Carries out one refill: see what is ready, evict, plan, read, place; between two, fill up from what was seen."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ from domain.clock import Clock
 from domain.jobs import Candidate, JobClass
 from domain.settings import FeederSettings
 from domain.units import BatchId, Instant, JobClassId, Seconds, shard_of
-from feeder.approach import MOST_CHANGED, approached
 from feeder.array import JobArray
-from feeder.classes import Classes
 from feeder.cursors import Cursors
+from feeder.eviction import Eviction
 from feeder.groups import reading_rank
-from feeder.partitions import Part
+from feeder.partitions import MOST_CHANGED, Part, approached
 from feeder.placing import Offer, Placed, Placing
-from feeder.ports import Ports
-from feeder.reading import MOST_TAIL_ROWS, ByBatch, Reads, Want, by_batch, reads
+from feeder.ports import FeederPorts
+from feeder.reading import MOST_TAIL_ROWS, ByBatch, Classes, ReadRequest, Reads, Snapshot, by_batch, reads, snapshot_of
 from feeder.supply import BatchSupply, targets
-from feeder.upkeep import Upkeep
-from feeder.view import View, view_of
 
 MOST_BATCHES = 500  # batches a refill looks at, first in order
 URGENT_PER_BATCH = 64  # urgent instances read beyond those in the array or in their cool-off
@@ -72,17 +69,19 @@ class _Filled:
 class Refiller:
     """Does refills: a query or two of each kind at most, each with a limit, so that the backlog does not matter.
 
-    A large array comes to its plan by several, with requests between them (feeder.approach).
+    A large array comes to its plan by several, with requests between them (feeder.partitions).
     """
 
-    def __init__(self, ports: Ports, clock: Clock, *, array: JobArray, cursors: Cursors, classes: Classes) -> None:
+    def __init__(
+        self, ports: FeederPorts, clock: Clock, *, array: JobArray, cursors: Cursors, classes: Classes
+    ) -> None:
         self._ports = ports
         self._array = array
         self._cursors = cursors
         self._classes = classes
         self._clock = clock
-        self._upkeep = Upkeep(ports.waiting, array, cursors, classes, clock)
-        self._seen: View | None = None  # by the last whole refill
+        self._upkeep = Eviction(ports.waiting, array, cursors, classes, clock)
+        self._seen: Snapshot | None = None  # by the last whole refill
         self._more_urgent: frozenset[BatchId] = frozenset()  # batches whose urgent range was not read to its end
 
     async def refill(self, catalogue: Catalogue) -> Refill:
@@ -129,7 +128,7 @@ class Refiller:
         counts = (len(view.batches), filled.offered, filled.placed, filled.dropped, 0, len(self._array))
         return Refill(started_at, took_s, *counts, in_vain=not filled.more)
 
-    async def _fill(self, view: View, urgent: ByBatch, catalogue: Catalogue, *, scan: bool) -> _Filled:
+    async def _fill(self, view: Snapshot, urgent: ByBatch, catalogue: Catalogue, *, scan: bool) -> _Filled:
         """Plan, read and place. `scan`: look past groups in their cool-off."""
         whole, now_s = catalogue.settings.feeder.slots, self._clock.monotonic()
         supplies = self._supplies(view, urgent)
@@ -152,9 +151,9 @@ class Refiller:
 
     # ------------------------------------------------------------ see and plan
 
-    async def _view(self, catalogue: Catalogue) -> View:
+    async def _view(self, catalogue: Catalogue) -> Snapshot:
         batches = await self._ports.waiting.ready_batches(MOST_BATCHES)
-        return view_of(
+        return snapshot_of(
             batches,
             owned=self._ports.shards.owned(),
             limit=MOST_BATCHES,
@@ -165,7 +164,7 @@ class Refiller:
             kept=catalogue.reserved.kept,
         )
 
-    def _supplies(self, view: View, urgent: ByBatch) -> list[BatchSupply]:
+    def _supplies(self, view: Snapshot, urgent: ByBatch) -> list[BatchSupply]:
         held = self._array.slots_of_parts()
         batches_out = self._array.rotation.batches_out()
         return [self._supply(batch, view, urgent.get(batch.batch_id, ()), held, batches_out) for batch in view.batches]
@@ -173,7 +172,7 @@ class Refiller:
     def _supply(
         self,
         batch: Batch,
-        view: View,
+        view: Snapshot,
         urgent: Sequence[Candidate],
         held: Mapping[Part, int],
         batches_out: frozenset[BatchId],
@@ -193,7 +192,7 @@ class Refiller:
             taken=self._array.level.taken[batch_id],
         )
 
-    def _reread_remainders(self, view: View, urgent: ByBatch) -> None:
+    def _reread_remainders(self, view: Snapshot, urgent: ByBatch) -> None:
         """A remainder that was read whole is read again when more is unsent than is known of it."""
         held = self._array.slots_of_parts()
         for batch in view.batches:
@@ -205,14 +204,14 @@ class Refiller:
                 if batch.counts.unsent > known:
                     self._cursors.is_not_dry(batch_id)
 
-    def _is_readable(self, batch: Batch, view: View) -> bool:
+    def _is_readable(self, batch: Batch, view: Snapshot) -> bool:
         now_s = self._clock.monotonic()
         if self._cursors.is_dry(batch.batch_id, now_s=now_s):
             return False
         return self._cursors.is_open(batch.batch_id, view.shards_of(batch.batch_id), now_s=now_s)
 
     def _targets(
-        self, supplies: Sequence[BatchSupply], catalogue: Catalogue, view: View, slots: int
+        self, supplies: Sequence[BatchSupply], catalogue: Catalogue, view: Snapshot, slots: int
     ) -> dict[Part, int]:
         requests = self._array.mix.weights(now_s=self._clock.monotonic())
         return targets(
@@ -220,8 +219,8 @@ class Refiller:
         )
 
     def _wants(
-        self, supplies: Sequence[BatchSupply], target: Mapping[Part, int], view: View, *, scan: bool
-    ) -> list[Want]:
+        self, supplies: Sequence[BatchSupply], target: Mapping[Part, int], view: Snapshot, *, scan: bool
+    ) -> list[ReadRequest]:
         """First instances to read: what the plan lacks, and a look past the groups that are in their cool-off."""
         wants = []
         scanned = 0
@@ -231,12 +230,14 @@ class Refiller:
                 rows = max(rows, SCANNED_ROWS)
                 scanned += 1
             if rows > 0:
-                wants.append(Want(supply.batch, rows, supply.unheld, view.shards_of(supply.batch.batch_id), view.owned))
+                wants.append(
+                    ReadRequest(supply.batch, rows, supply.unheld, view.shards_of(supply.batch.batch_id), view.owned)
+                )
         return wants
 
     # ------------------------------------------------------------ read
 
-    async def _read_urgent(self, view: View, batches: Sequence[Batch], settings: FeederSettings) -> ByBatch:
+    async def _read_urgent(self, view: Snapshot, batches: Sequence[Batch], settings: FeederSettings) -> ByBatch:
         """The urgent range of these batches from its start, less what other workers are to hold."""
         self._more_urgent = frozenset()
         slots, out = self._array.slots_of_parts(), self._array.rotation.out_of_batch

@@ -1,4 +1,4 @@
-"""What the database has for a host when the array holds nothing for it."""
+"""Searches the database for a host when the array holds nothing for it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from domain.clock import Clock
 from domain.jobs import Candidate, FreshRange
 from domain.units import AppId, InstanceId, Seconds
 from feeder.array import JobArray, room_for_search
-from feeder.classes import Classes
 from feeder.cursors import Cursors
 from feeder.groups import GroupKey, group_key
-from feeder.ports import CatalogueSource, Ports
-from feeder.reading import ALL_SHARDS
+from feeder.ports import CatalogueSource, FeederPorts
+from feeder.reading import ALL_SHARDS, Classes
 
 REMEMBER_S = Seconds(1.0)  # how long the outcome of a search answers for the next ones
 MOST_BATCHES = 2000  # ready batches looked at
@@ -47,7 +46,7 @@ class Search:
 
     def __init__(
         self,
-        ports: Ports,
+        ports: FeederPorts,
         settings: CatalogueSource,
         clock: Clock,
         *,

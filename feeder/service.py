@@ -9,12 +9,17 @@ import structlog
 
 from domain.clock import Clock
 from domain.errors import UnavailableError
+from domain.settings import FeederSettings
 from domain.units import Seconds
 from feeder.array import JobArray
+from feeder.cursors import Cursors
 from feeder.partitions import Part
-from feeder.ports import CatalogueSource
+from feeder.ports import CatalogueSource, FeederPorts
+from feeder.reading import Classes
 from feeder.refill import Refill, Refiller
-from feeder.rotation import Unrunnable
+from feeder.revalidation import Revalidation
+from feeder.search import Search
+from feeder.unschedulable import Unrunnable
 
 LEAST_GAP_S = Seconds(0.02)  # between two refills; at least as long as the last one took
 
@@ -96,3 +101,16 @@ class Feeder:
         finally:
             waiting.cancel()
         return due.done()
+
+
+def build_feeder(ports: FeederPorts, settings: CatalogueSource, clock: Clock) -> Feeder:
+    """A feeder whose `array` is what the request handler walks; `settings` are read anew at every refill."""
+
+    def feeder_settings() -> FeederSettings:
+        return settings.catalogue().settings.feeder
+
+    array = JobArray(clock, feeder_settings)
+    cursors, classes = Cursors(), Classes(ports.waiting)
+    array.fall_through = Search(ports, settings, clock, array=array, cursors=cursors, classes=classes)
+    array.stale = Revalidation(ports.waiting, array)
+    return Feeder(array, Refiller(ports, clock, array=array, cursors=cursors, classes=classes), settings, clock)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from aiohttp import web
 
 import batch_estimator.service
-import feeder.build
 import feeder.ports
+import feeder.service
 import hoststats.build
 import jobs.build
 import transfer.build
@@ -140,7 +140,7 @@ async def build_worker(
         counters = RequestCounters(clock)
         await clock_check.check_once()
         await shards.run_once()
-        fed = feeder.build.build(feeder.ports.Ports(store.waiting, shards), catalogue, clock)
+        fed = feeder.service.build_feeder(feeder.ports.FeederPorts(store.waiting, shards), catalogue, clock)
         await fed.refill_once()
         files = _transfer(store, keys, project, catalogue, clock)
         newcomers = Newcomers(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)

@@ -19,7 +19,7 @@ from domain.errors import UnavailableError
 from domain.units import Instant, Seconds, later
 from domain.views import ProcessReport
 from feeder.array import JobArray
-from feeder.rotation import Unrunnable
+from feeder.unschedulable import Unrunnable
 from runtime.counters import RequestCounters
 from runtime.duty import Duty
 from runtime.request_ids import PageCounters

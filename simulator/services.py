@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import batch_estimator.service
-import feeder.build
+import feeder.service
 import hoststats.build
 import jobs.build
 from batch_estimator.filling import TableSnapshots
@@ -18,7 +18,7 @@ from batch_estimator.service import in_line
 from domain.clock import Clock
 from domain.jobs import instance_id_of
 from domain.units import HOUR_S, BatchId, Instant, Seconds
-from feeder.ports import Ports as FeederPorts
+from feeder.ports import FeederPorts
 from feeder.service import Feeder
 from hoststats.ports import Ports as HostStatisticsPorts
 from hoststats.timer import TimerReport
@@ -76,7 +76,7 @@ class Services:
         self._files = NoFiles()
         self.catalogue = catalogue
         ledger = RecordedLedger(store.ledger, record)
-        self.feeder: Feeder = feeder.build.build(FeederPorts(store.waiting, AllShards()), catalogue, clock)
+        self.feeder: Feeder = feeder.service.build_feeder(FeederPorts(store.waiting, AllShards()), catalogue, clock)
         self.requests: RequestService = build_service(
             SchedulerPorts(ledger, self.feeder.array, catalogue, self._files, OneKey(), NoPauses(), record), clock
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import feeder.build
 import feeder.ports
+import feeder.service
 from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.catalogue import Catalogue
@@ -54,7 +54,7 @@ async def planned_slots(waiting: WaitingWork, catalogue: Catalogue, clock: Clock
 
 
 def _empty_feeder(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Feeder:
-    return feeder.build.build(feeder.ports.Ports(waiting, EveryShard()), Fixed(catalogue), clock)
+    return feeder.service.build_feeder(feeder.ports.FeederPorts(waiting, EveryShard()), Fixed(catalogue), clock)
 
 
 def array_of(

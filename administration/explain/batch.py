@@ -18,7 +18,7 @@ from domain.insight import WorkAhead
 from domain.jobs import JobClass
 from domain.reservations import Kept, Lease
 from domain.units import BatchId, Instant, JobClassId, Seconds
-from feeder.gating import Standing, standing
+from feeder.supply import Standing, standing
 
 MOST_READ = 200  # instances of each of its two ranges that hosts are asked about
 

@@ -20,8 +20,8 @@ from benchmarks.refill.steps import HALF, FixedCatalogue, Owned
 from domain.apps import App
 from domain.clock import Clock
 from domain.units import AppId
-from feeder.build import build
-from feeder.ports import Ports
+from feeder.ports import FeederPorts
+from feeder.service import build_feeder
 from runtime.database import database_dsn, release_database
 from store.postgres import PostgresStore, open_store
 
@@ -92,6 +92,6 @@ async def _look(store: PostgresStore, limit: int) -> tuple[float, int]:
 async def _refill_ms(store: PostgresStore, clock: Clock, repeats: int) -> float:
     """A whole refill of an array that is full already."""
     catalogue = FixedCatalogue(await store.applications.load_catalogue()).with_slots(SLOTS)
-    feeder = build(Ports(store.waiting, Owned(HALF)), catalogue, clock)
+    feeder = build_feeder(FeederPorts(store.waiting, Owned(HALF)), catalogue, clock)
     await feeder.refill_once()
     return round(1000 * median([(await feeder.refill_once()).took_s for _ in range(repeats)]), 2)

@@ -18,10 +18,9 @@ from domain.dispatch import RequestWrites
 from domain.jobs import Candidate
 from domain.settings import Settings
 from domain.units import SHARDS, HostId
-from feeder.build import build
-from feeder.ports import Ports
+from feeder.ports import FeederPorts
 from feeder.refill import Refill
-from feeder.service import Feeder
+from feeder.service import Feeder, build_feeder
 from store.postgres import PostgresStore
 from tests.worlds import RegisteredHost, an_assignment, the_version
 
@@ -121,7 +120,9 @@ class Steps:
 
     async def send_many(self, jobs: int) -> None:
         """Send this many jobs in order."""
-        feeder = build(Ports(self._store.waiting, Owned(ALL)), self._catalogue.with_slots(10_000), self._clock)
+        feeder = build_feeder(
+            FeederPorts(self._store.waiting, Owned(ALL)), self._catalogue.with_slots(10_000), self._clock
+        )
         while jobs > 0:
             await filled(feeder, 10_000)
             some = min(jobs, len(feeder.array))
@@ -131,8 +132,8 @@ class Steps:
             jobs -= some
 
     def _feeder(self, slots: int) -> Feeder:
-        ports = Ports(self._store.waiting, Owned(HALF))
-        return build(ports, self._catalogue.with_slots(slots), self._clock)
+        ports = FeederPorts(self._store.waiting, Owned(HALF))
+        return build_feeder(ports, self._catalogue.with_slots(slots), self._clock)
 
     async def _timed(self, refill: Callable[[], Awaitable[int]]) -> Timed:
         server_s, began_s, python_s = ran_s(self._server_pid), time.perf_counter(), time.process_time()

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import batch_estimator.service
-import feeder.build
+import feeder.service
 import hoststats.build
 import jobs.build
 from administration.catalogue import CatalogueCache
@@ -21,7 +21,7 @@ from batch_estimator.ports import EstimatorPorts
 from batch_estimator.service import in_line
 from domain.errors import UnavailableError
 from domain.settings import Settings
-from feeder.ports import Ports as FeederPorts
+from feeder.ports import FeederPorts
 from hoststats.ports import Ports as HostStatisticsPorts
 from jobs.build import JobsPorts
 from runtime.door import LedgerDoor
@@ -91,7 +91,7 @@ class Worker:
         self.catalogue = CatalogueCache(store.applications, clock, loaded)
         await started(self._clock_check.check_once, clock)
         await started(self.shards.run_once, clock)
-        self.feeder = feeder.build.build(FeederPorts(store.waiting, self.shards), self.catalogue, clock)
+        self.feeder = feeder.service.build_feeder(FeederPorts(store.waiting, self.shards), self.catalogue, clock)
         await started(self.feeder.refill_once, clock)
         ports = SchedulerPorts(
             LedgerDoor(store.ledger, self.shards),

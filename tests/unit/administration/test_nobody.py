@@ -9,7 +9,7 @@ from administration.nobody import Refused, is_cut, refused_of
 from domain.refusals import RefusalCode
 from domain.units import BatchId, HostId, Instant, JobClassId, later
 from domain.views import ProcessReport
-from feeder.rotation import Unrunnable
+from feeder.unschedulable import Unrunnable
 from tests.builders import NOW
 
 COOL_OFF_S = 300.0

@@ -71,6 +71,11 @@ def test_kept_runs_are_of_the_code_as_it_is(tmp_path: Path) -> None:
     before = digest_of_files([file])
     file.write_text("LATE = 2\n")
 
-    assert {"scheduler/deadline/prompt.py", "domain/settings.py", "simulator/engine.py", "store/memory/__init__.py"} <= names
+    assert {
+        "scheduler/deadline/prompt.py",
+        "domain/settings.py",
+        "simulator/engine.py",
+        "store/memory/__init__.py",
+    } <= names
     assert not names & {"simulator/report.py", "benchmarks/robustness/kept.py"}
     assert digest_of_files([file]) != before

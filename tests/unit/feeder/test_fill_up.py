@@ -6,7 +6,7 @@ import pytest
 
 from domain.batches import QoS
 from domain.units import shard_of
-from feeder.approach import MOST_CHANGED
+from feeder.partitions import MOST_CHANGED
 from tests.unit.feeder.rig import Rig
 
 

@@ -8,9 +8,8 @@ from domain.catalogue import Catalogue
 from domain.dispatch import AssignmentFate
 from domain.jobs import Candidate
 from domain.units import BatchId
-from feeder.build import build
-from feeder.ports import Ports
-from feeder.service import Feeder
+from feeder.ports import FeederPorts
+from feeder.service import Feeder, build_feeder
 from scheduler import ports as scheduler_ports
 from store.memory import MemoryStore
 from tests.unit.feeder.fakes import StillClock
@@ -36,7 +35,7 @@ class StoredCatalogue:
 
 async def a_feeder(store: MemoryStore, clock: StillClock) -> Feeder:
     catalogue = StoredCatalogue(await store.applications.load_catalogue())
-    return build(Ports(store.waiting, store.shards()), catalogue, clock)
+    return build_feeder(FeederPorts(store.waiting, store.shards()), catalogue, clock)
 
 
 async def send_everything(feeder: Feeder, store: MemoryStore, host: RegisteredHost) -> list[BatchId]:

@@ -10,9 +10,8 @@ import pytest
 from domain.batches import QoS
 from domain.errors import UnavailableError
 from domain.units import SHARDS, Seconds
-from feeder.build import build as build_feeder
-from feeder.ports import Ports as FeederPorts
-from feeder.service import Feeder
+from feeder.ports import FeederPorts
+from feeder.service import Feeder, build_feeder
 from scheduler.service import RequestService, SchedulerPorts, build_service
 from tests.unit.feeder.fakes import FakeShards
 from tests.unit.scheduler.project import Addresses, Counts, Project, Signing, a_project, a_request, names_of

@@ -1,4 +1,4 @@
-"""What has to leave the array before it is filled: ended batches, lost shards, stale slots, work nobody can run."""
+"""Evicts what must leave the array before a refill: ended batches, lost shards, stale and unschedulable slots."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from domain.clock import Clock
 from domain.units import BatchId, InstanceId, Seconds
 from feeder.array import JobArray
-from feeder.classes import Classes
 from feeder.cursors import Cursors
 from feeder.groups import Group
 from feeder.ports import WaitingWork
-from feeder.validity import Sweep
-from feeder.view import View
+from feeder.reading import Classes, Snapshot
+from feeder.revalidation import Sweep
 
 CHECK_OWN_S = Seconds(60.0)  # a round of checks of slots only this worker holds
 CHECK_SHARED_S = Seconds(5.0)  # of slots every worker holds: others send them too
@@ -28,7 +27,7 @@ class Left:
     rotated_out: int
 
 
-class Upkeep:
+class Eviction:
     """Keeps the array true. Whatever leaves and may be unsent is read again later."""
 
     def __init__(self, waiting: WaitingWork, array: JobArray, cursors: Cursors, classes: Classes, clock: Clock) -> None:
@@ -40,7 +39,7 @@ class Upkeep:
         self._own = Sweep(CHECK_OWN_S)
         self._shared = Sweep(CHECK_SHARED_S)
 
-    async def do(self, view: View, held_before: Collection[BatchId]) -> Left:
+    async def do(self, view: Snapshot, held_before: Collection[BatchId]) -> Left:
         """Everything in turn. `held_before` are the batches in the array before the view was read."""
         ended = self._forget_ended(view, held_before)
         foreign = self._drop_foreign(view)
@@ -48,7 +47,7 @@ class Upkeep:
         rotated = self._rotate(view.kept)
         return Left(ended + foreign + stale + rotated, rotated)
 
-    def _forget_ended(self, view: View, held_before: Collection[BatchId]) -> int:
+    def _forget_ended(self, view: Snapshot, held_before: Collection[BatchId]) -> int:
         """Batches without unsent instances vanish, with all that is known of them."""
         gone = {batch_id for batch_id in held_before if batch_id not in view.by_id} if view.whole else set()
         ended = [group.key for group in self._array.each_group() if group.batch.batch_id in gone] if gone else []
@@ -59,7 +58,7 @@ class Upkeep:
         self._classes.keep_batches(view.by_id.keys() | self._array.batches())
         return slots
 
-    def _drop_foreign(self, view: View) -> int:
+    def _drop_foreign(self, view: Snapshot) -> int:
         """Slots of shards this worker does not own leave, except for those every worker holds."""
         self._cursors.own(view.owned)
         self._array.own(view.owned)
@@ -75,7 +74,7 @@ class Upkeep:
             self._cursors.rewind(ready)
         return len(foreign)
 
-    async def _drop_stale(self, view: View) -> int:
+    async def _drop_stale(self, view: Snapshot) -> int:
         """Ask the database about some slots, and about instances whose dispatch should long be written."""
         now_s = self._clock.monotonic()
         groups = self._array.each_group()
@@ -110,6 +109,6 @@ class Upkeep:
         return rotated
 
 
-def _is_shared(group: Group, view: View) -> bool:
+def _is_shared(group: Group, view: Snapshot) -> bool:
     """Whether every worker holds the group's slots."""
     return group.urgent or view.everywhere(group.batch.batch_id)

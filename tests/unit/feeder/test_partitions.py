@@ -13,10 +13,9 @@ from domain.jobs import Ready
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Reserved
 from domain.units import AppId, BatchId, HostId
-from feeder.build import build
-from feeder.keeping import with_kept
-from feeder.partitions import Supply
-from feeder.ports import Ports
+from feeder.partitions import Supply, with_kept
+from feeder.ports import FeederPorts
+from feeder.service import build_feeder
 from tests.builders import NOW
 from tests.unit.feeder.fakes import FakeCatalogue, FakeShards, FakeWaiting, StillClock
 
@@ -45,7 +44,7 @@ class World:
             self.waiting.add_jobs(number, 100)
         self.waiting.add_batch(BIG)
         self.waiting.add_jobs(BIG, 10)
-        self.feeder = build(Ports(self.waiting, FakeShards()), self.catalogue, self.clock)
+        self.feeder = build_feeder(FeederPorts(self.waiting, FakeShards()), self.catalogue, self.clock)
 
     async def big_slots(self) -> list[Ready]:
         await self.feeder.refill_once()

@@ -9,8 +9,8 @@ from domain.catalogue import Catalogue
 from domain.ranking import CutPoints, Gate
 from domain.settings import FeederSettings
 from domain.units import AppId, Instant, Seconds
-from feeder.gating import gate_of, in_tail, standing
-from feeder.view import view_of
+from feeder.reading import snapshot_of
+from feeder.supply import gate_of, in_tail, standing
 from tests.builders import NOW, a_batch
 
 HOUR_S = Seconds(3600.0)
@@ -58,12 +58,12 @@ def test_a_tail_is_everywhere_though_it_is_not_gated() -> None:
 def test_an_accelerated_batch_is_gated_and_everywhere_however_much_of_it_is_unsent() -> None:
     batch = a_batch(qos=QoS.THROUGHPUT, counts=BatchCounts(jobs_total=1000, unsent=140))
     flags = Acceleration(NOW, apps=frozenset({batch.app_id}), batches=frozenset({batch.batch_id}))
-    view = view_of(
+    view = snapshot_of(
         [batch], owned=frozenset(), limit=9, now=NOW, medians_s={}, settings=FeederSettings(), acceleration=flags
     )
     assert view.standings[batch.batch_id].gate is Gate.LOW_TURNAROUND
     assert view.everywhere(batch.batch_id)
-    plain = view_of([batch], owned=frozenset(), limit=9, now=NOW, medians_s={}, settings=FeederSettings())
+    plain = snapshot_of([batch], owned=frozenset(), limit=9, now=NOW, medians_s={}, settings=FeederSettings())
     assert not plain.everywhere(batch.batch_id)
 
 

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
+from domain.apps import CPU, NVIDIA
 from domain.jobs import Ready
-from domain.units import AppId, BatchId, InstanceId, JobId
+from domain.units import AppId, BatchId, InstanceId, JobId, Seconds
 from feeder.groups import Group, turns_of
-from feeder.level import Level
+from feeder.request_rate import MIX_HALF_LIFE_S, LowWatermark, RequestMix
 from tests.builders import a_batch, a_job_class, a_ready
 
 
@@ -20,7 +23,7 @@ def a_group(number: int, slots: int, *, app: int = 1, owned: Sequence[int] = ran
     return group
 
 
-def take(level: Level, group: Group, count: int, *, left: int = 1) -> None:
+def take(level: LowWatermark, group: Group, count: int, *, left: int = 1) -> None:
     for ready in _first(group, count):
         level.note_taken(ready, group, left=left)
 
@@ -30,7 +33,7 @@ def _first(group: Group, count: int) -> list[Ready]:
 
 
 def test_a_quarter_of_all_slots_taken_is_low() -> None:
-    level = Level()
+    level = LowWatermark()
     groups = [a_group(number, 100) for number in (1, 2, 3, 4)]
     level.settle(groups, slots=400, readable=())
     for group in groups:
@@ -42,7 +45,7 @@ def test_a_quarter_of_all_slots_taken_is_low() -> None:
 
 
 def test_half_of_a_batch_taken_is_low_while_there_is_more_of_it() -> None:
-    level = Level()
+    level = LowWatermark()
     small, large = a_group(1, 20), a_group(2, 400)
     level.settle([small, large], slots=420, readable={BatchId(1)})
     take(level, small, 9)
@@ -55,7 +58,7 @@ def test_half_of_a_batch_taken_is_low_while_there_is_more_of_it() -> None:
 
 
 def test_only_slots_of_own_shards_count_for_a_batch() -> None:
-    level = Level()
+    level = LowWatermark()
     group, other = a_group(1, 64, owned=range(32)), a_group(2, 400)
     level.settle([group, other], slots=464, readable={BatchId(1)})
     take(level, group, 15)
@@ -65,7 +68,7 @@ def test_only_slots_of_own_shards_count_for_a_batch() -> None:
 
 
 def test_half_of_an_apps_slots_taken_is_low() -> None:
-    level = Level()
+    level = LowWatermark()
     groups = [a_group(number, 10, app=2) for number in (1, 2, 3)]
     level.settle([*groups, a_group(9, 400)], slots=430, readable={BatchId(1), BatchId(2), BatchId(3)})
     take(level, groups[0], 10)
@@ -76,7 +79,7 @@ def test_half_of_an_apps_slots_taken_is_low() -> None:
 
 
 def test_urgent_slots_do_not_count_for_their_batch() -> None:
-    level = Level()
+    level = LowWatermark()
     group, other = a_group(1, 40, urgent=True), a_group(2, 400)
     level.settle([group, other], slots=440, readable={BatchId(1), BatchId(2)})
     take(level, group, 40)
@@ -84,7 +87,7 @@ def test_urgent_slots_do_not_count_for_their_batch() -> None:
 
 
 def test_nothing_is_low_while_there_is_nothing_to_read() -> None:
-    level = Level()
+    level = LowWatermark()
     group = a_group(1, 40)
     level.settle([group], slots=100, readable={BatchId(1)})
     level.rest()
@@ -96,7 +99,23 @@ def test_nothing_is_low_while_there_is_nothing_to_read() -> None:
 
 
 def test_what_was_taken_is_counted_per_batch() -> None:
-    level = Level()
+    level = LowWatermark()
     take(level, a_group(1, 3), 3)
     take(level, a_group(2, 2), 2)
     assert dict(level.taken) == {1: 3, 2: 2}
+
+
+def test_a_request_counts_half_after_the_half_life() -> None:
+    mix = RequestMix()
+    mix.note([CPU, NVIDIA], now_s=Seconds(5000.0))
+    later_s = Seconds(5000.0 + MIX_HALF_LIFE_S)
+    mix.note([CPU], now_s=later_s)
+    assert mix.weights(now_s=later_s) == pytest.approx({CPU: 1.5, NVIDIA: 0.5})
+
+
+def test_years_without_requests_do_no_harm() -> None:
+    mix = RequestMix()
+    mix.note([NVIDIA], now_s=Seconds(0.0))
+    assert mix.weights(now_s=Seconds(1e9))[NVIDIA] == pytest.approx(0.0)
+    mix.note([CPU], now_s=Seconds(1e9))
+    assert mix.weights(now_s=Seconds(1e9)) == pytest.approx({CPU: 1.0})

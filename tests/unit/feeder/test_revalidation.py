@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from domain.units import InstanceId
-from feeder.recheck import MOST_RECHECKED
+from feeder.revalidation import MOST_RECHECKED
 from tests.unit.feeder.fakes import FakeWaiting, a_few_turns
 from tests.unit.feeder.rig import Rig
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from domain.jobs import Ready
 from domain.units import InstanceId
-from feeder.groups import slot_rank
-from feeder.sorted_slots import PIECE, SortedSlots
+from feeder.groups import PIECE, SortedSlots, slot_rank
 from tests.builders import a_ready
 
 

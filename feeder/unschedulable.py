@@ -1,4 +1,4 @@
-"""Which groups every recent host refused: they leave the array for a while, and the operator is told why."""
+"""The back-off of groups that every recent host refused: out of the array for a while, with the reasons reported."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Returning:
     smallest: Mapping[int, InstanceId]
 
 
-class Rotation:
+class UnschedulableBackOff:
     """Counts refusals per group and keeps those out that everybody refuses.
 
     Memory: at most `refusals_to_rotate` hosts three times per group that is refused.
