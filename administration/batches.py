@@ -24,9 +24,8 @@ from domain.insight import Short
 from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
-from jobs.job_stream import Progress
 from jobs.spec import BatchSpec, parse_batch, with_rows
-from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
+from jobs.submission import CheckedBatch, Progress, SubmissionPorts, checked, write
 from store.postgres import PostgresStore
 from transfer.download_folder import DownloadFolder
 

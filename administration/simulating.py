@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from administration.relaxing import GateRelaxer
 from domain.clock import Clock
 from domain.units import Seconds
-from simulator.plumbing import CatalogueOfTheMoment
-from simulator.services import AnyStore, Duty
+from simulator.services import AnyStore, CatalogueOfTheMoment, Duty
 
 RELAX_EVERY_S = Seconds(600.0)  # clients call every few hours: ten times less often than in production is enough
 

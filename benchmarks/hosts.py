@@ -5,7 +5,7 @@
 Cores are a table of probabilities. The speed per core is fitted for each group of cores by maximum likelihood,
 weighted by computers, as log-normal, Weibull and gamma; `ks` are their Kolmogorov-Smirnov distances, weighted by
 computers over the groups. The parameters are the Weibull law's, which is the best or as good as the best for the three
-tables that `simulator/fitted_hosts.py` holds.
+tables that `simulator/host_models.py` holds.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy import optimize, stats
 
-from simulator.fitted_hosts import CORES
-from simulator.hosts_table import Floats, HostTable, read_host_table
+from simulator.host_models import CORES, Floats, HostTable, read_host_table
 
 LAW = "weibull"
 LAWS = {

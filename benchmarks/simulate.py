@@ -20,9 +20,9 @@ from dataclasses import replace
 from administration.simulating import duties
 from domain.units import DAY_S
 from simulator.engine import Engine
-from simulator.loop import run_without_threads
 from simulator.run import RULE, checked_rule, deadline_rule, warnings_only, what_is_stays
 from simulator.scenario import FileScenario, read_scenario
+from simulator.virtual_time import run_without_threads
 from store.memory import MemoryStore
 
 SCENARIO = "large"

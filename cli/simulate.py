@@ -18,15 +18,12 @@ from cli.settings import parsed
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule
 from domain.units import DAY_S, Instant
-from simulator.charts import write_charts
-from simulator.frontier import Combination
-from simulator.frontier_chart import write_frontier_charts
-from simulator.frontier_report import as_text, shown
-from simulator.grid import Axis, Grid, grid_of
+from simulator.charts import write_charts, write_frontier_charts
+from simulator.frontier import Combination, as_text, shown
 from simulator.report import table_of
 from simulator.run import RULE, RULES, Case, Ran
 from simulator.scenario import read_scenario
-from simulator.sweep import cases_of, compared, run_here, run_on_dask, run_on_processes
+from simulator.sweep import Axis, Grid, cases_of, compared, grid_of, run_here, run_on_dask, run_on_processes
 from simulator.text_charts import charts_of
 
 

@@ -15,7 +15,7 @@ from console.simulation_charts import charts_of
 from domain.access import Role
 from domain.errors import MusterError
 from domain.views import SimulationState
-from simulator.fitted_hosts import FITTED
+from simulator.host_models import FITTED
 from simulator.run import FIXED_COPIES, RULES
 from simulator.scenario import SHIPPED
 from web.bodies import whole_number

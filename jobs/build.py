@@ -8,18 +8,22 @@ from dataclasses import dataclass
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.settings import LifecycleSettings
-from jobs.acceleration import Accelerator
 from jobs.comparisons import Comparisons
-from jobs.history import HistoryMover
-from jobs.ordering.orderer import Orderer
-from jobs.ordering.ports import OrderedWork
-from jobs.outage import OutageWatch
-from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, TailWork, UnsettledJobs
-from jobs.reserving.classes import ClassLooker
-from jobs.reserving.ports import RedundantWork, ReservedWork
-from jobs.reserving.reserver import Reserver
-from jobs.sweeper import Sweeper
-from jobs.tails import TailCopier
+from jobs.ordering.ordering_pass import Orderer
+from jobs.ports import (
+    AccelerationNotes,
+    EndedWork,
+    OrderedWork,
+    Outages,
+    OverdueWork,
+    RedundantWork,
+    ReservedWork,
+    TailWork,
+    UnsettledJobs,
+)
+from jobs.reserving import ClassLooker, Reserver
+from jobs.sweeper import HistoryMover, OutageWatch, Sweeper
+from jobs.tails import Accelerator, TailCopier
 from jobs.validator import Validator
 
 

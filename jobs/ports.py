@@ -11,8 +11,11 @@ from domain.apps import App
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
 from domain.history import JobPlace, MovedJobs
+from domain.host_classes import AlikeHosts, HostClasses
 from domain.jobs import Input, JobClass
-from domain.ordered_work import SubmissionOrder
+from domain.ordered_work import OrderingCharges, OrderingView, Reference, StoredPlace, SubmissionOrder
+from domain.ordering import Request
+from domain.reservations import BigBatch, Kept, LeaseEnd, LeaseStanding, Reserved
 from domain.settlement import (
     CopyUse,
     ExtraCopy,
@@ -25,7 +28,7 @@ from domain.settlement import (
     TailJob,
 )
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
-from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, JobId, Seconds, SubmitterId
+from domain.units import AccountId, AppId, BatchId, Flop, Instant, JobClassId, JobId, Seconds, SubmitterId
 from jobs.requirements import InputSpec
 
 __all__ = [
@@ -239,4 +242,74 @@ class Outages(Protocol):
         began. The outage is remembered with the note, and how far the move has come with every part of it:
         broken off anywhere, the next call goes on. Outages are made up for one after the other.
         """
+        ...
+
+
+class OrderedWork(Protocol):
+    async def view(self) -> OrderingView:
+        """Everything an ordering goes by."""
+        ...
+
+    async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
+        """What hosts are like that called since then; looks at all of them."""
+        ...
+
+    async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:
+        """What some valid results of each batch took of their estimates, newest first; no entry without any."""
+        ...
+
+    async def charge(self, charges: OrderingCharges) -> int | None:
+        """Write all of it in one transaction; the new serial, or None when another ordering came first."""
+        ...
+
+    async def move(self, places: Sequence[StoredPlace]) -> int:
+        """Move batches that are active still, some at a time; how many. One that somebody is changing stays."""
+        ...
+
+    async def explain(self, records: Mapping[BatchId, Mapping[str, object]], *, now: Instant) -> None:
+        """Keep these breakdowns, some at a time."""
+        ...
+
+
+class ReservedWork(Protocol):
+    async def reference(self) -> Reference | None:
+        """What a host is like, as the last ordering found it."""
+        ...
+
+    async def big_batches(self, least: Request, app_ids: Sequence[AppId], limit: int) -> Sequence[BigBatch]:
+        """The first waiting batches in order, of these apps or with a job that asks for as much as `least` of anything.
+
+        Batches that a limit holds are left out.
+        """
+        ...
+
+    async def reserved(self) -> Reserved:
+        """What is kept and leased now."""
+        ...
+
+    async def standing_leases(self) -> Sequence[LeaseStanding]:
+        """Leases that are not over, by host."""
+        ...
+
+    async def reserve(
+        self, kept: Sequence[Kept], ends: Sequence[LeaseEnd], *, forget_before: Instant, now: Instant
+    ) -> None:
+        """Keep these slots and no others, end these leases, and forget those that ended before an instant.
+
+        A lease that was of use is forgotten at once. Requests go by all of it once the catalogue was read again.
+        """
+        ...
+
+
+class RedundantWork(Protocol):
+    async def redundant_lines(self) -> Mapping[tuple[AppId, int], Mapping[int, Flop]]:
+        """(app, hr_type) of waiting jobs whose replicas need hosts alike: per class, unsent work committed to it."""
+        ...
+
+    async def alike_hosts(self, *, active_since: Instant) -> Sequence[AlikeHosts]:
+        """Hosts that called since then, in groups that say the same of themselves; looks at all of them."""
+        ...
+
+    async def note_classes(self, classes: HostClasses) -> None:
+        """Requests go by it once the catalogue was read again."""
         ...

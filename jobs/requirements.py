@@ -1,9 +1,12 @@
-"""What does one job ask for? Its table, checked, as a job class and what is its own. Pure."""
+"""Checks one job's table: its class, what is its own, what jobs share, and their bytes in the database. Pure."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Generic, TypeVar
 
 from domain.errors import InvalidInputError
 from domain.jobs import JobClass, Output, ValidatorKind
@@ -195,3 +198,80 @@ def _must_differ(path: str, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InvalidInputError(path, "names that differ", name)
+
+
+LEAST_CHARS = 64  # of a command line that is shared: a shorter one takes as much with its job
+MOST_REMEMBERED = 1000  # of texts that came once or more, the latest
+
+Shared = TypeVar("Shared")
+_Key = tuple[str, tuple[InputSpec, ...]]
+
+
+class SharedTexts(Generic[Shared]):
+    """Goes through a batch's jobs. `make` makes what jobs share: for a table of several jobs at once, and for a text
+    that comes again in another table or row, from the second time on."""
+
+    def __init__(self, make: Callable[[JobSpec], Shared]) -> None:
+        self._make = make
+        self._seen: OrderedDict[_Key, Shared | None] = OrderedDict()
+
+    def of(self, job: JobSpec) -> Shared | None:
+        """What the job shares with others; None: its command line and inputs are stored with it."""
+        if len(job.command_line) < LEAST_CHARS and not job.own_inputs:
+            return None
+        key = (job.command_line, job.own_inputs)
+        came_before = key in self._seen
+        shared = self._seen.get(key)
+        if shared is None and (came_before or job.count > 1):
+            shared = self._make(job)
+        self._seen[key] = shared
+        self._seen.move_to_end(key)
+        if len(self._seen) > MOST_REMEMBERED:
+            self._seen.popitem(last=False)
+        return shared
+
+
+JOB_BYTES = 180
+INSTANCE_BYTES = 320
+CLASS_BYTES = 300
+FILE_BYTES = 160  # of an input or output, without its names
+
+
+class StoredSize:
+    """Adds up a batch. What jobs share counts once, as it is stored once."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+        self._shared = SharedTexts(self._add_shared)
+        self._classes: dict[tuple[JobClass, tuple[InputSpec, ...]], None] = {}
+        self._last: JobSpec | None = None
+
+    def add(self, job: JobSpec) -> None:
+        """Count a table or row of jobs."""
+        of_one = JOB_BYTES + INSTANCE_BYTES * job.job_class.quorum
+        if not self._shared.of(job):
+            of_one += _text_bytes(job)
+        self.nbytes += job.count * of_one
+        self._add_class(job)
+
+    def _add_shared(self, job: JobSpec) -> bool:
+        self.nbytes += _text_bytes(job)
+        return True
+
+    def _add_class(self, job: JobSpec) -> None:
+        last, self._last = self._last, job
+        if last is not None and last.job_class is job.job_class and last.shared_inputs is job.shared_inputs:
+            return
+        kind = (job.job_class, job.shared_inputs)
+        if kind not in self._classes:
+            self._classes[kind] = None
+            outputs = sum(FILE_BYTES + len(output.name.encode()) for output in job.job_class.outputs)
+            self.nbytes += CLASS_BYTES + outputs + _input_bytes(job.shared_inputs)
+
+
+def _text_bytes(job: JobSpec) -> int:
+    return len(job.command_line.encode()) + _input_bytes(job.own_inputs)
+
+
+def _input_bytes(inputs: Iterable[InputSpec]) -> int:
+    return sum(FILE_BYTES + len(f"{one.name or one.path}{one.open_name}".encode()) for one in inputs)

@@ -25,8 +25,16 @@ from domain.settings import FileSettings
 from domain.submission import MAX_JOBS
 from domain.units import Flop, Seconds
 from jobs.fields import Fields
-from jobs.requirements import COLUMNS, JOB_FIELDS, InputSpec, JobSpec, parse_command_line, parse_count, parse_job
-from jobs.stored_size import StoredSize
+from jobs.requirements import (
+    COLUMNS,
+    JOB_FIELDS,
+    InputSpec,
+    JobSpec,
+    StoredSize,
+    parse_command_line,
+    parse_count,
+    parse_job,
+)
 
 MAX_NAME_CHARS = 200
 MAX_QUEUE_CHARS = 32

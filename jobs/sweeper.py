@@ -1,26 +1,57 @@
-"""Times out instances whose due date and grace have passed in silence, and counts due dates that passed.
+"""The periodic tasks of time: outages, time-outs, and the move of jobs that ended long ago to history.
 
-Each round first notes that the project is alive: after an outage open due dates are moved before anything
-is timed out, because no host could report meanwhile (POLICY 5).
+Each round of the sweeper first notes that the project is up: after an outage open due dates are moved before anything
+is timed out, because no host could report meanwhile (docs/decisions/0015).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
 from domain.clock import Clock
 from domain.havs import HavEvent, HavEventKind
+from domain.history import START, MovedJobs
 from domain.jobs import InstanceState
+from domain.settings import LifecycleSettings, StorageSettings
 from domain.settlement import InstanceStep, Overdue
-from domain.units import InstanceId, Instant
-from jobs.outage import OutageWatch
-from jobs.ports import OverdueWork
+from domain.units import InstanceId, Instant, later
+from jobs.ports import EndedWork, OutageReport, Outages, OverdueWork
 from jobs.writing import Resting, write_or_rest
 from lifecycle.states import Event, advance, host_record
-from lifecycle.turnaround import censored_sample, yardstick_s
+from lifecycle.turnaround import censored_sample, least_outage_s, yardstick_s
+
+MOVED_AT_ONCE = 5_000  # due dates moved per transaction
+
+
+class OutageWatch:
+    """Notes at every round that the project is alive; a long gap between two notes was an outage."""
+
+    def __init__(
+        self, outages: Outages, clock: Clock, settings: Callable[[], LifecycleSettings], *, limit: int = MOVED_AT_ONCE
+    ) -> None:
+        self._outages = outages
+        self._clock = clock
+        self._settings = settings
+        self._limit = limit
+        self._log = structlog.get_logger("jobs.sweeper")
+
+    async def run_once(self) -> OutageReport:
+        """Note that the project is alive, and make up for some of an outage, of this round or an earlier one.
+
+        Until a report without `more` nothing may be timed out.
+        """
+        report = await self._outages.note_alive(
+            now=self._clock.now(), outage_at_least_s=least_outage_s(self._settings()), limit=self._limit
+        )
+        if report.moved:
+            self._log.warning(
+                "open due dates moved by an outage", by_s=report.by_s, moved=report.moved, more=report.more
+            )
+        return report
+
 
 LIMIT = 1_000  # instances per round
 
@@ -89,3 +120,37 @@ def time_out_step(overdue: Overdue, now: Instant) -> InstanceStep:
     assert kind is HavEventKind.TIMED_OUT
     event = HavEvent(held.host_id, held.app_version_id, kind, now, tight=held.tight, ln_turnaround_ratio=sample)
     return InstanceStep(held.instance_id, InstanceState.IN_PROGRESS, step.state, sample, event)
+
+
+JOBS_MOVED_AT_ONCE = 500  # jobs looked at in one step
+INTERVAL_S = 600.0  # between two looks at everything
+REST = 3.0  # times as long as a step took: moving gets a quarter of a connection, requests come first
+
+
+class HistoryMover:
+    """Runs in one process per cluster. Broken off anywhere, it starts over: what was moved is not met again."""
+
+    def __init__(
+        self, work: EndedWork, clock: Clock, settings: Callable[[], StorageSettings], *, limit: int = JOBS_MOVED_AT_ONCE
+    ) -> None:
+        self._work = work
+        self._clock = clock
+        self._settings = settings
+        self._limit = limit
+        self._after = START
+        self._jobs = 0  # moved since the start of this look at everything
+        self._log = structlog.get_logger("jobs.sweeper")
+
+    async def run_once(self) -> MovedJobs:
+        """One step, and a rest when there is more to do."""
+        began_s = self._clock.monotonic()
+        before = later(self._clock.now(), -self._settings().keep_ended_s)
+        report = await self._work.move_ended(before=before, after=self._after, limit=self._limit)
+        self._after = report.after
+        self._jobs += report.jobs
+        if report.more:
+            await self._clock.sleep(REST * (self._clock.monotonic() - began_s))
+        elif self._jobs:
+            self._log.info("jobs moved to the history", jobs=self._jobs, ended_before=before)
+            self._jobs = 0
+        return report

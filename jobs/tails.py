@@ -1,8 +1,9 @@
-"""Copies the late ones of a batch's jobs, within a cap on what that may cost.
+"""Copies late jobs: of a batch's tail within a cap on the cost, or as batch acceleration under the rule `accelerated`.
 
-1 the batches whose tail it is; 2 their open jobs, so many at a time; 3 lifecycle/tail.py says which are worth a copy;
-4 the copies of those with the longest to go are made, each only while its job is as it was looked at. Doing it again
-makes no other copy.
+Tail: 1 the batches in their tail; 2 their open jobs, page by page; 3 lifecycle/tail.py says which are worth a copy;
+4 those with the longest to go are copied, each only while its job is unchanged. Repeating it makes no other copy.
+Acceleration: 1 flag hosts and apps (domain/acceleration.py); 2 find the batches that are nearly done; 3 send their
+unsent instances first, and copy open jobs of which nothing was sent lately.
 """
 
 from __future__ import annotations
@@ -13,14 +14,23 @@ from heapq import nlargest
 
 import structlog
 
+from domain.acceleration import (
+    LEAST_DONE_FRACTION,
+    LOOK_BACK_S,
+    MOST_NOT_DONE,
+    Acceleration,
+    LowTurnaround,
+    is_accelerated,
+)
 from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
-from domain.settlement import ExtraCopy
-from domain.units import BatchId, JobId
-from jobs.ports import TailWork
-from lifecycle.tail import LateCopy, copies_left, is_last, is_tail, tail_copy
+from domain.jobs import InstanceState
+from domain.settlement import ExtraCopy, TailJob
+from domain.units import BatchId, Instant, JobId, Seconds
+from jobs.ports import AccelerationNotes, TailWork
+from lifecycle.tail import LateCopy, accelerated_copy, copies_left, is_last, is_tail, tail_copy
 
 BATCHES = 200  # looked at per round, first in order
 JOBS = 500  # of a batch, at a time
@@ -97,3 +107,66 @@ class TailCopier:
                 self._looked_up_to[batch.batch_id] = after
                 break
         return found
+
+
+ACCELERATED_BATCHES = 1_000  # looked at per round, first in order
+ACCELERATED_JOBS = 500  # of a batch, at a time
+
+
+@dataclass(frozen=True, slots=True)
+class AccelerationReport:
+    """One round: low-turnaround hosts, accelerable apps, accelerated batches, and the copies made."""
+
+    hosts: int = 0
+    apps: int = 0
+    batches: int = 0
+    copies: int = 0
+
+
+class Accelerator:
+    """Runs in one process per cluster; does nothing under another rule."""
+
+    def __init__(
+        self, work: TailWork, notes: AccelerationNotes, catalogue: Callable[[], Catalogue], clock: Clock
+    ) -> None:
+        self._work = work
+        self._notes = notes
+        self._catalogue = catalogue
+        self._clock = clock
+        self._log = structlog.get_logger("jobs.tails")
+
+    async def run_once(self) -> AccelerationReport:
+        """Flag hosts, apps and batches anew, and copy what was not sent lately."""
+        if not traits_of(self._catalogue().settings.deadline).accelerates:
+            return AccelerationReport()
+        now = self._clock.now()
+        low = await self._work.low_turnaround(since=Instant(now - LOOK_BACK_S))
+        short = await self._work.tails(
+            fraction=1.0 - LEAST_DONE_FRACTION, jobs=MOST_NOT_DONE, limit=ACCELERATED_BATCHES
+        )
+        batches = [batch for batch in short if is_accelerated(batch.counts)]
+        ids = frozenset(batch.batch_id for batch in batches)
+        await self._notes.note_acceleration(Acceleration(now, low.hosts, low.apps, ids))
+        copies = 0
+        for batch in batches:
+            copies += await self._hurry(batch, low, now)
+        report = AccelerationReport(len(low.hosts), len(low.apps), len(batches), copies)
+        self._log.info(
+            "batches accelerated", hosts=report.hosts, apps=report.apps, batches=report.batches, copies=copies
+        )
+        return report
+
+    async def _hurry(self, batch: Batch, low: LowTurnaround, now: Instant) -> int:
+        """Unsent instances first; a copy of every other job of which nothing was sent within the batch's median."""
+        median_s = low.median_s.get(batch.batch_id, Seconds(0.0))
+        made, after = 0, JobId(0)
+        while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=ACCELERATED_JOBS, now=now):
+            after = jobs[-1].job_id
+            await self._work.hasten([job.job_id for job in jobs if _has_unsent(job)])
+            chosen = (accelerated_copy(job, median_s=median_s, now=now) for job in jobs)
+            made += await self._work.add_copies([copy for copy in chosen if copy is not None], now=now)
+        return made
+
+
+def _has_unsent(job: TailJob) -> bool:
+    return any(one.state is InstanceState.UNSENT for one in job.instances)

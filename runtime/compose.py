@@ -39,7 +39,7 @@ from hoststats.build import HostStatisticsServices
 from hoststats.ports import Ports as HostStatisticsPorts
 from hoststats.timer import LOOK_EVERY_S
 from jobs.comparing_pool import ComparingPool
-from jobs.history import INTERVAL_S
+from jobs.sweeper import INTERVAL_S
 from portal.attach import AttachFlow
 from portal.build import PLACE, build_site
 from runtime.counters import RefillCounters, RequestCounters

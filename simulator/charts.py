@@ -6,13 +6,16 @@ Drawn by matplotlib, which is an extra (`charts`): without it nothing else of th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from domain.batches import QoS
 from domain.errors import MusterError
-from domain.units import HOUR_S
+from domain.units import HOUR_S, Seconds
+from simulator.frontier import Swept, frontier
 from simulator.metrics import Figures
-from simulator.report import Comparison, kinds_of
+from simulator.report import RuleComparison, kinds_of
 from simulator.text_charts import curve_points
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ class NoChartsError(MusterError):
     """Charts need matplotlib, which is not installed: pip install "muster[charts]"."""
 
 
-def write_charts(comparison: Comparison, folder: Path) -> list[Path]:
+def write_charts(comparison: RuleComparison, folder: Path) -> list[Path]:
     """PNG files named after the scenario in `folder`, which is made: makespans, tails, prices, and, where there is an
     urgent batch, its end. Raises NoChartsError."""
     new_picture = pictures()
@@ -61,7 +64,7 @@ def pictures() -> Any:
     return Picture
 
 
-def _makespans(picture: Picture, comparison: Comparison) -> Picture:
+def _makespans(picture: Picture, comparison: RuleComparison) -> Picture:
     """Whole makespans on the left, their tails on the right."""
     left, right = picture.subplots(1, 2)
     _by_kind(left, {rule: figures.makespan_s or {} for rule, figures in comparison.rules.items()})
@@ -89,7 +92,7 @@ def _by_kind(axes: Axes, values: Mapping[str, Mapping[str, float | None]]) -> No
     axes.set_xticks(range(len(kinds)), [kind.replace("_", "\n") for kind in kinds])
 
 
-def _hatch(axes: Axes, comparison: Comparison) -> None:
+def _hatch(axes: Axes, comparison: RuleComparison) -> None:
     """The bars that would be longer."""
     kinds = kinds_of(list(comparison.rules.values()))
     for bars, figures in zip(axes.containers, comparison.rules.values(), strict=True):
@@ -98,7 +101,7 @@ def _hatch(axes: Axes, comparison: Comparison) -> None:
                 bar.set(hatch="///", edgecolor="white")
 
 
-def _prices(picture: Picture, comparison: Comparison) -> Picture:
+def _prices(picture: Picture, comparison: RuleComparison) -> Picture:
     for axes, (title, name) in zip(picture.subplots(1, len(PRICES)), PRICES, strict=True):
         values = {rule: value_of(figures, name) for rule, figures in comparison.rules.items()}
         for place, (rule, value) in enumerate(values.items()):
@@ -115,7 +118,7 @@ def value_of(figures: Figures, name: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def _ends(picture: Picture, comparison: Comparison) -> Picture:
+def _ends(picture: Picture, comparison: RuleComparison) -> Picture:
     axes = picture.subplots()
     for place, rule in enumerate(comparison.rules):  # a rule has one colour in all pictures
         if rule in comparison.ends:
@@ -128,3 +131,66 @@ def _ends(picture: Picture, comparison: Comparison) -> Picture:
     axes.set_title(f"{comparison.scenario}: the end of urgent batches, all of {comparison.seeds} seeds")
     axes.legend()
     return picture
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Lines in the picture: AFAP makespans by what they are the limit of, and prices by the name of their figure."""
+
+    makespans_s: Mapping[str, Seconds] = field(default_factory=dict)
+    prices: Mapping[str, float] = field(default_factory=dict)
+
+
+NO_LIMITS = Limits()
+
+
+def write_frontier_charts(swept: Swept, folder: Path, limits: Limits = NO_LIMITS) -> list[Path]:
+    """A PNG file for each rule that goes by settings, in `folder`, which is made. Raises NoChartsError."""
+    new_picture = pictures()
+    folder.mkdir(parents=True, exist_ok=True)
+    return [
+        saved(
+            _drawn(new_picture(figsize=(12, 4), layout="constrained"), swept, rule, limits),
+            folder / f"{swept.scenario}-frontier{'' if rule == swept.rules[0] else f'-{rule}'}.png",
+        )
+        for rule in swept.rules
+    ]
+
+
+def _drawn(picture: Picture, swept: Swept, rule: str, limits: Limits) -> Picture:
+    every = picture.subplots(1, len(PRICES), sharey=True)
+    for axes, (title, name) in zip(every, PRICES, strict=True):
+        _points(axes, swept, rule, name)
+        if name in limits.prices:
+            axes.axvline(limits.prices[name], color="black", linestyle="--", linewidth=1)
+        for style, (told, limit_s) in zip(("--", ":", "-."), limits.makespans_s.items(), strict=False):
+            axes.axhline(limit_s / HOUR_S, color="black", linestyle=style, linewidth=1, label=told)
+        axes.set_xlabel(title, fontsize=9)
+    every[0].set_ylabel("AFAP makespan, hours")
+    every[0].set_ylim(bottom=0.0)
+    if limits.makespans_s:
+        every[0].legend(fontsize=8)
+    picture.suptitle(f"{swept.scenario}, {rule}: combinations of settings, medians over {swept.seeds}")
+    return picture
+
+
+def _points(axes: Axes, swept: Swept, rule: str, price: str) -> None:
+    """Full and with their number in the table where nothing beats them, hollow elsewhere; a triangle points up to where
+    a batch is that was not over."""
+    figures = swept.figures(rule)
+    marked = frontier(figures)
+    for place, one in enumerate(figures):
+        at, makespan_s = value_of(one, price), one.afap_makespan_s
+        if at is None or makespan_s is None:
+            continue
+        colour = COLOURS[0]
+        hours, inside = makespan_s / HOUR_S, colour if place in marked else "none"
+        mark = "^" if QoS.AFAP in one.cut_short else "o"
+        axes.scatter([at], [hours], s=25, marker=mark, facecolors=inside, edgecolors=colour)
+        if place in marked:
+            axes.annotate(str(place + 1), (at, hours), xytext=(4, 3), textcoords="offset points", fontsize=8)

@@ -49,18 +49,17 @@ from domain.apps import CPU, AppVersion
 from domain.errors import InvalidInputError
 from domain.units import Instant, Seconds
 from simulator.availability import Availability
-from simulator.fate import true_size
 from simulator.ports import Scenario
 from simulator.scenario import FileScenario
 from simulator.submitters import BatchPlan
-from simulator.traits import Traits
+from simulator.traits import Traits, true_size
 
 SUBSETS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)  # j / n for which t_j is looked at, and the largest job
 ROUNDING_S = 1e-3  # what is added up in floating point may end so much earlier
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class ProcessorLane:
     """A computer's processors of one kind: `width` jobs at a time, each of 1 flop in `s_per_flop`, from `start_at`.
 
     `share` of the processors is this project's while no job is in danger.
@@ -77,10 +76,10 @@ class Lane:
         needed_s = flop * self.s_per_flop * max(1.0, number / self.width)
         return self.availability.when(self.availability.worked_s(self.start_at) + needed_s)
 
-    def in_share(self) -> Lane:
+    def in_share(self) -> ProcessorLane:
         """While no job is in danger; a width below 1 is a job at a part of its speed.
 
-        >>> one = Lane(Availability(iter([(0.0, 1e9)]), start_at=Instant(0.0)), 0.0, 1.0, 1.0, share=0.25)
+        >>> one = ProcessorLane(Availability(iter([(0.0, 1e9)]), start_at=Instant(0.0)), 0.0, 1.0, 1.0, share=0.25)
         >>> one.in_share().end_at(1, 10.0)
         40.0
         """
@@ -122,7 +121,7 @@ def clairvoyant(scenario: Scenario, seed: int) -> Bounds:
     return Bounds(least_s, in_share_s)
 
 
-def batch_end_at(lanes: Sequence[Lane], sizes: Sequence[float], *, quorum: int = 1) -> float:
+def batch_end_at(lanes: Sequence[ProcessorLane], sizes: Sequence[float], *, quorum: int = 1) -> float:
     """The largest t_j for jobs of these sizes in flop, ascending; math.inf when there are too few computers.
 
     Two computers that are always on, a job of 10 s and one of 20 s: the larger one is over at 20 s at best.
@@ -130,7 +129,8 @@ def batch_end_at(lanes: Sequence[Lane], sizes: Sequence[float], *, quorum: int =
     >>> from domain.units import Instant
     >>> def always(start_at):
     ...     return Availability(iter([(start_at, start_at + 1e9)]), start_at=Instant(start_at))
-    >>> batch_end_at([Lane(always(0.0), 0.0, 1.0, 1.0), Lane(always(0.0), 5.0, 1.0, 1.0)], [10.0, 20.0])
+    >>> lanes = [ProcessorLane(always(0.0), at, 1.0, 1.0) for at in (0.0, 5.0)]
+    >>> batch_end_at(lanes, [10.0, 20.0])
     20.0
     """
     jobs = len(sizes)
@@ -138,7 +138,7 @@ def batch_end_at(lanes: Sequence[Lane], sizes: Sequence[float], *, quorum: int =
     return max(nth_end_at(lanes, sizes[j], (jobs - j) * quorum, most_each=jobs - j) for j in first)
 
 
-def nth_end_at(lanes: Iterable[Lane], flop: float, needed: int, *, most_each: int) -> float:
+def nth_end_at(lanes: Iterable[ProcessorLane], flop: float, needed: int, *, most_each: int) -> float:
     """When `needed` jobs of so many flop can be over at the earliest, at most `most_each` of them on a lane."""
     every = list(lanes)
     heap = [(lane.end_at(1, flop), index, 1) for index, lane in enumerate(every)]
@@ -166,7 +166,7 @@ def _lanes(
     versions: Sequence[AppVersion],
     hosts: Iterable[tuple[Traits, Availability]],
     at: Instant,
-) -> Iterator[Lane]:
+) -> Iterator[ProcessorLane]:
     for traits, availability in hosts:
         if plan.ncpus > traits.ncpus or plan.memory_bytes > traits.ram_bytes:
             continue
@@ -184,7 +184,7 @@ def _lanes(
             if speeds:
                 fastest = max(flop_per_s for flop_per_s, _ in speeds)
                 together = count * max(flop_per_s / usage for flop_per_s, usage in speeds)
-                yield Lane(availability, start_at, together / fastest, 1.0 / fastest, traits.share)
+                yield ProcessorLane(availability, start_at, together / fastest, 1.0 / fastest, traits.share)
 
 
 def _runs_on(version: AppVersion, traits: Traits) -> bool:

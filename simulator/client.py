@@ -1,7 +1,7 @@
-"""A volunteer's computer: calls, computes, reports, and obeys what the reply says. PROTOCOL 3 to 5 and 9.
+"""A volunteer's computer: it calls, receives jobs, computes, reports, and obeys the reply. docs/protocol.md.
 
-Satisfies simulator.ports.Volunteer. Between two calls nothing from outside reaches it, so its events are the ends of
-its tasks and those looks at its buffer that may find it low.
+Satisfies simulator.ports.Participant. Between two calls nothing from outside reaches it, so its events are the
+ends of its tasks and those looks at its buffer that may find it low.
 """
 
 from __future__ import annotations
@@ -15,30 +15,115 @@ from numpy.typing import NDArray
 
 from domain.units import DAY_S, Instant, Seconds
 from simulator.availability import Availability, measured_fraction
-from simulator.calls import Calls
-from simulator.fate import Fates
 from simulator.ports import VolunteerFacts
 from simulator.processors import Ended, Processors, Task
-from simulator.receiving import task_of
-from simulator.reporting import EXIT_ABORTED, EXIT_LATE, aborted, failed, host_info, success
-from simulator.traits import Traits
-from simulator.work_buffer import (
-    FIRST_WISH,
-    NO_WISH,
-    Wish,
-    in_progress,
-    low_after_s,
-    wish_of,
-    work_of_others,
-)
+from simulator.traits import Fate, Fates, Traits, digest_of
+from simulator.work_buffer import FIRST_WISH, NO_WISH, Calls, Wish, in_progress, low_after_s, wish_of, work_of_others
 from wire.messages import (
+    STATE_ABORTED,
+    STATE_COMPUTE_ERROR,
+    STATE_UPLOADED,
+    AppVersionElement,
     CoprocRequest,
     HeldResult,
+    HostInfo,
     InProgress,
+    ReportedFile,
     ReportedResult,
+    ResultElement,
     SchedulerReply,
     SchedulerRequest,
+    WorkunitElement,
 )
+
+
+def task_of(
+    result: ResultElement, workunit: WorkunitElement, version: AppVersionElement, *, traits: Traits, fate: Fate
+) -> Task:
+    """The job as the client has it: its true length is of its fate, its estimate of the speed the server told.
+    A job of 1e9 flop takes a second on 1 Gflop/s; told 2 Gflop/s, its client takes it for half a second.
+    """
+    gpu_count = version.coproc_count if version.coproc_type else 0.0
+    true_s = workunit.fpops_est * fate.size / traits.flop_per_s_of(version.avg_ncpus, gpu_count)
+    return Task(
+        result.name,
+        result.report_deadline,
+        left_s=true_s * fate.fails_after if fate.fails else true_s,
+        true_s=true_s,
+        estimate_s=workunit.fpops_est / version.flop_per_s,
+        ncpus=min(version.avg_ncpus, float(traits.ncpus)),
+        gpu_count=gpu_count,
+        version_num=result.version_num,
+        plan_class=result.plan_class,
+        files=tuple([ref.file_name for ref in result.file_refs]),
+        job=result.wu_name,
+        lost=fate.lost,
+        fails=fate.fails,
+        garbage=fate.garbage,
+    )
+
+
+EXIT_FAILED = 1
+EXIT_LATE = 200  # the deadline passed before it started
+EXIT_ABORTED = 202  # by the server
+OUTPUT_BYTES = 100.0
+
+
+def host_info(traits: Traits) -> HostInfo:
+    return HostInfo(
+        domain_name=f"host-{traits.number}",
+        host_cpid=f"{traits.number:032x}",
+        timezone_s=int(traits.timezone_s),
+        ncpus=traits.ncpus,
+        cpu_vendor="simulated",
+        cpu_model="simulated",
+        flop_per_s=traits.flop_per_s,
+        iop_per_s=traits.flop_per_s,
+        ram_bytes=traits.ram_bytes,
+        disk_total_bytes=2.0 * traits.disk_bytes,
+        disk_free_bytes=traits.disk_bytes,
+        os_name=traits.os_name,
+        os_version="simulated",
+    )
+
+
+def success(task: Task) -> ReportedResult:
+    digest = digest_of(task.name if task.garbage else task.job)
+    return ReportedResult(
+        task.name,
+        STATE_UPLOADED,
+        0,
+        elapsed_s=Seconds(task.done_s),
+        cpu_s=Seconds(task.done_s * max(1.0, task.ncpus)),
+        version_num=task.version_num,
+        plan_class=task.plan_class,
+        files=tuple([ReportedFile(name, OUTPUT_BYTES, digest) for name in task.files]),
+    )
+
+
+def failed(task: Task) -> ReportedResult:
+    return ReportedResult(
+        task.name,
+        STATE_COMPUTE_ERROR,
+        EXIT_FAILED,
+        elapsed_s=Seconds(task.done_s),
+        cpu_s=Seconds(task.done_s),
+        version_num=task.version_num,
+        plan_class=task.plan_class,
+        stderr="the application failed",
+    )
+
+
+def aborted(task: Task, exit_status: int) -> ReportedResult:
+    return ReportedResult(
+        task.name,
+        STATE_ABORTED,
+        exit_status,
+        elapsed_s=Seconds(task.done_s),
+        version_num=task.version_num,
+        plan_class=task.plan_class,
+    )
+
 
 CLIENT_VERSION = (7, 20, 5)
 MEASURING_S = Seconds(10 * DAY_S)  # the client's own memory of its availability

@@ -12,14 +12,19 @@ from functools import partial
 from domain.apps import CPU
 from domain.jobs import JobClass
 from domain.units import BatchId, Instant, later
-from simulator.calendar import Calendar
-from simulator.clock import VirtualClock
-from simulator.plumbing import CatalogueOfTheMoment
-from simulator.ports import Outage, Scenario, Submission, Volunteer
-from simulator.project import create_project
-from simulator.recording import Followed, Record
-from simulator.services import PACE, AnyStore, Duty, MoreDuties, Services, validate_after_s
-from simulator.use import SAMPLE_S, WorkSample
+from simulator.ports import Outage, Participant, Scenario, Submission
+from simulator.recording import SAMPLE_S, Followed, RunRecord, WorkSample
+from simulator.services import (
+    PACE,
+    AnyStore,
+    CatalogueOfTheMoment,
+    Duty,
+    MoreDuties,
+    Services,
+    create_project,
+    validate_after_s,
+)
+from simulator.virtual_time import Calendar, VirtualClock
 
 MOST_AT_ONCE = 10_000  # events of one volunteer at the same instant: more can only be an endless loop
 
@@ -43,8 +48,8 @@ class Engine:
         self.scenario = scenario
         self.clock = VirtualClock(scenario.starts_at)
         self.store = store(self.clock)
-        self.volunteers: Sequence[Volunteer] = scenario.volunteers(seed)
-        self.record = Record(sequence=[] if sequence else None)
+        self.volunteers: Sequence[Participant] = scenario.volunteers(seed)
+        self.record = RunRecord(sequence=[] if sequence else None)
         self.ended_at = scenario.starts_at
         self._submissions: Sequence[Submission] = scenario.submissions(seed)
         self._settings = {**PACE, **scenario.settings, **settings}
@@ -154,7 +159,7 @@ class Engine:
             batch = self.record.half_done.pop()
             batch.promised_at = (await self.store.views.batch(batch.batch_id)).completion_at
 
-    async def call(self, volunteer: Volunteer, now: Instant) -> None:
+    async def call(self, volunteer: Participant, now: Instant) -> None:
         """The volunteer's call, if it makes one now."""
         request = volunteer.request(now)
         if request is None:
@@ -179,7 +184,7 @@ class _Visit:
 
     __slots__ = ("_at", "_at_once", "_engine", "_volunteer")
 
-    def __init__(self, engine: Engine, volunteer: Volunteer) -> None:
+    def __init__(self, engine: Engine, volunteer: Participant) -> None:
         self._engine = engine
         self._volunteer = volunteer
         self._at = Instant(-math.inf)

@@ -1,14 +1,22 @@
-"""What each combination of settings came to, and which of them no other beats. Pure."""
+"""What each combination of settings came to, and which no other beats; as tables and text charts. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from domain.batches import QoS
-from simulator.metrics import Figures
-from simulator.report import CLAIRVOYANT, Comparison
+from simulator.metrics import Figure, Figures
+from simulator.report import CLAIRVOYANT, NOT_OVER, RuleComparison, hours, number, percent, quotient
+from simulator.report import shown as cell
+from simulator.text_charts import bars
 
 Combination = Mapping[str, object]  # values of settings by key
 
@@ -18,7 +26,7 @@ class Tried:
     """A combination, and what rules came to with it."""
 
     settings: Combination
-    comparison: Comparison
+    comparison: RuleComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +91,131 @@ def _costs(figures: Figures) -> tuple[float, ...] | None:
 
 def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return one != other and all(mine <= its for mine, its in zip(one, other, strict=True))
+
+
+MARK = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table. The first column numbers the combinations, as charts do, and marks the frontier."""
+
+    head: Sequence[str]
+    cells: Sequence[Sequence[str]]
+
+
+def _hours(value: float) -> str:
+    """Without the unit, which stands once at the top."""
+    return hours(value).removesuffix(" h")
+
+
+def _per_cent(value: float) -> str:
+    return percent(value).removesuffix(" %")
+
+
+Column = tuple[str, Callable[[Figures], Figure], Callable[[float], str]]
+
+SPANS = (
+    ("AFAP, h", "afap"),
+    ("short, h", "short_deadline"),
+    ("long, h", "long_deadline"),
+    ("throughput, h", "throughput"),
+)
+COLUMNS: tuple[Column, ...] = (
+    ("instances per job", lambda f: f.instances_per_job, number),
+    ("tight, %", lambda f: f.tight_fraction, _per_cent),
+    ("in deadline mode, %", lambda f: f.deadline_mode_fraction, _per_cent),
+    ("missed, %", lambda f: f.deadline_miss_fraction, _per_cent),
+)
+
+
+def rows_of(swept: Swept, rule: str) -> Rows:
+    """A row per combination under `rule`. Columns in which nothing stands are left out."""
+    every = swept.figures(rule)
+    marked = frontier(every)
+    figures = [
+        (name, [cell(one.makespan(kind), _hours, more=kind in one.cut_short) for one in every]) for name, kind in SPANS
+    ]
+    figures.insert(1, ("over the bound", [_over_the_bound(one, rule) for one in swept.tried]))
+    figures += [(name, [cell(of(one), spoken) for one in every]) for name, of, spoken in COLUMNS]
+    columns = [
+        ("", [numbered(place, marked) for place in range(len(every))]),
+        *((name, [as_text(one.settings[key]) for one in swept.tried]) for key, name in names(swept).items()),
+        *((name, cells) for name, cells in figures if any(cells)),
+    ]
+    return Rows([name for name, _ in columns], list(zip(*(cells for _, cells in columns), strict=True)))
+
+
+def numbered(place: int, marked: Set[int]) -> str:
+    """
+    >>> numbered(2, {2}), numbered(3, {2})
+    ('3*', '4 ')
+    """
+    return f"{place + 1}{MARK if place in marked else ' '}"
+
+
+def _over_the_bound(one: Tried, rule: str) -> str:
+    bound = one.comparison.rules.get(CLAIRVOYANT)
+    return "" if bound is None else quotient(one.comparison.rules[rule], bound)
+
+
+def names(swept: Swept) -> dict[str, str]:
+    """How the keys are called: without their section, where no two are called the same."""
+    keys = list(swept.tried[0].settings)
+    last = Counter(key.rpartition(".")[2] for key in keys)
+    return {key: short if last[short := key.rpartition(".")[2]] == 1 else key for key in keys}
+
+
+def as_text(value: object) -> str:
+    """A value of a setting as people write it.
+
+    >>> as_text(0.5), as_text(3600.0), as_text(True), as_text("table")
+    ('0.5', '3600', 'true', 'table')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def shown(swept: Swept) -> RenderableType:
+    """For the console: of each rule that goes by settings a table, and bars of its AFAP makespans."""
+    return Group(*(part for rule in swept.rules for part in _shown(swept, rule)))
+
+
+def _shown(swept: Swept, rule: str) -> Iterable[RenderableType]:
+    rows = rows_of(swept, rule)
+    seeds = f"{swept.seeds} seed{'s' if swept.seeds != 1 else ''}"
+    table = Table(
+        title=f"{swept.scenario}, {rule}: {len(swept.tried)} combinations, medians over {seeds}",
+        title_justify="left",
+        caption=f"{MARK} frontier: no other is as good in AFAP makespan, instances per job and deadline mode, "
+        f"and better in one{said(swept, rule)}",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=0,
+    )
+    for name, *column in zip(rows.head, *rows.cells, strict=True):  # a narrow terminal folds names, never numbers
+        table.add_column(name, justify="right", overflow="fold", min_width=max(map(len, column)))
+    for cells in rows.cells:
+        table.add_row(*cells)
+    yield table
+    every = swept.figures(rule)
+    marked = frontier(every)
+    numbers = [f"{numbered(place, marked):>4}" for place in range(len(every))]
+    spans = {told: one.afap_makespan_s for told, one in zip(numbers, every, strict=True)}
+    cut_short = {told for told, one in zip(numbers, every, strict=True) if QoS.AFAP in one.cut_short}
+    yield from (Text(""), *bars(f"AFAP makespan, {rule}", spans, cut_short=cut_short), Text(""))
+
+
+def said(swept: Swept, rule: str) -> str:
+    """What has to be said of the cells' marks, if there are any."""
+    return f"; {NOT_OVER}" if any(one.cut_short for one in swept.figures(rule)) else ""
+
+
+def markdown_of(swept: Swept, rule: str) -> str:
+    """The table for a document."""
+    rows = rows_of(swept, rule)
+    lines = [f"| {' | '.join(rows.head)} |", f"|{'---:|' * len(rows.head)}"]
+    below = ["", f"{NOT_OVER}."] if said(swept, rule) else []
+    return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in rows.cells), *below]) + "\n"

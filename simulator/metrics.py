@@ -1,4 +1,8 @@
-"""What a run comes to, in figures: how fast, at what price, and what volunteers and submitters noticed. Pure."""
+"""The figures of a run: how fast, at what price, what people noticed, and how good forecasts were. Pure.
+
+C(B) is the q90 of the forecast: nine of ten batches should be over by then. That all are over by then says nothing of
+how much later C(B) was, so that is reported beside it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from itertools import zip_longest
-from statistics import median
+from statistics import fmean, median
 
 import numpy as np
 
@@ -15,10 +19,116 @@ from domain.batches import QoS
 from domain.jobs import JobClass
 from domain.units import DAY_S, Instant, Seconds
 from simulator.ports import VolunteerFacts
-from simulator.promises import coverage_fraction, forecast_quality, promise_ratio
-from simulator.recording import Followed, Record
+from simulator.recording import Followed, ProcessorUse, PublishedForecast, RunRecord
 from simulator.submitters import BatchPlan
-from simulator.use import ProcessorUse
+
+PROGRESS_PERCENT = (0, 10, 25, 50, 75, 90, 99)
+
+ByProgress = Mapping[str, float]
+
+
+def coverage_fraction(batches: Iterable[Followed], ended_at: Instant) -> float | None:
+    """The batches that were over by C(B), of those of which that is known; None where it is of none.
+
+    A batch that was not over when the simulation ended, at `ended_at`, is late where C(B) was before; else nobody
+    knows.
+    """
+    kept = [known for known in (_kept(batch, ended_at) for batch in batches) if known is not None]
+    return sum(kept) / len(kept) if kept else None
+
+
+def _kept(batch: Followed, ended_at: Instant) -> bool | None:
+    return None if batch.promised_at is None else _covers(batch, batch.promised_at, ended_at)
+
+
+def promise_ratio(batches: Iterable[Followed]) -> float | None:
+    """Promised over true time from half of the jobs to the last, the median of batches that are over.
+
+    >>> from array import array
+    >>> from domain.batches import QoS
+    >>> batch = Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 4, ended_at=array("d", [10.0, 20.0, 30.0, 40.0]))
+    >>> batch.promised_at = Instant(80.0)
+    >>> promise_ratio([batch])
+    3.0
+    """
+    found = []
+    for batch in batches:
+        if batch.promised_at is None or not batch.is_over:
+            continue
+        ends = sorted(batch.ended_at)
+        half_at = ends[(batch.jobs + 1) // 2 - 1]
+        if ends[-1] > half_at:
+            found.append((batch.promised_at - half_at) / (ends[-1] - half_at))
+    return median(found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastQuality:
+    """By progress in percent of a batch's jobs, of those batches that had a forecast then.
+
+    `error` is |q50 - end| / (end - now) and `ratio` (q50 - now) / (end - now), medians over batches that are over;
+    coverages are the fractions of batches that ended by the quantile.
+    """
+
+    error: ByProgress
+    ratio: ByProgress
+    q10_coverage: ByProgress
+    q50_coverage: ByProgress
+    q90_coverage: ByProgress
+
+
+def forecast_quality(batches: Iterable[Followed], ended_at: Instant) -> ForecastQuality:
+    """The forecasts that submitters saw at each progress; at 0 the first of all, if it came before the next.
+
+    A batch that was not over at `ended_at` counts in coverages where a quantile lay before that.
+    """
+    error: dict[str, float] = {}
+    ratio: dict[str, float] = {}
+    coverages: tuple[dict[str, float], ...] = ({}, {}, {})
+    every = list(batches)
+    for percent in PROGRESS_PERCENT:
+        seen = [(batch, *shown) for batch in every if (shown := _shown_at(batch, percent)) is not None]
+        ratios = [_ratio_of(batch, now, shown) for batch, now, shown in seen if batch.is_over]
+        left = [one for one in ratios if one is not None]
+        if left:
+            ratio[str(percent)] = median(left)
+            error[str(percent)] = median(abs(one - 1.0) for one in left)
+        quantiles = [(batch, (shown.q10_at, shown.q50_at, shown.q90_at)) for batch, _, shown in seen]
+        for place, coverage in enumerate(coverages):
+            known = [_covers(batch, of_batch[place], ended_at) for batch, of_batch in quantiles]
+            kept = [one for one in known if one is not None]
+            if kept:
+                coverage[str(percent)] = fmean(kept)
+    return ForecastQuality(error, ratio, *coverages)
+
+
+def _shown_at(batch: Followed, percent: int) -> tuple[Instant, PublishedForecast] | None:
+    """When the batch was as far as that, and the forecast that was shown then."""
+    ends = sorted(batch.ended_at)
+    if percent == 0:
+        first = next((shown for _, shown in batch.forecasts if shown is not None), None)
+        jobs = max(1, math.ceil(batch.jobs * PROGRESS_PERCENT[1] / 100))
+        is_early = first is not None and (len(ends) < jobs or first.made_at < ends[jobs - 1])
+        return (first.made_at, first) if first is not None and is_early else None
+    jobs = max(1, math.ceil(batch.jobs * percent / 100))
+    if len(ends) < jobs:
+        return None
+    now = Instant(ends[jobs - 1])
+    shown = next((shown for made_at, shown in reversed(batch.forecasts) if made_at <= now), None)
+    return (now, shown) if shown is not None else None
+
+
+def _ratio_of(batch: Followed, now: Instant, shown: PublishedForecast) -> float | None:
+    """None: nothing was left."""
+    left_s = max(batch.ended_at) - now
+    return (shown.q50_at - now) / left_s if left_s > 0.0 else None
+
+
+def _covers(batch: Followed, quantile_at: Instant, ended_at: Instant) -> bool | None:
+    if batch.is_over:
+        return max(batch.ended_at) <= quantile_at
+    return False if quantile_at < ended_at else None
+
 
 OTHER = (QoS.LONG_DEADLINE, QoS.THROUGHPUT)  # batches that can wait, and must not starve
 OTHERS = "other"  # how they are called together
@@ -41,10 +151,10 @@ class Figures:
     `forecast_coverage_fraction` (batches over before the q90 that was published), and `refused_feasible_fraction`
     (requests for work that got none although something that waits could have been run).
 
-    `use_by_day` and `use_fraction` are of the processors' time while work waited (simulator/use.py). `jobs_per_day`
+    `use_by_day` and `use_fraction` are of the time while work waited (simulator/recording.py). `jobs_per_day`
     counts the jobs that ended between the first submission and the run's end, `saturated_jobs_per_day` those for CPUs
     until every job had been sent once (None if that took less than SATURATED_S). The tables of forecasts are by
-    progress in percent (simulator/promises.py); coverages of several runs are means.
+    progress in percent (simulator/metrics.py); coverages of several runs are means.
 
     `cut_short` names the makespans, by kind or `other`, that a batch which is not over makes too short: in truth they
     are greater.
@@ -92,7 +202,7 @@ class Figures:
 
 
 def figures_of(
-    record: Record,
+    record: RunRecord,
     facts: Iterable[VolunteerFacts],
     *,
     ended_at: Instant,
@@ -159,14 +269,14 @@ def figures_of(
     )
 
 
-def _jobs_per_day(record: Record, ended_at: Instant) -> Figure:
+def _jobs_per_day(record: RunRecord, ended_at: Instant) -> Figure:
     if not record.batches:
         return None
     first_at = min(batch.submitted_at for batch in record.batches.values())
     return _ratio(sum(len(batch.ended_at) for batch in record.batches.values()) * DAY_S, ended_at - first_at)
 
 
-def _saturated_jobs_per_day(record: Record, ended_at: Instant) -> Figure:
+def _saturated_jobs_per_day(record: RunRecord, ended_at: Instant) -> Figure:
     """Until the first instant at which no job waits that was never sent: retries alone saturate nothing."""
     batches = [batch for batch in record.batches.values() if batch.on_cpus]
     until = ended_at if record.all_sent_at is None else record.all_sent_at
@@ -268,7 +378,7 @@ def _rounded(value: Figure) -> Figure:
     return None if value is None else float(f"{value:.6g}")
 
 
-def _waits(record: Record, key: Callable[[JobClass], float], written: str) -> ByName:
+def _waits(record: RunRecord, key: Callable[[JobClass], float], written: str) -> ByName:
     """Medians of the waits of jobs that are alike by `key`."""
     alike: dict[float, list[array[float]]] = {}
     for job_class_id, waits_s in record.waits_s.items():

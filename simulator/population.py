@@ -1,7 +1,9 @@
-"""Who takes part: every computer of a scenario drawn from a seed, whatever the rule that will serve them.
+"""The computers of a scenario, drawn from a seed or taken as measured, whatever the rule that will serve them.
 
 Each computer has generators of its own for when it is on and for what befalls its jobs; they are derived from the seed
-and its number, so that nothing one computer does changes another, and no rule changes when a computer is on.
+and its number, so that nothing one computer does changes another, and no rule changes when a computer is on. Measured
+computers are the same for every seed; their times and the fate of their jobs are drawn, so that measured shares and
+lengths hold on average.
 """
 
 from __future__ import annotations
@@ -14,12 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from domain.units import DAY_S, HOUR_S, Instant, Seconds
-from simulator.availability import Availability, Hours, OnOff, intervals_of
+from simulator.availability import Availability, Hours, LogNormal, OnOff, Weibull, intervals_of
 from simulator.client import SimulatedVolunteer
-from simulator.fate import Fates
-from simulator.fitted_hosts import FITTED, FittedHosts
-from simulator.hosts_table import HostTable
-from simulator.traits import Gpu, Traits
+from simulator.host_models import FITTED, FittedHosts, HostTable
+from simulator.traits import Fates, Gpu, Traits
 from simulator.work_buffer import Buffer
 
 TRAITS, PRESENCE, FATES = range(3)  # what a generator is for
@@ -65,7 +65,7 @@ class Arrivals:
 
 
 @dataclass(frozen=True, slots=True)
-class Population:
+class HostPopulation:
     """All that volunteers' computers are drawn from. Fractions are of instances, or, by name, of computers."""
 
     arrivals: tuple[Arrivals, ...]
@@ -214,3 +214,94 @@ def _normed(shares: list[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]
 
 def _generator(seed: int, purpose: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, purpose))))
+
+
+# Lengths of being on, and the spread of the breaks between them, as assumed of a scenario's computers.
+SESSIONS = Weibull(0.393, 2.964 * HOUR_S)
+BREAKS_SIGMA = 1.6
+ALWAYS_FRACTION = 0.97  # who is on for so much of the time has no breaks
+MIN_BUFFER_S = 0.1 * DAY_S  # a client's preference "store at least" where nobody has changed it
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredHost:
+    """One computer. `stretch`: how many times longer than its benchmark says its jobs take.
+
+    It is on for `on_fraction` of the time and keeps `buffer_s` of work. The other fractions are of its instances.
+    Computers of one `owner` get no two instances of a job.
+    """
+
+    ncpus: int
+    flop_per_s: float
+    ram_bytes: float
+    disk_bytes: float
+    platform: str
+    os_name: str
+    owner: int
+    stretch: float = 1.0
+    on_fraction: float = 1.0
+    buffer_s: Seconds = Seconds(0.6 * DAY_S)
+    loss_fraction: float = 0.0
+    error_fraction: float = 0.0
+    gpu: Gpu | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPopulation(HostPopulation):
+    """These computers, from the first day to the last; the laws of HostPopulation are not used."""
+
+    hosts: tuple[MeasuredHost, ...] = ()
+
+    @classmethod
+    def of(cls, hosts: tuple[MeasuredHost, ...]) -> MeasuredPopulation:
+        return cls((), platforms={host.platform: 1.0 for host in hosts}, hosts=hosts)
+
+    def traits(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[Traits]:  # noqa: ARG002  all stay
+        """Every computer, its first call at a random place of the first hours."""
+        phases = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, TRAITS)))).random(len(self.hosts))
+        return [
+            _traits(host, number, Instant(starts_at + float(phase) * FIRST_CALLS_S), starts_at)
+            for number, (host, phase) in enumerate(zip(self.hosts, phases, strict=True), start=1)
+        ]
+
+    def availability(self, traits: Traits, seed: int) -> tuple[Availability, float]:
+        """When this computer is on, and the share of time that is in the long run."""
+        process = presence(self.hosts[traits.number - 1].on_fraction)
+        source = np.random.SeedSequence((seed, PRESENCE, traits.number))
+        intervals = intervals_of(process, None, seed=source, start_at=traits.joins_at)
+        return Availability(intervals, start_at=traits.joins_at), process.fraction
+
+
+def presence(on_fraction: float) -> OnOff:
+    """Sessions with breaks of such a length that a computer is on for that share of the time.
+
+    >>> presence(0.4).fraction, presence(0.99).fraction
+    (0.4, 1.0)
+    """
+    if on_fraction >= ALWAYS_FRACTION:
+        return OnOff()
+    breaks = LogNormal(1.0, BREAKS_SIGMA)
+    mean_s = SESSIONS.mean_s * (1.0 - on_fraction) / on_fraction
+    return OnOff(SESSIONS, breaks.scaled(mean_s / breaks.mean_s))
+
+
+def _traits(host: MeasuredHost, number: int, first_call_at: Instant, starts_at: Instant) -> Traits:
+    least_s = min(MIN_BUFFER_S, host.buffer_s)
+    return Traits(
+        number=number,
+        authenticator=f"{host.owner:032x}",
+        ncpus=host.ncpus,
+        flop_per_s=host.flop_per_s,
+        stretch=host.stretch,
+        ram_bytes=host.ram_bytes,
+        disk_bytes=host.disk_bytes,
+        platform=host.platform,
+        os_name=host.os_name,
+        share=1.0,
+        buffer=Buffer(Seconds(least_s), Seconds(host.buffer_s - least_s)),
+        joins_at=starts_at,
+        first_call_at=first_call_at,
+        gpu=host.gpu,
+        loss_fraction=host.loss_fraction,
+        error_fraction=host.error_fraction,
+    )

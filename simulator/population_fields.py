@@ -9,11 +9,9 @@ from pathlib import Path
 from domain.errors import InvalidInputError
 from domain.units import DAY_S, HOUR_S
 from jobs.fields import Fields
-from simulator.availability import Hours, OnOff
-from simulator.fitted_hosts import FITTED, FittedHosts
-from simulator.hosts_table import HostTable, read_host_table
-from simulator.laws import HyperExponential, Law, LogNormal, Weibull
-from simulator.population import MOST_TIMEZONE_H, Arrivals, GpuKind, Population, Presence
+from simulator.availability import Hours, HyperExponential, Law, LogNormal, OnOff, Weibull
+from simulator.host_models import FITTED, FittedHosts, HostTable, read_host_table
+from simulator.population import MOST_TIMEZONE_H, Arrivals, GpuKind, HostPopulation, Presence
 
 MOST_HOSTS = 1_000_000
 FRACTIONS = (
@@ -57,7 +55,7 @@ MOST_SIGMA = 5.0  # of a logarithm: one in twenty is then 3,700 times the median
 LEAST_MEAN_S, MOST_MEAN_S = 60.0, 3650 * DAY_S  # of lengths of being on and off
 
 
-def parse_population(values: Mapping[str, object], *, folder: Path, where: str = "population") -> Population:
+def parse_population(values: Mapping[str, object], *, folder: Path, where: str = "population") -> HostPopulation:
     """The population of a `[population]` table; a host table's path counts from `folder`.
 
     >>> parse_population({"hosts": 0}, folder=Path())
@@ -65,11 +63,11 @@ def parse_population(values: Mapping[str, object], *, folder: Path, where: str =
     domain.errors.InvalidInputError: population.hosts: expected a whole number from 1 to 1000000, got 0
     """
     fields = Fields(values, known=KNOWN, where=where)
-    usual = Population(())
+    usual = HostPopulation(())
     share = fraction_of(fields, "share_fraction", usual.share)
     if share <= 0.0:
         raise InvalidInputError(fields.path("share_fraction"), "a number above 0 and at most 1", share)
-    return Population(
+    return HostPopulation(
         arrivals=(_residents(fields), *(_arrivals(fields, n, one) for n, one in enumerate(fields.tables("arrivals")))),
         computers=_computers(fields, folder),
         presences=_presences(fields),

@@ -71,7 +71,7 @@ class VolunteerFacts:
     lost: int = 0
 
 
-class Volunteer(Protocol):
+class Participant(Protocol):
     """One computer. The engine calls `advance` at every instant `next_event` named, and then asks for a request."""
 
     @property
@@ -145,7 +145,7 @@ class Scenario(Protocol):
         """In order, apart from each other."""
         ...
 
-    def volunteers(self, seed: int) -> Sequence[Volunteer]: ...
+    def volunteers(self, seed: int) -> Sequence[Participant]: ...
 
     def submissions(self, seed: int) -> Sequence[Submission]:
         """In the order of their instants."""

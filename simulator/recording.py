@@ -1,11 +1,18 @@
-"""What comes to pass in a run: noted where the services write, without changing anything of it."""
+"""Records what happens in a run, where the services write, without changing anything.
+
+Also the shares of submitters while there is work to divide, and the use of processors while work waits, by day: whether
+work waits is looked at every SAMPLE_S, and an interval counts if unsent instances that a CPU can run were there at both
+its ends. GPUs are left out.
+"""
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from batch_estimator.ports import Forecasts
 from domain.batches import QoS
@@ -14,11 +21,121 @@ from domain.forecasts import ForecastAge, ForecastRecord
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.refusals import RefusalCode
 from domain.settlement import InstanceStep, JobFacts, JobSettlement
-from domain.units import BatchId, Instant, JobClassId, JobId, Seconds
+from domain.units import DAY_S, HOUR_S, BatchId, Instant, JobClassId, JobId, Seconds
 from jobs.ports import OverdueWork, UnsettledJobs
 from scheduler.ports import Ledger
-from simulator.shares import Shares
-from simulator.use import WorkSample
+from simulator.ports import Participant
+
+
+class Shares:
+    """Follows first dispatches while jobs of two submitters or more wait: what each got, and what was its due."""
+
+    def __init__(self) -> None:
+        self._shares: dict[str, float] = {}
+        self._waiting: dict[str, int] = {}  # jobs of which nothing was sent
+        self._got: defaultdict[str, float] = defaultdict(float)
+        self._due: defaultdict[str, float] = defaultdict(float)
+        self._sent_flop = 0.0  # also while nobody else waited
+
+    def submitted(self, submitter: str, jobs: int, *, shares: float) -> None:
+        self._shares[submitter] = shares
+        self._waiting[submitter] = self._waiting.get(submitter, 0) + jobs
+
+    def sent_first(self, submitter: str, flop: float) -> None:
+        """The first instance of a job was sent."""
+        self._sent_flop += flop
+        if len(self._waiting) > 1:
+            self._got[submitter] += flop
+            together = sum(self._shares[other] for other in self._waiting)
+            for other in self._waiting:
+                self._due[other] += flop * self._shares[other] / together
+        self._waiting[submitter] -= 1
+        if not self._waiting[submitter]:
+            del self._waiting[submitter]
+
+    @property
+    def gap_fraction(self) -> float | None:
+        """The part of what was sent while two waited that somebody else should have had; None: two never waited.
+
+        Half the sum of |got - due|, over what was sent then: 0.5 where one of two got it all.
+
+        >>> shares = Shares()
+        >>> for name in ("ada", "bob"):
+        ...     shares.submitted(name, 4, shares=1.0)
+        >>> for name in ("ada", "ada", "ada", "bob"):
+        ...     shares.sent_first(name, 1e12)
+        >>> shares.gap_fraction
+        0.25
+        """
+        contended = sum(self._got[name] for name in sorted(self._got))
+        return self._gap_flop / contended if contended > 0.0 else None
+
+    @property
+    def gap_of_all_fraction(self) -> float | None:
+        """The same over all that was sent, also while nobody else waited: the shares that people see in the long run.
+
+        >>> shares = Shares()
+        >>> shares.submitted("ada", 6, shares=1.0)
+        >>> for _ in range(4):
+        ...     shares.sent_first("ada", 1e12)
+        >>> shares.submitted("bob", 2, shares=1.0)
+        >>> for name in ("ada", "ada", "bob", "bob"):
+        ...     shares.sent_first(name, 1e12)
+        >>> shares.gap_fraction, shares.gap_of_all_fraction
+        (0.5, 0.125)
+        """
+        return self._gap_flop / self._sent_flop if self._got else None
+
+    @property
+    def _gap_flop(self) -> float:
+        names = sorted(self._due.keys() | self._got.keys())
+        return sum(abs(self._got[name] - self._due[name]) for name in names) / 2.0
+
+
+SAMPLE_S = HOUR_S
+
+
+@dataclass(frozen=True, slots=True)
+class WorkSample:
+    """Whether unsent instances waited at this instant."""
+
+    at: Instant
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorUse:
+    """Fractions of the share of the processors that were on; None for a day on which work never waited."""
+
+    by_day: tuple[float | None, ...] = ()
+    fraction: float | None = None
+
+
+def processor_use(samples: Sequence[WorkSample], volunteers: Iterable[Participant], ended_at: Instant) -> ProcessorUse:
+    """The use of all volunteers' CPUs, `samples` being from the start of the run on."""
+    if not samples or not any(sample.waits for sample in samples):
+        return ProcessorUse()
+    edges = np.array([*(sample.at for sample in samples), max(ended_at, samples[-1].at)])
+    waits = np.array([*(sample.waits for sample in samples), samples[-1].waits])
+    waiting = waits[:-1] & waits[1:]
+    available_s = np.zeros(len(edges) - 1)
+    used_s = np.zeros(len(edges) - 1)
+    for volunteer in volunteers:
+        available_until_s, used_until_s = volunteer.processor_use_s(edges)
+        available_s += np.diff(available_until_s)
+        used_s += np.diff(used_until_s)
+    days = ((edges[:-1] - edges[0]) // DAY_S).astype(int)
+    available_by_day = np.bincount(days, available_s * waiting)
+    used_by_day = np.bincount(days, used_s * waiting)
+    return ProcessorUse(
+        tuple(_part(used, available) for used, available in zip(used_by_day, available_by_day, strict=True)),
+        _part(used_by_day.sum(), available_by_day.sum()),
+    )
+
+
+def _part(used_s: float, available_s: float) -> float | None:
+    return float(used_s / available_s) if available_s > 0.0 else None
+
 
 # met after all that is feasibility
 POLICY_REFUSALS = frozenset((RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE, RefusalCode.NOT_YET))
@@ -68,7 +185,7 @@ class Followed:
 
 
 @dataclass(slots=True, eq=False)
-class Record:
+class RunRecord:
     """One run. Waits are from submission to a job's first dispatch, by its class."""
 
     batches: dict[BatchId, Followed] = field(default_factory=dict)
@@ -158,7 +275,7 @@ class Record:
 class RecordedLedger:
     """The scheduler's Ledger, with a note of what was sent."""
 
-    def __init__(self, ledger: Ledger, record: Record) -> None:
+    def __init__(self, ledger: Ledger, record: RunRecord) -> None:
         self._ledger = ledger
         self._record = record
         self.read = ledger.read
@@ -182,7 +299,7 @@ class RecordedLedger:
 class RecordedForecasts:
     """The estimator's Forecasts, with a note of what submitters see of them."""
 
-    def __init__(self, forecasts: Forecasts, record: Record) -> None:
+    def __init__(self, forecasts: Forecasts, record: RunRecord) -> None:
         self._forecasts = forecasts
         self._record = record
         self.ages = forecasts.ages
@@ -207,7 +324,7 @@ class RecordedForecasts:
 class RecordedOverdue:
     """The sweeper's OverdueWork, with a note that there is something to settle."""
 
-    def __init__(self, overdue: OverdueWork, record: Record) -> None:
+    def __init__(self, overdue: OverdueWork, record: RunRecord) -> None:
         self._overdue = overdue
         self._record = record
         self.overdue = overdue.overdue
@@ -221,7 +338,7 @@ class RecordedOverdue:
 class RecordedUnsettled:
     """The validator's UnsettledJobs, with a note of what was settled."""
 
-    def __init__(self, unsettled: UnsettledJobs, record: Record) -> None:
+    def __init__(self, unsettled: UnsettledJobs, record: RunRecord) -> None:
         self._unsettled = unsettled
         self._record = record
         self._read: dict[JobId, JobFacts] = {}

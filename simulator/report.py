@@ -16,7 +16,7 @@ CLAIRVOYANT = "clairvoyant"
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class BatchEnds:
     """How urgent batches came to their end: seconds from submission to the end of each of so many jobs that is over."""
 
     ends_s: tuple[float, ...]
@@ -24,13 +24,13 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RuleComparison:
     """What rules came to on one scenario: medians over seeds, by rule; `ends` are of all seeds together."""
 
     scenario: str
     seeds: int
     rules: Mapping[str, Figures]
-    ends: Mapping[str, Ends] = field(default_factory=dict)
+    ends: Mapping[str, BatchEnds] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
         """The object a command prints last; the same figures give the same text."""
@@ -131,7 +131,7 @@ TABLES: tuple[tuple[str, Callable[[Figures], Mapping[str, Figure] | None], Spoke
 )
 
 
-def rows_of(comparison: Comparison) -> list[tuple[str, list[str]]]:
+def rows_of(comparison: RuleComparison) -> list[tuple[str, list[str]]]:
     """What is measured, and a cell per rule; lines that no rule has are left out."""
     every = list(comparison.rules.values())
     spans = [(name, [_span(figures, key) for figures in every]) for name, key in SPANS]
@@ -164,12 +164,12 @@ def _by_number(key: str) -> tuple[float, str]:
         return math.inf, key
 
 
-def remark(comparison: Comparison) -> str:
+def remark(comparison: RuleComparison) -> str:
     """What has to be said of the table's marks, if there are any."""
     return NOT_OVER if any(figures.cut_short for figures in comparison.rules.values()) else ""
 
 
-def table_of(comparison: Comparison) -> Table:
+def table_of(comparison: RuleComparison) -> Table:
     """The comparison as a table for the console."""
     seeds = f"{comparison.seeds} seed{'s' if comparison.seeds != 1 else ''}"
     title = f"{comparison.scenario}: medians over {seeds}"
@@ -182,7 +182,7 @@ def table_of(comparison: Comparison) -> Table:
     return table
 
 
-def markdown_of(comparison: Comparison) -> str:
+def markdown_of(comparison: RuleComparison) -> str:
     """The same as a table for a document."""
     lines = [
         f"| {comparison.scenario}, medians over {comparison.seeds} | {' | '.join(comparison.rules)} |",

@@ -19,7 +19,7 @@ import numpy as np
 from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.units import DAY_S, HOUR_S, Instant
-from simulator.population import Population
+from simulator.population import HostPopulation
 from simulator.population_fields import parse_population
 
 DRAWN = "robustness"  # scenarios are called `robustness:NUMBER`
@@ -146,14 +146,14 @@ def drawn_scenario(number: int) -> dict[str, object]:
     }
 
 
-def capacity_flop_per_s(population: Population, seed: int) -> float:
+def capacity_flop_per_s(population: HostPopulation, seed: int) -> float:
     """Return what the first computers make for this project on average, while nothing is lost and all stay."""
     drawn = population.traits(seed, starts_at=Instant(0.0), horizon_s=DAY_S)
     per_host = float(np.mean([one.ncpus * one.flop_per_s / one.stretch for one in drawn]))
     return population.arrivals[0].hosts * per_host * population.share * on_fraction(population)
 
 
-def on_fraction(population: Population) -> float:
+def on_fraction(population: HostPopulation) -> float:
     """Return the mean share of time in which computers are on.
 
     >>> round(on_fraction(parse_population({"hosts": 1, "presence": [{"share": 1.0}]}, folder=Path())), 2)

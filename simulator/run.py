@@ -14,14 +14,13 @@ from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule, Settings
 from simulator.clairvoyant import clairvoyant
-from simulator.clock import VirtualClock
 from simulator.engine import Engine, Watch
-from simulator.loop import run_without_threads
 from simulator.metrics import Figures, bound_figures, figures_of
+from simulator.recording import processor_use
 from simulator.report import CLAIRVOYANT
 from simulator.scenario import FileScenario
 from simulator.services import MoreDuties
-from simulator.use import processor_use
+from simulator.virtual_time import VirtualClock, run_without_threads
 from store.memory import MemoryStore
 
 COPIES = "+copies"  # the rule before it, with the copies of last jobs that it leaves out by itself

@@ -1,12 +1,14 @@
-"""The project in a run: the production services on one store, and when each of them has its turn.
+"""The project in a run: the production services on one store, what they stand on, and when each has its turn.
 
-Nothing here decides anything. What loops in production is a duty with its interval, for the calendar.
+Nothing here decides anything. What loops in production is a periodic task with its interval, for the calendar.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import batch_estimator.service
 import feeder.service
@@ -15,25 +17,92 @@ import jobs.build
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import EstimatorPorts
 from batch_estimator.service import in_line
+from domain.catalogue import Catalogue, without_stale
 from domain.clock import Clock
-from domain.jobs import instance_id_of
+from domain.errors import InvalidInputError
+from domain.jobs import Input, instance_id_of
+from domain.settings import Settings
 from domain.units import HOUR_S, BatchId, Instant, Seconds
+from domain.volunteers import Credentials
 from feeder.ports import FeederPorts
 from feeder.service import Feeder
 from hoststats.ports import Ports as HostStatisticsPorts
 from hoststats.timer import TimerReport
 from jobs.build import JobsPorts, JobsServices
-from jobs.reserving.reserver import ReservingReport
+from jobs.comparisons import Compared, Comparison, compare_here
+from jobs.requirements import InputSpec
+from jobs.reserving import ReservingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from jobs.validator import Validator
 from scheduler.service import RequestService, SchedulerPorts, build_service
-from simulator.plumbing import CatalogueOfTheMoment, NoFiles, NoPauses, OneKey
-from simulator.ports import Submission
-from simulator.recording import Record, RecordedForecasts, RecordedLedger, RecordedOverdue, RecordedUnsettled
+from simulator.ports import Participant, Scenario, Submission
+from simulator.recording import RecordedForecasts, RecordedLedger, RecordedOverdue, RecordedUnsettled, RunRecord
 from store.memory import AllShards, MemoryStore
 from store.postgres import PostgresStore
 from wire.messages import SchedulerReply, SchedulerRequest
+
+
+class CatalogueLoader(Protocol):
+    async def load_catalogue(self) -> Catalogue: ...
+
+
+class CatalogueOfTheMoment:
+    """Satisfies domain.catalogue.CatalogueSource: read anew when something has changed it, and now and then."""
+
+    def __init__(self, loader: CatalogueLoader, clock: Clock, catalogue: Catalogue) -> None:
+        self._loader = loader
+        self._clock = clock
+        self._catalogue = catalogue
+
+    def catalogue(self) -> Catalogue:
+        return self._catalogue
+
+    async def refresh_once(self) -> Catalogue:
+        self._catalogue = without_stale(await self._loader.load_catalogue(), self._clock.now())
+        return self._catalogue
+
+
+class NoFiles:
+    """Satisfies the ports for files: names alone matter, nothing is fetched, outputs are known by their MD5."""
+
+    def token(self, file_name: str, max_bytes: int) -> str:  # noqa: ARG002  the port's names
+        return ""
+
+    def upload_url(self) -> str:
+        return "upload"
+
+    def download_url(self, file_name: str) -> str:
+        return file_name
+
+    async def input_files(self, wanted: Sequence[InputSpec]) -> Sequence[Input]:
+        if wanted:
+            raise InvalidInputError("jobs.inputs", "no input files in a simulation", wanted[0])
+        return ()
+
+    at_once = 1
+
+    async def compare(self, comparison: Comparison) -> Compared:
+        """By content: there is none."""
+        return compare_here(comparison, lambda _: None)
+
+
+class OneKey:
+    """Satisfies the scheduler's CodeSigning: a key that every client has as soon as it has called."""
+
+    def public_key_text(self) -> str:
+        return "1024\n00"
+
+    def rotation_signature(self, client_key_text: str) -> str | None:  # noqa: ARG002
+        return None
+
+
+class NoPauses:
+    """Satisfies the scheduler's Pauses: there is one clock."""
+
+    def refuse_work_because(self, now: Instant) -> str | None:  # noqa: ARG002
+        return None
+
 
 AnyStore = MemoryStore | PostgresStore
 
@@ -70,7 +139,7 @@ MoreDuties = Callable[[AnyStore, CatalogueOfTheMoment, Clock], Sequence[Duty]]  
 class Services:
     """One request worker and one background process, on one store."""
 
-    def __init__(self, store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock, record: Record) -> None:
+    def __init__(self, store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock, record: RunRecord) -> None:
         self._store = store
         self._clock = clock
         self._files = NoFiles()
@@ -172,3 +241,44 @@ def _has_reserved(report: object) -> bool:
 
 def _has_ranked(report: object) -> bool:
     return isinstance(report, TimerReport) and report.run is not None
+
+
+ACCOUNT = "default"
+
+
+async def create_project(
+    store: AnyStore,
+    scenario: Scenario,
+    volunteers: Sequence[Participant],
+    settings: Mapping[str, object],
+    clock: Clock,
+) -> None:
+    """Fill an empty store. Raises InvalidInputError for a setting that cannot be."""
+    Settings.from_mapping(settings)
+    for key, value in sorted(settings.items()):
+        await store.settings.set_setting(key, value, now=clock.now(), who="simulation", why="the scenario")
+    await _add_programs(store, scenario)
+    known = {submitter.name for submitter in await store.people.submitters()}
+    for one in scenario.submitters:
+        if one.submitter in known:
+            await store.people.set_submitter(one.submitter, shares=one.shares)
+        else:
+            await store.people.add_submitter(one.submitter, account=ACCOUNT, shares=one.shares, now=clock.now())
+    for number, key in enumerate(dict.fromkeys(volunteer.authenticator for volunteer in volunteers), start=1):
+        await store.volunteers.add_volunteer(
+            f"volunteer{number}@simulation.invalid",
+            name=f"volunteer {number}",
+            credentials=Credentials(number.to_bytes(16), hashlib.sha256(key.encode()).digest()),
+            cross_project_id=f"{number:032x}",
+            beta=False,
+            now=clock.now(),
+        )
+
+
+async def _add_programs(store: AnyStore, scenario: Scenario) -> None:
+    applications = store.applications
+    for program in scenario.programs:
+        app = await applications.add_app(program.app)
+        for version in program.versions:
+            await applications.put_plan_class(version.plan_class)
+            await applications.add_app_version(replace(version, app_id=app.app_id))

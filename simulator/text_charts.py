@@ -11,14 +11,14 @@ from rich.text import Text
 from domain.batches import QoS
 from domain.units import HOUR_S
 from simulator.metrics import Figure, Figures
-from simulator.report import Comparison, Ends, hours, shown
+from simulator.report import BatchEnds, RuleComparison, hours, shown
 
 WIDTH = 40
 EIGHTHS = " ▏▎▍▌▋▊▉█"  # of a character, from the left
 HEIGHTS = " ▁▂▃▄▅▆▇█"  # from below
 
 
-def charts_of(comparison: Comparison) -> RenderableType:
+def charts_of(comparison: RuleComparison) -> RenderableType:
     """Bars of urgent batches' makespans and tails, and the share of their jobs that is over as time goes on."""
     urgent = str(QoS.AFAP)
     rules = comparison.rules.items()
@@ -45,7 +45,7 @@ def bars(title: str, values: Mapping[str, Figure], *, cut_short: Set[str] = froz
         yield Text(f"{_padded(rule, known)} {bar(value / longest)} {shown(value, hours, more=rule in cut_short)}")
 
 
-def _curves(ends: Mapping[str, Ends]) -> Iterator[Text]:
+def _curves(ends: Mapping[str, BatchEnds]) -> Iterator[Text]:
     until_s = max((end_s for one in ends.values() for end_s in one.ends_s), default=0.0)
     if until_s <= 0.0:
         return
@@ -69,12 +69,12 @@ def bar(fraction: float, width: int = WIDTH) -> str:
     return EIGHTHS[8] * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
-def curve(ends: Ends, until_s: float, width: int = WIDTH) -> str:
+def curve(ends: BatchEnds, until_s: float, width: int = WIDTH) -> str:
     """The share of jobs that is over at the end of each of `width` equal times up to `until_s`, as heights in eighths.
 
     Only when all are over is a character full.
 
-    >>> curve(Ends((1.0, 2.0, 3.0), 3), 4.0, width=4)
+    >>> curve(BatchEnds((1.0, 2.0, 3.0), 3), 4.0, width=4)
     '▂▅██'
     """
     ordered = sorted(ends.ends_s)
@@ -82,10 +82,10 @@ def curve(ends: Ends, until_s: float, width: int = WIDTH) -> str:
     return "".join(HEIGHTS[8 * count // ends.jobs] for count in counts)
 
 
-def curve_points(ends: Ends) -> tuple[list[float], list[float]]:
+def curve_points(ends: BatchEnds) -> tuple[list[float], list[float]]:
     """Hours since submission, and the share of jobs that are over by then.
 
-    >>> curve_points(Ends((7200.0, 3600.0), 4))
+    >>> curve_points(BatchEnds((7200.0, 3600.0), 4))
     ([0.0, 1.0, 2.0], [0.0, 0.25, 0.5])
     """
     ordered = sorted(ends.ends_s)

@@ -1,10 +1,18 @@
-"""What one computer and its owner are like. Pure."""
+"""What one computer and its owner are like, and what becomes of a job there. Pure.
+
+The true size of a job is its own: the same on every computer, unknown before. Whether an instance fails is drawn as
+instances come to a computer, from its own generator, so that it does not depend on other computers.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
+import random
 from dataclasses import dataclass
+from statistics import NormalDist
 
+from domain.quick import quick_dataclass
 from domain.units import Instant
 from simulator.work_buffer import Buffer
 
@@ -55,3 +63,80 @@ class Traits:
         if gpu_count > 0.0 and self.gpu is not None:
             speed += gpu_count * self.gpu.peak_flop_per_s * self.gpu.efficiency
         return speed / self.stretch
+
+
+MOST_SIGMAS = 3.0  # a job's size is cut here, so that a batch's smallest job is known
+
+_NORMAL = NormalDist()
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Fate:
+    """`size` is the true amount of work over the estimate; it fails after a part `fails_after` of its length.
+
+    A `lost` job stays on its computer and never runs; a `forgotten` one is there no more.
+    """
+
+    size: float
+    lost: bool
+    fails: bool
+    fails_after: float
+    garbage: bool
+    forgotten: bool = False
+
+
+@dataclass(slots=True)
+class Fates:
+    """One computer's, in the order in which it gets its instances; of those, `lost` are lost.
+
+    `forgets`: what would be lost is forgotten instead.
+
+    >>> Fates(0.0, 0.0, 0.0, 0.0, seed=1, draw=random.Random(1)).of_next("a 1")
+    Fate(size=1.0, lost=False, fails=False, fails_after=0.13436424411240122, garbage=False, forgotten=False)
+    """
+
+    loss_fraction: float
+    error_fraction: float
+    garbage_fraction: float
+    size_sigma: float
+    seed: int
+    draw: random.Random
+    lost: int = 0
+    forgets: bool = False
+
+    def of_next(self, job: str) -> Fate:
+        after, u, garbage = self.draw.random(), self.draw.random(), self.draw.random()
+        lost = u < self.loss_fraction
+        forgotten = lost and self.forgets
+        stays = lost and not forgotten
+        self.lost += stays
+        return Fate(
+            true_size(job, self.size_sigma, self.seed),
+            lost=stays,
+            fails=not lost and u < self.loss_fraction + (1.0 - self.loss_fraction) * self.error_fraction,
+            fails_after=after,
+            garbage=garbage < self.garbage_fraction,
+            forgotten=forgotten,
+        )
+
+
+def true_size(job: str, sigma: float, seed: int) -> float:
+    """The true amount of work over the estimate: log-normal with median 1, cut at three sigmas; by the job's name.
+
+    >>> true_size("batch 7", 0.0, 1), 0.5 < true_size("batch 7", 0.2, 1) < 2.0
+    (1.0, True)
+    """
+    if sigma <= 0.0:
+        return 1.0
+    digest = hashlib.blake2b(f"{seed} {job}".encode(), digest_size=4).digest()
+    u = (int.from_bytes(digest) + 0.5) / 2.0**32
+    return math.exp(sigma * min(MOST_SIGMAS, max(-MOST_SIGMAS, _NORMAL.inv_cdf(u))))
+
+
+def digest_of(text: str) -> str:
+    """What stands for the MD5 of an output: the same for every right answer to a job.
+
+    >>> digest_of("pi_1_1") == digest_of("pi_1_1"), len(digest_of("pi_1_1"))
+    (True, 32)
+    """
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -23,9 +23,18 @@ from administration.simulations.ports import Simulations
 from batch_estimator.ports import Forecasts, ForecastTables
 from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
-from jobs.ordering.ports import OrderedWork
-from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, Submissions, TailWork, UnsettledJobs
-from jobs.reserving.ports import RedundantWork, ReservedWork
+from jobs.ports import (
+    AccelerationNotes,
+    EndedWork,
+    OrderedWork,
+    Outages,
+    OverdueWork,
+    RedundantWork,
+    ReservedWork,
+    Submissions,
+    TailWork,
+    UnsettledJobs,
+)
 from portal.ports import Belongings
 from runtime.rate_limits.newcomers import Arrivals
 from scheduler.ports import Ledger

@@ -20,8 +20,8 @@ from domain.ordered_work import OrderingView, Reference
 from domain.ordering import Breakdown, PlaceInOrder
 from domain.settings import Settings
 from domain.units import DAY_S, BatchId, Instant
-from jobs.ordering.look import Look, look
-from jobs.ordering.ports import OrderedWork
+from jobs.ordering.ordering_pass import OrderingPass, look
+from jobs.ports import OrderedWork
 
 ACTIVE_HOST_S = 7 * DAY_S
 REASONS = 30  # of a preview
@@ -150,15 +150,15 @@ class Priorities:
 
 def _both(
     view: OrderingView, reference: Reference, catalogue: Catalogue, changed: Catalogue, now: Instant
-) -> tuple[Look, Look]:
+) -> tuple[OrderingPass, OrderingPass]:
     old, new = (look(view, reference=reference, catalogue=one, sampled={}, now=now) for one in (catalogue, changed))
     return old, new
 
 
-def _moves(old: Look, new: Look, limit: int) -> list[Move]:
+def _moves(old: OrderingPass, new: OrderingPass, limit: int) -> list[Move]:
     places = {place.batch_id: number for number, place in enumerate(old.order.places, start=1)}
 
-    def hold(found: Look, batch_id: BatchId) -> str | None:
+    def hold(found: OrderingPass, batch_id: BatchId) -> str | None:
         return found.found[batch_id].hold
 
     return [
@@ -167,5 +167,5 @@ def _moves(old: Look, new: Look, limit: int) -> list[Move]:
     ]
 
 
-def _reasons(found: Look) -> list[Breakdown]:
+def _reasons(found: OrderingPass) -> list[Breakdown]:
     return [found.order.breakdown(place.batch_id) for place in found.order.places[:REASONS]]

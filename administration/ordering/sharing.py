@@ -15,7 +15,7 @@ from domain.ordered_work import Member, OrderingView
 from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
 from domain.units import AccountId, Instant
-from jobs.ordering.ports import OrderedWork
+from jobs.ports import OrderedWork
 from priority.charging import usage_weights
 from priority.fair_share import FairShares, Leaf, Share, fair_shares
 

@@ -6,7 +6,7 @@ from administration.ordering.priorities import OrderPreview
 from domain.limits import Limit
 from domain.ordered_work import StoredGrant
 from domain.units import Instant
-from jobs.ordering.grants import grant_of
+from jobs.ordering.admission import grant_of
 
 
 def grant_as_json(account: str, stored: StoredGrant, now: Instant) -> dict[str, object]:

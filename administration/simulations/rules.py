@@ -9,7 +9,7 @@ import msgspec
 
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule
-from simulator.report import Comparison, rows_of
+from simulator.report import RuleComparison, rows_of
 from simulator.run import RULES, Case, Ran, checked_rule
 from simulator.scenario import SHIPPED, read_scenario
 from simulator.sweep import cases_of, compared
@@ -67,7 +67,7 @@ def checked(asked: Asked) -> RulesCompared:
     return RulesCompared(msgspec.to_builtins(asked), cases)
 
 
-def as_result(comparison: Comparison) -> dict[str, object]:
+def as_result(comparison: RuleComparison) -> dict[str, object]:
     """What a page shows: the figures, the table's rows, and how urgent batches come to their end."""
     return {
         **comparison.as_json(),

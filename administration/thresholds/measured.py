@@ -15,7 +15,7 @@ from domain.apps import AppVersion
 from domain.hosts import Host, HostAppVersion
 from domain.insight import RecentHost
 from domain.units import DAY_S, AppId, AppVersionId, Flop, Seconds
-from simulator.measured import MeasuredHost
+from simulator.population import MeasuredHost
 from simulator.traits import Gpu
 
 LIKE_ALL = 20.0

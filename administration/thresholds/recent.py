@@ -24,7 +24,7 @@ from domain.errors import InvalidInputError
 from domain.insight import HostSample, JobSize, WaitingBatch
 from domain.ranking import AppFacts
 from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds, SubmitterId
-from simulator.measured import MeasuredHost, MeasuredPopulation
+from simulator.population import MeasuredHost, MeasuredPopulation
 from simulator.ports import ShareOf
 from simulator.scenario import AppPlan, FileScenario
 from simulator.submitters import BatchPlan

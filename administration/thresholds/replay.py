@@ -16,7 +16,7 @@ from administration.thresholds.recent import MOST_HOSTS, Recent, RecentStore, Sa
 from administration.thresholds.replayed import CHANGED, NOW, Change, Replayed
 from domain.clock import Clock
 from domain.settings import Settings
-from simulator.report import Comparison
+from simulator.report import RuleComparison
 from simulator.run import RULE, Case, Ran
 from simulator.sweep import compared
 
@@ -50,12 +50,12 @@ class Replay:
         """The same for a page, and whole as `replayed`."""
         return {**as_result(self._compared(ran)), "replayed": self.replayed(ran).as_document()}
 
-    def _compared(self, ran: Sequence[Ran]) -> Comparison:
+    def _compared(self, ran: Sequence[Ran]) -> RuleComparison:
         ran_now, ran_changed = ran[: len(self.now)], ran[len(self.now) :]
         sides = {NOW: compared(self.now, ran_now), CHANGED: compared(self.changed, ran_changed)}
         figures = {name: next(iter(side.rules.values())) for name, side in sides.items()}
         ends = {name: one for name, side in sides.items() for one in side.ends.values()}
-        return Comparison(self.cases[0].scenario.name, len(self.now), figures, ends)
+        return RuleComparison(self.cases[0].scenario.name, len(self.now), figures, ends)
 
 
 async def replay(

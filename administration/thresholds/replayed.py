@@ -10,7 +10,7 @@ import msgspec
 
 from administration.thresholds.recent import SCENARIO, Sample
 from simulator.metrics import Figures, as_json
-from simulator.report import Comparison, Ends
+from simulator.report import BatchEnds, RuleComparison
 
 NOW, CHANGED = "as it is", "as changed"
 MOST_ENDS = 20_000  # of a side: what a chart shows is less
@@ -26,7 +26,7 @@ class _Document(msgspec.Struct):
     seeds: int
     now: Figures
     changed: Figures
-    ends: dict[str, Ends]
+    ends: dict[str, BatchEnds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class Replayed:
 
     sample: Sample
     changes: Sequence[Change]
-    comparison: Comparison
+    comparison: RuleComparison
 
     @classmethod
-    def of(cls, sample: Sample, changes: Sequence[Change], comparison: Comparison) -> Replayed:
+    def of(cls, sample: Sample, changes: Sequence[Change], comparison: RuleComparison) -> Replayed:
         """What was compared, no finer than it travels."""
         return cls.read(cls(sample, changes, comparison).as_document())
 
@@ -51,7 +51,7 @@ class Replayed:
         return cls(
             found.population,
             tuple((one["key"], one["from"], one["to"]) for one in found.changes),
-            Comparison(SCENARIO, found.seeds, figures, ends),
+            RuleComparison(SCENARIO, found.seeds, figures, ends),
         )
 
     def as_json(self) -> dict[str, object]:
@@ -71,15 +71,15 @@ class Replayed:
         return {**self.as_json(), "ends": ends}
 
 
-def thinned(ends: Ends, most: int) -> Ends:
+def thinned(ends: BatchEnds, most: int) -> BatchEnds:
     """At most so many of them, evenly; all are over only where all were.
 
-    >>> thinned(Ends((4.0, 1.0, 3.0, 2.0), 6), 2)
-    Ends(ends_s=(2.0, 4.0), jobs=3)
+    >>> thinned(BatchEnds((4.0, 1.0, 3.0, 2.0), 6), 2)
+    BatchEnds(ends_s=(2.0, 4.0), jobs=3)
     """
     step = max(1, -(-len(ends.ends_s) // most))
     kept = tuple(sorted(ends.ends_s)[step - 1 :: step])
-    return Ends(kept, len(kept) + -(-(ends.jobs - len(ends.ends_s)) // step))
+    return BatchEnds(kept, len(kept) + -(-(ends.jobs - len(ends.ends_s)) // step))
 
 
 def _in_order(figures: Figures) -> Figures:

@@ -1,4 +1,4 @@
-"""Hostile clients. Each satisfies simulator.ports.Volunteer; it calls when it likes and says what it likes."""
+"""Hostile clients. Each satisfies simulator.ports.Participant; it calls when it likes and says what it likes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.units import Instant, Seconds, later
-from simulator.client import CLIENT_VERSION
-from simulator.fate import digest_of
-from simulator.ports import Volunteer, VolunteerFacts
-from simulator.reporting import OUTPUT_BYTES
+from simulator.client import CLIENT_VERSION, OUTPUT_BYTES
+from simulator.ports import Participant, VolunteerFacts
+from simulator.traits import digest_of
 from wire.messages import (
     STATE_ABORTED,
     STATE_UPLOADED,
@@ -40,7 +39,7 @@ class Place:
 class Placed:
     """A volunteer's computer at an address."""
 
-    volunteer: Volunteer
+    volunteer: Participant
     network: str
     place: Place
 

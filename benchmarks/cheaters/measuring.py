@@ -15,9 +15,9 @@ from domain.units import HOUR_S, BatchId, Instant
 from domain.views import JobRow
 from scheduler.ports import Ledger
 from simulator.engine import Engine
-from simulator.fate import digest_of
-from simulator.loop import run_without_threads
 from simulator.run import warnings_only
+from simulator.traits import digest_of
+from simulator.virtual_time import run_without_threads
 from store.memory import MemoryStore
 from store.memory.ledger import MemoryLedger
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.cheaters.clients import Clone, Colluder, Gamer, Garbage, Hostile, Loser, Place, Placed
 from domain.units import DAY_S, HOUR_S, Instant, Seconds, later
-from simulator.ports import Outage, Program, ShareOf, Submission, Volunteer
+from simulator.ports import Outage, Participant, Program, ShareOf, Submission
 from simulator.scenario import FileScenario, parse_scenario
 
 JOBS = 1000
@@ -181,7 +181,7 @@ class Tricked:
     def outages(self) -> Sequence[Outage]:
         return ()
 
-    def volunteers(self, seed: int) -> Sequence[Volunteer]:
+    def volunteers(self, seed: int) -> Sequence[Participant]:
         """Every computer at its address: honest ones at one each."""
         honest = self.base.volunteers(seed)
         placed = [Placed(one, f"192.0.2.{number}", self.place) for number, one in enumerate(honest)]

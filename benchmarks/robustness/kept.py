@@ -30,7 +30,7 @@ NOT_OF_A_RUN = (
     "tests/",
     "simulator/charts.py",
     "simulator/frontier",
-    "simulator/grid.py",
+    "simulator/sweep.py",
     "simulator/report.py",
     "simulator/sweep.py",
     "simulator/text_charts.py",

@@ -1,4 +1,4 @@
-"""May this batch be submitted, and where does it stand until the next ordering? Pure."""
+"""Decides whether a batch may be submitted, which grant it spends, and its place until the next ordering pass. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,79 @@ from dataclasses import dataclass, replace
 from domain.batches import Account, Submitter
 from domain.errors import InvalidInputError
 from domain.limits import Counts, Quantity, RequestedAmounts, Scope
-from domain.ordered_work import LeafId, Member, Permission, SubmissionOrder
+from domain.ordered_work import LeafId, Member, Permission, StoredGrant, SubmissionOrder
 from domain.ordering import BatchFacts, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, Instant
-from jobs.ordering.grants import grant_of
-from jobs.ordering.sizing import JobSize
-from priority.charging import Queue, queue_of, queues
+from jobs.ordering.sizing import JobFootprint
+from priority.charging import Grant, Queue, queue_of, queues
 from priority.limits import holds
 from priority.policies import OrderKey, order_key, policy_of
 from priority.scheme import PolicyContext, request_pe
 
 
+class Grants:
+    """The grants of accounts in the periods they are in; an account without one spends that of the next above it."""
+
+    def __init__(self, accounts: Iterable[Account], stored: Iterable[StoredGrant], now: Instant) -> None:
+        self._parents = {account.account_id: account.parent_id for account in accounts}
+        self._grants = {one.account_id: grant_of(one).at(now) for one in stored}
+        self._stored = {one.account_id: one for one in stored}
+        self._reserved = dict.fromkeys(self._grants, 0.0)
+
+    def payer(self, account_id: AccountId) -> AccountId | None:
+        """The account whose grant is spent."""
+        found: AccountId | None = account_id
+        while found is not None and found not in self._grants:
+            found = self._parents.get(found)
+        return found
+
+    def queue_of(self, name: str, account_id: AccountId, queues: Mapping[str, Queue]) -> tuple[Queue, str]:
+        """The queue a batch is really in, and why; one there is no more is as good as normal."""
+        payer = self.payer(account_id)
+        try:
+            return queue_of(name, None if payer is None else self._grants[payer], queues)
+        except InvalidInputError:
+            plain = Queue(name, 1, 0.0, 1.0)
+            return plain, f"{name}: there is no such queue any more; charged 1"
+
+    def take(self, account_id: AccountId, *, used_su: float, reserved_su: float) -> None:
+        """Charge a batch's account."""
+        payer = self.payer(account_id)
+        if payer is not None:
+            self._grants[payer] = self._grants[payer].charged(used_su=used_su, reserved_su=0.0)
+            self._reserved[payer] += reserved_su
+
+    def charged(self) -> Sequence[StoredGrant]:
+        """The grants that are not as they are stored."""
+        found = []
+        for account_id, grant in sorted(self._grants.items()):
+            old = self._stored[account_id]
+            new = replace(
+                old,
+                period_start_at=grant.period_start_at,
+                used_su=grant.used_su,
+                reserved_su=self._reserved[account_id],
+            )
+            if new != old:
+                found.append(new)
+        return found
+
+
+def grant_of(stored: StoredGrant) -> Grant:
+    """A grant as it is stored."""
+    return Grant(
+        stored.account_id,
+        stored.granted_su,
+        stored.period_start_at,
+        stored.period_s,
+        stored.used_su,
+        stored.reserved_su,
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class Place:
+class SubmissionPlace:
     """A new batch's place, the queue it is really in, and why."""
 
     order: OrderKey
@@ -76,13 +135,13 @@ def check_rights(level: ServiceLevel, user_priority: int, permissions: Iterable[
 
 def place(
     facts: BatchFacts,
-    size: JobSize,
+    size: JobFootprint,
     *,
     known: SubmissionOrder,
     names: Mapping[Scope, str],
     settings: OrderingSettings,
     pool_flop_per_s: float,
-) -> Place:
+) -> SubmissionPlace:
     """Where a new batch stands by what the last ordering knew, if no hard limit bars it.
 
     `facts.queue` is the queue it asks for. Raises InvalidInputError naming the queue, or every limit it is over.
@@ -93,10 +152,10 @@ def place(
     _check_limits(facts, size, known, names)
     facts = replace(facts, queue=queue.name, request=size.request, job_runtime_s=size.runtime_s, unpaid=queue.is_unpaid)
     moment = _moment(facts, known, by_name, pool_flop_per_s, now)
-    return Place(order_key(policy_of(settings), facts, moment), queue, because)
+    return SubmissionPlace(order_key(policy_of(settings), facts, moment), queue, because)
 
 
-def _check_limits(facts: BatchFacts, size: JobSize, known: SubmissionOrder, names: Mapping[Scope, str]) -> None:
+def _check_limits(facts: BatchFacts, size: JobFootprint, known: SubmissionOrder, names: Mapping[Scope, str]) -> None:
     counts: Counts = {(scope, names[scope], Quantity.BATCHES): float(count) for scope, count in known.active.items()}
     asked = RequestedAmounts(
         names,

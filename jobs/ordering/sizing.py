@@ -19,7 +19,7 @@ _REQUEST_BOUNDS = tuple(BOUNDS[name] for name in ("ncpus", "memory_bytes", "disk
 
 
 @dataclass(frozen=True, slots=True)
-class JobSize:
+class JobFootprint:
     """One instance by estimate: what it asks for, for how long, in processor equivalents and in amounts of usage."""
 
     request: Request
@@ -30,13 +30,13 @@ class JobSize:
     def units(self, rate: float) -> float:
         """Service units of one instance: rate * PE * hours.
 
-        >>> JobSize(Request(2.0), Seconds(1800.0), 2.0, Amounts()).units(3.0)
+        >>> JobFootprint(Request(2.0), Seconds(1800.0), 2.0, Amounts()).units(3.0)
         3.0
         """
         return service_units(rate=rate, cores=self.pe, wall_h=self.runtime_s / HOUR_S)
 
 
-def job_size(request: Request, job_flop: Flop, reference: Reference, gpu: ProcessorType | None = None) -> JobSize:
+def job_size(request: Request, job_flop: Flop, reference: Reference, gpu: ProcessorType | None = None) -> JobFootprint:
     """The size of a batch's jobs: run time = estimate / (speed of the reference host's core * cores asked for).
 
     With `gpu` they run on one of that type alone, and use it as long. A batch stored before a field had its bound
@@ -59,7 +59,7 @@ def job_size(request: Request, job_flop: Flop, reference: Reference, gpu: Proces
     )
     if gpu is not None:
         request = replace(request, gpus=((str(gpu), 1.0),))
-    return JobSize(request, runtime_s, request_pe(request, reference.host), amounts)
+    return JobFootprint(request, runtime_s, request_pe(request, reference.host), amounts)
 
 
 def _within_bounds(request: Request) -> Request:

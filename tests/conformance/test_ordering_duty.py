@@ -14,7 +14,7 @@ from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Permission
 from domain.units import BatchId, Flop, Instant, Seconds, later
 from jobs.build import build_orderer
-from jobs.ordering.orderer import OrderingReport
+from jobs.ordering.ordering_pass import OrderingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from tests.builders import NOW, a_job_class

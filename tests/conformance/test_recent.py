@@ -10,8 +10,8 @@ from administration.thresholds.recent import LEARN_S, Sample, recent_project
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
 from domain.units import DAY_S, Seconds, later
-from simulator.clock import VirtualClock
-from simulator.measured import MeasuredPopulation
+from simulator.population import MeasuredPopulation
+from simulator.virtual_time import VirtualClock
 from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import (

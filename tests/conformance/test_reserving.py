@@ -10,7 +10,7 @@ from domain.ordering import Request
 from domain.reservations import Kept, Lease, LeaseEnd
 from domain.units import AppId, BatchId, Instant, Seconds, later
 from jobs.build import build_class_looker, build_orderer, build_reserver
-from jobs.reserving.reserver import ReservingReport
+from jobs.reserving import ReservingReport
 from tests.builders import NOW
 from tests.conformance.test_ordering_duty import submitted
 from tests.stores import Store

@@ -12,9 +12,8 @@ from domain.jobs import InstanceState
 from domain.settings import Settings
 from domain.settlement import CopyUse, ExtraCopy, TailInstance
 from domain.units import DAY_S, AppId, BatchId, HostId, Instant, JobId, later
-from jobs.acceleration import Accelerator
 from jobs.settling import view_of
-from jobs.tails import TailCopier, TailReport
+from jobs.tails import Accelerator, TailCopier, TailReport
 from lifecycle.settle import settle
 from tests.builders import NOW
 from tests.conformance.test_history import move

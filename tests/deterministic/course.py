@@ -16,7 +16,7 @@ from administration.batches import Batches
 from domain.errors import UnavailableError
 from domain.submission import SubmissionKey
 from domain.volunteers import Credentials
-from simulator.plumbing import NoFiles
+from simulator.services import NoFiles
 from store.memory import MemoryStore
 from tests.deterministic.clients import HONEST, STORMY, Client, Manners, Totals
 from tests.deterministic.clocks import EPOCH, NodeClock

@@ -28,7 +28,7 @@ from runtime.door import LedgerDoor
 from runtime.duty import Duty
 from runtime.pauses import ClockCheck, NodePauses
 from scheduler.service import SchedulerPorts, build_service
-from simulator.plumbing import NoFiles, OneKey
+from simulator.services import NoFiles, OneKey
 from tests.deterministic.clocks import NodeClock
 from tests.deterministic.faults import FaultyStore, Link
 from tests.deterministic.locks import DatabaseClock, DutyLocks, LockTable, WorkerShards

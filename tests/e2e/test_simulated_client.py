@@ -20,11 +20,10 @@ from domain.units import AppId, AppVersionId, Instant, Seconds
 from simulator.availability import Availability
 from simulator.client import SimulatedVolunteer
 from simulator.engine import Engine
-from simulator.fate import Fates
-from simulator.loop import run_without_threads
-from simulator.ports import Program, Volunteer
+from simulator.ports import Participant, Program
 from simulator.run import warnings_only
-from simulator.traits import Traits
+from simulator.traits import Fates, Traits
+from simulator.virtual_time import run_without_threads
 from simulator.work_buffer import Buffer
 from store.memory import MemoryStore
 from tests.e2e.server import Server
@@ -133,7 +132,7 @@ class SameProject(PlainScenario):
 
     first_calls_s: tuple[float, ...] = ()
 
-    def volunteers(self, seed: int) -> Sequence[Volunteer]:  # type: ignore[override]
+    def volunteers(self, seed: int) -> Sequence[Participant]:  # type: ignore[override]
         return [_client(*one) for one in zip(HOSTS, self.first_calls_s, strict=True)]
 
 

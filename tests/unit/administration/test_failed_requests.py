@@ -13,7 +13,7 @@ from feeder.array import JobArray
 from runtime.counters import RequestCounters
 from runtime.heartbeats import HeartbeatWriter, WorkerHeartbeat
 from runtime.request_ids import PageCounters
-from simulator.clock import VirtualClock
+from simulator.virtual_time import VirtualClock
 from tests.builders import NOW
 
 HOUR_S = 3600.0

@@ -14,7 +14,7 @@ from domain.units import DAY_S, AppVersionId, BatchId, HostId, Seconds, later
 from jobs.build import JobsPorts, JobsServices, build
 from lifecycle.settle import copies_for
 from scheduler.context import BELIEVED_AT_FIRST
-from simulator.plumbing import NoFiles
+from simulator.services import NoFiles
 from tests.builders import NOW
 from tests.unit.scheduler.project import MD5, Project, a_project, a_request, a_success, names_of
 from tests.worlds import a_registered_volunteer

@@ -9,9 +9,8 @@ from dataclasses import replace
 from domain.units import HostId, Instant, Seconds
 from simulator.availability import Availability
 from simulator.client import SimulatedVolunteer
-from simulator.fate import Fates
 from simulator.processors import Processors, Task
-from simulator.traits import Gpu, Traits
+from simulator.traits import Fates, Gpu, Traits
 from simulator.work_buffer import Buffer
 from wire.messages import (
     AppElement,

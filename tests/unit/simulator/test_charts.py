@@ -7,12 +7,12 @@ import pytest
 
 from simulator.charts import write_charts
 from simulator.metrics import Figures
-from simulator.report import Comparison, Ends
+from simulator.report import BatchEnds, RuleComparison
 
 pytest.importorskip("matplotlib")
 
 PNG = b"\x89PNG\r\n\x1a\n"
-SMALL = Comparison(
+SMALL = RuleComparison(
     "small",
     2,
     {
@@ -21,7 +21,7 @@ SMALL = Comparison(
         ),
         "fixed": Figures(afap_makespan_s=7200.0, makespan_s={"afap": 7200.0, "throughput": 1e5}),
     },
-    {"muster": Ends((60.0, 3600.0), 2), "fixed": Ends((7200.0,), 2)},
+    {"muster": BatchEnds((60.0, 3600.0), 2), "fixed": BatchEnds((7200.0,), 2)},
 )
 
 
@@ -39,7 +39,7 @@ def test_without_urgent_batches_there_is_no_picture_of_their_end(tmp_path: Path)
 
 
 def test_other_ends_make_another_picture(tmp_path: Path) -> None:
-    slower = replace(SMALL, ends={**SMALL.ends, "fixed": Ends((90_000.0,), 2)})
+    slower = replace(SMALL, ends={**SMALL.ends, "fixed": BatchEnds((90_000.0,), 2)})
     one, other = (write_charts(of, tmp_path / name)[2] for name, of in (("one", SMALL), ("other", slower)))
 
     assert one.read_bytes() != other.read_bytes()

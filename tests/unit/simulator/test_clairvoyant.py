@@ -16,11 +16,11 @@ from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.units import AppId, AppVersionId, Instant, Seconds
 from simulator.availability import Availability
-from simulator.clairvoyant import Bounds, Lane, batch_end_at, clairvoyant, nth_end_at
+from simulator.clairvoyant import Bounds, ProcessorLane, batch_end_at, clairvoyant, nth_end_at
 from simulator.engine import Engine
-from simulator.loop import run_without_threads
 from simulator.metrics import makespan_s
 from simulator.scenario import AppPlan, FileScenario, parse_scenario
+from simulator.virtual_time import run_without_threads
 from store.memory import MemoryStore
 from tests.unit.simulator.machines import DAY, HOUR, START, always_on, at, on_during
 from tests.unit.simulator.rig import PlainScenario, no_more_duties
@@ -34,9 +34,9 @@ from wire.messages import (
 
 def a_lane(
     *, start_hours: float = 0.0, width: float = 1.0, speed: float = 1.0, availability: Availability | None = None
-) -> Lane:
+) -> ProcessorLane:
     """Jobs of 3600 flop take an hour at speed 1."""
-    return Lane(availability or always_on(), at(start_hours), width, 1.0 / speed)
+    return ProcessorLane(availability or always_on(), at(start_hours), width, 1.0 / speed)
 
 
 def hours(instant: float) -> float:
@@ -82,7 +82,7 @@ def test_without_anybody_a_batch_is_never_over() -> None:
 # ------------------------------------------------------------------ that it is a bound
 
 
-def best_end(lanes: Sequence[Lane], sizes: Sequence[float]) -> float:
+def best_end(lanes: Sequence[ProcessorLane], sizes: Sequence[float]) -> float:
     """By trying everything: each job on each processor, in every order."""
     processors = [lane for lane in lanes for _ in range(int(lane.width))]
     best = math.inf
@@ -118,7 +118,7 @@ lanes = st.lists(
 
 @settings(max_examples=60)
 @given(lanes, st.lists(st.floats(0.1, 9.0), min_size=1, max_size=4))
-def test_no_schedule_of_a_few_jobs_is_faster(some: list[Lane], job_hours: list[float]) -> None:
+def test_no_schedule_of_a_few_jobs_is_faster(some: list[ProcessorLane], job_hours: list[float]) -> None:
     sizes = sorted(one * HOUR for one in job_hours)
 
     assert batch_end_at(some, sizes) <= best_end(some, sizes) + 1e-3
@@ -126,8 +126,8 @@ def test_no_schedule_of_a_few_jobs_is_faster(some: list[Lane], job_hours: list[f
 
 @settings(max_examples=40)
 @given(lanes, st.integers(1, 4))
-def test_for_jobs_alike_on_single_processors_it_is_the_best_schedule(some: list[Lane], jobs: int) -> None:
-    single = [Lane(lane.availability, lane.start_at, 1.0, lane.s_per_flop) for lane in some]
+def test_for_jobs_alike_on_single_processors_it_is_the_best_schedule(some: list[ProcessorLane], jobs: int) -> None:
+    single = [ProcessorLane(lane.availability, lane.start_at, 1.0, lane.s_per_flop) for lane in some]
 
     assert batch_end_at(single, [HOUR] * jobs) == pytest.approx(best_end(single, [HOUR] * jobs), abs=1e-3)
 

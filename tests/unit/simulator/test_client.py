@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.units import Instant, Seconds
-from simulator.calls import LOOK_S, MOST_BACKOFF_S, MOST_RESULTS
-from simulator.client import SimulatedVolunteer
-from simulator.traits import Gpu, Traits
-from simulator.work_buffer import Buffer
+from simulator.client import SimulatedVolunteer, task_of
+from simulator.processors import Task
+from simulator.traits import Fate, Gpu, Traits
+from simulator.work_buffer import LOOK_S, MOST_BACKOFF_S, MOST_RESULTS, Buffer
 from tests.unit.simulator.machines import (
     DAY,
     HOUR,
@@ -31,7 +31,7 @@ from tests.unit.simulator.machines import (
 from wire.client import decode_reply, encode_request
 from wire.decode import decode_request
 from wire.encode import encode_reply
-from wire.messages import SchedulerRequest
+from wire.messages import AppVersionElement, ResultElement, SchedulerRequest, WorkunitElement
 
 
 def eager_call(one: SimulatedVolunteer, now: Instant) -> tuple[Instant, SchedulerRequest]:
@@ -458,3 +458,30 @@ def test_its_messages_pass_the_wire_unchanged() -> None:
     assert [c.req_s for c in read.coprocs] == [c.req_s for c in request.coprocs]
     assert read.in_progress is not None
     assert [e.name for e in read.in_progress] == [e.name for e in request.in_progress or ()]
+
+
+def a_task(fate: Fate, *, ncpus: float = 1.0) -> Task:
+    """Of 1e9 flop, for a computer of 2 CPUs of 1 Gflop/s each, of which the server believes 2 Gflop/s."""
+    return task_of(
+        ResultElement("a_1", "a", at(9.0), "linux", 1),
+        WorkunitElement("a", "pi", 1e9, 1e15, 1e9, 1e9),
+        AppVersionElement("pi", 1, "linux", avg_ncpus=ncpus, flop_per_s=2e9),
+        traits=traits(ncpus=2),
+        fate=fate,
+    )
+
+
+def test_how_long_a_job_takes_and_what_its_client_takes_it_for() -> None:
+    plain = a_task(Fate(1.0, lost=False, fails=False, fails_after=0.5, garbage=False))
+    long = a_task(Fate(3.0, lost=False, fails=False, fails_after=0.5, garbage=False))
+    wide = a_task(Fate(1.0, lost=False, fails=False, fails_after=0.5, garbage=False), ncpus=8.0)
+
+    assert (plain.true_s, plain.left_s, plain.estimate_s) == (1.0, 1.0, 0.5)
+    assert (long.true_s, long.estimate_s) == (3.0, 0.5)  # nobody knows its size before
+    assert (wide.true_s, wide.ncpus) == (0.5, 2.0)
+
+
+def test_a_job_that_fails_ends_before_its_end() -> None:
+    task = a_task(Fate(1.0, lost=False, fails=True, fails_after=0.25, garbage=False))
+
+    assert (task.true_s, task.left_s, task.fails) == (1.0, 0.25, True)

@@ -20,17 +20,16 @@ from feeder.refill import Refiller
 from feeder.service import Feeder
 from hoststats.service import HostStatistics
 from hoststats.timer import Timer
-from jobs.acceleration import Accelerator
-from jobs.ordering.orderer import Orderer
+from jobs.ordering.ordering_pass import Orderer
 from jobs.sweeper import Sweeper
-from jobs.tails import TailCopier
+from jobs.tails import Accelerator, TailCopier
 from jobs.validator import Validator
 from scheduler.selection import choose
 from scheduler.service import RequestService
 from simulator.engine import Engine
-from simulator.loop import run_without_threads
 from simulator.ports import Outage, Program
 from simulator.run import warnings_only
+from simulator.virtual_time import run_without_threads
 from store.memory import MemoryStore
 from tests.unit.simulator.rig import LINUX, START, PlainScenario, PlainVolunteer, a_batch, no_more_duties
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from domain.units import DAY_S, Seconds
-from simulator.measured import MeasuredHost, MeasuredPopulation, presence
-from simulator.population import FIRST_CALLS_S
+from simulator.population import FIRST_CALLS_S, MeasuredHost, MeasuredPopulation, presence
 from simulator.scenario import MONDAY
 from simulator.traits import Traits
 

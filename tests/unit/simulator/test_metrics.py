@@ -27,7 +27,7 @@ from domain.units import (
 )
 from simulator.metrics import Figures, as_json, bound_figures, figures_of, makespan_s, medians, tail_s
 from simulator.ports import VolunteerFacts
-from simulator.recording import Followed, Record
+from simulator.recording import Followed, RunRecord
 from simulator.scenario import read_scenario
 
 END = Instant(1000.0)
@@ -50,8 +50,8 @@ def a_batch(
     )
 
 
-def a_record(*batches: Followed) -> Record:
-    record = Record()
+def a_record(*batches: Followed) -> RunRecord:
+    record = RunRecord()
     for batch in batches:
         job_class = JobClass(JobClassId(batch.batch_id), batch.batch_id, Flop(1.0), Flop(1.0), 1.0, 1.0, Seconds(1.0))
         record.submitted(batch, [job_class], shares=1.0)
@@ -154,7 +154,7 @@ def test_medians_over_seeds_are_cut_short_by_the_same_measure() -> None:
 
 
 def test_a_run_in_which_nothing_happened_has_few_figures() -> None:
-    found = figures_of(Record(), [], ended_at=END, deadlines_missed=0)
+    found = figures_of(RunRecord(), [], ended_at=END, deadlines_missed=0)
 
     assert as_json(found) == {
         "makespan_s": {},
@@ -197,13 +197,13 @@ def test_the_bound_is_told_in_the_same_figures() -> None:
     assert (found.batches, found.batches_unfinished) == (3.0, 1.0)
 
 
-def answered(record: Record, *, sent: int = 0, resent: int = 0, refusals: Sequence[RefusalCode] = ()) -> None:
+def answered(record: RunRecord, *, sent: int = 0, resent: int = 0, refusals: Sequence[RefusalCode] = ()) -> None:
     counted = dict.fromkeys(refusals, 1)
     record.request_answered(sent=sent, resent=resent, reports=1, refusals=counted, took_s=Seconds(0.0))
 
 
 def test_only_requests_that_ask_for_work_can_be_refused_it() -> None:
-    record = Record()
+    record = RunRecord()
     answered(record)  # it reports, and wants nothing
     answered(record, refusals=(RefusalCode.NO_NEW_TASKS,))
     answered(record, resent=1)
@@ -252,7 +252,7 @@ def sent(batch: Followed, number: int, at: float) -> Assignment:
     )
 
 
-def a_saturated_record(last_sent_at: float) -> Record:
+def a_saturated_record(last_sent_at: float) -> RunRecord:
     """Four jobs submitted at 100 s: two end within a day, one after two; the last is first sent at `last_sent_at`."""
     batch = a_batch(1, QoS.THROUGHPUT, [100.0 + DAY_S / 2, 100.0 + DAY_S, 100.0 + 2 * DAY_S], jobs=4)
     record = a_record(batch)

@@ -6,10 +6,10 @@ import pytest
 
 from domain.units import Instant
 from simulator.engine import Engine
-from simulator.loop import run_without_threads
-from simulator.ports import Volunteer, VolunteerFacts
+from simulator.ports import Participant, VolunteerFacts
 from simulator.run import warnings_only
 from simulator.scenario import read_scenario
+from simulator.virtual_time import run_without_threads
 from store.memory import MemoryStore
 from tests.unit.simulator.rig import no_more_duties
 from wire.messages import SchedulerReply, SchedulerRequest
@@ -18,9 +18,9 @@ Call = tuple[Instant, SchedulerRequest, SchedulerReply]
 
 
 class Heard:
-    """Satisfies simulator.ports.Volunteer: another one, whose calls and replies are kept."""
+    """Satisfies simulator.ports.Participant: another one, whose calls and replies are kept."""
 
-    def __init__(self, volunteer: Volunteer) -> None:
+    def __init__(self, volunteer: Participant) -> None:
         self._volunteer = volunteer
         self._request: SchedulerRequest | None = None
         self.calls: list[Call] = []

@@ -17,9 +17,9 @@ import pytest
 import simulator
 from administration.simulating import duties
 from simulator.engine import Engine
-from simulator.loop import run_without_threads
 from simulator.run import warnings_only
 from simulator.services import Services
+from simulator.virtual_time import run_without_threads
 from store.memory import MemoryStore
 from tests.unit.simulator.rig import PlainScenario, a_batch
 
@@ -35,7 +35,7 @@ PLUMBING = {
     "NoFiles",
     "OneKey",
     "NoPauses",
-    "Record",
+    "RunRecord",
     "RecordedForecasts",
     "RecordedLedger",
     "RecordedOverdue",

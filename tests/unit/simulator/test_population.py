@@ -9,17 +9,17 @@ import pytest
 
 from domain.errors import InvalidInputError
 from domain.units import DAY_S, HOUR_S
-from simulator.population import FIRST_CALLS_S, Arrivals, GpuKind, Population, Presence
+from simulator.population import FIRST_CALLS_S, Arrivals, GpuKind, HostPopulation, Presence
 from simulator.population_fields import USUAL, parse_population
 from simulator.scenario import MONDAY
 from simulator.traits import Traits
 
 WEIBULL: dict[str, object] = {"law": "weibull", "shape": 1, "scale_hours": 1}
-HUNDRED = Population((Arrivals(100),))
-THOUSAND = Population((Arrivals(1000),))
+HUNDRED = HostPopulation((Arrivals(100),))
+THOUSAND = HostPopulation((Arrivals(1000),))
 
 
-def traits_of(population: Population, seed: int = 1, *, days: float = 30.0) -> list[Traits]:
+def traits_of(population: HostPopulation, seed: int = 1, *, days: float = 30.0) -> list[Traits]:
     return population.traits(seed, starts_at=MONDAY, horizon_s=days * DAY_S)
 
 
@@ -48,7 +48,7 @@ def test_first_calls_are_spread_over_the_first_hours() -> None:
 
 
 def test_who_leaves_is_replaced_so_that_as_many_take_part() -> None:
-    stays = traits_of(Population((Arrivals(500, mean_stay_s=5 * DAY_S, replaced=True),)))
+    stays = traits_of(HostPopulation((Arrivals(500, mean_stay_s=5 * DAY_S, replaced=True),)))
 
     assert len(stays) == pytest.approx(500 * (1 + 30 / 5), rel=0.1)
     for day in (1, 15, 29):
@@ -57,7 +57,7 @@ def test_who_leaves_is_replaced_so_that_as_many_take_part() -> None:
 
 
 def test_a_flash_crowd_joins_late_and_leaves_soon() -> None:
-    crowd = Population((Arrivals(50), Arrivals(300, at_s=10 * DAY_S, over_s=6 * HOUR_S, mean_stay_s=2 * DAY_S)))
+    crowd = HostPopulation((Arrivals(50), Arrivals(300, at_s=10 * DAY_S, over_s=6 * HOUR_S, mean_stay_s=2 * DAY_S)))
     stays = traits_of(crowd)
 
     assert len(stays) == 350

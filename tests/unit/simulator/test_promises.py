@@ -8,7 +8,7 @@ import pytest
 
 from domain.batches import QoS
 from domain.units import BatchId, Instant
-from simulator.promises import coverage_fraction, forecast_quality, promise_ratio
+from simulator.metrics import coverage_fraction, forecast_quality, promise_ratio
 from simulator.recording import Followed, PublishedForecast
 
 END = Instant(1000.0)

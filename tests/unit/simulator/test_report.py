@@ -6,9 +6,9 @@ import json
 from rich.console import Console
 
 from simulator.metrics import Figures
-from simulator.report import CLAIRVOYANT, Comparison, markdown_of, rows_of, table_of
+from simulator.report import CLAIRVOYANT, RuleComparison, markdown_of, rows_of, table_of
 
-TWO = Comparison(
+TWO = RuleComparison(
     "small",
     5,
     {
@@ -62,7 +62,7 @@ def test_the_table_names_scenario_seeds_and_rules() -> None:
     assert "10.0 h" in text
 
 
-CUT = Comparison(
+CUT = RuleComparison(
     "small",
     2,
     {
@@ -87,7 +87,7 @@ def test_what_was_not_over_at_the_end_is_told_to_take_longer() -> None:
 def test_rows_of_waits_are_in_the_order_of_their_sizes() -> None:
     waits = Figures(wait_s={"16": 60.0, "2": 60.0}, wait_by_length_s={"1e+13": 60.0, "1e+09": 60.0})
 
-    assert [name for name, _ in rows_of(Comparison("small", 1, {"muster": waits}))] == [
+    assert [name for name, _ in rows_of(RuleComparison("small", 1, {"muster": waits}))] == [
         "wait of jobs on 2 processors",
         "wait of jobs on 16 processors",
         "wait of jobs of 1e+09 flop and more",

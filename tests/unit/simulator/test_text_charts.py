@@ -8,10 +8,10 @@ from dataclasses import replace
 from rich.console import Console
 
 from simulator.metrics import Figures
-from simulator.report import Comparison, Ends
+from simulator.report import BatchEnds, RuleComparison
 from simulator.text_charts import bar, charts_of, curve, curve_points
 
-TWO = Comparison(
+TWO = RuleComparison(
     "small",
     2,
     {
@@ -19,11 +19,11 @@ TWO = Comparison(
         "fixed": Figures(afap_makespan_s=72_000.0, tail_s={"afap": 14_400.0, "throughput": 1e6}),
         "clairvoyant": Figures(afap_makespan_s=18_000.0),
     },
-    {"muster": Ends((18_000.0, 36_000.0), 2), "fixed": Ends((36_000.0,), 2)},
+    {"muster": BatchEnds((18_000.0, 36_000.0), 2), "fixed": BatchEnds((36_000.0,), 2)},
 )
 
 
-def shown(comparison: Comparison) -> list[str]:
+def shown(comparison: RuleComparison) -> list[str]:
     console = Console(width=200, file=io.StringIO())
     with console.capture() as capture:
         console.print(charts_of(comparison))
@@ -56,7 +56,7 @@ def test_curves_rise_with_the_jobs_that_are_over() -> None:
 
 
 def test_without_urgent_batches_there_is_nothing_to_draw() -> None:
-    assert shown(Comparison("none", 1, {"muster": Figures(), "fixed": Figures()})) == []
+    assert shown(RuleComparison("none", 1, {"muster": Figures(), "fixed": Figures()})) == []
 
 
 def test_a_bar_is_drawn_in_eighths() -> None:
@@ -64,12 +64,12 @@ def test_a_bar_is_drawn_in_eighths() -> None:
 
 
 def test_a_curve_is_full_only_when_all_is_over() -> None:
-    almost = Ends(tuple(float(n) for n in range(999)), 1000)
+    almost = BatchEnds(tuple(float(n) for n in range(999)), 1000)
 
     assert curve(almost, 1000.0, width=3)[-1] == "▇"
-    assert curve(Ends((1.0,), 1), 1.0, width=3) == "  █"
+    assert curve(BatchEnds((1.0,), 1), 1.0, width=3) == "  █"
 
 
 def test_a_curve_steps_with_every_job() -> None:
-    assert curve_points(Ends((), 3)) == ([0.0], [0.0])
-    assert curve_points(Ends((3600.0, 3600.0), 2)) == ([0.0, 1.0, 1.0], [0.0, 0.5, 1.0])
+    assert curve_points(BatchEnds((), 3)) == ([0.0], [0.0])
+    assert curve_points(BatchEnds((3600.0, 3600.0), 2)) == ([0.0, 1.0, 1.0], [0.0, 0.5, 1.0])

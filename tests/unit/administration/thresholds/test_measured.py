@@ -13,7 +13,7 @@ from domain.apps import NVIDIA, AppVersion, PlanClass
 from domain.hosts import Coprocessor, DecayedSums
 from domain.insight import RecentHost
 from domain.units import AppId, AppVersionId, Flop, FlopPerSecond, Seconds
-from simulator.measured import MeasuredHost
+from simulator.population import MeasuredHost
 from tests.builders import NOW, a_hav, a_host, an_app_version
 
 PLAIN = an_app_version()

@@ -27,12 +27,12 @@ from domain.errors import InvalidInputError
 from domain.insight import HostSample, RecentHost
 from domain.units import DAY_S, Instant, later
 from simulator.engine import Engine
-from simulator.loop import run_without_threads
-from simulator.measured import MeasuredPopulation
+from simulator.population import MeasuredPopulation
 from simulator.report import rows_of
 from simulator.run import run_case, warnings_only
 from simulator.scenario import read_scenario
 from simulator.sweep import Unwatched, run_here, unwatched
+from simulator.virtual_time import run_without_threads
 from store.memory import MemoryStore
 from tests.builders import NOW
 from tests.worlds import a_registered_host, a_registered_version

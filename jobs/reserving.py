@@ -1,26 +1,89 @@
-"""Which big batches are slots of the job array kept for, and which leases on hosts are over? Minute by minute.
+"""Reserves for wide jobs: keeps slots of the job array, ends leases, follows homogeneous-redundancy classes.
 
-1 the waiting batches whose jobs may be big, in order; 2 those that hosts have taken nothing of since the last look are
-blocked: slots are kept for the first of them (priority/big_jobs.py); 3 leases that requests made, and why they end.
+1 the waiting batches whose jobs may be wide, in order; 2 those of which hosts have taken nothing since the last round
+are blocked: slots are kept for the first of them (priority/big_jobs.py); 3 leases that requests made, and why they end.
+Hosts are read for classes only while jobs wait whose replicas need hosts alike.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
+from domain.apps import CPU
 from domain.catalogue import Catalogue
 from domain.clock import Clock
+from domain.host_classes import AlikeHosts, ClassStanding, HostClasses, class_by_names
 from domain.ordered_work import Reference
 from domain.ordering import Request
 from domain.reservations import BigBatch, Kept, LeaseEnd, LeaseStanding
-from domain.units import DAY_S, AppId, BatchId, Instant, Seconds
+from domain.units import DAY_S, AppId, BatchId, Flop, FlopPerSecond, Instant, Seconds
 from jobs.ordering.sizing import gpu_of
-from jobs.reserving.ports import ReservedWork
+from jobs.ports import RedundantWork, ReservedWork
 from priority.big_jobs import WaitingBigJob, given_back, kept_slots
+
+Line = tuple[AppId, int]  # an app, and a type of homogeneous redundancy
+
+
+class ClassLooker:
+    """Once per cluster."""
+
+    def __init__(self, work: RedundantWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
+        self._work = work
+        self._catalogue = catalogue
+        self._clock = clock
+
+    async def run_once(self) -> HostClasses:
+        """Look once, and note what requests go by from then on."""
+        catalogue, now = self._catalogue(), self._clock.now()
+        lines = await self._work.redundant_lines()
+        if not lines and not catalogue.host_classes.of:
+            return HostClasses(now)
+        active_since = Instant(now - catalogue.settings.ranking.active_s)
+        hosts = await self._work.alike_hosts(active_since=active_since) if lines else ()
+        found = HostClasses(now, standings_of(lines, hosts, catalogue))
+        await self._work.note_classes(found)
+        return found
+
+
+def standings_of(
+    lines: Mapping[Line, Mapping[int, Flop]], hosts: Iterable[AlikeHosts], catalogue: Catalogue
+) -> tuple[ClassStanding, ...]:
+    """Every class of each app and type, of the hosts with a platform the app has a version for. Pure.
+
+    `lines` has the unsent work that is committed to each class. Hosts whose class cannot be told are left out.
+    """
+    hosts = tuple(hosts)
+    found = []
+    for (app_id, hr_type), queued in sorted(lines.items()):
+        platforms = {one.platform for one in catalogue.current.get(app_id, ()) if one.processor_type == CPU}
+        platforms = platforms or {one.platform for one in catalogue.current.get(app_id, ())}
+        classes: dict[int, list[AlikeHosts]] = {}
+        for one in hosts:
+            if platforms.intersection(one.platforms):
+                classes.setdefault(class_by_names(one.os_name, one.cpu_vendor, hr_type), []).append(one)
+        for hr_class, some in sorted(classes.items()):
+            if hr_class:
+                found.append(_standing(app_id, hr_type, hr_class, some, queued.get(hr_class, Flop(0.0))))
+    return tuple(found)
+
+
+def _standing(app_id: AppId, hr_type: int, hr_class: int, some: list[AlikeHosts], queued: Flop) -> ClassStanding:
+    count = sum(one.hosts for one in some)
+    return ClassStanding(
+        app_id,
+        hr_type,
+        hr_class,
+        count,
+        sum(one.cores for one in some),
+        FlopPerSecond(sum(one.flop_per_s for one in some)),
+        Seconds(sum(one.interval_s * one.hosts for one in some) / count),
+        queued,
+    )
+
 
 LOOKED_AT = 4  # batches per slot that is to be kept, and
 MORE_LOOKED_AT = 20  # besides: those that hosts take anyway need no slot

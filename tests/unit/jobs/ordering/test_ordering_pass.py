@@ -13,7 +13,7 @@ from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Permission
 from domain.units import BatchId, Instant, Seconds, later
 from jobs.build import build_orderer
-from jobs.ordering.orderer import Orderer, OrderingReport
+from jobs.ordering.ordering_pass import Orderer, OrderingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from store.memory import MemoryStore

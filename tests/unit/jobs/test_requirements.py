@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from domain.settings import FileSettings
 from jobs.fields import Fields
-from jobs.requirements import JOB_FIELDS, JobSpec, parse_job
+from jobs.requirements import JOB_FIELDS, MOST_REMEMBERED, JobSpec, SharedTexts, parse_job
 from jobs.spec import parse_batch, size_of
-from jobs.templates import MOST_REMEMBERED, SharedTexts
 
 LONG = "x" * 100
 

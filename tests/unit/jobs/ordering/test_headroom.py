@@ -6,15 +6,15 @@ from domain.limits import Limit, Quantity, Scope
 from domain.ordering import Request, ServiceLevel
 from domain.units import BatchId, Seconds
 from domain.usage import Amounts
-from jobs.ordering.rooms import Claim, Room, idle_holds, in_progress, rooms, soft_sentences
-from jobs.ordering.sizing import JobSize
+from jobs.ordering.headroom import QuotaClaim, Room, idle_holds, in_progress, rooms, soft_sentences
+from jobs.ordering.sizing import JobFootprint
 
-SIZE = JobSize(Request(), Seconds(3600.0), 2.0, Amounts())
+SIZE = JobFootprint(Request(), Seconds(3600.0), 2.0, Amounts())
 
 
-def a_claim(number: int, *, unsent: int = 10, out: int = 0, who: str = "ada", standby: bool = False) -> Claim:
+def a_claim(number: int, *, unsent: int = 10, out: int = 0, who: str = "ada", standby: bool = False) -> QuotaClaim:
     level = ServiceLevel.STANDBY if standby else ServiceLevel.NORMAL
-    return Claim(BatchId(number), {Scope.SUBMITTER: who, Scope.QUEUE: "normal"}, SIZE, level, unsent, out)
+    return QuotaClaim(BatchId(number), {Scope.SUBMITTER: who, Scope.QUEUE: "normal"}, SIZE, level, unsent, out)
 
 
 def jobs(hard: float, **others: object) -> Limit:

@@ -10,11 +10,10 @@ import pytest
 from rich.console import Console
 
 from domain.units import Seconds
-from simulator.frontier import Swept, Tried
-from simulator.frontier_chart import Limits, write_frontier_charts
-from simulator.frontier_report import markdown_of, names, rows_of, shown
+from simulator.charts import Limits, write_frontier_charts
+from simulator.frontier import Swept, Tried, markdown_of, names, rows_of, shown
 from simulator.metrics import Figures
-from simulator.report import CLAIRVOYANT, Comparison
+from simulator.report import CLAIRVOYANT, RuleComparison
 
 
 def reached(hours: float, price: float) -> Figures:
@@ -33,7 +32,10 @@ def swept(*keys: str, bound: bool = True) -> Swept:
         "small",
         3,
         [
-            Tried(dict.fromkeys(keys or ("deadline.p_afap",), value), Comparison("small", 3, {"muster": ours, **least}))
+            Tried(
+                dict.fromkeys(keys or ("deadline.p_afap",), value),
+                RuleComparison("small", 3, {"muster": ours, **least}),
+            )
             for value, ours in ((0.5, reached(30, 1.2)), (0.7, reached(25, 1.1)))
         ],
     )
@@ -62,7 +64,7 @@ def test_what_was_not_over_is_told_to_take_longer() -> None:
     ours = found.tried[1].comparison.rules
     cut = Tried(
         {"deadline.p_afap": 0.7},
-        Comparison("small", 3, {**ours, "muster": replace(ours["muster"], cut_short=("afap",))}),
+        RuleComparison("small", 3, {**ours, "muster": replace(ours["muster"], cut_short=("afap",))}),
     )
     late = replace(found, tried=[found.tried[0], cut])
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from domain.units import Instant
 from simulator.client import SimulatedVolunteer
-from simulator.use import ProcessorUse, WorkSample, processor_use
+from simulator.recording import ProcessorUse, WorkSample, processor_use
 from tests.unit.simulator.machines import HOUR, START, a_reply, at, next_call, on_during, traits, volunteer
 
 

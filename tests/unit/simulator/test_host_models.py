@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from domain.errors import InvalidInputError
-from simulator.fitted_hosts import CORES, FITTED
-from simulator.hosts_table import read_host_table
+from simulator.host_models import CORES, FITTED, read_host_table
 
 HEAD = "cpu_model,computers,avg_cores_per_computer,gflops_per_core,gflops_per_computer\n"
 

@@ -13,12 +13,12 @@ from domain.ordered_work import OrderedBatch, OrderNotes
 from domain.ordering import QueueClock, Request
 from domain.units import Flop, Instant, Seconds, later
 from domain.usage import Amounts
-from jobs.ordering.charges import charges_of, clocked, fraction_of, noted
-from jobs.ordering.sizing import JobSize
+from jobs.ordering.sizing import JobFootprint
+from jobs.ordering.usage import charges_of, clocked, fraction_of, noted
 from priority.logical_time import counted
 from tests.builders import NOW, a_batch
 
-SIZE = JobSize(Request(), Seconds(3600.0), 1.0, Amounts(flop=10.0))
+SIZE = JobFootprint(Request(), Seconds(3600.0), 1.0, Amounts(flop=10.0))
 
 
 def with_counts(max_errors: int = 3, **counts: int) -> OrderedBatch:

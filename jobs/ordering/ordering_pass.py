@@ -1,16 +1,19 @@
-"""One ordering of all batches: from what the database says to places, holds, charges and breakdowns. Pure.
+"""Orders all batches: from what the database says to places, limits, charges and breakdowns; and the periodic task.
 
-1 size every batch's jobs and charge what happened since the last ordering; 2 see how everybody stands; 3 order;
-4 hold what limits hold, in that order; 5 note it.
+1 size every batch's jobs and charge what happened since the last pass; 2 compute everyone's usage; 3 order; 4 block
+what limits block, in that order; 5 store it. Only the periodic task does input and output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import islice
 
 from domain.catalogue import Catalogue
+from domain.clock import Clock
 from domain.ordered_work import (
     LeafId,
     OrderedBatch,
@@ -23,17 +26,24 @@ from domain.ordered_work import (
     StoredPlace,
 )
 from domain.ordering import BatchFacts, Breakdown, QueueClock, Request
-from domain.units import AppId, BatchId, Flop, Instant
-from jobs.ordering.admission import permitted
-from jobs.ordering.books import Books
-from jobs.ordering.caps import Caps, Waiting
-from jobs.ordering.charges import charges_of, clocked, fraction_of
-from jobs.ordering.explaining import to_explain
-from jobs.ordering.grants import Grants
-from jobs.ordering.names import names_by_scope, names_of
-from jobs.ordering.rooms import UNBOUNDED, Claim, Room, idle_holds, in_progress, rooms, soft_sentences
-from jobs.ordering.rows import Row, differs, passed_over, row_of
-from jobs.ordering.sizing import JobSize, gpu_of, job_size
+from domain.ordering_settings import OrderingSettings
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, Flop, Instant, Seconds
+from jobs.ordering.admission import Grants, permitted
+from jobs.ordering.headroom import (
+    UNBOUNDED,
+    Caps,
+    QuotaClaim,
+    Room,
+    WaitingUsage,
+    idle_holds,
+    in_progress,
+    rooms,
+    soft_sentences,
+)
+from jobs.ordering.rows import BatchRow, differs, names_by_scope, names_of, passed_over, row_of, to_explain
+from jobs.ordering.sizing import JobFootprint, gpu_of, job_size
+from jobs.ordering.usage import Books, charges_of, clocked, fraction_of, wants_sample
+from jobs.ports import OrderedWork
 from priority.charging import queues
 from priority.logical_time import logical_correction
 from priority.order import BatchOrder
@@ -43,7 +53,7 @@ from priority.standings import LeafStandings, standings
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class OrderingPass:
     """What one ordering found: what it charges, the places that changed, and whose breakdowns are to be kept."""
 
     charges: OrderingCharges
@@ -52,7 +62,7 @@ class Look:
     batches: int
     held: int
     order: BatchOrder = field(repr=False)
-    rows: Mapping[BatchId, Row] = field(repr=False)
+    rows: Mapping[BatchId, BatchRow] = field(repr=False)
     found: Mapping[BatchId, Room] = field(repr=False)
 
     def records(self, batch_ids: Sequence[BatchId]) -> dict[BatchId, dict[str, object]]:
@@ -77,7 +87,7 @@ def look(
     sampled: Mapping[BatchId, Sequence[float]],
     now: Instant,
     anew: bool = True,
-) -> Look:
+) -> OrderingPass:
     """Order everything. `sampled` is what jobs of some batches took of their estimates; `anew`: the settings are others
     than those of the last ordering, or not known.
 
@@ -117,7 +127,7 @@ class _Ordering:
         self._claims = {row.batch_id: self._claim(row) for row in self._rows}
         self._totals = in_progress(self._claims.values())
 
-    def look(self) -> Look:
+    def look(self) -> OrderingPass:
         books = Books(self._view, self._settings, self._now)
         for row in self._rows:
             books.take(row.one.batch.level, row.charges, self._sampled.get(row.batch_id, ()))
@@ -134,7 +144,7 @@ class _Ordering:
         moved = [place for place in places if differs(place, active[place.batch_id].one)]
         by_id = {place.batch_id: place for place in moved}
         explained = to_explain(in_order, by_id, anew=self._anew, serial=self._view.serial)
-        return Look(
+        return OrderingPass(
             self._charges(books, standing, self._notes(in_order, found)),
             moved,
             explained,
@@ -147,7 +157,7 @@ class _Ordering:
 
     # ------------------------------------------------------------ every batch by itself
 
-    def _row(self, one: OrderedBatch) -> Row:
+    def _row(self, one: OrderedBatch) -> BatchRow:
         size = self._size(one.batch.app_id, one.request, one.job_flop)
         queue, because = self._queue(one.batch.queue, one.batch.account_id)
         notes = one.notes or OrderNotes(QueueClock(since=one.batch.created_at))
@@ -159,10 +169,10 @@ class _Ordering:
         after, charges = charges_of(one, notes, size, rate=queue.rate, fraction=fraction, now=self._now)
         return row_of(one, size, queue=queue, queue_because=because, notes=after, charges=charges, sent=sent)
 
-    def _claim(self, row: Row) -> Claim:
+    def _claim(self, row: BatchRow) -> QuotaClaim:
         batch = row.one.batch
         names, counts = self._names(batch.submitter_id, batch.account_id, batch.app_id, row.queue.name), batch.counts
-        return Claim(batch.batch_id, names, row.size, batch.level, counts.unsent, counts.in_progress)
+        return QuotaClaim(batch.batch_id, names, row.size, batch.level, counts.unsent, counts.in_progress)
 
     def _held_pe(self) -> dict[LeafId, float]:
         """Processor equivalents under way, by leaf."""
@@ -173,7 +183,7 @@ class _Ordering:
 
     # ------------------------------------------------------------ order
 
-    def _facts(self, row: Row) -> BatchFacts:
+    def _facts(self, row: BatchRow) -> BatchFacts:
         batch = row.one.batch
         return BatchFacts(
             batch.batch_id,
@@ -213,13 +223,13 @@ class _Ordering:
 
     # ------------------------------------------------------------ hold
 
-    def _rooms(self, in_order: Sequence[Row], caps: Caps) -> dict[BatchId, Room]:
+    def _rooms(self, in_order: Sequence[BatchRow], caps: Caps) -> dict[BatchId, Room]:
         waiting = [row for row in in_order if row.waits]
         leaves = {row.leaf for row in waiting}
         claims = []
         for row in waiting:
             others_wait = len(leaves) > 1
-            batch = Waiting(row.leaf, row.one.batch.level, row.size.amounts.flop)
+            batch = WaitingUsage(row.leaf, row.one.batch.level, row.size.amounts.flop)
             others = caps.barred(batch, others_wait=others_wait)
             claim = self._claims[row.batch_id]
             claims.append(replace(claim, others=others) if others else claim)
@@ -227,7 +237,7 @@ class _Ordering:
 
     # ------------------------------------------------------------ note
 
-    def _notes(self, in_order: Sequence[Row], found: Mapping[BatchId, Room]) -> dict[BatchId, OrderNotes]:
+    def _notes(self, in_order: Sequence[BatchRow], found: Mapping[BatchId, Room]) -> dict[BatchId, OrderNotes]:
         """What is remembered of each batch: its clock runs on while it could be sent."""
         free = [row for row in in_order if row.waits and found[row.batch_id].hold is None]
         idle = idle_holds(
@@ -268,12 +278,92 @@ class _Ordering:
         return self._grants.charged()
 
 
-def _size_of(catalogue: Catalogue, reference: Reference, app_id: AppId, request: Request, job_flop: Flop) -> JobSize:
+def _size_of(
+    catalogue: Catalogue, reference: Reference, app_id: AppId, request: Request, job_flop: Flop
+) -> JobFootprint:
     return job_size(request, job_flop, reference, gpu_of(catalogue, app_id))
 
 
-def _place(tier: int, key: float, row: Row, found: Mapping[BatchId, Room]) -> StoredPlace:
+def _place(tier: int, key: float, row: BatchRow, found: Mapping[BatchId, Room]) -> StoredPlace:
     room, counts = found[row.batch_id], row.one.batch.counts
     bounded = room.jobs is not None and room.hold is None and room.jobs < counts.unsent
     sent_most = counts.sent + room.jobs if bounded and room.jobs is not None else None
     return StoredPlace(row.batch_id, tier, key, room.hold, sent_most, row.queue.is_unpaid, row.size.pe)
+
+
+ACTIVE_HOST_S = 7 * DAY_S  # hosts that called within this are what hosts are like
+REFERENCE_S = HOUR_S  # between two looks at all of them
+MOST_SAMPLED = 100  # batches whose results are looked at, per ordering
+EXPLAINED_AT_ONCE = 200  # breakdowns made between two looks at the other duties
+
+NEW = OrderNotes()
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingReport:
+    """What one ordering did. `late`: another one came first, and nothing was written."""
+
+    policy: str
+    batches: int
+    moved: int
+    held: int
+    charged: int  # submitters whose usage changed
+    explained: int
+    took_s: Seconds
+    late: bool = False
+
+
+class Orderer:
+    """Orders all batches anew by the policy of the moment. Once per cluster; a second one at once does no harm."""
+
+    def __init__(self, work: OrderedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
+        self._work = work
+        self._catalogue = catalogue
+        self._clock = clock
+        self._explained_by: OrderingSettings | None = None  # the settings of the last ordering that was explained
+
+    async def run_once(self) -> OrderingReport:
+        """One ordering. Charges are written first: a place that is not written is found again by the next one."""
+        now, started_s, catalogue = self._clock.now(), self._clock.monotonic(), self._catalogue()
+        view = await self._work.view()
+        reference = await self._reference(view, now)
+        sampled = await self._sampled(view)
+        ordering = catalogue.settings.ordering
+        anew = ordering != self._explained_by
+        found = await asyncio.to_thread(
+            look, view, reference=reference, catalogue=catalogue, sampled=sampled, now=now, anew=anew
+        )
+        late = await self._work.charge(found.charges) is None
+        moved = 0 if late else await self._work.move(found.places)
+        explained = 0 if late else await self._explain(found, now)
+        self._explained_by = None if late else ordering
+        return OrderingReport(
+            ordering.policy,
+            found.batches,
+            moved,
+            found.held,
+            len(found.charges.usage),
+            explained,
+            Seconds(self._clock.monotonic() - started_s),
+            late,
+        )
+
+    async def _reference(self, view: OrderingView, now: Instant) -> Reference:
+        """The one that is kept, or what hosts are like now."""
+        if view.reference is not None and 0.0 <= now - view.reference.at < REFERENCE_S:
+            return view.reference
+        return await self._work.reference(active_since=Instant(now - ACTIVE_HOST_S), now=now)
+
+    async def _sampled(self, view: OrderingView) -> Mapping[BatchId, Sequence[float]]:
+        """What jobs took of their estimates, of some batches that have more results than when that was last seen."""
+        wanted = islice((one for one in view.batches if wants_sample(one, one.notes or NEW)), MOST_SAMPLED)
+        batch_ids = [one.batch.batch_id for one in wanted]
+        found = await self._work.used_fractions(batch_ids) if batch_ids else {}
+        return {batch_id: found.get(batch_id, ()) for batch_id in batch_ids}
+
+    async def _explain(self, found: OrderingPass, now: Instant) -> int:
+        """Keep the breakdowns of what moved, some at a time: other duties share this process."""
+        for start in range(0, len(found.explained), EXPLAINED_AT_ONCE):
+            some = found.explained[start : start + EXPLAINED_AT_ONCE]
+            await self._work.explain(await asyncio.to_thread(found.records, some), now=now)
+        return len(found.explained)

@@ -6,19 +6,18 @@ from domain.ordered_work import OrderedBatch, OrderNotes, StoredPlace
 from domain.ordering import Request
 from domain.units import BatchId, Flop, Seconds
 from domain.usage import Amounts
-from jobs.ordering.explaining import TURNS, to_explain
-from jobs.ordering.rows import Row, row_of
-from jobs.ordering.sizing import JobSize
+from jobs.ordering.rows import TURNS, BatchRow, row_of, to_explain
+from jobs.ordering.sizing import JobFootprint
 from priority.charging import NORMAL
 from tests.builders import a_batch
 
 SERIAL = 0  # whose turn it is: batches 10, 20, ...
 
 
-def a_row(batch_id: int, key: float, *, explained: bool = True) -> Row:
+def a_row(batch_id: int, key: float, *, explained: bool = True) -> BatchRow:
     batch = a_batch(batch_id=BatchId(batch_id), order_tier=0, order_key=key)
     one = OrderedBatch(batch, Flop(1e12), Request(), Flop(1e12), notes=OrderNotes(), explained=explained)
-    size = JobSize(Request(), Seconds(1.0), 1.0, Amounts())
+    size = JobFootprint(Request(), Seconds(1.0), 1.0, Amounts())
     return row_of(one, size, queue=NORMAL, queue_because="", notes=OrderNotes(), charges=[], sent=0)
 
 

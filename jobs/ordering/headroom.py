@@ -1,0 +1,216 @@
+"""Computes quota headroom: which batches limits block, and how much may be sent of the others until the next pass.
+
+Batches are taken in their order, and what one may take is counted before the next is looked at. The feeder gets the
+bound as the most that a batch's counter of sent instances may reach: a limit holds between two passes. A cap on recent
+usage blocks those above it while others wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from domain.batches import Account
+from domain.limits import SIZE_LIMITS, Limit, Quantity, RequestedAmounts, Scope
+from domain.ordered_work import LeafId
+from domain.ordering import ServiceLevel
+from domain.ordering_settings import OrderingSettings
+from domain.units import AccountId, BatchId, Instant
+from jobs.ordering.sizing import JobFootprint
+from priority.limits import holds, limits_of
+from priority.standings import (
+    Submitting,
+    Target,
+    TargetMode,
+    newest_first,
+    over_cap,
+    target_for,
+    targets,
+    window_of,
+    window_weights,
+)
+
+Totals = dict[tuple[Scope, str, Quantity], float]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaClaim:
+    """A batch that may want to be sent: whose it is, what one of its jobs takes, and how many are unsent.
+
+    `others` are further sentences on what holds it; `in_progress` counts its instances under way.
+    """
+
+    batch_id: BatchId
+    names: Mapping[Scope, str]
+    size: JobFootprint
+    level: ServiceLevel
+    unsent: int
+    in_progress: int
+    others: tuple[str, ...] = ()
+
+    def asked(self) -> RequestedAmounts:
+        """What one more of its jobs would take."""
+        return RequestedAmounts(self.names, amounts_of(self.size), standby=self.level is ServiceLevel.STANDBY)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Why a batch is held (None: it is not), and how many of its jobs may be sent (None: any number)."""
+
+    hold: str | None
+    jobs: int | None
+
+
+UNBOUNDED = Room(None, None)
+
+
+def amounts_of(size: JobFootprint) -> dict[Quantity, float]:
+    """What one job counts for."""
+    return {
+        Quantity.JOBS: 1.0,
+        Quantity.PE: size.pe,
+        Quantity.PE_SECONDS: size.pe * size.runtime_s,
+        Quantity.JOB_PE: size.pe,
+        Quantity.JOB_RUNTIME_S: size.runtime_s,
+    }
+
+
+def in_progress(claims: Iterable[QuotaClaim]) -> Totals:
+    """What is under way, by scope, name and quantity; size limits look at one job alone."""
+    totals: Totals = {}
+    for claim in claims:
+        if claim.in_progress > 0:
+            _add(totals, claim, claim.in_progress)
+    return totals
+
+
+def soft_sentences(claim: QuotaClaim, limits: Sequence[Limit], totals: Totals) -> tuple[str, ...]:
+    """The soft limits the batch is over with what is under way now."""
+    return tuple(hold.sentence() for hold in holds(claim.asked(), limits, totals).soft)
+
+
+def rooms(claims: Iterable[QuotaClaim], limits: Sequence[Limit], totals: Totals) -> dict[BatchId, Room]:
+    """The room of each batch; `claims` are in the order of their places, `totals` what is under way."""
+    totals = dict(totals)
+    found = dict[BatchId, Room]()
+    for claim in claims:
+        if not limits:
+            found[claim.batch_id] = Room("; ".join(claim.others), None) if claim.others else UNBOUNDED
+            continue
+        asked = claim.asked()
+        held = holds(asked, limits, totals)
+        reason = "; ".join((*claim.others, *([] if (said := held.reason()) is None else [said]))) or None
+        most = _most(asked, limits, totals) if reason is None else 0
+        found[claim.batch_id] = Room(reason, most if limits and most is not None else None)
+        if reason is None:
+            _add(totals, claim, claim.unsent if most is None else min(claim.unsent, most))
+    return found
+
+
+def _most(asked: RequestedAmounts, limits: Sequence[Limit], totals: Totals) -> int | None:
+    """How many more jobs fit under every hard limit; None: any number."""
+    fits = [
+        (limit.hard - totals.get((limit.scope, name, limit.quantity), 0.0)) / amount
+        for limit, name in limits_of(asked, limits)
+        if limit.hard is not None
+        and limit.quantity not in SIZE_LIMITS
+        and (amount := asked.amounts.get(limit.quantity, 0.0)) > 0.0
+    ]
+    return max(0, math.floor(min(fits) + 1e-9)) if fits else None
+
+
+def _add(totals: Totals, claim: QuotaClaim, jobs: int) -> None:
+    for quantity, amount in amounts_of(claim.size).items():
+        if quantity not in SIZE_LIMITS:
+            for scope, name in claim.names.items():
+                key = (scope, name, quantity)
+                totals[key] = totals.get(key, 0.0) + jobs * amount
+
+
+def idle_holds(claims: Iterable[QuotaClaim], *, slots: int, fraction: float, least: int) -> frozenset[BatchId]:
+    """Batches none of whose jobs are among those their submitter may have in the job array: they earn no queue time.
+
+    Each submitter's batches in their order fill max(least, fraction of the slots); one job inside is enough.
+    """
+    most = max(least, int(slots * fraction))
+    inside: dict[str, int] = {}
+    outside = set[BatchId]()
+    for claim in claims:
+        name = claim.names[Scope.SUBMITTER]
+        if inside.get(name, 0) >= most:
+            outside.add(claim.batch_id)
+        else:
+            inside[name] = inside.get(name, 0) + claim.unsent
+    return frozenset(outside)
+
+
+Windows = Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingUsage:
+    """A batch with unsent jobs: whose, of what level, and what one of its jobs uses."""
+
+    leaf: LeafId
+    level: ServiceLevel
+    job_flop: float
+
+
+class Caps:
+    """The caps among the targets, and what is used of them. Without any nothing is looked at."""
+
+    def __init__(
+        self,
+        accounts: Iterable[Account],
+        submitting: Sequence[Submitting],
+        levels: Mapping[ServiceLevel, Windows],
+        settings: OrderingSettings,
+        now: Instant,
+    ) -> None:
+        every = targets(settings.targets)
+        self._targets = {key: one for key, one in every.items() if one.mode in {TargetMode.CAP, TargetMode.HARD_CAP}}
+        if not self._targets:
+            return
+        self._accounts = {account.account_id: account for account in accounts}
+        newest, depth = window_of(now, settings.window_s), settings.window_samples
+        weights = window_weights(settings.window_decay_factor, depth)
+
+        def weighed(windows: Windows) -> float:
+            used = zip(newest_first(windows, newest, depth), weights, strict=True)
+            return sum(flop * weight for flop, weight in used)
+
+        self._names: dict[LeafId, dict[str, str]] = {}
+        self._used: dict[tuple[str, str], float] = {}
+        self._delivered = 0.0
+        for one in submitting:
+            used, leaf = weighed(one.windows), (one.leaf.submitter_id, one.leaf.account_id)
+            self._delivered += used
+            self._names[leaf] = self._names_of(one.name, one.leaf.account_id)
+            for key in self._names[leaf].items():
+                self._used[key] = self._used.get(key, 0.0) + used
+        for level, windows in levels.items():
+            self._used["level", level] = weighed(windows)
+
+    def barred(self, batch: WaitingUsage, *, others_wait: bool) -> tuple[str, ...]:
+        """The caps that one more job of the batch would exceed, as sentences."""
+        if not self._targets:
+            return ()
+        keys = {**self._names.get(batch.leaf, {}), "level": str(batch.level)}
+        found = []
+        for section, name in keys.items():
+            target: Target | None = target_for(self._targets, section, name)
+            used = self._used.get((section, name), 0.0)
+            said = over_cap(
+                target, used=used, delivered=self._delivered, request=batch.job_flop, others_wait=others_wait
+            )
+            if said is not None:
+                found.append(f"{section} {name}: {said}")
+        return tuple(found)
+
+    def _names_of(self, user: str, account_id: AccountId) -> dict[str, str]:
+        account = self._accounts[account_id]
+        group = account
+        while group.parent_id is not None and self._accounts[group.parent_id].parent_id is not None:
+            group = self._accounts[group.parent_id]
+        return {"user": user, "group": group.name, "account": account.name}

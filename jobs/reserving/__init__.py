@@ -1,1 +1,0 @@
-"""Sets slots of the job array and the future of hosts aside for big jobs."""

@@ -1,0 +1,91 @@
+"""Virtual time: a clock that only the simulation turns, its calendar of events, and an event loop without threads.
+
+What a service does in a thread is done at once on that loop, so that a run repeats exactly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Executor
+from heapq import heappop, heappush
+from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
+
+from domain.units import Instant, Seconds
+
+
+class VirtualClock:
+    """Satisfies domain.clock.Clock. Nothing takes time; nobody may sleep, because nobody would be woken."""
+
+    def __init__(self, now: Instant) -> None:
+        self._started_at = now
+        self._now = now
+
+    def now(self) -> Instant:
+        return self._now
+
+    def monotonic(self) -> Seconds:
+        return Seconds(self._now - self._started_at)
+
+    async def sleep(self, duration_s: float) -> NoReturn:
+        raise RuntimeError(f"a simulated service sleeps for {duration_s:g} s: the calendar runs it, not a loop")
+
+    def turn_to(self, at: Instant) -> None:
+        """Time passes until `at`, and never back."""
+        assert at >= self._now, (at, self._now)
+        self._now = at
+
+
+Event = Callable[[], Awaitable[None]]
+
+
+class Calendar:
+    """A heap of (instant, serial number): the serial makes ties repeatable."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Instant, int, Event]] = []
+        self._serial = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def put(self, at: Instant, event: Event) -> None:
+        self._serial += 1
+        heappush(self._heap, (at, self._serial, event))
+
+    def next_at(self) -> Instant:
+        """When the next event is; there must be one."""
+        return self._heap[0][0]
+
+    def take(self) -> tuple[Instant, Event]:
+        """The next event, which is no longer in the calendar."""
+        at, _, event = heappop(self._heap)
+        return at, event
+
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+
+class ThreadlessLoop(asyncio.SelectorEventLoop):
+    """Tasks run in the order in which they were made; `asyncio.to_thread` calls its function and returns."""
+
+    def run_in_executor(
+        self,
+        executor: Executor | None,
+        func: Callable[[Unpack[Arguments]], Result],
+        *args: *Arguments,
+    ) -> asyncio.Future[Result]:
+        assert executor is None, "the simulation has no threads"
+        done: asyncio.Future[Result] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
+def run_without_threads(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run it to its end."""
+    with asyncio.Runner(loop_factory=ThreadlessLoop) as runner:
+        return runner.run(work)
